@@ -56,7 +56,6 @@ CORE: dict[str, tuple[str, ...]] = {
     "audit": (
         "exceptions",
         "privacy.accountant",
-        "privacy.audit",
         "privacy.calibration",
         "privacy.noise",
         "privacy.report",

@@ -1,7 +1,12 @@
-r"""Lower bounds on epsilon and mu from samples of two hypotheses.
+r"""Empirical lower bounds on what a fit gives away.
 
-Let P be the law of a number computed from what a mechanism shows on one data set and Q
-its law on a neighbour. For every event E, (epsilon, delta)-differential privacy says
+A proof bounds epsilon from above; an audit bounds it from below, with confidence, by
+telling neighbouring data sets apart. An audit that exceeds the claim has found an error,
+in a proof, in its implementation or in the noise; one that stays below it proves nothing.
+
+**Samples of two hypotheses.** Let P be the law of a number computed from what a mechanism
+shows on one data set and Q its law on a neighbour. For every event E,
+(epsilon, delta)-differential privacy says
 
     Q(E) <= exp(epsilon) P(E) + delta,    1 - P(E) <= exp(epsilon) (1 - Q(E)) + delta,
 
@@ -17,6 +22,39 @@ given the event, its counts are binomial. Two are chosen, the best for epsilon a
 best for mu; each of four bounds fails with a probability of at most a quarter of
 ``1 - confidence``, hence all of them hold with at least the stated confidence. An event
 known in advance needs two bounds, and all runs are counted.
+
+**One fit on many canaries.** Every slot i of m holds a canary (S_i = 1) or something
+harmless (S_i = -1), by fair coins; the auditor sees the fit alone and guesses T_i in
+{-1, 0, 1}, 0 being no guess.
+
+**Pure differential privacy.** Given what the fit shows and the coins before i, the odds
+of the two values of S_i are at most e^epsilon, so the guess is right with a probability of
+at most q = e^epsilon / (1 + e^epsilon). The number of right guesses among r is then
+stochastically smaller than W ~ Binomial(r, q) (Steinke, Nasr & Jagielski, 2023, theorem
+5.2), and randomised response attains that.
+
+**Approximate.** Averaged over the coins after i, and given those before, the two laws of
+what the fit shows are still (epsilon, delta)-indistinguishable. Let X_i be what the
+probability of a right guess exceeds q by, given the fit and the coins before i, or 0. As
+``q (P + P') = q P + (1 - q) e^epsilon P'``, the mean of X_i is at most
+
+    sum over t in {-1, 1} of  1/2 int (P_t - q (P_t + P_-t))_+
+        = (1 - q) / 2  sum_t int_{T_i = t} (P_t - e^epsilon P_-t)_+  <=  (1 - q) delta.
+
+The chance of v right guesses, updated guess by guess with W in the place of those to
+come, rises in mean by X_i times a probability of being decisive; so that
+
+    P(v or more right) <= P(W >= v) + m (1 - q) delta.
+
+Steinke, Nasr & Jagielski print ``2 m delta max_i P(v - i <= W < v) / i`` in the place of the
+last term (appendix D). It is smaller for many canaries and larger for few, but fails where
+few guesses are right: a linear programme over all mechanisms of two bits finds one that is
+(2, 0.1)-private and gets one guess or more right with probability .9991, against .9915. It
+is not used here; as long as m delta is well below ``1 - confidence`` little is lost.
+
+An (epsilon, delta)-private mechanism is so for every larger epsilon as well: the bound is
+the largest epsilon that is rejected. The chance of exceeding the truth is that of one
+event, that the number of right guesses reaches the smallest of all critical numbers.
 """
 
 import math
@@ -27,15 +65,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
-from scipy.stats import beta
+from scipy.optimize import brentq
+from scipy.special import expit, ndtri
+from scipy.stats import beta, binom
 from sklearn.base import clone
 
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import OPENED
 from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.report import PrivacyReport
+
+__all__ = [
+    "AuditResult",
+    "OneRunResult",
+    "WorstCase",
+    "audit",
+    "audit_in_one_run",
+    "audit_samples",
+    "guesses_from_scores",
+    "one_run_audit",
+    "one_run_p_value",
+    "worst_case",
+]
 
 Floats = NDArray[np.float64]
 
@@ -165,8 +219,8 @@ def audit_samples(
     True
     """
     x, y = _checked("one", one), _checked("other", other)
-    check_rate("delta", delta, least=True)
-    check_rate("confidence", confidence)
+    _check_rate("delta", delta, least=True)
+    _check_rate("confidence", confidence)
     x, y, events, error = _events(x, y, threshold, selection, delta, 1 - confidence)
     parts = [_bounds(sign * x, sign * y, np.array([level]), delta, error) for sign, level in events]
     hits, false_hits, epsilon, mu = np.concatenate(parts, axis=1)
@@ -192,7 +246,7 @@ def _events(
     """Samples that count, events as signs and thresholds, and how often each rate may be wrong."""
     if threshold is not None:
         return x, y, [(1, float(threshold))], error / 2
-    check_rate("selection", selection)
+    _check_rate("selection", selection)
     if min(x.size, y.size) < 2:
         raise ValueError(
             "one and other must hold two values or more each: some choose, some count."
@@ -211,7 +265,7 @@ def _checked(name: str, part: ArrayLike) -> Floats:
     return values
 
 
-def check_rate(name: str, value: float, least: bool = False) -> None:
+def _check_rate(name: str, value: float, least: bool = False) -> None:
     """Refuse a number that is not between 0 and 1; with `least` it may be 0."""
     if not (0 <= value < 1 if least else 0 < value < 1):
         raise ValueError(f"{name} must lie in {'[' if least else '('}0, 1), got {value!r}.")
@@ -273,14 +327,6 @@ def _candidates(pooled: Floats) -> Floats:
     return between[np.unique(ranks)]
 
 
-Statistic = Callable[[Any], float]
-
-# Share of the runs on which the default statistic is learnt.
-LEARNING = 0.25
-# Relative variance below which an attribute counts as constant.
-NEARLY_ZERO = 1e-9
-
-
 @dataclass(frozen=True)
 class Guarantee:
     """What the report of a fit promises.
@@ -319,7 +365,7 @@ class Guarantee:
         return delta
 
 
-def fitted_clone(estimator: Any, data: Any) -> Any:
+def _fitted_clone(estimator: Any, data: Any) -> Any:
     """Fit a clone that charges nobody; a tuple is unpacked into the arguments of ``fit``."""
     if OPENED.get()[-1] is not None:
         raise RuntimeError(
@@ -340,8 +386,8 @@ def audit(
     data: Any,
     neighbour: Any,
     *,
+    statistic: Callable[[Any], float],
     n_runs: int = 1000,
-    statistic: Statistic | None = None,
     delta: float | None = None,
     confidence: float = 0.95,
     threshold: float | None = None,
@@ -356,19 +402,17 @@ def audit(
         Two neighbouring data sets, such as those of :func:`worst_case`. Public or made
         up: fits are not charged, and the result is computed from the data. That they are
         neighbours in the sense of the claim is up to the caller.
+    statistic : callable
+        ``fitted estimator -> float``, to be larger on one of the two, such as that of
+        :func:`worst_case`.
     n_runs : int, default=1000
         Fits on each of the two.
-    statistic : callable, optional
-        ``fitted estimator -> float``, to be larger on one of the two. By default all
-        public numeric attributes are weighted by a linear discriminant, learnt on a
-        quarter of the runs, which then count no more; their shape must be the same at
-        every fit.
     delta : float, optional
         At which epsilon is bounded; by default that of the report.
     confidence : float, default=0.95
         Probability with which both bounds hold.
     threshold : float, optional
-        As for :func:`audit_samples`; not with the default statistic.
+        As for :func:`audit_samples`.
 
     Returns
     -------
@@ -378,8 +422,7 @@ def audit(
     Raises
     ------
     ValueError
-        If a parameter is outside its range, there is no delta, or attributes change
-        their shape and no statistic is given.
+        If a parameter is outside its range, or there is no delta.
     RuntimeError
         Inside a ``with BudgetAccountant(...)`` block.
 
@@ -404,65 +447,22 @@ def audit(
     """
     if not (isinstance(n_runs, numbers.Integral) and n_runs >= 8):
         raise ValueError(f"n_runs must be an int >= 8, got {n_runs!r}.")
-    if statistic is None and threshold is not None:
-        raise ValueError("threshold needs a statistic: the default one is learnt from the runs.")
-    numbers_of = _public_numbers if statistic is None else statistic
-    values: list[list[Any]] = [[], []]
+    values: list[list[float]] = [[], []]
     claim: Guarantee | None = None
     for _ in range(n_runs):
         for side, part in enumerate((data, neighbour)):
-            fitted = fitted_clone(estimator, part)
+            fitted = _fitted_clone(estimator, part)
             claim = claim or Guarantee.of(fitted)
-            values[side].append(numbers_of(fitted))
+            values[side].append(statistic(fitted))
     claim = claim or Guarantee()
-    one, other = values
-    if statistic is None:
-        one, other = _discriminated(one, other)
     return audit_samples(
-        np.asarray(one, dtype=np.float64),
-        np.asarray(other, dtype=np.float64),
+        *values,
         delta=claim.delta_or(delta),
         confidence=confidence,
         threshold=threshold,
         epsilon_claim=claim.epsilon,
         mu_claim=claim.mu,
     )
-
-
-def _public_numbers(fitted: Any) -> Floats:
-    """All public fitted attributes that are numbers, in one vector."""
-    parts: list[Floats] = []
-
-    def collect(item: Any) -> None:
-        if isinstance(item, list | tuple):
-            for inner in item:
-                collect(inner)
-        elif isinstance(item, dict):
-            collect([item[key] for key in sorted(item, key=str)])
-        elif isinstance(item, numbers.Real | np.ndarray):
-            array = np.asarray(item)
-            if array.dtype.kind in "biuf":
-                parts.append(array.ravel().astype(np.float64))
-
-    for name, item in sorted(vars(fitted).items()):
-        if name.endswith("_") and not name.startswith("_"):
-            collect(item)
-    return np.nan_to_num(np.concatenate([np.zeros(1), *parts]))
-
-
-def _discriminated(one: list[Floats], other: list[Floats]) -> tuple[Floats, Floats]:
-    """Runs that did not learn the discriminant, seen along it."""
-    if len({vector.shape for vector in (*one, *other)}) > 1:
-        raise ValueError(
-            "statistic must be given: fitted attributes change their shape from fit to fit."
-        )
-    cut = max(2, int(LEARNING * len(one)))
-    vectors = [np.array(part) for part in (one, other)]
-    means = [part[:cut].mean(axis=0) for part in vectors]
-    variance = sum(part[:cut].var(axis=0) for part in vectors)
-    scale = np.square(np.abs(np.concatenate(vectors)[:cut]).max(axis=0))
-    weights = (means[1] - means[0]) / np.maximum(variance, NEARLY_ZERO * scale + 1e-300)
-    return vectors[0][cut:] @ weights, vectors[1][cut:] @ weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -538,3 +538,282 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
             f"PrivateEstimatorMixin; got a {type(estimator).__name__}, which does not."
         )
     return WorstCase(*found)
+
+
+# One fit on many canaries.
+
+# Where the largest rejected epsilon is looked for; no number of canaries shows more.
+TRIED = np.linspace(0.0, 30.0, 601)
+
+
+@dataclass(frozen=True)
+class OneRunResult:
+    """A lower bound on epsilon from one fit.
+
+    Attributes
+    ----------
+    epsilon_lower : float
+        The bound.
+    delta, confidence : float
+        At which delta, and with which probability, it holds.
+    n_canaries, n_guesses, n_correct : int
+        Slots, guesses and right guesses.
+    epsilon_claim : float or None
+        What the report promises.
+    """
+
+    epsilon_lower: float
+    delta: float
+    confidence: float
+    n_canaries: int
+    n_guesses: int
+    n_correct: int
+    epsilon_claim: float | None = None
+
+    @property
+    def refutes_claim(self) -> bool:
+        """Whether the bound exceeds the claim."""
+        return self.epsilon_claim is not None and self.epsilon_lower > self.epsilon_claim
+
+
+def one_run_p_value(
+    n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float
+) -> float:
+    """Bound the chance of so many right guesses about an (epsilon, delta)-DP mechanism.
+
+    Parameters
+    ----------
+    n_canaries : int
+        Slots with a fair coin each.
+    n_guesses : int
+        Guesses, at most so many.
+    n_correct : int
+        Right ones.
+    epsilon, delta : float
+        Of the mechanism.
+
+    Returns
+    -------
+    float
+        In [0, 1]; for delta = 0 exact for randomised response.
+
+    Examples
+    --------
+    >>> round(one_run_p_value(100, 100, 60, 0.0, 0.0), 4)
+    0.0284
+    """
+    return float(_p_values(n_canaries, n_guesses, n_correct, epsilon, delta))
+
+
+def _p_values(
+    n_canaries: int, n_guesses: int, n_correct: int, epsilon: ArrayLike, delta: float
+) -> Floats:
+    epsilons = np.asarray(epsilon, dtype=np.float64)
+    chance = binom.sf(n_correct - 1, n_guesses, expit(epsilons))
+    return np.minimum(chance + n_canaries * delta * expit(-epsilons), 1.0)
+
+
+def one_run_audit(
+    guesses: ArrayLike,
+    included: ArrayLike,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    epsilon_claim: float | None = None,
+) -> OneRunResult:
+    """Bound epsilon from below by guesses about coins.
+
+    Parameters
+    ----------
+    guesses : array-like of shape (n_canaries,)
+        1 for a canary, -1 for something harmless, 0 for no guess: a function of what the
+        mechanism showed. How many are not 0 is fixed before.
+    included : array-like of shape (n_canaries,)
+        What the fair, independent coins said, as booleans.
+    delta : float, default=0.0
+        At which epsilon is bounded, in [0, 1).
+    confidence : float, default=0.95
+        Probability with which the bound holds, in (0, 1).
+    epsilon_claim : float, optional
+        What the mechanism promises.
+
+    Returns
+    -------
+    OneRunResult
+        The bound; 0 where guesses are no better than chance allows.
+
+    Raises
+    ------
+    ValueError
+        If the arrays differ in shape, guesses are others, or a parameter is outside its
+        range.
+
+    Notes
+    -----
+    The number of guesses must be fixed before the fit is seen: trying several numbers
+    and keeping the best bound needs a confidence for each.
+
+    Examples
+    --------
+    Randomised response at epsilon = 2:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> coins = rng.random(10_000) < 0.5
+    >>> lies = rng.random(10_000) > np.exp(2) / (1 + np.exp(2))
+    >>> result = one_run_audit(np.where(coins ^ lies, 1, -1), coins)
+    >>> 1.85 < result.epsilon_lower < 2
+    True
+    """
+    told, coins = np.asarray(guesses), np.asarray(included)
+    if told.ndim != 1 or told.shape != coins.shape or coins.dtype != bool or told.size == 0:
+        raise ValueError(
+            "guesses and included must be arrays of one shape (n_canaries,), included of "
+            f"booleans, got shapes {told.shape} and {coins.shape} and type {coins.dtype}."
+        )
+    if not np.isin(told, (-1, 0, 1)).all():
+        raise ValueError("guesses must be -1, 0 or 1.")
+    _check_rate("delta", delta, least=True)
+    _check_rate("confidence", confidence)
+    made = told != 0
+    counts = told.size, int(made.sum()), int((made & ((told > 0) == coins)).sum())
+
+    def excess(epsilon: float) -> float:
+        return float(_p_values(*counts, epsilon, delta)) - (1 - confidence)
+
+    lower, rejected = 0.0, np.flatnonzero(_p_values(*counts, TRIED, delta) < 1 - confidence)
+    if rejected.size and rejected[-1] + 1 < TRIED.size:
+        between = TRIED[rejected[-1]], TRIED[rejected[-1] + 1]
+        lower = max(float(brentq(excess, *between, xtol=1e-9)) - 2e-9, 0.0)
+    return OneRunResult(lower, delta, confidence, *counts, epsilon_claim)
+
+
+def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDArray[np.int_]:
+    """Guess a canary where scores are highest, something harmless where they are lowest.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_canaries,)
+        Larger where a canary is more likely.
+    n_guesses : int, optional
+        Guesses to make, half of either kind; by default one for every slot. The slots
+        in between get none.
+
+    Returns
+    -------
+    ndarray of shape (n_canaries,)
+        Guesses -1, 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If scores are not one-dimensional or hold NaN, or `n_guesses` is not between 1
+        and their number.
+
+    Examples
+    --------
+    >>> guesses_from_scores([0.3, 0.1, 0.8, 0.5], n_guesses=2)
+    array([ 0, -1,  1,  0])
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or np.isnan(values).any():
+        raise ValueError(f"scores must be a vector without NaN, got shape {values.shape}.")
+    number = values.size if n_guesses is None else n_guesses
+    if not 1 <= number <= values.size:
+        raise ValueError(f"n_guesses must lie between 1 and {values.size}, got {n_guesses!r}.")
+    order = np.argsort(values, kind="stable")
+    guesses = np.zeros(values.size, dtype=np.int_)
+    guesses[order[: number // 2]] = -1
+    guesses[order[values.size - (number - number // 2) :]] = 1
+    return guesses
+
+
+def audit_in_one_run(
+    estimator: Any,
+    canaries: Any,
+    harmless: Any,
+    *,
+    score: Any,
+    rest: Any = None,
+    n_guesses: int | None = None,
+    delta: float | None = None,
+    confidence: float = 0.95,
+) -> OneRunResult:
+    """Bound epsilon of an estimator from below by one fit on many canaries.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fits one clone, without accountant.
+    canaries, harmless : array-like or sparse matrix of n_canaries rows, or tuple of such
+        What slot i may hold: row i of the one or of the other, by a fair coin. Tuples
+        hold the arguments of ``fit``, such as coordinates and values. Public or made up.
+        Replacing one row has to be what the estimator's claim is about.
+    score : callable
+        ``fitted estimator -> n_canaries numbers``, larger where the canary is likelier.
+    rest : like `canaries`, optional
+        Rows that are always there, behind the others.
+    n_guesses : int, optional
+        As for :func:`guesses_from_scores`. Guessing only where scores are extreme shows
+        more where noise is Gaussian.
+    delta : float, optional
+        At which epsilon is bounded; by default that of the report.
+    confidence : float, default=0.95
+        Probability with which the bound holds.
+
+    Returns
+    -------
+    OneRunResult
+        The bound, beside the claim of the report.
+
+    Raises
+    ------
+    ValueError
+        If scores or parameters are wrong.
+    RuntimeError
+        Inside a ``with BudgetAccountant(...)`` block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp import PrivateCPCompletion
+    >>> X = np.argwhere(np.ones((20, 20)))
+    >>> high, low = np.ones(400), np.zeros(400)
+    >>> model = PrivateCPCompletion(1, bounds=(0, 1), epsilon=2.0, delta=0)
+    >>> result = audit_in_one_run(model, (X, high), (X, low), score=lambda m: m.predict(X))
+    >>> result.n_canaries, result.epsilon_claim
+    (400, 2.0)
+    """
+    packed = isinstance(canaries, tuple)
+    both = list(zip(canaries, harmless, strict=True)) if packed else [(canaries, harmless)]
+    size = _n_rows(both[0][0])
+    coins = NoiseSource().integers(2, size).astype(bool)
+    rows = np.where(coins, 0, size) + np.arange(size)
+    parts = [_rows(_stacked(*pair), rows) for pair in both]
+    if rest is not None:
+        parts = [_stacked(*pair) for pair in zip(parts, rest if packed else (rest,), strict=True)]
+    fitted = _fitted_clone(estimator, tuple(parts) if packed else parts[0])
+    claim = Guarantee.of(fitted)
+    return one_run_audit(
+        guesses_from_scores(score(fitted), n_guesses),
+        coins,
+        delta=claim.delta_or(delta),
+        confidence=confidence,
+        epsilon_claim=claim.epsilon,
+    )
+
+
+def _n_rows(part: Any) -> int:
+    return int(part.shape[0]) if hasattr(part, "shape") else len(part)
+
+
+def _rows(part: Any, rows: NDArray[np.intp]) -> Any:
+    return [part[row] for row in rows] if isinstance(part, list) else part[rows]
+
+
+def _stacked(above: Any, below: Any) -> Any:
+    if sp.issparse(above):
+        return sp.vstack([above, below], format="csr")
+    if isinstance(above, list):
+        return [*above, *below]
+    return np.concatenate([np.asarray(above), np.asarray(below)])
