@@ -3,101 +3,71 @@
 Run as a program, it writes both anew: ``python tests/draw_architecture.py``.
 """
 
+import ast
 import re
 from pathlib import Path
 
-from test_architecture import LAYERS, imports
+from test_architecture import LAYERS, PACKAGE, imports
 
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURE, PAGE = DOCS / "architecture.svg", DOCS / "architecture.md"
 TABLE = re.compile(r"(?<=<!-- made from the code -->\n\n).*?(?=\n?<!-- end -->)", re.DOTALL)
-WIDTH, HEIGHT, APART, LAYER = 128, 34, 12, 92
+WIDTH, HEIGHT, APART, MARGIN = 128, 34, 12, 90
 
 Imports = dict[str, set[str]]
 
 
-def packages_of(found: Imports) -> list[list[str]]:
-    """Layers with the packages that import or are imported: the others stand alone."""
-    joined = {package for package, others in found.items() if others}.union(*found.values())
-    layers = [[package for package in layer if package in joined] for layer in LAYERS]
-    return [layer for layer in layers if layer]
+def picture() -> str:
+    """Layers as rows of boxes, the top one first."""
+    across = MARGIN + max(map(len, LAYERS)) // 2 * (WIDTH + APART)
+    lines, y = [], APART
+    for number, layer in enumerate(LAYERS):
+        rows = [layer[:6], layer[6:]] if len(layer) > 6 else [layer]
+        depth = len(rows) * (HEIGHT + APART)
+        shade = "#f4f7fa" if number % 2 else "#fff"
+        lines += [
+            f'<rect y="{y - APART // 2}" width="100%" height="{depth}" fill="{shade}"/>',
+            f'<text x="{APART}" y="{y + 22}" fill="#456">layer {len(LAYERS) - number}</text>',
+        ]
+        for row in rows:
+            for column, package in enumerate(row):
+                x = MARGIN + column * (WIDTH + APART)
+                lines += [
+                    f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" '
+                    f'fill="#e3ebf3" stroke="#456"/><text x="{x + WIDTH // 2}" y="{y + 22}" '
+                    f'text-anchor="middle">{package}</text>'
+                ]
+            y += HEIGHT + APART
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {y}" '
+        'font-family="sans-serif" font-size="14">\n<title>Layers of sktensor_dp</title>\n'
+        '<rect width="100%" height="100%" fill="#fff"/>'
+    )
+    return "\n".join([head, *lines, "</svg>\n"])
 
 
-def without_detours(found: Imports) -> Imports:
-    """Imports that no way over other packages replaces."""
-
-    def reached(package: str) -> set[str]:
-        return found[package].union(*(reached(other) for other in found[package]))
-
-    return {
-        package: others - set().union(*(reached(other) for other in others))
-        for package, others in found.items()
-    }
-
-
-def way(start: tuple[int, int], end: tuple[int, int]) -> str:
-    """Straight to the next layer; to others around the packages between, into the side."""
-    (x, y), (to_x, to_y) = start, end
-    if to_y - y == LAYER:
-        return f"M{x + WIDTH // 2} {y + HEIGHT} {to_x + WIDTH // 2} {to_y}"
-    right = x > to_x
-    side, aside = to_x + WIDTH * right, to_x + (WIDTH + 80 if right else -80)
-    to_y += HEIGHT // 2
-    if x == to_x:
-        return f"M{x} {y + HEIGHT // 2}C{aside} {y + LAYER} {aside} {to_y} {side} {to_y}"
-    down = y + 2 * LAYER // 3 + HEIGHT
-    return f"M{x + WIDTH // 2} {y + HEIGHT}C{x + WIDTH // 2} {down} {aside} {to_y} {side} {to_y}"
-
-
-def picture(found: Imports) -> str:
-    """Imports as SVG; the root package, which gathers names, is left out."""
-    inside = {package: others for package, others in found.items() if package != "__init__"}
-    layers = packages_of(inside)
-    across = max(map(len, layers)) * (WIDTH + APART) + APART
-    places = {
-        package: (
-            (across - len(layer) * (WIDTH + APART) + APART) // 2 + column * (WIDTH + APART),
-            APART + row * LAYER,
-        )
-        for row, layer in enumerate(layers)
-        for column, package in enumerate(layer)
-    }
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} '
-        f'{len(layers) * LAYER - LAYER + HEIGHT + 2 * APART}" font-family="sans-serif" '
-        'font-size="14" text-anchor="middle">',
-        "<title>Packages of sktensor_dp and which of them imports which</title>",
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" '
-        'markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8z" fill="#456"/></marker></defs>',
-        '<rect width="100%" height="100%" fill="#fff"/>',
-    ]
-    direct = without_detours(inside)
-    for package, (x, y) in places.items():
-        for other in sorted(direct[package]):
-            course = way((x, y), places[other])
-            lines.append(f'<path d="{course}" fill="none" stroke="#456" marker-end="url(#tip)"/>')
-    for package, (x, y) in places.items():
-        lines.append(
-            f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="#eef3f8" '
-            f'stroke="#456"/><text x="{x + WIDTH // 2}" y="{y + 22}">{package}</text>'
-        )
-    return "\n".join([*lines, "</svg>\n"])
+def purpose(package: str) -> str:
+    """First line of the docstring of a module or package."""
+    folder = PACKAGE / package / "__init__.py"
+    file = folder if folder.exists() else PACKAGE / f"{package}.py"
+    text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return text.split("\n")[0].replace("``", "`").rstrip(".")
 
 
 def table(found: Imports) -> str:
     """Every import, layer by layer, with their number."""
     order = ["__init__", *(package for layer in LAYERS for package in layer)]
-    lines = ["| layer | package | imports from |", "| --- | --- | --- |"]
     layer_of = {package: len(LAYERS) - n for n, layer in enumerate(LAYERS) for package in layer}
+    lines = ["| layer | package | what it is | imports from |", "| --- | --- | --- | --- |"]
     for package in order:
         others = ", ".join(sorted(found[package], key=order.index)) or "none of them"
-        lines.append(f"| {layer_of.get(package, 'root')} | `{package}` | {others} |")
+        cells = (layer_of.get(package, "root"), f"`{package}`", purpose(package), others)
+        lines.append("| {} | {} | {} | {} |".format(*cells))
     count = sum(map(len, found.values()))
     return "\n".join([*lines, "", f"{len(found)} packages, {count} imports."])
 
 
 if __name__ == "__main__":
-    packages = imports()
-    PICTURE.write_text(picture(packages), encoding="utf-8")
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(TABLE.sub(lambda _: table(packages) + "\n", page), encoding="utf-8")
+    PICTURE.write_text(picture(), encoding="utf-8")
+    page, made = PAGE.read_text(encoding="utf-8"), table(imports()) + "\n"
+    PAGE.write_text(TABLE.sub(lambda _: made, page), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Privacy core: curator, releases, mechanisms, noise, budgets, reports, audits."""

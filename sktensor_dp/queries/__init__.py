@@ -1,0 +1,1 @@
+"""Queries: raw data in, a sum and its sensitivity out."""
