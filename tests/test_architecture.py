@@ -51,7 +51,7 @@ CORE: dict[str, tuple[str, ...]] = {
         *("privacy.spending", "privacy.tables"),
     ),
     "mechanisms": ("privacy.noise", "privacy.plan", "tensor"),
-    "parts": ("privacy.noise", "queries.units.mixed"),
+    "parts": ("privacy.noise",),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": (
         "exceptions",

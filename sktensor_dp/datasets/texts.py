@@ -26,17 +26,12 @@ from sktensor_dp.queries.error_sanitising import call_untrusted, read_each
 
 # Offered where none is given, the usual one first.
 _DELIMITERS = (",", ";", "\t")
-_MOST_LISTED = 10
 
 
 def read_delimited(
-    lines: Iterable[str], name: str, delimiter: str | None, quoted: bool, blank: list[int]
+    lines: Iterable[str], name: str, delimiter: str | None, quoted: bool
 ) -> tuple[list[str], Iterator[list[str]]]:
-    """Return the header and the rows of a file, each as long as the header.
-
-    A malformed row is refused by its line; nothing of it is shown. Lines between rows that are
-    none are added to `blank`.
-    """
+    """Header and rows of a file, each as long as the header; others are refused by their line."""
     lines = iter(lines)
     first = next(lines, "")
     if delimiter is None:
@@ -45,41 +40,22 @@ def read_delimited(
     _, header = next(records, (1, []))
     if not header:
         raise ValueError(f"path: {name!r} is empty: it should start with a header")
-    return header, _rows(records, header, name, quoted, blank)
+    return header, _rows(records, header, name, quoted)
 
 
 def _rows(
-    records: Iterator[tuple[int, list[str]]],
-    header: list[str],
-    name: str,
-    quoted: bool,
-    blank: list[int],
+    records: Iterator[tuple[int, list[str]]], header: list[str], name: str, quoted: bool
 ) -> Iterator[list[str]]:
-    waiting: list[int] = []
     for line, row in records:
-        # A blank line is an empty row where there is one column, and no row elsewhere.
-        if not row and len(header) > 1:
-            waiting.append(line)
-            continue
         if row and len(row) != len(header):
             cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
             raise ValueError(
                 f"path: the row at line {line} of {name!r} has {cells}, the header has "
                 f"{len(header)}. {_advice(quoted)}"
             )
-        blank += waiting
-        waiting = []
-        yield row or [""]
-
-
-def warn_skipped(name: str, what: str, lines: Sequence[int]) -> None:
-    """Warn of lines that are no rows, by their numbers."""
-    if not lines:
-        return
-    listed = ", ".join(map(str, lines[:_MOST_LISTED]))
-    more = f" and {len(lines) - _MOST_LISTED} more" if len(lines) > _MOST_LISTED else ""
-    number = f"1 {what} is" if len(lines) == 1 else f"{len(lines)} {what}s are"
-    warnings.warn(f"{name!r}: {number} skipped: line {listed}{more}", UserWarning, stacklevel=2)
+        # A blank line is an empty row where there is one column, and no row elsewhere.
+        if row or len(header) == 1:
+            yield row or [""]
 
 
 def _delimiter_of(first: str, name: str) -> str:
@@ -228,8 +204,8 @@ def load_texts(
     Warns
     -----
     UserWarning
-        If something is skipped: files of a folder that are not ``.txt``, blank lines
-        between rows; or if cells are not separated by commas.
+        If files of a folder are skipped that are not ``.txt``, or if cells are not separated by
+        commas.
 
     Notes
     -----
@@ -326,18 +302,16 @@ def _read(
             warnings.warn(told, UserWarning, stacklevel=3)
         found = [[decoded(file, encoding) for file in files]]
     else:
-        blank: list[int] = []
         if kind == ".jsonl":
-            objects = list(objects_of(path, encoding, blank))
+            objects = list(objects_of(path, encoding))
             keys = list(dict.fromkeys(key for one in objects for key in one))
             names = [choose_column(path, *one, keys, "key") if keys else "" for one in columns]
             values = [[one.get(name) for one in objects] for name in names]
         else:
             quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
             delimiter = "\t" if delimiter is None and kind == ".tsv" else delimiter
-            names, rows = table_rows(path, columns, delimiter, quoted, encoding, blank)
+            names, rows = table_rows(path, columns, delimiter, quoted, encoding)
             values = [list(of) for of in zip(*rows, strict=True)] or [[] for _ in columns]
-        warn_skipped(path.name, "blank line", blank)
         parts = zip(names, columns, values, strict=True)
         found = [as_texts(path, name, holds, of) for name, (_, holds), of in parts]
     if not found[0]:
@@ -438,7 +412,6 @@ def table_rows(
     delimiter: str | None,
     quoted: bool,
     encoding: str,
-    blank: list[int],
 ) -> tuple[list[str], Iterator[Sequence[Any]]]:
     """Names of the columns of a table that are meant, and rows of what stands in these."""
     if file_type(path) == ".parquet":
@@ -453,24 +426,18 @@ def table_rows(
             for batch in batches
             for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True)
         )
-    lines = lines_of(path, encoding)
-    header, rows = read_delimited(lines, path.name, delimiter, quoted, blank)
+    header, rows = read_delimited(lines_of(path, encoding), path.name, delimiter, quoted)
     names = [choose_column(path, *one, header, "column") for one in columns]
     places = [header.index(name) for name in names]
     return names, ([row[place] for place in places] for row in rows)
 
 
-def objects_of(path: Path, encoding: str, blank: list[int]) -> Iterator[dict[str, Any]]:
-    """Objects of a file with one in each line; blank lines between them are added to `blank`."""
-    waiting: list[int] = []
+def objects_of(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
+    """Objects of a file with one in each line that is not blank."""
     # Other characters that break lines may stand in strings.
     for number, line in enumerate(lines_of(path, encoding, "\n"), start=1):
-        if not line.strip():
-            waiting.append(number)
-            continue
-        blank += waiting
-        waiting = []
-        yield parsed_object(path, number, line)
+        if line.strip():
+            yield parsed_object(path, number, line)
 
 
 def parsed_object(path: Path, number: int, line: str) -> dict[str, Any]:
@@ -661,10 +628,10 @@ def open_texts(
     def texts() -> Iterator[str]:
         if kind == ".jsonl":
             name = str(column)
-            values = (one.get(name) for one in objects_of(path, encoding, []))
+            values = (one.get(name) for one in objects_of(path, encoding))
         else:
             only = [(column, "text")]
-            (name,), rows = table_rows(path, only, delimiter, kind == ".csv", encoding, [])
+            (name,), rows = table_rows(path, only, delimiter, kind == ".csv", encoding)
             values = (row[0] for row in rows)
         for value in values:
             yield from as_texts(path, name, "text", [value])

@@ -17,7 +17,6 @@ from sktensor_dp.datasets.texts import (
     existing_path,
     read_delimited,
     suffix_of,
-    warn_skipped,
 )
 from sktensor_dp.queries.error_sanitising import read
 
@@ -176,34 +175,20 @@ def load_word_frequencies(
     total = sum(found.values())
     if not 0 < total < math.inf:
         raise ValueError(f"path: the numbers of {path.name!r} must have a positive, finite sum")
-    shares = ((word, number / total) for word, number in found.items() if number > 0)
-    return dict(sorted(shares, key=lambda pair: (-pair[1], pair[0])))
+    frequencies = ((word, number / total) for word, number in found.items() if number > 0)
+    return dict(sorted(frequencies, key=lambda pair: (-pair[1], pair[0])))
 
 
 def _of_rows(path: Path, text: str, kind: str) -> list[tuple[str, float]]:
     """Words and numbers of a file with one of each per row; the first row may be a header."""
     if kind == ".txt":
-        lines = [line.rsplit(None, 1) for line in text.splitlines() if line.strip()]
-        wrong = [number for number, cells in enumerate(lines, start=1) if len(cells) != 2]
-        if wrong or not lines:
-            where = f"row {wrong[0]} of " if wrong else ""
-            raise ValueError(f"path: {where}{path.name!r} must hold a word and a number")
-        header, rows = lines[0], lines[1:]
+        rows = [line.rsplit(None, 1) for line in text.splitlines() if line.strip()]
     else:
-        delimiter = "\t" if kind == ".tsv" else None
-        blank: list[int] = []
-        header, found = read_delimited(
-            io.StringIO(text, newline=""), path.name, delimiter, kind == ".csv", blank
-        )
-        rows = list(found)
-        warn_skipped(path.name, "blank line", blank)
-        if len(header) != 2:
-            raise ValueError(
-                f"path: {path.name!r} must have two columns, words and numbers; got {len(header)}"
-            )
-    if math.isnan(_number(header[1])):
-        return _checked(path, rows, first=2)
-    return _checked(path, [header, *rows], first=1)
+        lines, delimiter = io.StringIO(text, newline=""), "\t" if kind == ".tsv" else None
+        header, found = read_delimited(lines, path.name, delimiter, kind == ".csv")
+        rows = [header, *found]
+    has_header = bool(rows) and len(rows[0]) == 2 and math.isnan(_number(rows[0][1]))
+    return _checked(path, rows[has_header:], first=1 + has_header)
 
 
 def _of_json(path: Path, text: str) -> list[tuple[str, float]]:

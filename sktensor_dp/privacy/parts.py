@@ -13,15 +13,12 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.queries.units import mixed
 
 Integers = NDArray[np.intp]
 Coins = NDArray[np.uint64]  # (n_units, 2): 128 random bits of each unit
 
 # A share is rounded to a multiple of one over it, which is drawn exactly.
 STEPS = 2**53
-# Odd number by which SplitMix64 multiplies a counter (Steele, Lea & Flood 2014).
-WEYL = 0x9E3779B97F4A7C15
 
 
 def secret_key() -> bytes:
@@ -77,13 +74,6 @@ def even_parts(places: Integers, n_parts: int) -> Integers:
 def even_halves(places: Integers, share: float) -> Integers:
     """1 for the units at the first places, a public number of them, and 0 for the others."""
     return (places < math.ceil(share * len(places))).astype(np.intp)
-
-
-def row_keys(labels: NDArray[Any], sizes: Integers) -> NDArray[np.uint64]:
-    """Keys of the rows of units, to choose some by: a unit's depend on nothing of other units."""
-    seeds = np.repeat(secret_coins(len(labels), labels)[:, 0], sizes)
-    within = np.arange(len(seeds)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return mixed(seeds + within.astype(np.uint64) * np.uint64(WEYL))
 
 
 def _inverse(order: NDArray[np.intp]) -> Integers:

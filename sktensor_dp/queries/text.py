@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.error_sanitising import call_untrusted
-from sktensor_dp.queries.units import RowChoice, in_order, kept_rows
+from sktensor_dp.queries.units import in_order
 from sktensor_dp.tensor.arrays import Floats
 
 Integers = NDArray[np.integer[Any]]
@@ -101,15 +101,10 @@ class WordCounts:
     def __len__(self) -> int:
         return int(self.counts.shape[0])
 
-    def joined(self, groups: NDArray[Any], choice: RowChoice | None) -> "WordCounts":
+    def joined(self, groups: NDArray[Any]) -> "WordCounts":
         """Words of all documents of each group together, in the order of labels."""
-        names, places = np.unique(groups, return_inverse=True)
-        order, units = in_order(places)
-        order = np.arange(len(self)) if order is None else order
-        if choice is not None:
-            kept, units = kept_rows(units, names, choice)
-            order = order[kept]
-        rows = self.counts[order]
+        order, units = in_order(np.unique(groups, return_inverse=True)[1])
+        rows = self.counts if order is None else self.counts[order]
         shape = (units.n, rows.shape[1])
         counts = sp.csr_matrix((rows.data, rows.indices, rows.indptr[units.starts]), shape)
         counts.sum_duplicates()
@@ -136,7 +131,6 @@ class TextChunks:
         analyze: Callable[[Any], Iterable[str]],
         *,
         groups: NDArray[Any] | None = None,
-        choice: RowChoice | None = None,
     ) -> None:
         self.documents = call_untrusted(
             lambda: WordCounts.of(map(analyze, documents)), "Splitting documents into words"
@@ -144,7 +138,7 @@ class TextChunks:
         self.grouped = groups is not None
         self._units = self.documents
         if groups is not None:
-            self._units = self.documents.joined(groups, choice)
+            self._units = self.documents.joined(groups)
         self.n_units = len(self._units)
         found = set(map(type, self.documents.words.names))
         kinds = {kind for kind in found if not issubclass(kind, str)}

@@ -242,8 +242,6 @@ Chunk = TypeVar("Chunk", bound="RowChunk")
 # Whose rows can be cut apart without copying what they hold.
 BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
 Prepared = Callable[[Iterable[Any]], Iterable[Any]]
-# Random keys of the rows of units, by labels and sizes of these: so many of each unit are chosen.
-RowChoice = tuple[int, Callable[[NDArray[Any], Integers], NDArray[np.uint64]]]
 
 
 class Units:
@@ -318,16 +316,6 @@ def in_order(places: Integers) -> tuple[Integers | None, Units]:
         places = places[order]
     firsts = np.flatnonzero(np.diff(places, prepend=-1))
     return order, Units(np.append(firsts, len(places)))
-
-
-def kept_rows(units: Units, labels: NDArray[Any], choice: RowChoice) -> tuple[Integers, Units]:
-    """At most so many rows of each unit, evenly at random and in their order."""
-    most, keys = choice
-    within = np.lexsort((keys(labels, units.sizes), units.of_rows))
-    ranks = np.arange(len(within)) - np.repeat(units.starts[:-1], units.sizes)
-    kept = np.sort(within[ranks < most])
-    sizes = np.minimum(units.sizes, most)
-    return kept, Units(np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def rows_of(X: Any, rows: slice) -> Any:

@@ -25,7 +25,7 @@ from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.sums import PartialQuery
 from sktensor_dp.queries.text import TextChunks, WordCounts
-from sktensor_dp.queries.units import RowChoice, as_labels
+from sktensor_dp.queries.units import as_labels
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 
@@ -163,7 +163,6 @@ class TextReader:
 
     vectorizer: Any  # its options of texts, and nothing fitted
     grouped: bool = False  # whether partitions are pairs of texts and labels
-    choice: RowChoice | None = None  # how many texts of a group are read
 
     def __call__(self, partition: Any) -> Iterator[WordCounts]:
         """Yield the chunk of a partition."""
@@ -178,7 +177,7 @@ class TextReader:
         content.input = "content"
         labels = None if groups is None else as_labels(groups, len(documents))
         analyze = content.build_analyzer()
-        return TextChunks(documents, analyze, groups=labels, choice=self.choice)
+        return TextChunks(documents, analyze, groups=labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,11 +208,9 @@ class LazyTexts:
         return value
 
 
-def lazy_texts(
-    vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any, choice: RowChoice | None
-) -> LazyTexts:
+def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any) -> LazyTexts:
     """Validate lazy texts without computing them."""
-    reader = TextReader(worker_copy(vectorizer, NOT_FOR_WORKERS), groups is not None, choice)
+    reader = TextReader(worker_copy(vectorizer, NOT_FOR_WORKERS), groups is not None)
     in_chunks = getattr(raw_documents, "in_chunks", False)
     if in_chunks and groups is not None:
         raise ValueError(

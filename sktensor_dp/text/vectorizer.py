@@ -35,7 +35,6 @@ from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, NUMBERS, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
-from sktensor_dp.privacy.parts import row_keys
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.error_sanitising import as_documents, call_untrusted
 from sktensor_dp.queries.text import TextChunks, WordCounts
@@ -153,9 +152,6 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         rarer words. Good values are near the number of distinct words of an
         ordinary document: 20 for short messages, 100 for letters and articles. Of a fit
         with groups, the words of all texts of a group count as one document's do.
-    max_rows_per_group : int or None, default=None
-        Of a fit with groups, choose the vocabulary by at most so many texts of each group,
-        by secret coins. The fit's memory and time are then bounded by a public number.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         Which corpora must look alike: those that differ in one document, whose number is
         then public; or those of which one has a document more. Then the number is private:
@@ -269,7 +265,6 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         "vocabulary": [InstanceOf(Iterable), NONE],
         "binary": [BOOLEAN],
         "max_words_per_document": [Number(1, math.inf, integer=True)],
-        "max_rows_per_group": [Number(1, 2**62, integer=True), NONE],
         **NEIGHBOURS,
     }
 
@@ -294,7 +289,6 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         binary: bool = False,
         dtype: DTypeLike = np.int64,
         max_words_per_document: int = 100,
-        max_rows_per_group: int | None = None,
         neighbours: str = "replace_one",
         epsilon: float = 1.0,
         delta: float = 1e-6,
@@ -310,7 +304,6 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             vocabulary=vocabulary, binary=binary, dtype=dtype,
         )  # fmt: skip
         self.max_words_per_document = max_words_per_document
-        self.max_rows_per_group = max_rows_per_group
         self.neighbours = neighbours
         self.epsilon = epsilon
         self.delta = delta
@@ -467,10 +460,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         np.dtype(self.dtype)
         if not isinstance(raw_documents, list):
             raw_documents = as_documents(raw_documents, "raw_documents")
-        most = self.max_rows_per_group
-        choice = None if most is None else (int(most), row_keys)
         if apart:
-            texts = lazy_texts(self, raw_documents, groups, n_samples, choice)
+            texts = lazy_texts(self, raw_documents, groups, n_samples)
             return self._planned(texts), None
         content.input = "content"
         analyze = content.build_analyzer()
@@ -479,7 +470,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         private_number, least = counted or groups is not None, 0 if counted else 1
         documents = read_documents(self, raw_documents, private_number=private_number, least=least)
         grouping = checked_grouping(groups, len(documents), self)
-        chunks = TextChunks(documents, analyze, **grouping, choice=choice)
+        chunks = TextChunks(documents, analyze, **grouping)
         return self._planned(chunks), chunks.documents
 
     def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:

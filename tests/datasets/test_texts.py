@@ -173,16 +173,11 @@ def test_rows_of_another_length_are_refused(tmp_path, options, row, advice):
     assert advice in str(info.value)
 
 
-def test_what_is_skipped_is_listed_by_number(tmp_path):
+def test_blank_lines_are_no_rows_beside_other_columns(tmp_path):
     path = save(tmp_path / "a.csv", "text,id\n\nx,1\n\n\ny,2\n\n\n")
-    with pytest.warns(UserWarning, match="3 blank lines are skipped: line 2, 4, 5$"):
-        assert load_texts(path, "text") == ["x", "y"]
+    assert load_texts(path, "text") == ["x", "y"]
     path = save(tmp_path / "a.jsonl", '{"t": "x"}\n\n{"t": "y"}\n')
-    with pytest.warns(UserWarning, match="1 blank line is skipped: line 2$"):
-        assert load_texts(path) == ["x", "y"]
-    path = save(tmp_path / "b.csv", "text,id\n" + "\n" * 15 + "x,1\n")
-    with pytest.warns(UserWarning, match="15 blank lines .* 11 and 5 more$"):
-        assert load_texts(path, "text") == ["x"]
+    assert load_texts(path) == ["x", "y"]
 
 
 @pytest.mark.parametrize(("mark", "named"), [(";", "semicolons"), ("\t", "tabs")])

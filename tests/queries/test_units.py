@@ -5,14 +5,11 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.stats import chi2
 
-from sktensor_dp import unsafe_seeded_noise
-from sktensor_dp.privacy.parts import row_keys
 from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.queries.samples import SampleChunks
 from sktensor_dp.queries.sums import UNITS_AT_ONCE
-from sktensor_dp.queries.units import RowChunks, Units, as_labels, in_order, kept_rows
+from sktensor_dp.queries.units import RowChunks, Units, as_labels, in_order
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
 SECRET = "opensesame"
@@ -251,57 +248,6 @@ def test_one_document_of_a_group_is_the_sum_of_its_rows(seed):
     sums = [X[labels == label].sum(axis=0) for label in np.unique(labels)]
     np.testing.assert_array_equal(rows, np.minimum(sums, 2**30))
     assert all(chunk.units.are_rows for chunk in found)
-
-
-# Caps on rows
-
-
-@pytest.mark.nightly
-def test_every_subset_of_rows_is_as_likely_and_groups_are_independent(seed):
-    """Two groups of 4 rows, 2 of each are kept: 36 pairs of subsets, by keys from the seed.
-
-    Chance exceeds the limit of 103 in one of 10**7. Were both groups to keep the same places in
-    a third of the draws and not in a sixth, 360 would be added to the mean of 35, with a
-    deviation of 39 in all: unseen with a probability below 1e-12.
-    """
-    units, labels, seen = Units(np.array([0, 4, 8, 9])), np.array(["a", "b", "c"]), {}
-    n_draws = 1800
-    with unsafe_seeded_noise(seed):
-        for _ in range(n_draws):
-            kept, left = kept_rows(units, labels, (2, row_keys))
-            np.testing.assert_array_equal(left.sizes, [2, 2, 1])
-            assert kept[-1] == 8
-            seen[kept.tobytes()] = seen.get(kept.tobytes(), 0) + 1
-    expected = n_draws / 36
-    counts = np.array([*seen.values()] + [0] * (36 - len(seen)))
-    assert len(counts) == 36
-    assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(1e-7, 35)
-
-
-def test_other_groups_do_not_change_which_rows_are_kept(seed):
-    """Under one secret key: neither their labels nor their sizes."""
-    kept_of_own = set()
-    for other, before in (("", 0), ("a", 1), ("b", 1), ("a", 50)):
-        labels = np.array(["own"] if before == 0 else [other, "own"])
-        ends = np.cumsum([5] if before == 0 else [before, 5])
-        with unsafe_seeded_noise(seed):
-            kept, _ = kept_rows(Units(np.append(0, ends)), labels, (3, row_keys))
-        kept_of_own.add(tuple(kept[kept >= before] - before))
-    assert len(kept_of_own) == 1
-
-
-def test_keys_are_secret_and_new_for_every_choice():
-    first, second = (row_keys(np.arange(3), np.array([2, 0, 6])) for _ in range(2))
-    assert len({*first, *second}) == 16
-
-
-def test_at_most_so_many_rows_of_a_group_are_kept():
-    sizes = np.array([1, 2, 3, 4, 50, 7])
-    units = Units(np.append(0, np.cumsum(sizes)))
-    kept, left = kept_rows(units, np.arange(6), (3, row_keys))
-    np.testing.assert_array_equal(left.sizes, [1, 2, 3, 3, 3, 3])
-    assert (np.diff(kept) > 0).all()
-    np.testing.assert_array_equal(np.bincount(units.of_rows[kept]), left.sizes)
 
 
 def test_chunks_know_what_they_are():
