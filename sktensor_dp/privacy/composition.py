@@ -57,60 +57,34 @@ class ReleaseRecord:
 
 @dataclass(frozen=True)
 class Part:
-    """Releases on some of the units, beside those on others.
+    """Releases on some of the units, beside those on others."""
 
-    Attributes
-    ----------
-    role : str
-        What it is: ``"batch"``, ``"fit"``, ``"score"``, ``"refit"``, ``"trial"``.
-    n_units : int
-        How many units it reads.
-    of : Composition
-        Its releases.
-    times : int
-        How many parts there are that are like it, each on other units.
-    """
-
-    role: str
-    n_units: int
-    of: "Composition"
-    times: int = 1
+    role: str  # "batch", "fit", "score", "refit" or "trial"
+    n_units: int  # that it reads
+    of: "Composition"  # its releases
+    times: int = 1  # number of parts like it, each on other units
 
 
 @dataclass(frozen=True)
 class Composition:
     """One node of the tree.
 
-    Attributes
-    ----------
-    kind : str
-        ``"releases"``: each may read every unit. ``"sequence"``: parts, each of which
-        may read every unit. ``"parallel"``: a unit is in one part. ``"overlapping"``: in
-        some of them, see `memberships`. ``"selection"``: the best of a secret number of
-        trials like its only part. ``"conversion"``: its only part holds for neighbours
-        that add or remove a unit, the whole for those that replace one.
-    rows : tuple of ReleaseRecord
-        The releases.
-    unused : tuple of PlannedRelease
-        What was paid for and not made.
-    parts : tuple of Part
-        What it is composed of.
-    memberships : tuple
-        For every kind of unit, in how many parts of which role it is: pairs of role and
-        number. Kinds that are in fewer parts of every role than another are left out.
-    n_trials : float
-        Expected number of trials of a selection.
-    epsilon, delta : float
-        What the selection satisfies.
+    ``"releases"``: each may read every unit. ``"sequence"``: parts, each of which may read
+    every unit. ``"parallel"``: a unit is in one part. ``"overlapping"``: in some of them, see
+    `memberships`. ``"selection"``: the best of a secret number of trials like its only part.
+    ``"conversion"``: its only part holds for neighbours that add or remove a unit, the whole
+    for those that replace one.
     """
 
     kind: Kind
     rows: tuple[ReleaseRecord, ...] = ()
-    unused: tuple[PlannedRelease, ...] = ()
+    unused: tuple[PlannedRelease, ...] = ()  # paid for and not made
     parts: tuple[Part, ...] = ()
+    # For every kind of unit, in how many parts of which role it is: pairs of role and number.
+    # Kinds that are in fewer parts of every role than another are left out.
     memberships: tuple[tuple[tuple[str, int], ...], ...] = ()
-    n_trials: float = 1.0
-    epsilon: float = 0.0
+    n_trials: float = 1.0  # expected number of trials of a selection
+    epsilon: float = 0.0  # that the selection satisfies
     delta: float = 0.0
 
     def __post_init__(self) -> None:
@@ -237,7 +211,7 @@ def _added(node: Composition, of_mu: Divergence, of_epsilon: Divergence) -> floa
 
 def _sum(costs: Iterable[tuple[PrivacyCost, int]]) -> PrivacyCost:
     """Compose costs that are spent several times each."""
-    # Nothing is nothing, however often: infinity times 0 is no number.
+    # 0 * inf is NaN.
     spent = [(cost, uses) for cost, uses in costs if uses > 0]
     return PrivacyCost(
         math.sqrt(_fsum(uses * (cost.mu * cost.mu) for cost, uses in spent)),

@@ -64,26 +64,14 @@ class RepeatableNoise:
 
 
 class ReleasedRows:
-    """A release of a symmetric matrix, of which products alone can be had.
-
-    Parameters
-    ----------
-    rows : callable
-        Raw rows of a slice, the same each time.
-    size : int
-        Of the matrix.
-    add_noise : callable
-        Adds noise of a source in place to rows, from the diagonal of the first one on.
-    noise : NoiseSource
-        Where the keys of the noise come from.
-    """
+    """Products with a release of a symmetric matrix that memory does not hold."""
 
     def __init__(
         self,
-        rows: Callable[[slice], Floats],
+        rows: Callable[[slice], Floats],  # raw rows of a slice, the same each time
         size: int,
-        add_noise: Callable[[Floats, NoiseSource], None],
-        noise: NoiseSource,
+        add_noise: Callable[[Floats, NoiseSource], None],  # in place, from the first diagonal on
+        noise: NoiseSource,  # source of the keys of the noise
     ) -> None:
         self._rows, self.size, self._add_noise = rows, size, add_noise
         self._blocks = list(blocks(size, rows_at_once(size, caches=4)))

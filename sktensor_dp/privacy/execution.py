@@ -117,17 +117,10 @@ ATTEMPTS = 3
 
 
 class DaskPartitions:
-    """Delayed partitions, and sums over them.
+    """Delayed partitions, and sums over them; with `grouped` they are pairs of rows and labels.
 
-    Parameters
-    ----------
-    parts : sequence of Delayed
-        Partitions as sources yield them.
-    grouped : bool, default=False
-        Whether these are pairs of rows and labels.
-    kept : bool, default=False
-        Whether a cluster keeps the partitions from the first sum on until this object is
-        dropped, as forming them takes long. Other schedulers form them for every sum.
+    With `kept` a cluster keeps the partitions from the first sum on until this object is dropped,
+    as forming them takes long. Other schedulers form them for every sum.
     """
 
     # A task holds the key of its partition and of the query. A result that is computed twice, as
@@ -138,13 +131,7 @@ class DaskPartitions:
 
     @classmethod
     def shuffled(cls, rows: Sequence[Any], labels: Sequence[Any]) -> "DaskPartitions":
-        """As many partitions, each with all rows of its groups.
-
-        Parameters
-        ----------
-        rows, labels : sequences of Delayed
-            Of the same partitions, which groups may lie across.
-        """
+        """Rearrange partitions, across which groups may lie, to hold all rows of their groups."""
         import dask
 
         # By digests of labels: no partition learns of groups but its own, and nobody of all.
@@ -156,17 +143,10 @@ class DaskPartitions:
     def rearranged(
         cls, pieces: Sequence[Any], gather: Callable[[Sequence[Any]], Any], *, grouped: bool = False
     ) -> "DaskPartitions":
-        """As many partitions, each made of one piece of every partition there was.
+        """Make as many partitions, each of one piece of every partition there was.
 
-        Parameters
-        ----------
-        pieces : sequence of Delayed
-            What each partition was cut into: as many pieces as there are partitions, or an
-            error in their place.
-        gather : callable
-            Makes a partition of its pieces, some of which may be errors.
-        grouped : bool, default=False
-            Whether it makes pairs of rows and labels.
+        Each of `pieces` is a partition cut into as many pieces as there are partitions, or an
+        error; `gather` makes a partition of its pieces, some of which may be errors.
         """
         import dask
 

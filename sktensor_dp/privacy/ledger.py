@@ -46,7 +46,6 @@ SCHEMA = (
 
 # Raises an error unless spending may go from the first to the second.
 Admission = Callable[[Spending, Spending], None]
-Opened = AbstractContextManager[sqlite3.Connection]
 
 _gate = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -72,24 +71,6 @@ def connect(file: Path, mode: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-@contextmanager
-def _transaction(
-    file: Path | None, opened: Callable[[], Opened], begin: str = "BEGIN"
-) -> Iterator[sqlite3.Connection]:
-    """Run a block as one transaction; errors of the database become :class:`LedgerError`."""
-    try:
-        with _gate, opened() as connection:
-            try:
-                _begin(connection, begin)
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-    except (sqlite3.Error, OSError) as error:
-        raise LedgerError(_explanation(file, error)) from error
 
 
 def _begin(connection: sqlite3.Connection, statement: str) -> None:
@@ -154,9 +135,7 @@ def _check_stamp(file: Path | None, connection: sqlite3.Connection) -> None:
 
 def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Names of the scopes in a ledger file."""
-    file = Path(path).resolve()
-    with _transaction(file, lambda: closing(connect(file, "rw"))) as connection:
-        _check_stamp(file, connection)
+    with Ledger(path, "").transaction() as connection:
         (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)
@@ -183,10 +162,8 @@ class Ledger:
         """Find the scope or make it, and return its budget."""
         if self.file is None and epsilon is None:
             epsilon = math.inf
-        with self._connected("rw" if epsilon is None else "rwc", "BEGIN IMMEDIATE") as connection:
-            if epsilon is not None:
-                _make_tables_if_new(connection)
-            _check_stamp(self.file, connection)
+        mode = "rw" if epsilon is None else "rwc"
+        with self.transaction("BEGIN IMMEDIATE", mode) as connection:
             found = connection.execute(
                 "SELECT epsilon, delta FROM scopes WHERE name = ?", (self.scope,)
             ).fetchone()
@@ -214,17 +191,17 @@ class Ledger:
 
     def spending(self) -> Spending:
         """Return what has been spent."""
-        with self._opened() as connection:
+        with self.transaction() as connection:
             return self._spending(connection)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, in order."""
-        with self._opened() as connection:
+        with self.transaction() as connection:
             return self._entries(connection)
 
     def verify(self) -> None:
         """Check that the sums are those of the charges."""
-        with self._opened() as connection:
+        with self.transaction() as connection:
             if self._spending(connection) != Spending().plus(self._entries(connection)):
                 raise sqlite3.DatabaseError("its sums are not those of its charges")
 
@@ -239,7 +216,7 @@ class Ledger:
         if ticket is not None and self._redeem(ticket, later):
             return Receipt(self, 0, later)
         # Immediate: the lock for writing is taken before the balance is read.
-        with self._opened("BEGIN IMMEDIATE") as connection:
+        with self.transaction("BEGIN IMMEDIATE") as connection:
             before = self._spending(connection)
             after = before.plus(entries)
             admit(before, after)
@@ -258,7 +235,7 @@ class Ledger:
 
     def _redeem(self, ticket: str, later: str) -> bool:
         """Exchange a ticket for another one; False if it is not, or no longer, known."""
-        with self._opened("BEGIN IMMEDIATE") as connection:
+        with self.transaction("BEGIN IMMEDIATE") as connection:
             self._check_age(connection)
             known = "UPDATE charges SET ticket = ? WHERE scope = ? AND ticket = ?"
             found = connection.execute(known, (later, self.scope, ticket)).rowcount
@@ -271,7 +248,7 @@ class Ledger:
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Add to a charge what became known when its release was made."""
-        with self._opened("BEGIN IMMEDIATE") as connection:
+        with self.transaction("BEGIN IMMEDIATE") as connection:
             self._check_age(connection)
             known = "SELECT COUNT(*) FROM charges WHERE id = ? AND scope = ?"
             if connection.execute(known, (fit, self.scope)).fetchone() != (1,):
@@ -283,26 +260,33 @@ class Ledger:
             )
 
     @contextmanager
-    def _connected(self, mode: str, begin: str) -> Iterator[sqlite3.Connection]:
-        def opened() -> Opened:
-            if self.file is not None:
-                return closing(connect(self.file, mode))
-            if os.getpid() != self._process:
-                raise LedgerError(
-                    "This process was forked from the one that made the BudgetAccountant, which "
-                    "would not see the charge. Give the accountant a file that processes can "
-                    "share: BudgetAccountant(epsilon, delta, path='budget.sqlite')."
-                )
+    def transaction(self, begin: str = "BEGIN", mode: str = "rw") -> Iterator[sqlite3.Connection]:
+        """Run a block as one transaction; errors of the database become :class:`LedgerError`."""
+        if self.file is None and os.getpid() != self._process:
+            raise LedgerError(
+                "This process was forked from the one that made the BudgetAccountant, which would "
+                "not see the charge. Give the accountant a file that processes can share: "
+                "BudgetAccountant(epsilon, delta, path='budget.sqlite')."
+            )
+        try:
+            with _gate, self._connected(mode) as connection:
+                try:
+                    _begin(connection, begin)
+                    if mode == "rwc":
+                        _make_tables_if_new(connection)
+                    _check_stamp(self.file, connection)
+                    yield connection
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(_explanation(self.file, error)) from error
+
+    def _connected(self, mode: str) -> AbstractContextManager[sqlite3.Connection]:
+        if self.file is None:
             return nullcontext(self._in_memory)
-
-        with _transaction(self.file, opened, begin) as connection:
-            yield connection
-
-    @contextmanager
-    def _opened(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
-        with self._connected("rw", begin) as connection:
-            _check_stamp(self.file, connection)
-            yield connection
+        return closing(connect(self.file, mode))
 
     def _check_age(self, connection: sqlite3.Connection) -> tuple[Any, ...]:
         """Refuse an older copy of the file; its sums."""

@@ -245,17 +245,10 @@ RELATIVE_ERROR = Fraction(1, 2**50)
 class Piecewise:
     """The piecewise mechanism on integers, for one epsilon.
 
-    A value on a grid of ``2 M + 1`` points is answered by a point near it with a
-    probability p, and by any point outside that window otherwise. All probabilities are
-    integers over ``2^64`` and the number of points, and are compared exactly, so that the
-    guarantee holds for the program and not only for its mathematics.
-
-    Attributes
-    ----------
-    reach : int
-        h: the window of a value c holds the ``2 h + 1`` points ``c - h .. c + h``.
-    threshold : int
-        The window is chosen with probability ``threshold / 2^64``.
+    A value c on a grid of ``2 M + 1`` points is answered by one of the ``2 h + 1`` points within
+    `reach` h of it with probability ``threshold / 2^64``, and by any point outside otherwise. All
+    probabilities are multiples of ``2^-64`` over the number of points, and are compared exactly:
+    the guarantee holds for the program and not only for its mathematics.
     """
 
     def __init__(self, epsilon: float, points: int = POINTS) -> None:

@@ -62,7 +62,7 @@ class PrivacyCost:
 
     def part(self, fraction: float, delta: float) -> "PrivacyCost":
         """A fraction of mu**2 and of epsilon, and so much delta."""
-        # Nothing of infinity is no number.
+        # 0 * inf is NaN.
         if fraction == 0:
             return PrivacyCost(delta=delta)
         return PrivacyCost(self.mu * math.sqrt(fraction), self.epsilon * fraction, delta)
@@ -211,15 +211,19 @@ def budget_fractions(
     tails = delta - set_aside
     known = 0 < epsilon < math.inf
     mu = gaussian_mu(epsilon, tails) if known and 0 < tails < 1 else 0.0
-    return [_fraction(cost, uses, epsilon, mu) if known else None for cost, uses in costs]
+    whole = PrivacyCost(mu, epsilon)
+    return [fraction_of(cost, uses, whole) if known else None for cost, uses in costs]
 
 
-def _fraction(cost: PrivacyCost, uses: int, epsilon: float, mu: float) -> float | None:
-    if math.isinf(cost.mu) or math.isinf(cost.epsilon) or (cost.mu > 0 and mu == 0):
-        return None
+def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | None:
+    """Return the part of the whole's mu**2 and epsilon that a cost takes, all uses together."""
+    ratios = []
+    for part, of in ((cost.mu, whole.mu), (cost.epsilon, whole.epsilon)):
+        if part > 0 and not (of > 0 and math.isfinite(part) and math.isfinite(of)):
+            return None
+        ratios.append(part / of if part > 0 else 0.0)
     # A product, since a power of a float raises where it overflows.
-    ratio = cost.mu / mu if cost.mu > 0 else 0.0
-    return min(1.0, uses * (ratio * ratio + cost.epsilon / epsilon))
+    return min(1.0, uses * (ratios[0] * ratios[0] + ratios[1]))
 
 
 def kind_of_fractions(costs: Iterable[PrivacyCost]) -> str:

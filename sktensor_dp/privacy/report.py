@@ -20,6 +20,7 @@ from sktensor_dp.privacy.plan import (
     PlannedRelease,
     PrivacyCost,
     budget_fractions,
+    fraction_of,
     kind_of_fractions,
     percentages,
     written_cost,
@@ -370,18 +371,8 @@ def _unused(node: Composition) -> list[dict[str, Any]]:
 
 
 def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[str, Any]:
-    fraction = _fraction(release, whole)
+    fraction = fraction_of(release.cost, release.uses, whole)
     return {**asdict(release.cost), "uses": release.uses, "fraction": fraction}
-
-
-def _fraction(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> float | None:
-    """Part of the releases' mu**2, or of their pure epsilon, all uses together."""
-    cost = release.cost
-    part, of = (cost.epsilon, whole.epsilon) if cost.epsilon > 0 else (cost.mu, whole.mu)
-    if not 0 < of < float("inf"):
-        return None
-    ratio = part / of
-    return min(1.0, release.uses * (ratio if cost.epsilon > 0 else ratio * ratio))
 
 
 def library_version() -> str:

@@ -52,23 +52,11 @@ MEAN_FIELD, EXACT_MEAN_FIELD, EXACT_STEPS = 7, 13, 2
 
 @dataclass(frozen=True, eq=False)
 class NoisyPairs:
-    """A released second moment.
+    """A released second moment."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_words, n_words) or None
-        The moment; None without noise, or where memory cannot hold it.
-    product : callable
-        ``V -> matrix @ V``.
-    sigma : float
-        Standard deviation of the noise off the diagonal.
-    diagonal_sigma : float
-        Standard deviation of the noise on the diagonal.
-    """
-
-    matrix: Floats | None
-    product: Callable[[Floats], Floats]
-    sigma: float
+    matrix: Floats | None  # None without noise, or where memory cannot hold it
+    product: Callable[[Floats], Floats]  # V -> matrix @ V
+    sigma: float  # of the noise off the diagonal
     diagonal_sigma: float
 
 

@@ -26,21 +26,11 @@ LEAST_LIMIT, N_BINS = 1e-8, 96
 
 @dataclass(frozen=True, eq=False)
 class NoisyThirdMoments:
-    """Released third moments in a subspace.
+    """Released third moments in a subspace."""
 
-    Attributes
-    ----------
-    tensor : ndarray of shape (m, m, m)
-        Mean of ``y (x) y (x) y``, y the projected samples.
-    residual : ndarray of shape (m,)
-        Mean of y times the squared distance from the subspace; 0 if not asked for.
-    sigma : float
-        Standard deviation of the noise of the tensor along a coordinate.
-    """
-
-    tensor: Floats
-    residual: Floats
-    sigma: float
+    tensor: Floats  # mean of y (x) y (x) y, y the projected samples
+    residual: Floats  # mean of y times the squared distance from the subspace; 0 if not asked for
+    sigma: float  # of the noise of the tensor along a coordinate
 
 
 class SampleCurator(DataCurator):
