@@ -18,7 +18,7 @@ from sktensor_dp.published.claims import Claim, Verdict
 from sktensor_dp.published.completion import Stochastic
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "papers" / "verdicts.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
     for line in PAGE.splitlines()
