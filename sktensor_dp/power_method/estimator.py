@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -83,12 +82,10 @@ from sktensor_dp.queries.error_sanitising import read_each
 from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.queries.units import split_chunk
 from sktensor_dp.spectral_topics.plan import forecast_topics
-from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.tensor.symmetric import tensor_oracle
+from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
+from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
 
 MIXTURES = ("single_topic", "gaussian_mixture")
-# Relative asymmetry that sums in another order leave.
-LARGEST_ASYMMETRY = 1e-8
 NOT_AT_RANDOM = (
     "perturbation='stream' splits rows at random, which lie in partitions here. Pass parts of them "
     "that stand for all to partial_fit."
@@ -658,9 +655,9 @@ class PrivateTensorPowerMethod(
         """
         check_is_fitted(self)
         check_sizes(n_samples=n_samples, document_length=document_length)
-        rng, found = check_random_state(self.random_state), self._found()
-        shares = found.weights / found.weights.sum()
-        chosen = rng.choice(len(shares), size=n_samples, p=shares)
+        rng, found = as_generator(self.random_state), self._found()
+        probabilities = found.weights / found.weights.sum()
+        chosen = rng.choice(len(probabilities), size=n_samples, p=probabilities)
         if self.moment == "single_topic":
             return sampled_counts(found.components, chosen, document_length, rng), chosen
         return sampled_gaussians(found, chosen, rng), chosen
@@ -898,22 +895,12 @@ def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
     tensor_oracle(tensor)  # refuses what is not a finite cube
     largest = TensorChunk.largest_ratio * bound
     tensor = np.clip(tensor, -largest, largest)
-    # Whether a caller's np.seterr makes rounding warn or raise may depend on one entry.
+    # A caller's np.seterr must not make rounding raise, which may depend on one entry.
     with np.errstate(all="ignore"):
-        asymmetry = _asymmetry(tensor)
-    if asymmetry > LARGEST_ASYMMETRY:
+        symmetric = is_symmetric(tensor)
+    if not symmetric:
         raise ValueError(
             "T must be symmetric, up to rounding. "
             "sktensor_dp.tensor.symmetrize averages a tensor over its modes."
         )
     return tensor
-
-
-def _asymmetry(tensor: Floats) -> float:
-    """Largest relative change when two neighbouring modes are exchanged."""
-    norm, first, last = float(np.linalg.norm(tensor)), 0.0, 0.0
-    # Slice by slice: a transposed tensor is read against the grain, and would be copied.
-    for i, rows in enumerate(tensor):
-        last += float(np.square(rows - rows.T).sum())
-        first += float(np.square(rows - tensor[:, i]).sum())
-    return math.sqrt(max(first, last)) / max(norm, 1e-300)

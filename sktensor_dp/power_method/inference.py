@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
+from sklearn.metrics.pairwise import euclidean_distances
 
 from sktensor_dp.power_method.recipe import FittedComponents
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.topics.inference import document_log_likelihood, topic_posterior
 
 
@@ -18,8 +19,7 @@ def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
         return np.asarray(samples @ found.components.T)
     if moment == "single_topic":
         return topic_posterior(samples, found.components, found.weights)
-    joint = _log_joint(samples, found)
-    return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    return np.asarray(softmax(_log_joint(samples, found), axis=1))
 
 
 def fits(samples: Any, moment: str, found: FittedComponents) -> Floats:
@@ -37,33 +37,24 @@ def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
     """Draw points of given components."""
     assert found.variances is not None
     means = found.components[chosen]
-    return np.asarray(means + np.sqrt(found.variances[chosen, None]) * rng.normal(size=means.shape))
+    return np.asarray(
+        means + np.sqrt(found.variances[chosen, None]) * rng.standard_normal(means.shape)
+    )
 
 
 def sampled_counts(topics: Floats, chosen: Any, length: int, rng: Any) -> sp.csr_matrix:
     """Draw documents of given topics and length."""
-    words = np.empty((len(chosen), length), dtype=np.intp)
-    for topic, row in enumerate(np.cumsum(topics, axis=1)):
-        of_topic = chosen == topic
-        drawn = rng.uniform(0, row[-1], size=(int(of_topic.sum()), length))
-        words[of_topic] = np.searchsorted(row, drawn, side="right")
-    # Rounding may leave the last sum at what was drawn.
-    words = np.minimum(words, topics.shape[1] - 1)
-    documents = np.repeat(np.arange(len(chosen)), length)
-    ones = np.ones(words.size, dtype=np.int64)
-    # Duplicates add up.
-    return sp.csr_matrix((ones, (documents, words.ravel())), (len(chosen), topics.shape[1]))
+    parts = spans(len(chosen), topics.shape[1], caches=8)
+    return sp.vstack(
+        [sp.csr_matrix(rng.multinomial(length, topics[chosen[part]])) for part in parts],
+        format="csr",
+    )
 
 
 def _log_joint(samples: Any, found: FittedComponents) -> Floats:
     """Joint log-density of each sample and component."""
-    means, variances = found.components, found.variances
-    assert variances is not None
-    squares = samples.multiply(samples).sum(axis=1) if sp.issparse(samples) else None
-    if squares is None:
-        squares = np.square(samples).sum(axis=1)
-    distances = np.asarray(squares).reshape(-1, 1) - 2 * np.asarray(samples @ means.T)
-    distances = np.maximum(distances + np.square(means).sum(axis=1), 0.0)
-    spread = samples.shape[1] * np.log(2 * math.pi * variances)
+    assert found.variances is not None
+    distances = euclidean_distances(samples, found.components, squared=True)
+    spread = samples.shape[1] * np.log(2 * math.pi * found.variances)
     weights = np.log(np.maximum(found.weights, 1e-300))
-    return weights - 0.5 * (distances / variances + spread)
+    return np.asarray(weights - 0.5 * (distances / found.variances + spread))

@@ -35,6 +35,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.tensor import Oracle, tensor_oracle
 from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.symmetric import is_symmetric
 
 POSITIVE_INT = Number(1, math.inf, integer=True)
 EPSILON = Number(0, math.inf, closed="right")
@@ -152,8 +153,6 @@ def noisy_columns(answer: Floats, deviation: Floats, noise: NoiseSource) -> Floa
 
 # Of both queries of Theorem 4.1, in |u|_inf^2 and |u|_inf^3.
 ENTRY_SENSITIVITY = 6.0
-# Deviation of entries from those of the symmetrised tensor, relative to the largest.
-ASYMMETRY = 1e-8
 EIGENVALUE = OneOf("fresh", "lagged")
 
 
@@ -415,9 +414,7 @@ def private_tensor_power_method(
 
 def _symmetric_oracle(T: ArrayLike) -> tuple[Oracle, int]:
     oracle, tensor = tensor_oracle(T), np.asarray(T, dtype=np.float64)
-    # Two transpositions generate all six permutations.
-    gap = max(np.abs(tensor - tensor.swapaxes(a, b)).max() for a, b in ((0, 1), (1, 2)))
-    if gap > ASYMMETRY * np.abs(tensor).max():
+    if not is_symmetric(tensor):
         raise ValueError("T must be symmetric: the same for every order of its three indices.")
     return oracle, len(tensor)
 

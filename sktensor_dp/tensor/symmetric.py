@@ -407,6 +407,13 @@ def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:
     return product
 
 
+def is_symmetric(tensor: Floats, rtol: float = 1e-8) -> bool:
+    """True if a cube is the same for every order of its indices, up to rounding."""
+    # Two transpositions generate all six permutations.
+    gaps = (np.abs(tensor - tensor.swapaxes(*modes)).max() for modes in ((0, 1), (1, 2)))
+    return bool(max(gaps) <= rtol * np.abs(tensor).max())
+
+
 def tensor_oracle(T: ArrayLike) -> Oracle:
     """Oracle of a dense symmetric tensor.
 
