@@ -1,4 +1,4 @@
-"""Algorithms 2 and 3 of Wang & Anandkumar and DP-TPM: schedules, noise, claims, recovery."""
+"""Algorithms 2 and 3 of Wang & Anandkumar: schedules, noise, claims, recovery."""
 
 import math
 
@@ -10,8 +10,6 @@ from sktensor_dp import PrivacyLeakWarning, UnsoundClaimWarning, unsafe_seeded_n
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published import (
-    agn,
-    dp_tpm,
     online_tensor_power_method,
     private_tensor_power_method,
 )
@@ -184,29 +182,6 @@ def test_printed_calibration_fails_at_a_huge_epsilon():
     assert not claim.holds
 
 
-def entry_difference(entry, dim):
-    """The neighbour's difference, a sum over the six orders of one entry."""
-    i, j, k = np.eye(dim)[list(entry)]
-    orders = [(i, j, k), (i, k, j), (j, i, k), (j, k, i), (k, i, j), (k, j, i)]
-    return sum(np.einsum("a,b,c", *order) for order in orders)
-
-
-def test_sensitivity_of_an_entry_is_six_and_attained(seed):
-    rng, dim = np.random.default_rng([seed, 5]), 4
-    U = rng.standard_normal((dim, 2000)) ** 3
-    U /= np.linalg.norm(U, axis=0)
-    largest = np.abs(U).max(axis=0)
-    ratios = []
-    for entry in [(0, 0, 0), (0, 0, 1), (0, 1, 2)]:
-        answer = tensor_oracle(entry_difference(entry, dim))(U)
-        ratios.append(np.max(np.linalg.norm(answer, axis=0) / largest**2))
-        assert (np.abs(np.sum(U * answer, axis=0)) <= 6 * largest**3 * (1 + 1e-12)).all()
-    assert ratios[0] == pytest.approx(6.0)
-    # Below for entries off the diagonal: sqrt(20) and 2 sqrt(3).
-    assert ratios[1] <= math.sqrt(20) + 1e-9
-    assert ratios[2] <= 2 * math.sqrt(3) + 1e-9
-
-
 def test_noise_of_the_value_query_is_six_printed_multipliers(seed):
     """In one dimension |u|_inf = 1, and the value of a zero tensor is all noise."""
     T = np.zeros((1, 1, 1))
@@ -272,94 +247,3 @@ def test_bad_streams_are_refused(change, message):
     arguments = {"batches": [np.ones((3, 2))] * 40, "n_components": 1, **change}
     with pytest.raises(ValueError, match=message):
         online_tensor_power_method(**arguments)
-
-
-# ---------------------------------------------------------------- DP-TPM
-
-TOPICS = np.array([[0.6, 0.4, 0.0, 0.0], [0.0, 0.1, 0.3, 0.6]])
-
-
-def corpus(n_documents, rng):
-    shares = rng.multinomial(n_documents, [0.4, 0.6])
-    return np.vstack([rng.multinomial(3, t, size=n) for t, n in zip(TOPICS, shares, strict=True)])
-
-
-def topic_error(found):
-    return np.abs(found.topics[np.argsort(-found.topics[:, 0])] - TOPICS).sum(axis=1).max() / 2
-
-
-def test_without_noise_dp_tpm_is_agn_without_noise(seed):
-    X = corpus(20_000, np.random.default_rng([seed, 7]))
-    tpm = dp_tpm(X, 2, math.inf, n_restarts=20, max_iter=30, random_state=seed)
-    exact = agn(X, 2, math.inf, random_state=seed)
-    orders = [np.argsort(found.weights) for found in (tpm, exact)]
-    np.testing.assert_allclose(tpm.topics[orders[0]], exact.topics[orders[1]], atol=1e-6)
-    np.testing.assert_allclose(tpm.weights[orders[0]], exact.weights[orders[1]], atol=1e-6)
-
-
-# nu is 2 x 1000 as printed, whatever N, and that over 2e5 with 1 / N, against eigenvalues of
-# 1.3 and 1.6; |W v|_inf^2 is 2 to 3. Topics in noise of a thousand times the signal have errors
-# of mean .3 and deviation .2: that of 16 is above .1 by four deviations. With 1 / N the same
-# documents leave about .03, and .083 in the worst of a hundred seeds at three quarters of them.
-def test_missing_one_over_n_hides_the_topics(seed):
-    X = corpus(200_000, np.random.default_rng([seed, 8]))
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        printed, divided = (
-            [
-                topic_error(dp_tpm(X, 2, sensitivity=sensitivity, random_state=start))
-                for start in range(n_fits)
-            ]
-            for sensitivity, n_fits in (("printed", 16), ("per_document", 2))
-        )
-    assert np.mean(printed) > 0.1
-    assert np.mean(divided) < 0.1
-
-
-@pytest.mark.parametrize("sensitivity", ["printed", "per_document"])
-def test_claims_of_dp_tpm_count_every_query(sensitivity):
-    n_documents = 4000
-    X = corpus(n_documents, np.random.default_rng(0))
-    claim = dp_tpm(X, 2, 1.0, 1e-6, sensitivity, 5, 4).claim
-    multiplier = noise_multiplier(0.5, 5e-7, 2 * 5 * 5)
-    steps = math.sqrt(50) / multiplier / (n_documents if sensitivity == "printed" else 1)
-    pairs = 0.5 / math.sqrt(2 * math.log(1.25 / 5e-7))
-    assert gaussian_delta(math.hypot(steps, pairs), claim.exact_epsilon) == pytest.approx(1e-6)
-    assert claim.holds
-    assert ("1 / N is missing" in claim.reason) is (sensitivity == "printed")
-
-
-def test_sensitivity_per_document_is_two_over_n(seed):
-    """No pair of three-word documents moves an answer by more; two pure ones attain it."""
-    rng, dim = np.random.default_rng([seed, 9]), 5
-    U = rng.standard_normal((dim, 500)) ** 3
-    largest = np.abs(U).max(axis=0)
-
-    def moments(words):
-        return entry_difference(words, dim) / 6
-
-    worst = 0.0
-    for _ in range(60):
-        pair = rng.integers(dim, size=(2, 3))
-        answer = tensor_oracle(moments(pair[0]) - moments(pair[1]))(U)
-        assert (np.linalg.norm(answer, axis=0) <= 2 * largest**2 * (1 + 1e-12)).all()
-        assert (np.abs(np.sum(U * answer, axis=0)) <= 2 * largest**3 * (1 + 1e-12)).all()
-        worst = max(worst, np.max(np.linalg.norm(answer, axis=0) / largest**2))
-    signs = np.array([[1.0], [-1.0], [0.0], [0.0], [0.0]])
-    apart = tensor_oracle(moments([0, 0, 0]) - moments([1, 1, 1]))(signs)
-    assert np.linalg.norm(apart) == pytest.approx(math.sqrt(2))
-    assert abs(np.sum(signs * apart)) == pytest.approx(2.0)
-    assert 1.0 < worst < 2.0
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"sensitivity": "entry"}, "sensitivity must be"),
-        ({"n_restarts": 0}, "n_restarts must be"),
-        ({"epsilon": -1}, "epsilon must be"),
-        ({"n_components": 5}, "at most the 4 features"),
-    ],
-)
-def test_bad_parameters_of_dp_tpm_are_named(change, message):
-    with pytest.raises(ValueError, match=message):
-        dp_tpm(**{"X": np.ones((3, 4)), "n_components": 2, **change})
