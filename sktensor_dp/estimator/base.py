@@ -169,7 +169,7 @@ class FittedStateMixin:
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """What fails in this block after a fit undoes the fit."""
+        """Undo a fit where something in this block fails after it."""
         before = self._fitted_state()
         try:
             yield

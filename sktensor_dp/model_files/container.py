@@ -113,7 +113,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def _header(data: bytes) -> tuple[dict[str, Any], int]:
-    """What safetensors says of each array, and where in the file the checksum is."""
+    """Header of safetensors, and the place of the checksum in the file."""
     start = 8 + int.from_bytes(data[:8], "little")
     header = parsed(data[8 : min(start, LARGEST_TEXT + 9)])
     return header, start + header[DOCUMENT]["data_offsets"][1] - END - len(ZEROS)

@@ -39,7 +39,7 @@ class TrialAccountant(BudgetAccountant):
         # Of each kind: a trial of mixed kinds has another profile than either.
         if not cost.is_within(self._allowed):
             raise BudgetError(
-                "A fit of the search asked for more than its share, or for another kind of noise "
+                "A fit of the search asked for more than its part, or for another kind of noise "
                 f"than was planned. Fits of pure noise need delta=0. {NOT_PLANNED}"
             )
         return super().charge(entries, ticket)
@@ -54,7 +54,7 @@ class TrialCosts:
     refit: PrivacyCost | None  # of a fit on all units; None without folds
 
     @classmethod
-    def shared(cls, trial: PrivacyCost, n_folds: int | None) -> "TrialCosts":
+    def divided(cls, trial: PrivacyCost, n_folds: int | None) -> "TrialCosts":
         """Divide the cost of a trial, so that no unit is in more than it pays for."""
         if n_folds is None:  # a unit is in the fit or in the score (parallel composition)
             return cls(trial, trial.part(1.0, 0.0), None)
@@ -129,7 +129,7 @@ def report_of_search(
 
 
 def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tuple[float, float]:
-    """Epsilon and delta that buy a cost, for a fit that sets a share of its delta aside."""
+    """Epsilon and delta that buy a cost, for a fit that sets a fraction of its delta aside."""
     if delta == 0:
         return cost.epsilon, 0.0
     if math.isinf(cost.mu):

@@ -447,7 +447,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
             self.cv, self.test_size, n_rows(X), labels, counted=neighbours == "add_remove",
             random_state=self.random_state,
         )  # fmt: skip
-        costs = TrialCosts.shared(trial, self.cv)
+        costs = TrialCosts.divided(trial, self.cv)
         trials = Trials(
             self, X, y, labels, distributions, scoring, splits, costs, delta, neighbours
         )

@@ -21,9 +21,9 @@ from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
 EXACT, BUCKETS, VOTES = "document_frequencies", "word_buckets", "word_votes"
 # Chosen on synthetic texts, long and short, and groups of them: the votes' part of the budget, and
 # deviations of the checksum's numbers that a word needs to get votes.
-VOTES_SHARE, NEEDED = 0.64, 1.5
+VOTES_FRACTION, NEEDED = 0.64, 1.5
 # Of delta, what the threshold takes.
-THRESHOLD_SHARE = 0.5
+THRESHOLD_FRACTION = 0.5
 # Votes of an ordinary document, one of so many distinct words as may count, for each of the words
 # that are left to it.
 ORDINARY_VOTES = 2.0
@@ -156,9 +156,9 @@ def _releases(epsilon: float, delta: float) -> ReleasePlan:
             "delta=0 cannot protect a vocabulary that is learned from the documents: give "
             "delta > 0, or pass a public vocabulary."
         )
-    shares = {BUCKETS: 1 - VOTES_SHARE, VOTES: VOTES_SHARE}
-    reserved = {VOTES: THRESHOLD_SHARE * delta}
-    return ReleasePlan.split(epsilon, delta, shares, uses={BUCKETS: 2}, reserved_delta=reserved)
+    fractions = {BUCKETS: 1 - VOTES_FRACTION, VOTES: VOTES_FRACTION}
+    reserved = {VOTES: THRESHOLD_FRACTION * delta}
+    return ReleasePlan.split(epsilon, delta, fractions, uses={BUCKETS: 2}, reserved_delta=reserved)
 
 
 Floats = NDArray[np.float64]

@@ -48,7 +48,7 @@ from sktensor_dp.text.documents import (
     read_documents,
 )
 from sktensor_dp.text.plan import (
-    THRESHOLD_SHARE,
+    THRESHOLD_FRACTION,
     WordForecast,
     WordPlan,
     check_words,
@@ -439,7 +439,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     @property
     def _delta_set_aside(self) -> float:  # type: ignore[override]
-        return 0.0 if self.vocabulary is not None else THRESHOLD_SHARE
+        return 0.0 if self.vocabulary is not None else THRESHOLD_FRACTION
 
     @property
     def _releases_nothing(self) -> bool:  # type: ignore[override]

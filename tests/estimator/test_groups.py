@@ -12,7 +12,6 @@ import replaying
 from dealt_labels import FIRST_KEY, labels_dealt_to
 from small_groups import (
     COMPONENTS,
-    SECRET,
     D,
     N,
     data,
@@ -157,43 +156,6 @@ def test_straddling_groups_are_fitted_as_whole_ones(kind, mode, seed):
         )
     assert public_state(whole)[0] == public_state(chunked)[0]
     assert whole.privacy_report_ == chunked.privacy_report_
-
-
-# Errors come before the charge
-
-
-def wrong_groups(n: int) -> dict[str, Any]:
-    return {
-        "short": np.arange(n - 1), "missing": [*range(n - 1), None], "floats": np.arange(float(n)),
-        "mixed": [*range(n - 1), SECRET], "one group": np.full(n, 5), "one name": [SECRET] * n,
-        "matrix": np.zeros((n, 2), int), "masked": np.ma.array(range(n), mask=np.arange(n) == 3),
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_chunks"])
-@pytest.mark.parametrize("kind", ["topics", "components"])
-def test_wrong_groups_cost_nothing_and_are_not_shown(kind, method):
-    X = data(np.random.default_rng(0), kind, "whitened")
-    for groups in wrong_groups(N).values():
-        payer = BudgetAccountant(10.0, 1e-3)
-        estimator = model(kind, accountant=payer)
-        fit = getattr(estimator, method)
-        given = ([(X, groups)],) if method == "fit_chunks" else (X,)
-        sizes = {"n_samples": N, "n_features": D}
-        named = sizes if method == "fit_chunks" else {"groups": groups}
-        with pytest.raises((ValueError, TypeError), match=r"^groups must hold") as caught:
-            fit(*given, **named)
-        assert not payer.entries
-        assert not [name for name in vars(estimator) if name.endswith("_")]
-        assert SECRET not in str(caught.value)
-        assert str(N) not in str(caught.value)
-
-
-def test_weights_of_rows_are_refused_with_the_reason():
-    for kind in ("topics", "components"):
-        for method in ("fit", "partial_fit"):
-            with pytest.raises(TypeError, match=r"takes no sample_weight: .*read from the data"):
-                getattr(model(kind), method)(np.ones((4, 3)), sample_weight=np.ones(4))
 
 
 # Reports and ledgers

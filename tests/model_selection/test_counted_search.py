@@ -114,7 +114,7 @@ def test_every_unit_is_held_out_by_its_own_coin_and_pays_for_its_parts(cv, seed)
     with unsafe_seeded_noise(seed):
         splits = split_units(cv, 0.3, 400, None, counted=True, random_state=None)
     for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
-        costs = TrialCosts.shared(cost, cv)
+        costs = TrialCosts.divided(cost, cv)
         spent, held_out = np.zeros(400), np.zeros(400)
         for train, test in splits.pairs:
             assert (train != test).all()

@@ -163,7 +163,7 @@ def test_enclosing_accountant_is_charged_once():
 
 def test_a_fit_may_not_cost_more_than_planned():
     for factor, delta in ((1.01, 1e-6), (1.01, 0)):
-        with pytest.raises(BudgetError, match="more than its share"):
+        with pytest.raises(BudgetError, match="more than its part"):
             toy({"factor": [factor]}, delta=delta).fit(*targets())
 
 
@@ -186,7 +186,7 @@ def test_trials_cost_what_the_theorem_allows(delta):
 def test_no_row_is_in_more_than_it_pays_for(cv, labels):
     splits = split_units(cv, 0.3, 30, labels, counted=False, random_state=0)
     for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
-        costs = TrialCosts.shared(cost, cv)
+        costs = TrialCosts.divided(cost, cv)
         spent, held_out = np.zeros(30), np.zeros(30)
         for pair in splits.pairs:
             train, test = map(splits.rows, pair)

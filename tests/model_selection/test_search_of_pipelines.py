@@ -104,7 +104,7 @@ def test_a_statement_with_more_set_aside_than_its_trials_may_is_refused():
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_steps_spend_what_they_are_given_and_no_more(cv, share):
     trial = trial_cost(1.0, 1e-6, stop_probability(10), failure_of_trials(1e-6, 0.1))
-    costs = TrialCosts.shared(trial, cv)
+    costs = TrialCosts.divided(trial, cv)
     most_fits = cv or 1
     assert costs.fit.delta * most_fits == pytest.approx(trial.delta)
     assert costs.score.delta == 0

@@ -1,0 +1,335 @@
+"""A stream is paid for once and reported once: of copies that go on from one place, one is free."""
+
+import copy
+import functools
+import json
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from internals import answering, stream_of
+from replaying import state
+from small_groups import COMPONENTS, model, persons, seeded
+from ways_to_fit import COUNTS, PARTS, SAMPLES, quiet
+
+import sktensor_dp
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
+from sktensor_dp.privacy.calibration import gaussian_mu
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore:noise is seeded"),
+]
+every_kind = pytest.mark.parametrize("kind", ["topics", "components"])
+every_ledger = pytest.mark.parametrize("in_file", [False, True])
+
+
+def begun(kind: str, accountant: BudgetAccountant | None, epsilon: float = 1.0) -> Any:
+    """A stream of which the first batch has been read."""
+    model: Any = PrivateTensorPowerMethod(2, data_norm=2.0, n_restarts=2, max_iter=1)
+    if kind == "topics":
+        model = PrivateSpectralLDA(2, n_refinements=1)
+    model.set_params(accountant=accountant, epsilon=epsilon)
+    return go_on(model, 0)
+
+
+def go_on(model: Any, place: int) -> Any:
+    batch = COUNTS[20 * place :][:20] if isinstance(model, PrivateSpectralLDA) else PARTS[place]
+    with quiet():
+        return model.partial_fit(batch)
+
+
+def n_charged(budget: BudgetAccountant) -> int:
+    return len({entry.fit for entry in budget.entries})
+
+
+def ledger(in_file: bool, folder: Path, epsilon: float = 100.0) -> BudgetAccountant:
+    return BudgetAccountant(epsilon, 1e-3, path=folder / "budget.sqlite" if in_file else None)
+
+
+# What copies cost
+
+
+@every_ledger
+@every_kind
+def test_a_stream_is_charged_once_and_eight_copies_of_one_place_cost_eight_batches(
+    kind: str, in_file: bool, tmp_path: Path
+) -> None:
+    budget = ledger(in_file, tmp_path)
+    model = go_on(begun(kind, budget), 1)
+    assert n_charged(budget) == 1
+    copies = [copy.deepcopy(model) for _ in range(8)]
+    for place in (2, 3):
+        for one in copies:
+            go_on(one, place)
+        # A place is worth one batch; who paid for its own is a stream of its own.
+        assert n_charged(budget) == 8
+    # The one that they were copied from is a copy, too.
+    go_on(model, 2)
+    assert n_charged(budget) == 9
+    whole = BudgetAccountant(100.0, 1e-3)
+    for entries in ([e for e in budget.entries if e.fit == 1],) * 2:
+        whole.charge(entries)
+    assert budget.total()[0] > whole.total()[0]
+
+
+def through_pickle(model: Any, _: Path) -> Any:
+    return pickle.loads(pickle.dumps(model))
+
+
+def through_a_file(model: Any, folder: Path) -> Any:
+    model.save(folder / "model")
+    return type(model).load(folder / "model").set_params(accountant=model.accountant)
+
+
+@pytest.mark.parametrize("carried", [through_pickle, through_a_file])
+@every_kind
+def test_a_checkpoint_that_is_loaded_twice_is_charged_twice(kind, carried, tmp_path):
+    budget = ledger(True, tmp_path)
+    model = go_on(begun(kind, budget), 1)
+    first, second = carried(model, tmp_path), carried(model, tmp_path)
+    go_on(first, 2)
+    # It went on as if it had never been saved, with another object for the same file.
+    assert n_charged(budget) == 1
+    go_on(second, 2)
+    assert n_charged(budget) == n_charged(BudgetAccountant(path=budget.path)) == 2
+
+
+@every_kind
+def test_a_copy_for_which_too_little_is_left_is_refused(kind: str) -> None:
+    budget = ledger(False, Path(), epsilon=0.7)
+    model = begun(kind, budget)
+    again = copy.deepcopy(model)
+    go_on(model, 1)
+    with pytest.raises(BudgetError, match="Nothing was charged"):
+        go_on(again, 1)
+    go_on(model, 2)
+    assert n_charged(budget) == 1
+
+
+@every_kind
+def test_batches_off_the_ledger_or_on_another_one_end_what_was_paid_for(kind: str) -> None:
+    """A ledger knows only of batches that were read under it."""
+    budget, other = ledger(False, Path()), ledger(False, Path())
+    model = begun(kind, budget)
+    steps = [(None, 1, 0), (budget, 2, 0), (other, 2, 1), (other, 2, 1), (budget, 3, 1)]
+    for place, (payer, n_own, n_other) in enumerate(steps, start=1):
+        go_on(model.set_params(accountant=payer), place)
+        assert (n_charged(budget), n_charged(other)) == (n_own, n_other)
+    # Of two that began without a ledger, each is charged when it comes to one.
+    begun_without = begun(kind, None)
+    for one in (begun_without, copy.deepcopy(begun_without)):
+        go_on(go_on(one.set_params(accountant=other), 1), 2)
+    assert n_charged(other) == 3
+
+
+@every_kind
+def test_a_step_that_failed_after_its_noise_is_charged_again(kind: str) -> None:
+    """Its release was made, whether or not a model came of it."""
+    budget = ledger(False, Path())
+    model = begun(kind, budget)
+
+    def failing(usual: Any, *of: Any) -> Any:
+        usual(*of)
+        raise ZeroDivisionError
+
+    with answering(failing), pytest.raises(ZeroDivisionError):
+        go_on(model, 1)
+    go_on(model, 1)
+    assert n_charged(budget) == 2
+    # One that was refused before has made none.
+    with pytest.raises(ValueError, match="must be as in the first batch"):
+        go_on(model.set_params(epsilon=2.0), 2)
+    go_on(model.set_params(epsilon=1.0), 2)
+    assert n_charged(budget) == 2
+
+
+SCRIPT = """
+import json, pickle, sys, warnings
+from pathlib import Path
+warnings.simplefilter("ignore")
+folder, batch = Path(sys.argv[1]), json.loads(sys.argv[2])
+model = pickle.loads((folder / "model.pickle").read_bytes())
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(3):
+    model.partial_fit(batch)
+"""
+
+
+@pytest.mark.nightly
+def test_processes_that_go_on_at_once_are_charged_for_each(tmp_path: Path) -> None:
+    """Whichever is first: what one place is worth is taken in one step."""
+    budget = ledger(True, tmp_path)
+    model = begun("components", budget)
+    (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))
+    batch = json.dumps(PARTS[1].tolist())
+    roots = [str(Path(sktensor_dp.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(tmp_path), batch],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    for one in processes:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    for one in processes:
+        one.communicate("\n", timeout=120)
+    assert [one.returncode for one in processes] == [0, 0, 0]
+    assert n_charged(budget) == 3
+
+
+def test_an_older_copy_of_a_ledger_is_noticed_after_a_batch_that_cost_nothing(tmp_path):
+    budget = ledger(True, tmp_path)
+    model = begun("components", budget)
+    file = Path(str(budget.path))
+    older = file.read_bytes()
+    go_on(model, 1)
+    file.write_bytes(older)
+    with pytest.raises(BudgetError, match="fewer charges"):
+        go_on(model, 2)
+
+
+def test_a_fit_of_many_batches_is_one_charge_and_goes_on(tmp_path: Path) -> None:
+    budget = ledger(True, tmp_path)
+    model = begun("components", budget)
+    with quiet():
+        model.set_params(perturbation="stream").fit(COUNTS[:, :4])
+    assert n_charged(budget) == 2
+    again = copy.deepcopy(model)
+    go_on(model, 1)
+    assert n_charged(budget) == 2
+    go_on(again, 1)
+    assert n_charged(budget) == 3
+
+
+# Streams of groups, each of which is in one batch
+
+
+def stream_of_groups(kind: str) -> Any:
+    return model(kind, **({} if kind == "topics" else COMPONENTS["stream"]))
+
+
+@every_kind
+def test_batches_have_groups_all_or_none(kind):
+    X, groups = persons(np.random.default_rng(0), kind, "stream", 9)
+    for first, second in ((groups, None), (None, groups)):
+        estimator = seeded(lambda g=first: stream_of_groups(kind).partial_fit(X, groups=g))
+        before = state(vars(estimator))
+        with pytest.raises(ValueError, match="must come with groups, or none"):
+            estimator.partial_fit(X, groups=second)
+        assert state(vars(estimator)) == before
+    if kind == "components":
+        with pytest.raises(ValueError, match="must come with groups, or none"):
+            stream_of_groups(kind).fit_chunks([(X, groups), X])
+
+
+def test_fits_are_disjoint_batches(seed):
+    """A fit deals every group into one batch, at the whole budget."""
+    X, groups = persons(np.random.default_rng(seed), "components", "stream", 5)
+    report = stream_of_groups("components").fit(X, groups=groups).privacy_report_
+    assert "disjoint" in report.notes[-1]
+    assert report.rows[0].mu == pytest.approx(gaussian_mu(1.0, 1e-6))
+
+
+# Reports after a search
+
+
+@functools.cache
+def _searched(with_ledger: bool, grouped: bool) -> PrivateSearchCV:
+    accountant = BudgetAccountant(10.0, 1e-3) if with_ledger else None
+    search = PrivateSearchCV(
+        PrivateTensorPowerMethod(
+            1, perturbation="stream", data_norm=2.0, n_restarts=2, max_iter=1
+        ),
+        {"n_restarts": [1, 2]}, score_bounds=(-1.0, 1.0), n_trials=3, epsilon=1.0,
+        accountant=accountant,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return search.fit(SAMPLES, groups=np.arange(len(SAMPLES)) // 2 if grouped else None)
+
+
+@pytest.mark.parametrize("carried", [lambda model, _: model, through_pickle, through_a_file])
+def test_a_stream_after_a_search_costs_what_the_search_cost(carried, tmp_path):
+    """The batch is disjoint from the search's rows, each of which may have cost all of it."""
+    search = through_pickle(_searched(False, False), tmp_path)
+    model = carried(search.best_estimator_, tmp_path)
+    assert model.epsilon < 0.9
+    model.partial_fit(PARTS[0])
+    report = model.privacy_report_
+    assert report.epsilon == pytest.approx(1.0)
+    assert report.n_units == len(SAMPLES) + len(PARTS[0])
+    names = [row.name for row in report.rows]
+    assert "held_out_scores" in names
+    assert names[-1] == "power_iterations"
+    # What rests on the search, and what on the batches.
+    assert search.privacy_report_.notes[-1] in report.notes
+    assert len(set(report.notes)) == len(report.notes)
+    assert "disjoint" in str(report)
+    # The search's own report is about the search.
+    assert search.privacy_report_.n_units == len(SAMPLES)
+
+
+def test_a_stream_after_a_search_pays_a_ledger_that_is_given_to_it():
+    """The search was charged as one; the stream has no part of it left to draw on."""
+    search = _searched(True, False)
+    accountant, model = search.accountant, search.best_estimator_
+    assert stream_of(model).ticket is None
+    spent = len(accountant.entries)
+    model.set_params(accountant=accountant).partial_fit(PARTS[0])
+    assert len(accountant.entries) == spent + 1
+
+
+def test_the_report_of_a_search_of_persons_goes_on_with_persons():
+    best = _searched(False, True).best_estimator_
+    groups = np.arange(len(SAMPLES)) // 2
+    with pytest.raises(ValueError, match="must come with groups, or none"):
+        best.partial_fit(SAMPLES)
+    best.partial_fit(SAMPLES, groups=groups)
+    report, n_groups = best.privacy_report_, len(set(groups.tolist()))
+    assert (report.unit, report.n_units) == ("group of samples", 2 * n_groups)
+    assert "disjoint" in report.notes[-1]
+
+
+NAMES = [f"column {place}" for place in range(SAMPLES.shape[1])]
+WAYS_TO_STREAM = {
+    "fit": lambda model, frame: model.fit(frame),
+    "partial_fit": lambda model, frame: model.partial_fit(frame).partial_fit(frame),
+    "fit_chunks": lambda model, frame: model.fit_chunks([frame[:60], frame[60:]]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_STREAM)
+def test_a_stream_of_a_frame_keeps_its_names(way):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(SAMPLES, columns=NAMES)
+    model = PrivateTensorPowerMethod(2, perturbation="stream", data_norm=2.0, max_iter=1)
+    with quiet():
+        WAYS_TO_STREAM[way](model, frame)
+    assert model.feature_names_in_.tolist() == NAMES
+    with quiet():
+        warnings.simplefilter("error")  # about names that are missing, or others
+        model.transform(frame)
+        with pytest.raises(ValueError, match="feature names"):
+            model.transform(frame.rename(columns={NAMES[0]: "another"}))
+        # Names of another data set do not stay.
+        warnings.simplefilter("ignore")
+        WAYS_TO_STREAM[way](model.set_params(data_norm=2.0), frame)
+        model.fit(np.asarray(frame))
+    assert not hasattr(model, "feature_names_in_")

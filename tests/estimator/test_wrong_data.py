@@ -1,0 +1,359 @@
+"""Data of a wrong kind costs nothing; messages say what to do, and show no private number."""
+
+import datetime
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from small_corpora import counts
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+)
+from sktensor_dp.queries.error_sanitising import read
+
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+SECRET = "swordfish"
+DAYS = pd.date_range("2026-01-01", periods=30)
+FRAME = pd.DataFrame({"n": np.arange(30), "text": [SECRET] * 30, "day": DAYS})
+
+
+class Lazy:
+    """What a Dask array shows of itself before it is computed."""
+
+    shape, ndim, dtype = (30, 2), 2, np.dtype(float)
+
+    def __dask_graph__(self):
+        raise AssertionError("it was computed")
+
+    __array__ = __dask_graph__
+
+
+MODELS: dict[str, Callable[..., Any]] = {
+    "topics": partial(PrivateSpectralLDA, 2),
+    "samples": partial(PrivateTensorPowerMethod, 2, data_norm=3.0),
+    "stream": partial(PrivateTensorPowerMethod, 2, data_norm=3.0, perturbation="stream"),
+    "documents": partial(PrivateTensorPowerMethod, 2, moment="single_topic"),
+    "CP": partial(PrivateCPCompletion, 2, bounds=(0, 1)),
+    "Tucker": partial(PrivateTuckerCompletion, 2, bounds=(0, 1)),
+    "words": PrivateCountVectorizer,
+}
+OF_COUNTS, OF_ROWS, OF_ENTRIES = ("topics", "documents"), ("topics", "samples"), ("CP", "Tucker")
+
+
+def refused(name, call, message):
+    """Make a call that is refused by a message without data, for nothing."""
+    accountant = BudgetAccountant(100.0, 1e-4)
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        call(MODELS[name](accountant=accountant))
+    assert SECRET not in str(caught.value)
+    assert SECRET not in repr(caught.value.__context__)
+    assert accountant.entries == ()
+
+
+MATRICES = {
+    "a frame with dates": (FRAME[["n", "day"]], "X must hold numbers.*dates and times are none"),
+    "an array of dates": (FRAME[["day"]].to_numpy(), "X must hold numbers.*number the periods"),
+    "durations": (np.ones((30, 2), "timedelta64[s]"), "X must hold numbers.*dates and times"),
+    "datetime objects": (np.array([[datetime.date(2026, 1, 1)] * 2] * 9), "X must hold numbers"),
+    "numbers as text": (np.array([["1", "2"]] * 9), "got text; (count|encode)"),
+    "a frame of text": (FRAME[["text", "text"]].set_axis(["a", "b"], axis=1), "([Cc]ount|encode) "),
+    "lists of several lengths": ([[1, 2], [3]], "X must be a table of numbers|inhomogeneous"),
+    "integers beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within"),
+    "masked": (np.ma.masked_equal(np.arange(60).reshape(30, 2), 7), "X must have no masked entr"),
+    "dask": (Lazy(), r"X is a .*Lazy, which is not computed yet. Pass X.compute\(\)"),
+}
+# Samples are no counts of words: what is said holds for both.
+ROWS = {
+    "complex": (np.ones((30, 2)) * 1j, "X must hold real numbers"),
+    "a vector": (np.ones(30), "row per document or sample, and one column per word or feature"),
+    "beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within those of double prec"),
+}
+TENSORS = {
+    "sparse": (sp.csr_array(np.eye(3)), "T must be dense, got a csr_array.*toarray"),
+    "text": ([[[SECRET]]], "T must hold numbers, got text"),
+    "objects": (np.full((2, 2, 2), SECRET, object), "T must hold numbers"),
+    "dates": (np.zeros((3, 3, 3), "datetime64[s]"), "T must hold numbers.*dates"),
+    "complex": (np.ones((3, 3, 3)) * 1j, "Complex data not supported: T"),
+    "ragged": ([[1, 2], [3]], "T must be a table"),
+    "masked": (np.ma.masked_equal(np.eye(3), 1), "T must have no masked entries"),
+    "dask": (Lazy(), "T is a .*Lazy, which is not computed"),
+}
+VALUES = {
+    "dates": (DAYS, "y must hold numbers.*dates"),
+    "date objects": (DAYS.astype(object), "y must hold numbers"),
+    "text": (np.array([SECRET] * 30), "y must hold numbers, got text"),
+    "complex": (np.ones(30) * 1j, "y must hold real numbers"),
+    "integers beyond floats": ([10**400] * 30, "y must hold numbers within those of double"),
+    "too few": (np.ones(29), "its length is not the number of rows"),
+    "sparse": (sp.csr_matrix(np.ones(30)), "y must be dense"),
+    "masked": (np.ma.masked_equal(np.arange(30.0), 7), "y must have no masked entries"),
+    "beyond doubles": (np.full(30, np.longdouble("1e4000")), "y contains NaN or infinity"),
+}
+DOCUMENTS = {
+    "a numeric column": (FRAME["n"], "item 0 is of type .* Pass the column that holds the texts"),
+    "dates": (FRAME["day"], "type Timestamp. Pass the column that holds the texts"),
+    "a table": (FRAME, "DataFrame and shape .* Pass one column of a table"),
+    "one text": (SECRET, r"type str. .* a single document as \[document\]"),
+    "one missing": ([SECRET, None], "item 1 is of type NoneType. Drop missing documents"),
+}
+CHUNKS = {
+    "dates": (FRAME[["n", "day"]], "a chunk must hold numbers.*dates"),
+    "text": ([[SECRET] * 2] * 30, "a chunk must hold numbers, got text; count the words"),
+    "three axes": (np.ones((30, 2, 2)), "a chunk must be two-dimensional, got 3 axes"),
+    "masked": (np.ma.masked_equal(counts(30, 2), 1), "a chunk must have no masked entries"),
+    "dask": (Lazy(), "a chunk is a .*Lazy, which is not computed"),
+    "infinite": (np.full((30, 2), np.inf), "NaN|infinity"),
+    "too few": (np.ones((29, 2)), "n_samples is 60"),
+    "too wide": (np.ones((30, 3)), "n_features is 2"),
+}
+CHUNKS_OF_COUNTS = {
+    "fractions": (np.ones((30, 2)) * 1.5, "it holds fractions"),
+    "negative": (-np.ones((30, 2)), "Negative values"),
+}
+CELLS = np.column_stack([np.arange(30), np.arange(30) % 4])
+
+
+def zeros(X: Any) -> Any:
+    return np.zeros(2 if isinstance(X, list | Lazy) else np.shape(X)[0])
+
+
+def in_chunks(model: Any, part: Any) -> Any:
+    return model.fit_chunks([counts(30, 2), part], n_samples=60, n_features=2)
+
+
+WRONG = [
+    *((m, MATRICES, lambda model, X: model.fit(X, zeros(X))) for m in (*OF_ENTRIES, "documents")),
+    *((m, {**MATRICES, **ROWS}, lambda model, X: model.fit(X)) for m in OF_ROWS),
+    *((m, TENSORS, lambda model, T: model.fit_tensor(T)) for m in (*OF_ENTRIES, "samples")),
+    ("CP", VALUES, lambda model, y: model.fit(CELLS, y)),
+    *(
+        (m, {"below 0": ([[0, -1], [1, 0]], "X must have coordinates >= 0 to fit. Leave out")},
+         lambda model, X: model.fit(X, [0, 1])) for m in OF_ENTRIES
+    ),
+    ("CP", {"a matrix of values": (sp.coo_matrix(np.eye(30)), r"M\.nonzero")},
+     lambda model, X: model.fit(X, np.ones(30))),
+    ("words", DOCUMENTS, lambda model, texts: model.fit(texts)),
+    *((m, CHUNKS, in_chunks) for m in ("topics", "samples", "documents")),
+    *((m, CHUNKS_OF_COUNTS, in_chunks) for m in OF_COUNTS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "data", "call", "message"),
+    [(m, case, of[case][0], call, of[case][1]) for m, of, call in WRONG for case in of],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 30 else "",
+)
+def test_what_is_of_a_wrong_kind_is_refused_for_nothing(name, case, data, call, message):
+    refused(name, lambda model: call(model, data), message)
+
+
+def test_columns_of_one_name_are_called_that():
+    """Which versions of scikit-learn refuse them differs; how it is said does not."""
+    with pytest.raises(ValueError, match="X must have columns of different names"):
+        read(lambda: nw.from_native(FRAME[["n", "n"]]), "X")
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, np.asarray])
+@pytest.mark.parametrize("n_axes", [2, 3])
+def test_a_matrix_as_a_source_is_checked_as_any_other(kind, n_axes):
+    """It is an iterable of its rows, or of its matrices, not rows that were checked before."""
+    X = np.full((4, 3), 0.5)
+    source = kind(X if n_axes == 2 or kind is sp.csr_matrix else X[None])
+    source = [source] if n_axes == 3 and kind is sp.csr_matrix else source
+    sizes = {"n_samples": 4, "n_features": 3}
+    refused("topics", lambda model: model.fit_chunks(source, **sizes), r"whole|two-dimensional")
+
+
+# Counts
+
+
+@pytest.mark.parametrize("name", OF_COUNTS)
+def test_counts_are_whole_numbers_of_any_type(name):
+    """Those of tf-idf are refused."""
+    texts = ["cats chase mice", "dogs chase cats", "mice eat cheese"] * 20
+    refused(name, lambda model: make_pipeline(TfidfVectorizer(), model).fit(texts), "fractions")
+    fits = [
+        MODELS[name](epsilon=float("inf"), random_state=0).fit(counts().astype(kind))
+        for kind in (np.int64, np.float64, np.float32)
+    ]
+    for one in fits[1:]:
+        np.testing.assert_array_equal(one.components_, fits[0].components_)
+
+
+class Chunks:
+    """A re-iterable source that says how often it was read."""
+
+    def __init__(self, *parts):
+        self.parts, self.reads = parts, 0
+
+    def __iter__(self):
+        self.reads += 1
+        yield from self.parts
+
+
+@pytest.mark.parametrize("name", OF_COUNTS)
+def test_chunks_are_read_once_before_the_charge_if_they_can_be_paid(name):
+    accountant, source = BudgetAccountant(0.5, 1e-5), Chunks(counts())
+    model = MODELS[name](accountant=accountant)
+    with pytest.raises(BudgetError):
+        model.fit_chunks(source, n_samples=200, n_features=7)
+    assert source.reads == 0
+    source = Chunks(counts()[:50], counts()[51:])
+    with pytest.raises(ValueError, match="n_samples is 200"):
+        model.set_params(epsilon=0.4).fit_chunks(source, n_samples=200, n_features=7)
+    assert source.reads == 1
+    assert accountant.entries == ()
+
+
+# No message shows how many rows there are where that is private
+
+N, OTHER = 1711, 1712
+LABELS = np.arange(N) // 7
+SHOWN = {"1711", "1712", "245", "1_711"}
+TABLES: dict[str, Any] = {
+    "a vector": np.ones(N),
+    "a vector of text": np.full(N, "a"),
+    "a scalar": np.float64(3.0),
+    "three axes": np.ones((N, 2, 2)),
+    "no columns": np.ones((N, 0)),
+    "sparse without columns": sp.csr_array((N, 0)),
+    "ragged": [[1.0]] * (N - 1) + [[1.0, 2.0]],
+    "text": [["a"]] * N,
+    "objects": np.full((N, 2), "x", object),
+    "complex": np.ones((N, 2), complex),
+    "NaN": np.where(np.arange(2 * N).reshape(N, 2) == 500, np.nan, 1.0),
+    "infinity": np.where(np.arange(2 * N).reshape(N, 2) == 500, np.inf, 1.0),
+    "more rows than labels": np.ones((OTHER, 2)),
+    "a dict": {"a": [1.0] * N},
+    "None": None,
+    "dates": np.full((N, 2), "2020-01-01", "datetime64[D]"),
+}  # fmt: skip
+
+
+def said(fit: Callable[[], Any]) -> str:
+    try:
+        fit()
+    except Exception as error:
+        chain, found = error, ""
+        while chain is not None:
+            found += f"{type(chain).__name__}: {chain} {vars(chain)}\n"
+            chain = chain.__cause__ or chain.__context__
+        return found
+    return ""
+
+
+def shows_none(message: str, hidden: set[str] = SHOWN) -> bool:
+    return [number for number in hidden if number in message] == []
+
+
+@pytest.mark.parametrize("kind", ["topics", "samples", "stream"])
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("private", ["groups", "add_remove"])
+def test_errors_about_tables_show_no_number_of_rows(kind, table, private):
+    X, build = TABLES[table], MODELS[kind]
+    options = {} if private == "groups" else {"neighbours": "add_remove"}
+    passed = {} if private == "add_remove" else {"groups": LABELS}
+    calls = [lambda: build(**options).fit(X, **passed)]
+    if kind != "samples":
+        calls.append(lambda: build(**options).partial_fit(X, **passed))
+        good = np.ones((30, 2))
+        begun = build(**options).partial_fit(good, **(passed and {"groups": np.arange(30)}))
+        calls.append(lambda: begun.partial_fit(X, **passed))
+    source = [(X, LABELS) if passed else X]
+    sizes = {"n_samples": 245} if private == "groups" else {}
+    calls.append(lambda: build(**options).fit_chunks(source, n_features=2, **sizes))
+    for call in calls:
+        message = said(call)
+        assert message or (table, private) == ("more rows than labels", "add_remove")
+        # How many groups were announced is public.
+        assert shows_none(message, SHOWN - ({"245"} if sizes else set()))
+
+
+def test_errors_about_tables_show_shapes_where_rows_are_public():
+    assert "shape (1711,)" in said(lambda: PrivateSpectralLDA(2).fit(np.ones(N)))
+    assert "(1711, 0)" in said(lambda: PrivateSpectralLDA(2).fit(np.ones((N, 0))))
+
+
+@pytest.mark.parametrize("texts", [["a"] * (N - 1) + [None], "a" * N, 3, [1] * N], ids=str)
+def test_errors_about_texts_show_no_number_of_texts(texts):
+    for options, passed in (({"neighbours": "add_remove"}, {}), ({}, {"groups": LABELS})):
+        words = PrivateCountVectorizer(max_words_per_document=3, **options)
+        message = said(lambda words=words, passed=passed: words.fit(texts, **passed))
+        assert message
+        assert shows_none(message)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        LABELS[1:], np.append(LABELS, 0), LABELS.astype(float), np.full(N, None),
+        [*LABELS[:-1].tolist(), "a"], LABELS[:, None], np.zeros(N, int), [float("nan")] * N,
+        np.ma.masked_equal(LABELS, 3), LABELS.astype(np.uint64) + np.uint64(2**63),
+        [*LABELS[:-1].tolist(), True], LABELS > 3, [b"a"] * N, sp.csr_array(LABELS[:, None]),
+        {"a": 1}, "a" * N, [[1]] * N, 7, [SECRET] * N, [*range(N - 1), SECRET],
+        [*range(N - 1), None],
+    ],
+    ids=lambda labels: type(labels).__name__,
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_chunks"])
+def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(labels, method):
+    X = np.ones((N, 2))
+    for name in ("topics", "samples", "stream"):
+        model = MODELS[name](accountant=(payer := BudgetAccountant(10.0, 1e-3)))
+        if not hasattr(model, method):
+            continue  # as its parameters decide
+        sizes = {"n_samples": N, "n_features": 2} if method == "fit_chunks" else {}
+        data, named = ([(X, labels)], sizes) if sizes else (X, {"groups": labels})
+        fit = getattr(model, method)
+        message = said(lambda fit=fit, data=data, named=named: fit(data, **named))
+        assert "groups must hold" in message
+        assert SECRET not in message
+        assert shows_none(message)
+        assert not payer.entries
+
+
+def test_weights_of_rows_are_refused_with_the_reason():
+    for name in OF_ROWS:
+        for method in ("fit", "partial_fit"):
+            with pytest.raises(TypeError, match=r"takes no sample_weight: .*read from the data"):
+                getattr(MODELS[name](), method)(np.ones((4, 3)), sample_weight=np.ones(4))
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_lists_of_rows_are_refused_where_there_may_be_none(kind):
+    """An empty list has no columns: an error would tell it from one with a row."""
+    told = set()
+    for rows in ([], [[1.0, 2.0]], [[1.0, 2.0]] * 30):
+        for name in ("topics", "samples", "stream"):
+            model = MODELS[name](neighbours="add_remove")
+            told.add(said(lambda model=model, rows=rows: model.fit(kind(rows))))
+        search = PrivateSearchCV(
+            PrivateSpectralLDA(1, neighbours="add_remove"), {"n_components": [1]}
+        )
+        told.add(said(lambda search=search, rows=rows: search.fit(kind(rows))))
+    assert len(told) == 1
+    assert "must be an array" in told.pop()
+
+
+@pytest.mark.parametrize("names", [None, (None, ["a", "b"])], ids=["numbers", "names"])
+def test_no_entries_in_a_list_are_entries_of_slices_like_others(names):
+    some = [[3, "b"]] if names else [[3, 1]]
+    for X, y in (([], []), (some, [0.5]), (tuple(some), (0.5,))):
+        model = PrivateCPCompletion(0, bounds=(0, 1), shape=(30, 2), unit_mode=0, row_names=names)
+        assert model.fit(X, y).privacy_report_.n_units == 30
