@@ -282,7 +282,7 @@ def _with_released_block(
     model, index_set = _from_values(curator, plan, options), curator.index_set
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core
-    rows = Jacobian.of(index_set, model.factors, core).rows(mode)
+    rows = Jacobian(index_set, model.factors, core).rows(mode)
     if not np.any(rows):
         return model
     # In the scale in which values are linear in it.

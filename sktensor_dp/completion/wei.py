@@ -61,7 +61,7 @@ class _BlockGaussNewton:
         factor_scale, core_scale = self._scales()
         factors = [factor * factor_scale for factor in self._factors]
         core = None if self._core is None else self._core * core_scale
-        jacobian = Jacobian.of(index_set, factors, core, offsets=True)
+        jacobian = Jacobian(index_set, factors, core, offsets=True)
         sizes = [factor_scale ** (n_modes - 1)] * n_modes
         if core is not None:
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
@@ -97,7 +97,7 @@ class _BlockGaussNewton:
         return of_factors, float(shared / of_factors ** (n_modes - 1))
 
     def _rows(self, mode: int) -> Floats:
-        return Jacobian.of(self._index_set, self._factors, self._core).rows(mode)
+        return Jacobian(self._index_set, self._factors, self._core).rows(mode)
 
     def _offsets(self, sums: list[Floats], sigma: float) -> CPCompletion:
         """Mean and biases from the sums of all steps so far."""

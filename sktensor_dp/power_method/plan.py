@@ -246,7 +246,7 @@ def _sensitivity(
         return query.l2_contribution if leaves else query.l2_sensitivity
     if name == "projected_third_moments":
         average = k if law is None else law.square
-        return ProjectedThirdMoments.sensitivity_of(CLIP * average**1.5, neighbours)
+        return ProjectedThirdMoments.sensitivity_of(CLIP * average**1.5, neighbours=neighbours)
     return embedding.norm**3 if leaves else embedding.farthest_cubes
 
 

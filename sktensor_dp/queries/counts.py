@@ -17,6 +17,7 @@ from sktensor_dp.queries.query import (
     NormBins,
     check_array,
     check_number,
+    norms_within,
 )
 from sktensor_dp.queries.units import (
     RowChunk,
@@ -423,9 +424,9 @@ class WordFrequencies(NonNegative):
         if not isinstance(self.clip.norm, CountNorm):
             raise TypeError("word frequencies are bounded by a CountNorm.")
 
-    def _limited(self) -> tuple[float, int]:
+    def _largest_norms(self) -> tuple[float, float]:
         assert isinstance(self.clip.norm, CountNorm)
-        return self.clip.limit, self.clip.norm.order
+        return norms_within(self.clip.limit, self.clip.norm.order)
 
     def total(self, chunk: CountChunk) -> Floats:
         """Sum of w c."""

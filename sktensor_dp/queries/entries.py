@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
-from sktensor_dp.queries.sums import split_sum
+from sktensor_dp.queries.sums import sums_by_row
 from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, rows_at_once
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
 from sktensor_dp.tensor.sorted_entries import SortedEntries
@@ -20,8 +20,6 @@ from sktensor_dp.tensor.sorted_entries import SortedEntries
 SIZES = (1e-100, 1e120)
 # Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
 LARGEST_COORDINATE = 2**52
-# Bits of a digit by which places are sorted, and digits up to which that is faster.
-DIGIT_BITS, DIGITS = 16, 3
 # Residuals are rounded to so many binary digits at most, so that all sums are exact: of
 # integers below 2 to this power.
 MOST_DIGITS, EXACT = 12, 52
@@ -134,18 +132,7 @@ class IndexSet(SortedEntries):
 
     def sums(self, mode: int, terms: Floats) -> Floats:
         """Sums over the entries of each row of a mode."""
-        columns = terms.reshape(len(terms), -1).T
-        found = np.empty((self.shape[mode], len(columns)))
-        squares = float(np.square(self.counts[mode].astype(np.float64)).sum())
-        rows = self.rows(mode)
-
-        def add(part: Floats) -> Floats:
-            sums = np.bincount(rows, part, minlength=self.shape[mode])
-            return sums.astype(np.float64, copy=False)
-
-        for place, column in enumerate(columns):
-            found[:, place] = split_sum(add, column, squares)
-        return found.reshape(self.shape[mode], *terms.shape[1:])
+        return sums_by_row(self.rows(mode), terms, self.shape[mode])
 
     def grams(self, mode: int, rows: Floats) -> Floats:
         """Sums of ``z z'`` over the entries of each row."""
@@ -310,7 +297,7 @@ class RowCells:
         places = self.index_set
         keys = places.rows(self.unit_mode).astype(np.int64) * self.shape[1]
         keys += places.rows(1 - self.unit_mode)
-        order = order_by(keys, math.prod(self.shape))
+        order = np.argsort(keys, kind="stable")
         keys = keys[order]
         first = np.append(True, keys[1:] != keys[:-1])
         of_entries = np.empty(len(keys), dtype=np.intp)
@@ -359,22 +346,14 @@ class RowCells:
         return np.asarray(matrix @ columns)
 
 
-def order_by(keys: Integers, n_keys: int) -> Integers:
-    """Order by keys below a number; of few digits by one after the other, the last one first."""
-    if n_keys > 2 ** (DIGITS * DIGIT_BITS):
-        return np.argsort(keys)
-    # Numbers of two bytes are sorted in linear time.
-    order = np.argsort(keys.astype(np.uint16), kind="stable")
-    for place in range(1, DIGITS):
-        if n_keys > 2 ** (place * DIGIT_BITS):
-            digit = (keys >> (place * DIGIT_BITS)).astype(np.uint16)
-            order = order[np.argsort(digit[order], kind="stable")]
-    return order
-
-
 @dataclass(frozen=True, eq=False)
-class CellResiduals:
-    """Residuals of values about a public prediction, clipped to [-1, 1]; the unit is one value."""
+class EntryPairs:
+    """Sum over the rows of one mode of products of their residuals in two columns.
+
+    A residual is what a public prediction leaves of a value, clipped to [-1, 1]. Those of a row
+    are multiplied by the root of a public weight and rounded to a public grid. A row's
+    residuals in the same column are added; products are those of two different columns.
+    """
 
     cells: RowCells  # where values of a matrix were observed, and mode of the rows; public
     # (n_observed,): subtracted from values, which are centred; public.
@@ -391,25 +370,6 @@ class CellResiduals:
         check_shape("weights", self.weights, self.cells.shape[0])
         check_array("predictions", self.predictions, LARGEST)
         check_array("weights", self.weights, 1.0, least=0.0)
-
-    def clipped(self, chunk: EntryChunks) -> Floats:
-        """Residual of each value."""
-        return np.clip((chunk.values - self.predictions) / self.scale, -1.0, 1.0)
-
-    @property
-    def rows(self) -> Integers:
-        """Row of each value."""
-        return self.cells.index_set.rows(self.cells.unit_mode)
-
-
-@dataclass(frozen=True, eq=False)
-class EntryPairs(CellResiduals):
-    """Sum over the rows of one mode of products of their residuals in two columns.
-
-    A residual is what a public prediction leaves of a value, clipped to [-1, 1]. Those of a row
-    are multiplied by the root of a public weight and rounded to a public grid. A row's
-    residuals in the same column are added; products are those of two different columns.
-    """
 
     @cached_property
     def l2_sensitivity(self) -> float:
@@ -428,12 +388,14 @@ class EntryPairs(CellResiduals):
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Sums of the products of columns i < j, of shape (n_columns (n_columns - 1) / 2,)."""
-        residuals = np.rint(self._limits[self.rows] * self._grid * self.clipped(chunk))
+        residuals = np.rint(
+            self._steps * np.clip((chunk.values - self.predictions) / self.scale, -1.0, 1.0)
+        )
         return self._pairs(residuals) / self._grid**2
 
     def counts(self) -> Floats:
         """Total of residuals that are all 1; public."""
-        return self._pairs(self._limits[self.rows] * self._grid) / self._grid**2
+        return self._pairs(self._steps) / self._grid**2
 
     def _pairs(self, residuals: Floats) -> Floats:
         """Products of integers, which add up without rounding."""
@@ -446,6 +408,12 @@ class EntryPairs(CellResiduals):
             block = matrix[first : first + step].toarray()
             sums += block.T @ block
         return np.asarray(sums[np.triu_indices(n_columns, 1)], dtype=np.float64)
+
+    @property
+    def _steps(self) -> Floats:
+        """Largest residual of each value, in steps of the grid."""
+        cells = self.cells
+        return np.asarray(self._limits[cells.index_set.rows(cells.unit_mode)] * self._grid)
 
     @cached_property
     def _grid(self) -> float:

@@ -13,7 +13,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.counts import CountChunk, CountNorm, norms_of_mean_counts
-from sktensor_dp.queries.query import LIMIT, NORM_SLACK, NonNegative, check_array, check_number
+from sktensor_dp.queries.query import (
+    LIMIT,
+    NORM_SLACK,
+    NonNegative,
+    check_array,
+    check_number,
+    norms_within,
+)
 from sktensor_dp.queries.units import rows_of, scale_to, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats, Integers, Singles, of_same_shape, rows_at_once
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
@@ -79,8 +86,8 @@ class ExpectedCounts(NonNegative):
                     f"{self.order!r} and shape {self.scales.shape}."
                 )
 
-    def _limited(self) -> tuple[float, int]:
-        return self.limit, self.order
+    def _largest_norms(self) -> tuple[float, float]:
+        return norms_within(self.limit, self.order)
 
     def total(self, chunk: CountChunk) -> Floats:
         """Array of shape (n_components, n_features)."""

@@ -12,38 +12,51 @@ from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
 from sktensor_dp.queries.sums import AccurateSum, blocks, split_anchor
 from sktensor_dp.tensor.arrays import Floats, rows_at_once, spans
 from sktensor_dp.tensor.arrays import Integers as Places
-from sktensor_dp.tensor.sorted_entries import Integers, khatri_rao_rows, kronecker_rows
+from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 
 # Entries that are added one after the other before their sum is added accurately.
 ENTRIES_AT_ONCE = 2**8
 
 
 class Jacobian:
-    """Derivative of a model's values at the observed entries in all parameters.
+    """Derivative of a CP or Tucker model's values at the observed entries in all parameters.
 
-    What CP and Tucker models share: offsets, and factors with a row per index.
+    Parameters
+    ----------
+    index_set : IndexSet
+        Where values were observed.
+    factors : sequence of ndarray of shape (shape[m], ranks[m])
+        One of each mode; of a CP model, weights of components are multiplied into one of them.
+    core : ndarray of shape ranks, optional
+        Of a Tucker model.
+    offsets : bool, default=True
+        Whether the model has a mean and biases.
     """
 
-    def __init__(self, index_set: IndexSet, factors: Sequence[Floats], offsets: bool) -> None:
+    def __init__(
+        self,
+        index_set: IndexSet,
+        factors: Sequence[Floats],
+        core: Floats | None = None,
+        offsets: bool = True,
+    ) -> None:
         sizes = tuple(len(factor) for factor in factors)
         if sizes != index_set.shape:
             raise ValueError(f"factors must have {index_set.shape} rows, got {sizes}.")
-        self.index_set, self.factors, self.offsets = index_set, list(factors), offsets
-
-    @staticmethod
-    def of(
-        index_set: IndexSet, factors: Sequence[Floats], core: Floats | None, offsets: bool = False
-    ) -> "Jacobian":
-        """Jacobian of a Tucker model, or of a CP model without a core."""
-        if core is None:
-            return CPJacobian(index_set, factors, offsets)
-        return TuckerJacobian(index_set, factors, core, offsets)
+        ranks = tuple(factor.shape[1] for factor in factors)
+        if core is None and len(set(ranks)) != 1:
+            raise ValueError("factors must have the same number of columns.")
+        if core is not None and core.shape != ranks:
+            raise ValueError(f"the core must have shape {ranks}, got {core.shape}.")
+        self.index_set, self.factors, self.core = index_set, list(factors), core
+        self.offsets = offsets
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         """Shapes of the parameters in their order: mean, biases, factors, core."""
         of_offsets = [(1,), *((n,) for n in self.index_set.shape)] if self.offsets else []
-        return [*of_offsets, *(factor.shape for factor in self.factors)]
+        of_core = [] if self.core is None else [self.core.shape]
+        return [*of_offsets, *(factor.shape for factor in self.factors), *of_core]
 
     def split(self, parameters: Floats) -> list[Floats]:
         """Arrays of all parameters, in the order of ``shapes``, from one vector."""
@@ -53,11 +66,16 @@ class Jacobian:
 
     def rows(self, mode: int) -> Floats:
         """Derivatives of the multilinear part in the rows of a factor: z, (n_entries, r)."""
-        return self._rows_at(mode, self.index_set.coordinates[:, self.index_set.others(mode)])
-
-    def _rows_at(self, mode: int, others: Integers) -> Floats:
-        """Z at coordinates in the other modes."""
-        raise NotImplementedError
+        others = self.index_set.others(mode)
+        factors = [self.factors[k] for k in others]
+        if self.core is None:
+            return khatri_rao_rows(factors, self.index_set.coordinates[:, others])
+        unfolded = np.moveaxis(self.core, mode, 0).reshape(self.core.shape[mode], -1)
+        result = np.empty((self.index_set.n_entries, self.core.shape[mode]))
+        for block in spans(self.index_set.n_entries, self.core.size):
+            at = self.index_set.coordinates[block][:, others]
+            result[block] = kronecker_rows(factors, at) @ unfolded.T
+        return result
 
     def scatter(self, weights: Floats) -> Floats:
         """``sum_e weights_e J_e``, of shape (n_parameters,)."""
@@ -67,7 +85,19 @@ class Jacobian:
             parts = [weights.sum()[None], *(self.index_set.sums(m, weights) for m in modes)]
         for m in modes:
             parts.append(self.index_set.sums(m, weights[:, None] * self.rows(m)).ravel())
+        if self.core is not None:
+            parts.append(self._core_sums(weights, self.core.size))
         return np.concatenate(parts)
+
+    def _core_sums(self, weights: Floats, size: int) -> Floats:
+        """Sums of the Kronecker products of all factors' rows times weights."""
+        *others, last = range(len(self.factors))
+        factors, total = [self.factors[k] for k in others], AccurateSum()
+        for block in blocks(self.index_set.n_entries, min(ENTRIES_AT_ONCE, rows_at_once(size))):
+            products = kronecker_rows(factors, self.index_set.coordinates[block][:, others])
+            own = self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
+            total.add(products.T @ own)
+        return total.value().ravel()
 
     def norms(self) -> Floats:
         """L2 norm of each J_e, of shape (n_entries,)."""
@@ -85,99 +115,14 @@ class Jacobian:
         return total
 
     def _core_norms(self, order: int) -> Floats:
-        """Norms of the parts that belong to no factor."""
-        return np.zeros(self.index_set.n_entries)
-
-
-class CPJacobian(Jacobian):
-    """Jacobian of ``sum_r prod_m a^m[i_m, r]`` in the mean, the biases and all factors.
-
-    Parameters
-    ----------
-    index_set : IndexSet
-        Where values were observed.
-    factors : sequence of ndarray of shape (shape[m], rank)
-        Weights of components, if any, multiplied into one of them.
-    offsets : bool, default=True
-        Whether the model has a mean and biases.
-    """
-
-    def __init__(
-        self, index_set: IndexSet, factors: Sequence[Floats], offsets: bool = True
-    ) -> None:
-        super().__init__(index_set, factors, offsets)
-        if len({factor.shape[1:] for factor in factors}) != 1:
-            raise ValueError("factors must have the same number of columns.")
-
-    def _rows_at(self, mode: int, others: Integers) -> Floats:
-        """Products of the rows of the other factors."""
-        return khatri_rao_rows([self.factors[k] for k in self.index_set.others(mode)], others)
-
-
-class TuckerJacobian(Jacobian):
-    """Jacobian of a Tucker model in the mean, the biases, all factors and the core.
-
-    Parameters
-    ----------
-    index_set : IndexSet
-        Where values were observed.
-    factors : sequence of ndarray of shape (shape[m], ranks[m])
-        One of each mode.
-    core : ndarray of shape ranks
-        The core.
-    offsets : bool, default=True
-        Whether the model has a mean and biases.
-    """
-
-    def __init__(
-        self, index_set: IndexSet, factors: Sequence[Floats], core: Floats, offsets: bool = True
-    ) -> None:
-        super().__init__(index_set, factors, offsets)
-        ranks = tuple(factor.shape[1] for factor in factors)
-        if core.shape != ranks:
-            raise ValueError(f"the core must have shape {ranks}, got {core.shape}.")
-        self.core = core
-
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of the parameters in their order: mean, biases, factors, core."""
-        return [*super().shapes, self.core.shape]
-
-    def rows(self, mode: int) -> Floats:
-        """The core times the rows of the other factors."""
-        result = np.empty((self.index_set.n_entries, self.core.shape[mode]))
-        others = self.index_set.others(mode)
-        for block in spans(self.index_set.n_entries, self.core.size):
-            result[block] = self._rows_at(mode, self.index_set.coordinates[block][:, others])
-        return result
-
-    def _rows_at(self, mode: int, others: Integers) -> Floats:
-        """The core times the rows of the other factors."""
-        unfolded = np.moveaxis(self.core, mode, 0).reshape(self.core.shape[mode], -1)
-        factors = [self.factors[k] for k in self.index_set.others(mode)]
-        return kronecker_rows(factors, others) @ unfolded.T
-
-    def scatter(self, weights: Floats) -> Floats:
-        """``sum_e weights_e J_e``, of shape (n_parameters,)."""
-        *others, last = range(len(self.factors))
-        core = AccurateSum()
-        step = min(ENTRIES_AT_ONCE, rows_at_once(self.core.size))
-        for block in blocks(self.index_set.n_entries, step):
-            own = self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
-            core.add(self._products(others, block).T @ own)
-        return np.concatenate([super().scatter(weights), core.value().ravel()])
-
-    def _core_norms(self, order: int) -> Floats:
+        """Norms of the part of the core; 0 without one."""
+        if self.core is None:
+            return np.zeros(self.index_set.n_entries)
         columns = [
             np.linalg.norm(factor, order, axis=1)[self.index_set.rows(m)]
             for m, factor in enumerate(self.factors)
         ]
         return np.prod(columns, axis=0)
-
-    def _products(self, modes: list[int], block: slice) -> Floats:
-        """Kronecker products of the rows of some factors, the last index running fastest."""
-        columns = self.index_set.coordinates[block][:, modes]
-        return kronecker_rows([self.factors[k] for k in modes], columns)
 
 
 # Regularisation, relative to the trace, below which the factors of a matrix are rounding.

@@ -1,5 +1,6 @@
 """Queries on counts: word frequencies, pair and triple moments."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -21,7 +22,7 @@ from sktensor_dp.queries.counts import (
     unit_factors,
     weights,
 )
-from sktensor_dp.queries.query import NonNegative, Signed, check_number
+from sktensor_dp.queries.query import NonNegative, Signed, check_number, norms_within
 from sktensor_dp.queries.sums import AccurateSum, PlainSum, blocks
 from sktensor_dp.queries.units import rows_of
 from sktensor_dp.tensor.arrays import Floats, of_same_shape, spans
@@ -111,9 +112,9 @@ class PairMoments(NonNegative):
         elif not (isinstance(norm, CountNorm) and norm.order == 1 and self.diagonal_weight <= 1):
             raise TypeError("pair moments are bounded by a PairNorm or by the number of tokens.")
 
-    def _limited(self) -> tuple[float, int]:
+    def _largest_norms(self) -> tuple[float, float]:
         # All masses of ``l M2`` sum to the number of tokens.
-        return self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2
+        return norms_within(self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2)
 
     def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
@@ -239,8 +240,8 @@ class _Triples:
     clips: tuple[Clip, ...]
     words: NDArray[np.intp] | None = None
 
-    def _limited(self) -> tuple[float, int]:
-        return self.clips[0].limit, 2
+    def _largest_norms(self) -> tuple[float, float]:
+        return self.clips[0].limit, math.inf
 
     def weights(self, chunk: CountChunk) -> Floats:
         """Weight of each document's terms."""

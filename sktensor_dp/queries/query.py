@@ -76,71 +76,68 @@ class Source(Protocol):
         """Sum over all units of their contributions to a query, each counted once."""
 
 
-class Limited:
-    """Contributions whose norm has a limit."""
+class Bounded:
+    """Contributions of units within norms that the query states; how far two may be apart."""
 
-    def _limited(self) -> tuple[float, int]:
-        """The limit, and the order of the norm that it is one on: 2, or 1 and so of both."""
+    # Largest L2 distance of two contributions over the largest norm of one.
+    farthest: ClassVar[float]
+
+    def _largest_norms(self) -> tuple[float, float]:
+        """Largest L2 norm of a contribution, and L1 norm; infinity where no bound is proved."""
         raise NotImplementedError
 
     @property
     def l2_contribution(self) -> float:
-        """The limit: no L2 norm is larger than its own, or than that in L1."""
-        return self._limited()[0]
+        """Largest L2 norm of a contribution."""
+        return self._largest_norms()[0]
 
     @property
     def l1_contribution(self) -> float:
-        """The limit, if it is one on the sum of sizes."""
-        limit, order = self._limited()
-        return limit if order == 1 else math.inf
-
-
-class NonNegative(Limited):
-    """Contributions without a negative number, of norm `limit` at most."""
+        """Largest L1 norm of a contribution."""
+        return self._largest_norms()[1]
 
     @property
     def l2_sensitivity(self) -> float:
-        """There is no obtuse angle between two: sqrt(2) times the limit."""
-        return self.sensitivity_of(self._limited()[0])
+        """Largest L2 distance of two contributions."""
+        return self.farthest * self.l2_contribution
 
     @property
     def l1_sensitivity(self) -> float:
-        """Twice the limit, if it is one on the sum."""
-        limit, order = self._limited()
-        return self.sensitivity_of(limit, 1) if order == 1 else math.inf
+        """Largest L1 distance of two contributions, by the triangle inequality."""
+        return 2 * self.l1_contribution
 
-    @staticmethod
-    def sensitivity_of(limit: float, order: int = 2, neighbours: str = "replace_one") -> float:
-        """Largest distance between two clipped units, or of one from 0, in a norm."""
+    @classmethod
+    def sensitivity_of(cls, limit: float, order: int = 2, neighbours: str = "replace_one") -> float:
+        """Largest distance of two contributions of a norm, or of one from 0."""
         if neighbours == "add_remove":
             return limit
-        return math.sqrt(2) * limit if order == 2 else 2 * limit
+        return (cls.farthest if order == 2 else 2.0) * limit
 
 
-class Signed(Limited):
-    """Contributions of any sign, of Euclidean norm `limit` at most."""
+class NonNegative(Bounded):
+    """Contributions at no obtuse angle, such as those without negative numbers."""
 
-    l1_sensitivity = math.inf
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """Two may be opposite: twice the limit."""
-        return self.sensitivity_of(self._limited()[0])
-
-    @staticmethod
-    def sensitivity_of(limit: float, neighbours: str = "replace_one") -> float:
-        """Largest distance between two clipped units, or of one from 0."""
-        return limit if neighbours == "add_remove" else 2 * limit
+    farthest = math.sqrt(2)
 
 
-class NormBins:
+class Signed(Bounded):
+    """Contributions of any sign: two may be opposite."""
+
+    farthest = 2.0
+
+
+def norms_within(limit: float, order: int) -> tuple[float, float]:
+    """L2 and L1 norms of what has a norm of an order within a limit: L1 norms bound L2 norms."""
+    return limit, limit if order == 1 else math.inf
+
+
+class NormBins(NonNegative):
     """Numbers of units by bins of a norm between edges; too small and too large go to the ends."""
 
     edges: Floats
 
-    l2_sensitivity = math.sqrt(2)
-    l1_sensitivity = 2.0
-    l2_contribution = l1_contribution = 1.0
+    def _largest_norms(self) -> tuple[float, float]:
+        return 1.0, 1.0
 
     def __post_init__(self) -> None:
         edges = np.asarray(self.edges)

@@ -13,6 +13,7 @@ from sktensor_dp.queries.query import (
     LIMIT,
     NORM_SLACK,
     RADIUS,
+    NonNegative,
     NormBins,
     Signed,
     check_array,
@@ -152,11 +153,6 @@ class LiftedBall:
         return math.hypot(self.radius, self.offset)
 
     @property
-    def farthest_squares(self) -> float:
-        """Largest distance of two ``z z'``: ``|z|^4 + |w|^4 - 2 (z'w)^2`` at z'w = 0."""
-        return math.sqrt(2) * self.norm**2
-
-    @property
     def farthest_cubes(self) -> float:
         """Largest distance of two ``z (x) z (x) z``, of opposite samples and one constant."""
         square, constant = self.radius**2, self.offset**2
@@ -181,22 +177,14 @@ class LiftedBall:
 
 
 @dataclass(frozen=True, eq=False)
-class SecondMoments:
-    """Sum of ``z z'``, dense and symmetric."""
+class SecondMoments(NonNegative):
+    """Sum of ``z z'``, dense and symmetric, in the Frobenius norm."""
 
     embedding: LiftedBall
 
-    l1_sensitivity = l1_contribution = math.inf
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """In the Frobenius norm."""
-        return self.embedding.farthest_squares
-
-    @property
-    def l2_contribution(self) -> float:
-        """The Frobenius norm of ``z z'``."""
-        return self.embedding.norm**2
+    def _largest_norms(self) -> tuple[float, float]:
+        # The product of z z' and w w' is (z'w)^2, never negative.
+        return self.embedding.norm**2, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Dense symmetric matrix over features, the constant last."""
@@ -289,8 +277,8 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
         super().__post_init__()
         check_number("the limit", self.limit, LIMIT, infinite=True)
 
-    def _limited(self) -> tuple[float, int]:
-        return self.limit, 2
+    def _largest_norms(self) -> tuple[float, float]:
+        return self.limit, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of the symmetric tensor, then the m of the second part."""
@@ -341,10 +329,9 @@ class ThirdMoments(ProjectedThirdMoments):
         """A projection moves neighbours no farther apart."""
         return self.embedding.farthest_cubes
 
-    @property
-    def l2_contribution(self) -> float:
-        """A projection of ``z (x) z (x) z`` is not longer."""
-        return self.embedding.norm**3
+    def _largest_norms(self) -> tuple[float, float]:
+        # A projection of ``z (x) z (x) z`` is not longer.
+        return self.embedding.norm**3, math.inf
 
     @property
     def ambient_dimension(self) -> int:
@@ -360,7 +347,7 @@ SIZES = (1e-10, 1e10)
 
 
 @dataclass(frozen=True, eq=False)
-class PowerIterations:
+class PowerIterations(Signed):
     """Sum of ``z (z' u)^2`` for several u, in orthonormal coordinates of what they ask."""
 
     # `T(I, u, u)` asks the symmetric tensor `z (x) z (x) z` for its products with the symmetric
@@ -373,8 +360,6 @@ class PowerIterations:
     frame: Floats = field(init=False, repr=False)
     pairs: Floats = field(init=False, repr=False)
     unmixing: Floats = field(init=False, repr=False)
-
-    l1_sensitivity = l1_contribution = math.inf
 
     def __post_init__(self) -> None:
         check_number("the radius", self.radius, RADIUS)
@@ -390,15 +375,8 @@ class PowerIterations:
         object.__setattr__(self, "pairs", left[:, kept])
         object.__setattr__(self, "unmixing", lengths[kept, None] * right[kept])
 
-    @property
-    def l2_sensitivity(self) -> float:
-        """A contribution has norm ``R^3`` at most, and any sign."""
-        return 2 * self.radius**3
-
-    @property
-    def l2_contribution(self) -> float:
-        """The norm of a contribution."""
-        return self.radius**3
+    def _largest_norms(self) -> tuple[float, float]:
+        return self.radius**3, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Coordinates outside the span of the starts, below them those within."""

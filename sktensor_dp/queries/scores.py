@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.expected_counts import LARGEST_SHARE, Space, columns, run_in_batches
-from sktensor_dp.queries.query import SCORE, SUM_SLACK, check_array, check_number
+from sktensor_dp.queries.query import SCORE, SUM_SLACK, Signed, check_array, check_number
 from sktensor_dp.queries.units import Units
 from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape
 from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
@@ -48,7 +48,7 @@ class HeldOutChunk:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutScores:
+class HeldOutScores(Signed):
     """Sum over units of their score, clipped to public bounds and centred on their middle.
 
     The score of a unit is the mean of its rows' scores, each of which is clipped.
@@ -71,18 +71,10 @@ class HeldOutScores:
         """Middle of the bounds."""
         return self.low / 2 + self.high / 2
 
-    @property
-    def l2_sensitivity(self) -> float:
-        """Largest change of the sum: one unit goes from one bound to the other."""
-        return (self.high - self.low) * SUM_SLACK
-
-    @property
-    def l2_contribution(self) -> float:
-        """Largest that one unit adds: it is as far from the middle as a bound is."""
-        return self.l2_sensitivity / 2
-
-    # Of one number.
-    l1_sensitivity, l1_contribution = l2_sensitivity, l2_contribution
+    def _largest_norms(self) -> tuple[float, float]:
+        # One number, which is as far from the middle as a bound at most.
+        half = (self.high - self.low) * SUM_SLACK / 2
+        return half, half
 
     def total(self, chunk: HeldOutChunk) -> Floats:
         """Sum of the scores of a chunk, about the middle."""

@@ -15,7 +15,6 @@ from sktensor_dp.queries.entries import (
     as_entries,
     check_unit_mode,
     checked_shape,
-    order_by,
 )
 from sktensor_dp.queries.error_sanitising import as_numbers, error_or
 from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
@@ -201,20 +200,10 @@ def by_unit(
     # Sorted by value last, so that a mean does not depend on the order of the rows.
     columns = [coordinates[:, unit_mode]]
     columns += [coordinates[:, m] for m in reversed(range(len(shape))) if m != unit_mode]
-    if math.prod(shape) >= 2**63:
-        return np.lexsort([values, *columns[::-1]])
-    # One number for each place, of which few occur twice.
-    lengths = [shape[unit_mode], *[n for m, n in enumerate(shape) if m != unit_mode][::-1]]
-    keys = np.ravel_multi_index(tuple(columns), lengths)
-    order = order_by(keys, math.prod(shape))
-    keys = keys[order]
-    again = np.zeros(len(keys), dtype=bool)
-    again[1:] = keys[1:] == keys[:-1]
-    again[:-1] |= again[1:]
-    if again.any():
-        among = order[again]
-        order[again] = among[np.lexsort([values[among], keys[again]])]
-    return order
+    if math.prod(shape) < 2**63:  # one number for each place is sorted faster
+        lengths = [shape[unit_mode], *[n for m, n in enumerate(shape) if m != unit_mode][::-1]]
+        columns = [np.ravel_multi_index(tuple(columns), lengths)]
+    return np.lexsort([values, *columns[::-1]])
 
 
 @dataclass(frozen=True)
@@ -434,8 +423,7 @@ class SharedRowSums:
         rows = chunk.coordinates[:, self.mode]
         weights = self._weights(chunk)
         size = self.shape[self.mode]
-        terms = (weights * residuals, weights)
-        return np.array([sums_by_row(rows, of, size) for of in terms])
+        return sums_by_row(rows, np.stack([weights * residuals, weights], axis=1), size).T.copy()
 
     def _weights(self, chunk: SliceChunks) -> Floats:
         """Of entries: one over the norm of their unit's C."""

@@ -162,14 +162,18 @@ class SplitSums:
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
-    """Sums of the terms of each row, nearly as if they were exact."""
-    counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
+    """Sums of the terms of each row, column by column, nearly as if they were exact."""
+    columns = terms.reshape(len(terms), math.prod(terms.shape[1:])).T
+    squares = float(np.square(np.bincount(rows, minlength=n_rows).astype(np.float64)).sum())
 
     def add(part: Floats) -> Floats:
         # Without entries it would count in integers.
-        return np.bincount(rows, weights=part, minlength=n_rows).astype(np.float64)
+        return np.bincount(rows, weights=part, minlength=n_rows).astype(np.float64, copy=False)
 
-    return split_sum(add, terms, float(np.square(counts).sum()))
+    found = np.empty((n_rows, len(columns)))
+    for place, column in enumerate(columns):
+        found[:, place] = split_sum(add, column, squares)
+    return found.reshape(n_rows, *terms.shape[1:])
 
 
 # Of a partition as its holder has it: chunks as queries take them.

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.error_sanitising import call_untrusted
+from sktensor_dp.queries.query import NonNegative
 from sktensor_dp.queries.units import in_order
 from sktensor_dp.tensor.arrays import Floats
 
@@ -156,8 +157,8 @@ class TextChunks:
 
 
 @dataclass(frozen=True, eq=False)
-class WordContributions:
-    """Bounds of a document that adds at most 1 to each of so many words."""
+class WordContributions(NonNegative):
+    """Contributions of a document that adds to so many words, of the L2 norm of as many ones."""
 
     max_words_per_document: int
 
@@ -173,25 +174,13 @@ class WordContributions:
         """Largest number of words to which one document contributes."""
         return self.max_words_per_document
 
+    def _largest_norms(self) -> tuple[float, float]:
+        return math.sqrt(self.max_words_per_document), float(self.max_words_per_document)
+
     @property
     def l2_sensitivity(self) -> float:
-        """L2 norm of the largest change: two contributions that have no word in common."""
+        """Largest distance, rounded once: two contributions that have no word in common."""
         return math.sqrt(2 * self.max_words_per_document)
-
-    @property
-    def l1_sensitivity(self) -> float:
-        """L1 norm of the largest change."""
-        return 2.0 * self.max_words_per_document
-
-    @property
-    def l2_contribution(self) -> float:
-        """L2 norm of what one document contributes."""
-        return math.sqrt(self.max_words_per_document)
-
-    @property
-    def l1_contribution(self) -> float:
-        """L1 norm of it: so many ones, or as many numbers of that L2 norm."""
-        return float(self.max_words_per_document)
 
 
 @dataclass(frozen=True)

@@ -304,7 +304,7 @@ def forecast_topics(
 def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
     """Deviation of noise of unit strength on a sum of statistics of some norm."""
     if name == "whitened_triple_moments":
-        return WhitenedTripleMoments.sensitivity_of(limit, neighbours)
+        return WhitenedTripleMoments.sensitivity_of(limit, neighbours=neighbours)
     if name == "triple_moments" or not pure:
         return QUERIES[name].sensitivity_of(limit, neighbours=neighbours)
     # Laplace noise of scale 1 has a deviation of sqrt(2).

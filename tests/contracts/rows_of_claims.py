@@ -16,7 +16,7 @@ from internals import probed
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.entries import EntryChunks, RowCells
-from sktensor_dp.queries.gradients import CPJacobian
+from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.slices import SharedFactorSums, SliceChunks
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 
@@ -119,7 +119,7 @@ def row_sums(curator: EntryCurator) -> Answer:
 
 
 def entry_gradients(curator: EntryCurator) -> Answer:
-    found = curator.entry_gradients(CPJacobian(curator.index_set, FACTORS))
+    found = curator.entry_gradients(Jacobian(curator.index_set, FACTORS))
     return equal(found.value, found.sigma)
 
 

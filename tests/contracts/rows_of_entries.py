@@ -16,11 +16,10 @@ from sktensor_dp.queries.entries import (
     RowSums,
 )
 from sktensor_dp.queries.gradients import (
-    CPJacobian,
     EntryGradients,
+    Jacobian,
     RidgeBlock,
     RowFrames,
-    TuckerJacobian,
 )
 from sktensor_dp.queries.query import SUM_SLACK
 
@@ -112,10 +111,8 @@ def entry_gradients(rng: Rng, space: Values) -> EntryGradients:
     equal, core = rng.random() < 0.5, rng.integers(1, 4, len(places.shape))
     ranks = np.full(len(core), core[0]) if equal else core
     factors = [size * rng.standard_normal((n, r)) for n, r in zip(places.shape, ranks, strict=True)]
-    if equal:
-        return EntryGradients(CPJacobian(places, factors, offsets), space.half)
-    middle = rng.standard_normal(tuple(ranks))
-    return EntryGradients(TuckerJacobian(places, factors, middle, offsets), space.half)
+    middle = None if equal else rng.standard_normal(tuple(ranks))
+    return EntryGradients(Jacobian(places, factors, middle, offsets), space.half)
 
 
 def entry_pairs(rng: Rng, space: Values) -> EntryPairs:

@@ -37,7 +37,7 @@ from sktensor_dp.queries.entries import (
     RowSums,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.gradients import CPJacobian, EntryGradients, RidgeBlock, RowFrames
+from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock, RowFrames
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
@@ -188,7 +188,7 @@ RELEASES: dict[str, Callable[[], tuple]] = {
     "row_sums": lambda: entries(RowSums(PLACES, np.ones((1, 2)), 1.0)),
     "entry_pairs": pairs,
     "entry_gradients": lambda: entries(
-        EntryGradients(CPJacobian(PLACES, [np.ones((1, 1))] * 2), 1.0)
+        EntryGradients(Jacobian(PLACES, [np.ones((1, 1))] * 2), 1.0)
     ),
     "ridge_block": lambda: entries(RidgeBlock(FRAMES, 1.0)),
     "unit_levels": lambda: units(UnitLevels(1.0)),

@@ -13,7 +13,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.entries import EntryChunks
-from sktensor_dp.queries.gradients import CPJacobian
+from sktensor_dp.queries.gradients import Jacobian
 
 Z = 4.9  # two-sided 1e-6 point of the normal
 SHAPE, PURE = (4, 6, 3), PrivacyCost(epsilon=0.9)
@@ -57,7 +57,7 @@ def test_purely_released_entries_have_the_variance_of_the_piecewise_law(noise):
 def test_a_pure_cost_selects_pure_laws_in_any_plan(name, noise):
     asked = curator(name, PURE)
     questions = {
-        "entry_gradients": (CPJacobian(asked.index_set, [np.ones((n, 1)) for n in SHAPE]),),
+        "entry_gradients": (Jacobian(asked.index_set, [np.ones((n, 1)) for n in SHAPE]),),
         "ridge_block": (0, np.ones((300, 1)), 1.0),
     }
     getattr(asked, name)(*questions.get(name, ()))

@@ -19,7 +19,7 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.entries import Entries, EntryPairs, IndexSet, RowCells, RowSums
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.gradients import CPJacobian, EntryGradients, RidgeBlock, RowFrames
+from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock, RowFrames
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
@@ -79,7 +79,7 @@ def frames(rng: Rng) -> RowFrames:
 
 
 def gradients(rng: Rng) -> EntryGradients:
-    jacobian = CPJacobian(PLACES, [rng.standard_normal((n, 2)) for n in SHAPE])
+    jacobian = Jacobian(PLACES, [rng.standard_normal((n, 2)) for n in SHAPE])
     return EntryGradients(jacobian, size(rng))
 
 

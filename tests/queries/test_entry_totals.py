@@ -9,7 +9,7 @@ import pytest
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.entries import EntryChunks, IndexSet, RowSums, as_entries
-from sktensor_dp.queries.gradients import CPJacobian, RidgeBlock, RowFrames, TuckerJacobian
+from sktensor_dp.queries.gradients import Jacobian, RidgeBlock, RowFrames
 from sktensor_dp.queries.slices import SharedRowSums, SliceChunks, UnitLevels
 
 SHAPE, N, LIMITS, MIDDLE, HALF = (5, 7, 3), 60, (1.0, 5.0), 3.0, 2.0
@@ -104,11 +104,11 @@ def test_ridge_rows(seed, ridge, block, cache_of):
 
 def models(rng, places):
     factors = [rng.standard_normal((n, 2)) for n in SHAPE]
-    yield CPJacobian(places, factors)
-    yield CPJacobian(places, factors, offsets=False)
+    yield Jacobian(places, factors)
+    yield Jacobian(places, factors, offsets=False)
     factors = [rng.standard_normal((n, r)) for n, r in zip(SHAPE, (2, 3, 1), strict=True)]
     for offsets in (True, False):
-        yield TuckerJacobian(places, factors, rng.standard_normal((2, 3, 1)), offsets)
+        yield Jacobian(places, factors, rng.standard_normal((2, 3, 1)), offsets)
 
 
 def value(model, parameters, x):
@@ -119,7 +119,7 @@ def value(model, parameters, x):
         mean, *parts = parts
         biases, parts = parts[:3], parts[3:]
         result = mean[0] + sum(b[i] for b, i in zip(biases, x, strict=True))
-    if isinstance(model, CPJacobian):
+    if model.core is None:
         return result + sum(math.prod(a[i, r] for a, i in zip(parts, x, strict=True))
                             for r in range(2))  # fmt: skip
     *factors, core = parts
@@ -131,7 +131,7 @@ def value(model, parameters, x):
 
 def current(model):
     rest = [a.ravel() for a in model.factors]
-    core = [model.core.ravel()] if isinstance(model, TuckerJacobian) else []
+    core = [] if model.core is None else [model.core.ravel()]
     return np.concatenate([np.zeros(16 if model.offsets else 0), *rest, *core])
 
 
@@ -177,9 +177,9 @@ def test_frames_and_weights_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="not all be 0"):
         RowSums(places, np.zeros((N, 3)), HALF)
     with pytest.raises(ValueError, match="core must have shape"):
-        TuckerJacobian(places, [np.ones((n, 2)) for n in SHAPE], np.ones((2, 2)))
+        Jacobian(places, [np.ones((n, 2)) for n in SHAPE], np.ones((2, 2)))
     with pytest.raises(ValueError, match="rows"):
-        CPJacobian(places, [np.ones((4, 2))] * 3)
+        Jacobian(places, [np.ones((4, 2))] * 3)
 
 
 def test_badly_conditioned_frames_leave_the_bound_exact(seed):

@@ -38,11 +38,10 @@ from sktensor_dp.queries.entries import (
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.gradients import (
-    CPJacobian,
     EntryGradients,
+    Jacobian,
     RidgeBlock,
     RowFrames,
-    TuckerJacobian,
 )
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.samples import (
@@ -184,10 +183,7 @@ def ridge_block(rows: Any, ridge: Any, half: Any) -> RidgeBlock:
 
 
 def gradients(first: Any, second: Any, core: Any, half: Any) -> EntryGradients:
-    jacobian: Any = CPJacobian(PLACES, [first, second], offsets=False)
-    if core is not None:
-        jacobian = TuckerJacobian(PLACES, [first, second], core)
-    return EntryGradients(jacobian, half)
+    return EntryGradients(Jacobian(PLACES, [first, second], core, core is not None), half)
 
 
 def shared_factors(

@@ -28,11 +28,10 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.entries import IndexSet, RowSums
 from sktensor_dp.queries.gradients import (
-    CPJacobian,
     EntryGradients,
+    Jacobian,
     RidgeBlock,
     RowFrames,
-    TuckerJacobian,
 )
 from sktensor_dp.queries.moments import (
     LARGEST_TERMS,
@@ -178,8 +177,8 @@ def test_sums_of_long_rows_move_by_the_sensitivity():
     assert np.abs(one - other).sum() <= query.l2_sensitivity
     factors = [np.ones((1, 1))] * 2
     for jacobian in (
-        CPJacobian(index_set, factors),
-        TuckerJacobian(index_set, factors, np.ones((1, 1))),
+        Jacobian(index_set, factors),
+        Jacobian(index_set, factors, np.ones((1, 1))),
     ):
         query = EntryGradients(jacobian, 0.5)
         one, other = map(query.total, values)
