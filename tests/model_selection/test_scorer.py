@@ -1,0 +1,514 @@
+"""Private scorers: each call is one clipped, noisy, charged release, of rows or of persons."""
+
+import inspect
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyRegressor
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import (
+    check_positive_only_tag_during_fit,
+    parametrize_with_checks,
+)
+from small_searches import INF, cells, counts, topics
+from toy_regressor import NoisyMean, answering, constant, targets
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateKFold,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+    make_private_scorer,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.model_selection.scores import UnitScores, answers
+from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore:.*topics asked for"),
+    pytest.mark.filterwarnings("ignore:.*word frequencies"),
+]
+SQUARED, ABSOLUTE = "neg_mean_squared_error", "neg_mean_absolute_error"
+PER_TOKEN = "log_likelihood_per_token"
+
+
+def scorer_of(metric, **options):
+    return make_private_scorer(metric, **{"epsilon": INF, "bounds": (-1, 0), **options})
+
+
+# The release
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_noise_is_as_large_as_promised(seed, delta):
+    X, y = targets(100)
+    model, n_draws = constant(y.mean()), 800
+    scorer = make_private_scorer(ABSOLUTE, bounds=(-2, 0), delta=delta)
+    with unsafe_seeded_noise(seed):
+        scores = np.array([scorer(model, X, y) for _ in range(n_draws)])
+    sigma = 2 / 100 * (2**0.5 if delta == 0 else 1 / gaussian_mu(1.0, 1e-6))
+    exact = -np.abs(y - y.mean()).mean()
+    # Five standard errors of a mean, and of a deviation (kurtosis up to 6, of Laplace noise). A
+    # deviation wrong by the root of 2 is .29 too small: 7.4 of them, and those of what is then
+    # drawn are smaller still, so that chance hides it with a probability of 1e-3.
+    assert abs(scores.mean() - exact) < 5 * sigma / n_draws**0.5
+    assert abs(scores.std() / sigma - 1) < 5 * (5 / 4 / n_draws) ** 0.5
+
+
+def test_a_score_is_a_mean_of_clipped_scores():
+    X, y = targets(50)
+    model = constant(y.mean())
+    y[0] = -1e30
+    assert -100 / 50 - 2 < scorer_of(SQUARED, bounds=(-100, 0))(model, X, y) < -100 / 50
+    scores = np.array([-5.0, 0.25, 0.5, math.nan, 7.0, INF])
+    query = HeldOutScores(lambda X, y: X, 0.0, 1.0)
+    plan = ReleasePlan.split(INF, 1e-6, {"held_out_scores": 1.0})
+    chunks = HeldOutChunk(scores, None, 6)
+    with DataCurator(chunks, plan, spender="test", unit="row", accountant=None) as curator:
+        value = curator.release("held_out_scores", query)[0] + query.middle
+    assert value == pytest.approx((0 + 0.25 + 0.5 + 0 + 1 + 1) / 6)
+
+
+def test_grid_search_is_charged_for_every_fit_and_score():
+    budget = BudgetAccountant(epsilon=100.0, delta=1e-6)
+    scorer = make_private_scorer(SQUARED, epsilon=0.5, accountant=budget)
+    grid = GridSearchCV(
+        NoisyMean(epsilon=0.5, accountant=budget), {"shift": [0.0, 2.0]}, cv=3, scoring=scorer
+    )
+    clone(grid).fit(*targets())
+    spenders = [entry.spender for entry in budget.entries]
+    assert (spenders.count("PrivateScorer"), spenders.count("NoisyMean")) == (6, 7)
+    assert budget.cost.mu == pytest.approx(gaussian_mu(0.5, 1e-6) * 13**0.5)
+    assert budget.cost.epsilon == budget.cost.delta == 0
+
+
+def test_refuses_before_reading_when_the_budget_is_spent():
+    budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
+    scorer = make_private_scorer("log_likelihood", bounds=(-99, 0), accountant=budget)
+
+    class Unread:
+        shape = (10, 7)
+
+        def __getitem__(self, rows):
+            raise AssertionError("read")
+
+    scores = cross_val_score(
+        PrivateSpectralLDA(1, epsilon=INF), counts(), cv=[([*range(200)], [*range(200, 300)])],
+        scoring=scorer, error_score="raise",
+    )  # fmt: skip
+    assert scores.shape == (1,)
+    fitted = PrivateSpectralLDA(1, epsilon=INF).fit(counts())
+    with pytest.raises(BudgetError):
+        scorer(fitted, Unread())
+    with BudgetAccountant(epsilon=0.5, delta=1e-6), pytest.raises(BudgetError):
+        make_private_scorer("log_likelihood", bounds=(-99, 0))(fitted, Unread())
+
+
+def test_bounds_that_public_parameters_imply():
+    X, y = cells()
+    fitted = NoisyMean(bounds=(0.0, 3.0), epsilon=INF).fit(X, y)
+    scorer = make_private_scorer(SQUARED, accountant=(b := BudgetAccountant()))
+    scorer(fitted, X, y)
+    (entry,) = b.entries
+    assert entry.release == "held_out_scores"
+    assert entry.cost == PrivacyCost(mu=gaussian_mu(1.0, 1e-6))
+    with pytest.raises(ValueError, match="bounds must be given"):
+        scorer(constant().set_params(bounds=None), X, y)
+    assert len(b.entries) == 1
+
+
+# What is refused before the charge
+
+
+def test_refuses_what_cannot_be_scored_before_charging():
+    budget = BudgetAccountant(epsilon=100.0)
+    X, y = targets(100)
+    toy = NoisyMean(epsilon=INF).fit(X, y)
+    wide, fitted = np.zeros((100, 2)), PrivateSpectralLDA(1, epsilon=INF).fit(counts())
+    learning = "which may learn from the data"
+    users = PrivateTuckerCompletion(bounds=(0, 3), unit_mode=0)
+    for metric, estimator, X_, given, match in (
+        (SQUARED, toy, X, None, "needs y, which is None"),
+        (SQUARED, toy, X, y[:50], "inconsistent numbers of samples"),
+        (SQUARED, toy, wide, y, "has 2 features"),
+        ("log_likelihood", toy, X, None, "needs an estimator with score_samples"),
+        ("log_likelihood", fitted, counts()[:, 1:], None, "has 6 features"),
+        ("log_likelihood", fitted, counts()[:0], None, "at least one row"),
+        ("log_likelihood", PrivateSpectralLDA(1), X, None, "not fitted"),
+        # It is not known what these protect.
+        (SQUARED, DummyRegressor(), X, y, learning),
+        (SQUARED, TransformedTargetRegressor(regressor=NoisyMean()), X, y, learning),
+        (SQUARED, make_pipeline(NoisyMean(), DummyRegressor()), X, y, learning),
+        (SQUARED, users, *cells(), "units of several rows"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            scorer_of(metric, epsilon=1.0, accountant=budget)(estimator, X_, given)
+    assert budget.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("metric", value) for value in ("r2", "accuracy", len, None)), ("epsilon", 0),
+        ("delta", 1), *(("bounds", value) for value in ((1, 0), "ab", (0, 1e-320), (0, 1e308))),
+    ],
+)  # fmt: skip
+def test_wrong_parameters_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        make_private_scorer(**{"metric": "log_likelihood", name: value})
+
+
+ODD = ["x", "1", b"1", None, 1j, 2**70, 10**400, float("nan"), "nan", [1, 2], [[1]], {}, object(),
+       np.datetime64("2020-01-01"), 1e308, "9" * 5000, np.array(3), np.ones(2)]  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", [SQUARED, ABSOLUTE])
+@pytest.mark.parametrize("place", [0, 999])
+def test_no_label_changes_the_scores_of_other_rows(metric, place):
+    """By a thousandth of their range at most; what is no number is refused unspent."""
+    budget = BudgetAccountant()
+    scorer = scorer_of(metric, accountant=budget)
+    X, y = np.zeros((1000, 1)), [1] * 1000
+    before = scorer(constant(1), X, y)
+    assert before == 0
+    for odd in ODD:
+        changed, spent = [*y[:place], odd, *y[place + 1 :]], budget.entries
+        found, said = before, "y "
+        try:
+            found = scorer(constant(1), X, changed)
+        except (TypeError, ValueError) as error:
+            said = str(error)
+            assert budget.entries == spent
+        assert said.startswith("y ")
+        assert abs(found - before) <= 1 / 1000 * (1 + 1e-9)
+
+
+def test_columns_of_targets_are_one_number_each():
+    X, y = targets(100)
+    wanted = -np.mean((y - 5.0) ** 2)
+    for given in (y, y[:, None], y.tolist(), y[:, None].tolist(), pd.Series(y)):
+        score = scorer_of(SQUARED, bounds=(-9, 0))(constant(5.0), X, given)
+        assert score == pytest.approx(wanted)
+
+
+# Row by row: one that cannot be scored counts as the lower bound, whatever the others do
+
+
+def picky(X):
+    """Refuses all rows where one is odd."""
+    if any("no" in row if isinstance(row, str) else row[0] < 0 for row in X):
+        raise ValueError("odd")
+    return np.zeros(len(X))
+
+
+@pytest.mark.parametrize("metric", ["log_likelihood", SQUARED, "texts"])
+@pytest.mark.parametrize("n_bad", [1, 99, 100])
+def test_rows_that_the_model_refuses(metric, n_bad):
+    if metric == "texts":
+        X = ["no"] * n_bad + ["yes"] * (100 - n_bad)
+        found = scorer_of("log_likelihood")(answering(picky, texts=True), X)
+    else:
+        X = np.where(np.arange(100) < n_bad, -1.0, 0.0)[:, None]
+        found = scorer_of(metric)(answering(picky), X, np.zeros(100))
+    assert found == pytest.approx(-n_bad / 100)
+
+
+def test_one_row_of_objects_makes_no_objects_of_others():
+    """Of a list with one text in it numpy would make texts of all: it is refused."""
+    total = answering(lambda X: np.asarray(X).sum(axis=1))
+    X, y = [[i, 1.0] for i in range(200)], [i + 1.0 for i in range(200)]
+    for odd in (["x", 1.0], [1j, 0], "x", None, [1.0], [[1], 2]):
+        rows = [*X[:7], odd, *X[8:]]
+        with pytest.raises((TypeError, ValueError), match=r"^X "):
+            scorer_of(SQUARED)(total, rows, y)
+        if isinstance(odd, list) and len(odd) == 2 and np.ndim(odd[0]) == 0:
+            array = np.empty((200, 2), dtype=object)
+            array[:] = rows
+            for table in (array, pd.DataFrame(array)):
+                assert scorer_of(SQUARED)(total, table, y) == pytest.approx(-1 / 200)
+
+
+def test_documents_of_a_list_are_asked_about_together():
+    asked = []
+
+    def lengths(X):
+        asked.append(len(X))
+        return np.array([-len(text.split()) for text in X], dtype=float)
+
+    model, scorer = answering(lengths, texts=True), scorer_of("log_likelihood", bounds=(-5, 0))
+    texts = ["to be or not"] * 300
+    assert scorer(model, texts) == -4
+    assert asked == [300]
+    for odd in (None, 3, ["a"], {}):
+        assert scorer(model, [*texts[1:], odd]) == pytest.approx(-4 - 1 / 300)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix, sp.coo_matrix])
+def test_a_refused_row_moves_no_other_answer(container, seed):
+    """Not by one bit, though products of another number of rows round differently."""
+    X = counts(57, seed) + 1.0
+    model = PrivateSpectralLDA(2, epsilon=INF, random_state=0).fit(X)
+    place = np.random.default_rng(seed).integers(57)
+    bad = X.copy()
+    bad[place, 0] = np.nan
+    whole, found = (answers(model.score_samples, container(rows)) for rows in (X, bad))
+    assert np.isnan(found[place])
+    others = np.arange(57) != place
+    assert (whole[others] == found[others]).all()
+
+
+@pytest.mark.parametrize(
+    "question", [lambda X: np.zeros(len(X) + 1), lambda X: np.zeros((len(X), 2)), lambda X: "no"]
+)
+def test_what_is_not_one_number_for_each_row_is_none(question):
+    assert np.isnan(answers(question, np.zeros((100, 1)))).all()
+
+
+def test_a_held_out_row_that_a_function_leaves_out_counts_as_a_blank_one():
+    """An error would tell that there is one, as would the number of answers."""
+    rows = counts(60)
+    score = scorer_of(PER_TOKEN, bounds=(-20.0, 0.0))
+    lda = PrivateSpectralLDA(1, epsilon=INF, random_state=0).fit(rows)
+    leaving = make_pipeline(FunctionTransformer(lambda X: X[np.flatnonzero(X[:, 0] < 5)]), lda)
+    assert score(leaving, rows) == score(lda, np.where(rows[:, :1] < 5, rows, 0.0))
+
+
+def test_scores_that_are_wrong_or_warn_show_nothing():
+    query = HeldOutScores(lambda X, y: X, 0.0, 1.0)
+    with pytest.raises(ValueError, match="each held-out row, in an array of as many"):
+        query.total(HeldOutChunk(np.array([0.1, 0.2]), None, 3))
+    with pytest.raises(ValueError, match=r"^Scoring must return numbers\.$") as caught:
+        query.total(HeldOutChunk(["secret"], None, 1))
+    assert caught.value.__context__ is None
+
+    def loud(X, y):
+        warnings.warn(f"{X[0]} is odd", UserWarning, stacklevel=1)
+        return np.log(X) * np.square(1e200 * X)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        total = HeldOutScores(loud, 0.0, 1.0).total(HeldOutChunk(np.array([-1.0, 0.0]), None, 2))
+    assert total.tolist() == [-1.0]
+
+
+def fitted():
+    """Models, rows and targets, with the names of their scores."""
+    rng = np.random.default_rng(0)
+    X, likelihood = rng.poisson(1.0, size=(200, 7)).astype(float), ["log_likelihood"]
+    samples = rng.standard_normal((200, 4)) + 3 * np.eye(2, 4)[np.arange(200) % 2]
+    cells = np.argwhere(np.ones((14, 14)))
+    power = {"data_norm": 6.0, "epsilon": INF, "random_state": 0}
+    lda = {"epsilon": INF, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        per_token = [*likelihood, PER_TOKEN]
+        yield PrivateSpectralLDA(2, **lda).fit(X), X, None, per_token
+        yield PrivateSpectralLDA(2, doc_topic_prior=0, **lda).fit(X), X, None, per_token
+        yield PrivateTensorPowerMethod(2, **power).fit(samples), samples, None, likelihood
+        mixture = PrivateTensorPowerMethod(2, moment="gaussian_mixture", **power)
+        yield mixture.fit(samples), samples, None, likelihood
+        single = PrivateTensorPowerMethod(2, moment="single_topic", **lda)
+        yield single.fit(X), X, None, per_token
+        completion = PrivateCPCompletion(1, bounds=(0, 3), **lda)
+        y = cells.sum(axis=1) / 10.0
+        yield completion.fit(cells, y), cells, y, [SQUARED, ABSOLUTE]
+
+
+def test_each_score_is_of_its_own_row_and_their_mean_is_what_score_says(seed):
+    rng = np.random.default_rng(seed)
+    for model, X, y, names in fitted():
+        wholes = {}
+        for name in names:
+            score = UnitScores(name, model)
+            whole = wholes[name] = score(X, y)
+            rows = rng.permutation(len(X))[:23]
+            part = score(X[rows], None if y is None else y[rows])
+            # Sums in another order round differently; nothing else may change.
+            np.testing.assert_allclose(part, whole[rows], rtol=1e-9, atol=1e-9)
+            assert np.ptp(whole) > 0
+        if y is not None:
+            squared = -np.mean((model.predict(X) - y) ** 2)
+            assert wholes[SQUARED].mean() == pytest.approx(squared)
+        elif isinstance(model, PrivateSpectralLDA):
+            assert model.score_samples(X).sum() == pytest.approx(model.score(X))
+            log = -np.average(wholes[PER_TOKEN], weights=X.sum(axis=1))
+            assert math.exp(log) == pytest.approx(model.perplexity(X))
+        else:
+            assert model.score_samples(X).mean() == pytest.approx(model.score(X))
+
+
+# Persons
+
+OWNERS = np.repeat(np.arange(60), np.arange(60) % 4 + 1)
+X = counts(len(OWNERS))
+TARGETS, WHOSE = np.array([0.0, 1.0, 1.0, 1.0, 3.0]), ["b", "a", "a", "a", "b"]
+
+
+def test_a_score_is_the_mean_over_groups_of_means_over_rows():
+    rows, zero = np.zeros((5, 1)), constant(0.0)
+    absolute = scorer_of(ABSOLUTE, bounds=(-2.0, 0.0))
+    # a: -1, -1, -1; b: 0 and -2, to which -3 is clipped.
+    assert absolute(zero, rows, TARGETS, groups=WHOSE) == pytest.approx(-1.0, abs=1e-15)
+    assert absolute(zero, rows, TARGETS) == pytest.approx(-1.0, abs=1e-15)
+    for kind in (np.asarray, sp.coo_matrix):
+        found = absolute(zero, kind(rows), [0.0, 1, 1, 1, 1], groups=WHOSE)
+        assert found == pytest.approx((-1 - 0.5) / 2, abs=1e-15)
+
+
+def test_noise_is_in_proportion_to_the_number_of_groups():
+    rows, model, budget = np.zeros((4000, 1)), constant(0.0), BudgetAccountant()
+    absolute = scorer_of(ABSOLUTE, epsilon=1.0, accountant=budget)
+    absolute(model, rows, rows[:, 0], groups=np.arange(4000) // 40)
+    absolute(model, rows[:100], rows[:100, 0], groups=range(100))
+    one, other = budget.entries
+    assert one.sigma == other.sigma
+    assert one.unit == "group of samples"
+
+
+def test_a_model_of_groups_is_scored_with_groups_alone():
+    budget = BudgetAccountant(100.0, 1e-6)
+    model = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget).fit(X, groups=OWNERS)
+    scorer = make_private_scorer(PER_TOKEN, epsilon=9.0, accountant=budget)
+    spent = len(budget.entries)
+    with pytest.raises(ValueError, match="groups must be given"):
+        scorer(model, X)
+    assert len(budget.entries) == spent
+    assert math.isfinite(scorer(model, X, groups=OWNERS))
+    assert {entry.unit for entry in budget.entries} == {"group of documents"}
+    rows = PrivateSpectralLDA(1, epsilon=9.0).fit(X)
+    with pytest.raises(BudgetError, match="'document'"):
+        scorer(rows, X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"groups": WHOSE[1:]}, "length is not the number of rows"),
+        ({"groups": ["b"] * 5}, "at least two different labels"),
+        ({"groups": [1.0, 2.0, 2.0, 2.0, 1.0]}, "all of them integers"),
+        ({"groups": ["b", "a", "a", "a", None]}, "none missing"),
+        ({"y": TARGETS[1:], "groups": WHOSE}, "with equally many rows"),
+        ({"y": None, "groups": WHOSE}, "needs y"),
+    ],
+)
+def test_wrong_groups_are_refused_unspent_and_unseen(arguments, message):
+    rows, budget = np.zeros((5, 1)), BudgetAccountant(100.0, 1e-6)
+    scorer = scorer_of(ABSOLUTE, epsilon=1.0, accountant=budget)
+    with pytest.raises(ValueError, match=message) as error:
+        scorer(constant(0.0), rows, **{"y": TARGETS, **arguments})
+    assert budget.entries == ()
+    assert "5" not in str(error.value).replace("float64", "")
+
+
+# In scikit-learn's own tools
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("name", ["groups", "person"])
+def test_cross_validation_and_grid_searches_pass_groups_on(name):
+    """Under a name of one's own, too."""
+    budget = BudgetAccountant(1e4, 1e-6)
+    asked = True if name == "groups" else name
+    model = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget).set_fit_request(groups=asked)
+    scorer = make_private_scorer(PER_TOKEN, epsilon=9.0, accountant=budget)
+    scorer.set_score_request(groups=asked)
+    given, tool = {name: OWNERS}, {"scoring": scorer, "error_score": "raise"}
+    if name == "groups":
+        assert cross_val_score(model, X, cv=PrivateKFold(4), params=given, **tool).shape == (4,)
+    else:
+        search = GridSearchCV(model, {"random_state": [0, 1]}, cv=2, **tool).fit(X, **given)
+        assert search.best_estimator_.privacy_report_.n_units == 60
+    assert {entry.unit for entry in budget.entries} == {"group of documents"}
+    assert sum(entry.release == "held_out_scores" for entry in budget.entries) == 4
+
+
+def test_groups_need_routing_and_a_request():
+    scorer = scorer_of(PER_TOKEN, bounds=None)
+    with pytest.raises(RuntimeError, match="enable_metadata_routing"):
+        scorer.set_score_request(groups=True)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = PrivateSpectralLDA(1, epsilon=INF).set_fit_request(groups=True)
+        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="groups"):
+            cross_val_score(model, X, cv=2, scoring=scorer, params={"groups": OWNERS})
+
+
+TEXTS = ["cats chase mice", "dogs chase cats", "mice eat cheese"] * 80
+PERSONS = np.arange(240) // 2
+
+
+@pytest.mark.usefixtures("routing")
+def test_pipelines_hand_groups_to_steps_that_ask_for_them():
+    words = PrivateCountVectorizer(max_words_per_document=6, epsilon=20.0)
+    topics = PrivateSpectralLDA(1, epsilon=20.0)
+    for step in (words, topics):
+        step.set_fit_request(groups=True)
+    whole = Pipeline([("counts", words), ("topics", topics)])
+    scorer = scorer_of(PER_TOKEN, bounds=None).set_score_request(groups=True)
+    search = GridSearchCV(
+        whole, {"topics__random_state": [0, 1]}, cv=PrivateKFold(2), scoring=scorer,
+        error_score="raise",
+    ).fit(TEXTS, groups=PERSONS)  # fmt: skip
+    fitted = [search.best_estimator_, clone(whole).fit(TEXTS, groups=PERSONS)]
+    with sklearn.config_context(enable_metadata_routing=False):
+        named = {"counts__groups": PERSONS, "topics__groups": PERSONS}
+        fitted.append(clone(whole).fit(TEXTS, **named))
+    for one in fitted:
+        for step in ("counts", "topics"):
+            assert one[step].privacy_report_.n_units == 120
+            assert one[step].privacy_report_.unit == "group of documents"
+    assert clone(whole).fit_transform(TEXTS, groups=PERSONS).shape == (240, 1)
+
+
+def test_scores_the_best_model_of_a_search_and_pickles_without_an_accountant():
+    X, y = targets(100)
+    grid = GridSearchCV(NoisyMean(), {"shift": [0.0]}, cv=2, scoring=lambda *_: 0.0).fit(X, y)
+    private = PrivateSearchCV(NoisyMean(), {"shift": [0.0]}, n_trials=1.0).fit(X, y)
+    scorer = pickle.loads(pickle.dumps(scorer_of(SQUARED, bounds=None)))
+    assert "epsilon=inf" in repr(scorer)
+    for search in (grid, private):
+        assert scorer(search, X, y) == scorer(search.best_estimator_, X, y)
+
+
+# In scikit-learn 1.6 this check takes the mean off whole numbers in place, which numpy refuses.
+FAULTY = (
+    {"check_positive_only_tag_during_fit": "The check fails before it comes to the search."}
+    if "X -= X.mean()\n" in inspect.getsource(check_positive_only_tag_during_fit)
+    else {}
+)
+
+
+# The checks fit a few dozen rows; a search of one trial fits four fifths of them.
+@parametrize_with_checks(
+    [topics(param_distributions={"doc_topic_prior": [0.5]}, n_trials=1, random_state=0)],
+    expected_failed_checks=lambda estimator: FAULTY,
+)
+@pytest.mark.filterwarnings("ignore:n_components=.* exceeds:UserWarning")
+def test_scikit_learn_checks_of_a_search(estimator, check):
+    with unsafe_seeded_noise(0):
+        check(estimator)
