@@ -3,7 +3,6 @@
 import argparse
 import csv
 import io
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,6 @@ __all__ = [
     "COLOURS",
     "MARKERS",
     "PAPERS",
-    "PROGRESS_FILE",
     "figure_parser",
     "log_ticks",
     "new_figure",
@@ -32,7 +30,6 @@ __all__ = [
 
 Rows = list[dict[str, Any]]
 
-PROGRESS_FILE = "SKTENSOR_DP_PROGRESS_FILE"
 PAPERS = Path(__file__).resolve().parents[1] / "docs" / "papers"
 
 # Okabe & Ito: told apart with any colour vision; markers tell them apart without colour.
@@ -145,26 +142,10 @@ def print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def progress(items: Sequence[Any], label: str) -> Iterator[Any]:
-    """Yield the items, and draw on a terminal how many are done.
-
-    A script that is run by another finds in the environment the file to say it in.
-    """
+    """Yield the items, and say at the end how long they took."""
     start = time.monotonic()
-    for done, item in enumerate(items):
-        if PROGRESS_FILE in os.environ:
-            Path(os.environ[PROGRESS_FILE]).write_text(f"{label}\t{done}\t{len(items)}\n")
-        if sys.stderr.isatty():
-            seconds = time.monotonic() - start
-            bar = "█" * (24 * done // len(items))
-            left = f", {seconds * (len(items) - done) / done:.0f} s left" if done else ""
-            told = f"{label} {bar:<24} {done}/{len(items)} {seconds:4.0f} s{left}"
-            print(f"\r\x1b[K{told}", end="", file=sys.stderr)
-        yield item
-    print(
-        f"{chr(13) if sys.stderr.isatty() else ''}{label}: {len(items)} of {len(items)}, "
-        f"{time.monotonic() - start:.0f} s" + " " * 24,
-        file=sys.stderr,
-    )
+    yield from items
+    print(f"{label}: {len(items)} items, {time.monotonic() - start:.0f} s", file=sys.stderr)
 
 
 def _number(text: str) -> Any:

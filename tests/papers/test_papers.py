@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +18,11 @@ def papers(script, tmp_path, monkeypatch):
     """The runner, with scripts of its own to run: their names and what they do."""
     papers = script("redraw")
     monkeypatch.setattr(papers, "HERE", tmp_path)
-    monkeypatch.setattr(papers, "POLL_SECONDS", 0.02)
 
     def write(**bodies):
         for name, body in bodies.items():
             (tmp_path / f"{name}.py").write_text("import os, sys, pathlib\n" + body)
-        return [papers.Script(name, {"only stage": 1.0}) for name in bodies]
+        return list(bodies)
 
     papers.write = write
     return papers
@@ -93,44 +91,6 @@ def test_drafts_do_not_go_where_pages_quote_numbers(papers, capfd):
     with pytest.raises(SystemExit):
         papers.main(["--quick"], [])
     assert "--quick needs another folder" in capfd.readouterr().err
-
-
-def test_share_done_follows_the_stages_of_a_script(papers, tmp_path):
-    two = papers.Script("two", {"a": 10.0, "b": 30.0})
-    assert two.seconds == 40
-    assert two.done("a", 0.5) == 5
-    assert two.done("b", 0.5) == 25
-    assert two.done("unknown", 0.5) == 0
-    run = papers.Run(two, None, tmp_path / "log", tmp_path / "report")
-    assert run.done() == 0
-    run.report.write_text("b\t1\t2\n")
-    assert run.done() == 25
-    run.report.write_text("b\t")
-    assert run.done() == 0
-
-
-def test_scripts_report_under_the_labels_that_are_expected(papers, script, tmp_path, monkeypatch):
-    files = script("figure_files")
-    report = tmp_path / "report"
-    monkeypatch.setenv(files.PROGRESS_FILE, str(report))
-    for _ in files.progress([1, 2], "figure 2"):
-        last = report.read_text()
-    assert last == "figure 2\t1\t2\n"
-    for known in papers.SCRIPTS:
-        source = (SCRIPTS / f"{known.name}.py").read_text(encoding="utf-8")
-        labels = re.findall(r'progress\([^"]*f?"([^"]+)"', source)
-        assert labels
-        patterns = [re.sub(r"\{\w+\}", r"\\d", label) for label in labels]
-        for stage in known.stages:
-            assert any(re.fullmatch(pattern, stage) for pattern in patterns), stage
-
-
-def test_the_bar_is_drawn_on_a_terminal_only(papers, monkeypatch, capfd):
-    papers.show(0.5, 60.0, [])
-    assert capfd.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    papers.show(0.5, 60.0, [])
-    assert "50%  1:00  1:00 left" in capfd.readouterr().err
 
 
 # ------------------------------------------------------------------- the claims

@@ -1,7 +1,6 @@
 """Clusters, samples, criteria and reconstructions of fitted components."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from internals import columns_out
@@ -70,13 +69,6 @@ def test_documents_have_the_length_asked_for(documents):
     for wrong in ({"n_samples": 0}, {"document_length": 0}):
         with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
             documents.sample(**wrong)
-
-
-def test_labels_are_an_array_whatever_tables_are_made_of(points):
-    X = pd.DataFrame(points.sample(20)[0])
-    points.set_output(transform="pandas")
-    columns_out(points, 3)
-    assert isinstance(points.predict(X), np.ndarray)
 
 
 def test_criteria_are_those_of_scikit_learn(points):

@@ -1,18 +1,14 @@
 """What released components say of samples, parameters, and use with scikit-learn."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
 from small_samples import INF, directions, gaussians, model, seeded, tiny
 
-from sktensor_dp import BudgetAccountant, BudgetError, PrivateSearchCV, PrivateTensorPowerMethod
+from sktensor_dp import BudgetAccountant, PrivateSearchCV
 from sktensor_dp.tensor import n_unique, symmetric_outer_sum
 
 MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
@@ -81,38 +77,6 @@ def test_projections_and_score_of_raw_moments(fitted_raw, raw):
     np.testing.assert_allclose(np.linalg.norm(fitted_raw.components_, axis=1), 1.0)
 
 
-@pytest.mark.parametrize("moment", ["raw", "gaussian_mixture"])
-def test_the_score_prefers_what_is_true(moment, raw, mixture):
-    X = raw if moment == "raw" else mixture[0]
-    norm = 1.0 if moment == "raw" else 9.0
-    fitted = model(epsilon=INF, moment=moment, data_norm=norm).fit(X)
-    wrong = clone(fitted)
-    wrong.__dict__.update(fitted.__dict__)
-    wrong.components_ = np.roll(fitted.components_, 1, axis=1)
-    assert wrong.score(X) < fitted.score(X)
-
-
-def test_names_of_features_and_output(fitted_mixture, mixture):
-    frame = pd.DataFrame(mixture[0][:5000], columns=list("abcdef"))
-    fitted = model(epsilon=20.0, **MIXTURE).set_output(transform="pandas").fit(frame)
-    names = ["privatetensorpowermethod0", "privatetensorpowermethod1", "privatetensorpowermethod2"]
-    assert list(fitted.get_feature_names_out()) == names
-    assert list(fitted.transform(frame).columns) == names
-    assert list(fitted.feature_names_in_) == list("abcdef")
-    assert fitted.privacy_report_.unit == "sample"
-
-
-@tiny
-def test_pipeline_and_search_charge_every_fit(raw):
-    accountant = BudgetAccountant(100.0, 1e-3)
-    pipeline = make_pipeline(Normalizer(), model(accountant=accountant, epsilon=1.0))
-    search = GridSearchCV(pipeline, {"privatetensorpowermethod__n_components": [2, 3]}, cv=2)
-    search.fit(raw[:2000])
-    releases = 3
-    assert len(accountant.entries) == 5 * releases
-    assert search.best_estimator_[-1].accountant is accountant
-
-
 @tiny
 def test_features_cap_components():
     X = np.random.default_rng(0).standard_normal((500, 2))
@@ -142,24 +106,6 @@ def test_more_gaussians_than_features_are_refused(neighbours):
 
 
 # ---------------------------------------------------------------- what is refused
-
-
-@tiny
-def test_a_fit_that_cannot_be_paid_reads_nothing(raw):
-    accountant = BudgetAccountant(0.5, 1e-6)
-    for fit in (model(accountant=accountant).fit, model(accountant=accountant).partial_fit):
-        with pytest.raises(BudgetError):
-            fit(raw)
-    assert accountant.entries == ()
-
-
-@tiny
-def test_parameters_are_never_written_back(raw):
-    for parameters in ({}, {"perturbation": "stream"}, MIXTURE, {"perturbation": "iteration"}):
-        estimator = model(max_iter=2, **parameters)
-        before = estimator.get_params()
-        estimator.fit(raw[:500])
-        assert estimator.get_params() == before
 
 
 # -------------------------------------------------------------------- plans
@@ -206,11 +152,3 @@ def test_mixtures_need_fewer_samples_the_farther_they_are_apart():
     for wrong in (0, -1.0, INF, float("nan")):
         with pytest.raises(ValueError, match="separation"):
             mixture.forecast(1000, 6, separation=wrong)
-
-
-def test_the_default_is_chosen_by_public_numbers(raw):
-    assert isinstance(model().forecast(1000, 20).releases, tuple)
-    names = [row.name for row in model().forecast(1000, 20_000).releases]
-    assert names == ["power_iterations"]
-    assert model().fit(raw).privacy_report_.rows[0].name == "second_moments"
-    assert PrivateTensorPowerMethod().get_params()["perturbation"] == "auto"

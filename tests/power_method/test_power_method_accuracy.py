@@ -153,25 +153,3 @@ def test_a_private_tensor(epsilon, seed):
     fitted = model(epsilon=epsilon, data_norm=None).fit_tensor(T)
     assert_found(fitted.components_, V, 0.98)
     np.testing.assert_allclose(fitted.weights_, [9e4, 8e4, 7e4], rtol=0.1)
-
-
-def test_noise_of_iterations_is_far_below_that_of_the_paper():
-    """Joint calibration and one query for all starts, at k = 5, L = R = 10, (1, 1e-5)."""
-    k, n_restarts, max_iter, epsilon, delta = 5, 10, 10, 1.0, 1e-5
-    T = symmetric_outer_sum(np.arange(1.0, 6.0), orthonormal_rows(5, 30, np.random.default_rng(0)))
-    fitted = model(
-        k, epsilon=epsilon, delta=delta, data_norm=None, n_restarts=n_restarts, max_iter=max_iter
-    )
-    with pytest.warns(UserWarning, match="above their noise"):
-        fitted.fit_tensor(T)
-    queries = k * n_restarts * (max_iter + 1)
-    per_query = epsilon / np.sqrt(queries * (4 + np.log(2 / delta)))
-    nu = 6 * np.sqrt(2 * np.log(1.25 / (delta / (2 * queries)))) / per_query
-    rows = fitted.privacy_report_.rows
-    assert sum(row.uses for row in rows) == k * (max_iter + 1)
-    for row in rows:
-        # The sensitivity is 6 (max_i sum u_i^4)^(1/2) >= 6 max |u|^2: the paper's noise is at
-        # least nu times a tenth of that, for each of ten starts alone.
-        largest = row.sensitivity / 6
-        assert row.sigma <= nu * largest / np.sqrt(n_restarts) / 2
-        assert row.sigma <= nu * largest / 6

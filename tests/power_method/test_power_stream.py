@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from internals import reads
-from sklearn.base import clone
 from small_samples import INF, cosines, directions, model, seeded, tiny
 
-from sktensor_dp import BudgetAccountant, NotEnoughDataWarning
+from sktensor_dp import NotEnoughDataWarning
 from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
@@ -75,20 +74,6 @@ def test_exact_stream_is_the_online_power_method():
         np.testing.assert_allclose(estimator.weights_, weights, atol=1e-8)
 
 
-def test_a_stream_is_charged_once():
-    parts, _ = batches(2000, 10)
-    accountant = BudgetAccountant(1.0, 1e-6)
-    estimator = model(max_iter=2, accountant=accountant)
-    for X in parts:
-        estimator.partial_fit(X)
-    assert len(accountant.entries) == 1
-    assert accountant.total()[0] == pytest.approx(1.0)
-    # Another ledger knows nothing of the first batch.
-    other = BudgetAccountant(1.0, 1e-6)
-    estimator.set_params(accountant=other).partial_fit(parts[0])
-    assert other.total()[0] == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("change", [{"epsilon": 2.0}, {"delta": 1e-5}, {"data_norm": 0.5}])
 def test_the_budget_of_a_stream_is_fixed(change):
     parts, _ = batches(200, 2)
@@ -113,19 +98,6 @@ def test_no_batches_where_all_data_is_needed():
             model(**parameters).partial_fit(parts[0])
 
 
-@tiny
-def test_a_new_fit_ends_the_stream():
-    parts, _ = batches(600, 4)
-    estimator = model(perturbation="stream", max_iter=2).partial_fit(parts[0])
-    estimator.set_params(epsilon=3.0).fit(np.vstack(parts))
-    assert estimator.privacy_report_.epsilon == pytest.approx(3.0)
-    assert estimator.privacy_report_.n_units == 600
-    assert estimator.is_complete_
-    assert not hasattr(estimator.set_params(perturbation="auto").fit(parts[0]), "is_complete_")
-    fresh = clone(estimator).partial_fit(parts[0])
-    assert fresh.n_batches_seen_ == 1
-
-
 def test_a_short_stream_says_so():
     parts, _ = batches(500, 5)
     with pytest.warns(NotEnoughDataWarning, match="5 batches; 33 are needed"):
@@ -146,21 +118,6 @@ def test_every_row_is_read_in_one_batch():
     # At random: sorted data must not make one batch unlike another.
     means = np.array([part.mean() for part in seen])
     assert np.abs(means - 449.5).max() < 5 * 260 / np.sqrt(75)
-
-
-def test_chunks_that_are_read_again():
-    parts, V = batches(40_000, 4)
-    exact = {"n_samples": 40_000, "n_features": 6}
-    one = seeded(lambda: model(epsilon=5.0).fit_chunks(parts, **exact))
-    two = seeded(lambda: model(epsilon=5.0).fit(np.vstack(parts)))
-    np.testing.assert_allclose(one.components_, two.components_, atol=1e-6)
-    assert cosines(one.components_, V).min() > 0.95
-    with pytest.raises(TypeError, match="re-iterable"):
-        model().fit_chunks(iter(parts), **exact)
-    with pytest.raises(ValueError, match="n_features must be an int"):
-        model().fit_chunks(parts, n_samples=10)
-    with pytest.raises(ValueError, match=r"have 40000 samples .* n_samples is 10"):
-        model().fit_chunks(parts, n_samples=10, n_features=6)
 
 
 def test_memory_is_linear_in_the_number_of_features():
