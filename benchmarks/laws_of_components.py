@@ -59,7 +59,7 @@ def gaussians(k: int, d: int, separation: float) -> Law:
     return Law(name, k, d, norm, separation / 2, draw, {"moment": "gaussian_mixture"}, public)
 
 
-def directions(k: int, d: int, **parameters: object) -> Law:
+def directions(k: int, d: int) -> Law:
     """Orthonormal directions, of half the norm that samples are clipped to, in noise."""
 
     def draw(n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -67,15 +67,30 @@ def directions(k: int, d: int, **parameters: object) -> Law:
         X = 0.5 * V[rng.integers(k, size=n)]
         return X + 0.5 / math.sqrt(d) * rng.standard_normal((n, d)), V
 
-    how = "".join(f", {name}={value!r}" for name, value in parameters.items())
-    return Law(f"directions, k = {k}, d = {d}{how}", k, d, 1.0, 0.5, draw, parameters)
+    return Law(f"directions, k = {k}, d = {d}", k, d, 1.0, 0.5, draw, {})
+
+
+def skewed(k: int, d: int, **parameters: object) -> Law:
+    """Orthonormal directions with skewed weights of mean zero, in noise.
+
+    So that noise adds nothing to third moments, which are orthogonally decomposable.
+    """
+
+    def draw(n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        V = orthonormal_rows(k, d, rng)
+        weights = np.where(rng.random(n) < 1 / 3, 0.75, -0.375)
+        X = weights[:, None] * V[rng.integers(k, size=n)]
+        return X + 0.5 / math.sqrt(d) * rng.standard_normal((n, d)), V
+
+    how = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+    return Law(f"skewed directions, k = {k}, d = {d}, {how}", k, d, 1.0, 0.5, draw, parameters)
 
 
 KINDS = {
     "mixtures": [gaussians(*law) for law in MIXTURES],
     "directions": [directions(*law) for law in DIRECTIONS],
-    "directions by raw third moments": [
-        directions(*law, **parameters) for law in DIRECTIONS[:2] for parameters in RAW
+    "skewed directions, by raw third moments": [
+        skewed(*law, **parameters) for law in DIRECTIONS[:2] for parameters in RAW
     ],
 }
 

@@ -97,13 +97,13 @@ def timed(action: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def least_cosine(V: Any, vectors: Any) -> float:
-    """Of the worst component with the estimate nearest to it."""
+    """Cosine of the worst component with the estimate nearest to it."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return float(np.abs(V @ (vectors / lengths).T).max(axis=1).min())
 
 
 def report_bandwidth(report: Report, T: Any, seconds: float) -> None:
-    """What reading half of T in every query would take at the speed of a sum."""
+    """Compare with reading half of T in every query at the speed of a sum."""
     contract, widths = tensor_oracle(T), []
 
     def counted(U: Any) -> Any:

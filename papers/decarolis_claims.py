@@ -148,7 +148,7 @@ def _released(rows: Rows) -> Claim:
 
 
 def _sound(rows: Rows) -> Claim:
-    """What the theorems say of configuration 2 against 1, with methods that are private."""
+    """Compare configurations 2 and 1 as the theorems do, with methods that are private."""
     widths = sorted({row["d"] for row in rows if row["part"] == "sound"})
     names = ("whitened tensor", "moment tensor", CONFIGURATIONS[0])
     errors = [[_median(rows, "sound", "d", 5, name, "error", d) for name in names] for d in widths]

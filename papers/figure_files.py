@@ -1,4 +1,4 @@
-"""What the scripts that redraw figures of papers share: style, files, tables, progress."""
+"""Style, files, tables and progress of the scripts that redraw figures of papers."""
 
 import argparse
 import csv

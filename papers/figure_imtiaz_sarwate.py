@@ -212,7 +212,7 @@ def print_sweep(rows: Sequence[dict[str, Any]], n_words: int, n_topics: int, swe
 
 
 def print_copies(runs: int) -> None:
-    """What K copies of one true topic score."""
+    """Score of K copies of one true topic."""
     print("\nK copies of the first true topic:")
     for n_words, n_topics in SIZES:
         scores = []

@@ -160,7 +160,7 @@ def failure_rates(regime: Regime, d: int, trials: int, n_levels: int) -> list[di
 
 
 def fails(noise: Oracle, factor: float, d: int, rng: np.random.Generator) -> tuple[bool, bool]:
-    """Whether a trial fails with vectors in the order found, and in any order.
+    """Tell if a trial fails with vectors in the order found, and in any order.
 
     Components are asked for one at a time: together they come sorted by weight.
     """
@@ -219,14 +219,14 @@ def fitted_rate(regime: Regime, transitions: Sequence[dict[str, Any]]) -> dict[s
     x = np.log([math.log(r["d"]) if regime.exponent_of == "ln d" else r["d"] for r in mine])
     y = np.log([row["sigma_half"] for row in mine])
     centred = x - x.mean()
-    share = centred / (centred @ centred)
+    weights = centred / (centred @ centred)
     errors = np.array([row["relative_error"] for row in mine])
-    slope = float(share @ y)
+    slope = float(weights @ y)
     return {
         "regime": regime.name,
         "in": regime.exponent_of,
         "exponent": slope,
-        "standard_error": float(np.sqrt(share**2 @ errors**2)),
+        "standard_error": float(np.sqrt(weights**2 @ errors**2)),
         "paper": RATES[regime.name],
         "largest_two_d": float((y[-1] - y[-2]) / (x[-1] - x[-2])),
         "constant": math.exp(y.mean() - slope * x.mean()),
@@ -258,7 +258,7 @@ def draw(
                 )  # fmt: skip
         for panel, key in zip(line, ("sigma", "scaled_sigma"), strict=False):
             label = "σ" if key == "sigma" else f"σ · {regime.scale_name}"
-            panel.set(xlabel=label, ylim=(0, 1.02), ylabel="share of trials that fail")
+            panel.set(xlabel=label, ylim=(0, 1.02), ylabel="fraction of trials that fail")
             values = [row[key] for row in mine]
             ticks = WIDE_TICKS if max(values) > 100 * min(values) else TICKS
             log_ticks(panel.xaxis, [t for t in ticks if min(values) <= t <= max(values)])

@@ -376,7 +376,7 @@ def bars(rows: Sequence[dict[str, Any]], scale: str) -> Floats:
 
 
 def _few(value: float) -> bool:
-    """Whether a tick between powers of ten is written out."""
+    """Tell if a tick between powers of ten is written out."""
     return round(value / 10 ** math.floor(math.log10(value) + 1e-9)) in (2, 5)
 
 

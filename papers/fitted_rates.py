@@ -26,21 +26,24 @@ def slope_over_trials(x: ArrayLike, Y: ArrayLike) -> tuple[float, float]:
 def log_slope(x: ArrayLike, y: ArrayLike, relative_errors: ArrayLike) -> tuple[float, float]:
     """Least squares slope of log y in log x, for independent y of known relative errors."""
     centred = _centred(x)
-    share = centred / (centred @ centred)
+    weights = centred / (centred @ centred)
     errors = np.asarray(relative_errors, dtype=np.float64)
-    return float(share @ np.log(np.asarray(y, dtype=np.float64))), float(
-        np.sqrt(share**2 @ errors**2)
+    return float(weights @ np.log(np.asarray(y, dtype=np.float64))), float(
+        np.sqrt(weights**2 @ errors**2)
     )
 
 
-def half_point(levels: ArrayLike, shares: ArrayLike, trials: int) -> tuple[float, float]:
+def half_point(levels: ArrayLike, fractions: ArrayLike, trials: int) -> tuple[float, float]:
     """Level at which half of the trials do what they do more often at higher levels.
 
-    Estimate of Spearman & Kärber: the mean, in logarithms, of the law that has the shares as its
-    distribution function. Also its relative standard error. Infinite where the highest share is
+    Estimate of Spearman & Kärber: the mean, in logarithms, of the law that has the fractions as its
+    distribution function. Also its relative standard error. Infinite where the highest fraction is
     below .9, and not a number where the lowest is above .1.
     """
-    rates, logs = np.asarray(shares, dtype=np.float64), np.log(np.asarray(levels, dtype=np.float64))
+    rates, logs = (
+        np.asarray(fractions, dtype=np.float64),
+        np.log(np.asarray(levels, dtype=np.float64)),
+    )
     if rates[-1] < 0.9:
         return math.inf, math.nan
     if rates[0] > 0.1:

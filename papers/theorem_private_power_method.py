@@ -78,7 +78,7 @@ def successes(setting: Setting, trials: int) -> list[dict[str, Any]]:
     """Share of trials that succeed, one row per epsilon."""
     sweep, method, d, k, mu0 = setting
     V = np.eye(d)[:k] if method == "axes" else incoherent_components(d, k, mu0)
-    share = np.zeros(len(SPREAD))
+    successes = np.zeros(len(SPREAD))
     levels = SPREAD * expected_epsilon(method, d, k, mu0)
     for trial in range(trials):
         rng = np.random.default_rng([42, len(sweep), len(method), d, k, mu0, trial])
@@ -89,7 +89,7 @@ def successes(setting: Setting, trials: int) -> list[dict[str, Any]]:
                 vector = by_iteration(V, float(epsilon), rng)
             else:
                 vector = by_input(V, tensor, float(epsilon), rng)
-            share[index] += np.linalg.norm(vector - V[0]) <= d**-0.5
+            successes[index] += np.linalg.norm(vector - V[0]) <= d**-0.5
     return [
         {
             "sweep": sweep,
@@ -102,7 +102,7 @@ def successes(setting: Setting, trials: int) -> list[dict[str, Any]]:
             "trials": trials,
             "success": float(count / trials),
         }
-        for epsilon, count in zip(levels, share, strict=True)
+        for epsilon, count in zip(levels, successes, strict=True)
     ]
 
 
@@ -132,7 +132,7 @@ def n_queries(d: int, k: int) -> int:
 
 
 def exact_epsilon(method: str, d: int, k: int, epsilon: float) -> float:
-    """What the noise printed for epsilon gives, all queries composed exactly."""
+    """Epsilon of the printed noise, all queries composed exactly."""
     if method == "input":
         mu = epsilon / math.sqrt(2 * math.log(1.25 / DELTA))
     else:

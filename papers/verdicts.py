@@ -38,7 +38,7 @@ def graded(holds: Iterable[bool]) -> str:
 
 
 def closeness(exponent: float, error: float, paper: float, slack: float = 0.1) -> bool:
-    """Whether an exponent is the paper's within two standard errors and a slack.
+    """Tell if an exponent is the paper's within two standard errors and a slack.
 
     The slack is for the logarithms that the theorems leave open, over the decades drawn here.
     """

@@ -166,15 +166,16 @@ class PrivateTensorPowerMethod(
         has been released, as they cost nothing then; ``ceil(log2(n_features)) + 4``
         where every one is a release.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Whether one sample is replaced, or one more (``docs/guarantee.md``): then a noisy
-        count comes first, of every batch of a stream; :meth:`fit_tensor` is refused.
+        Neighbouring data sets: one sample is replaced, or added (``docs/guarantee.md``).
+        ``"add_remove"`` releases a noisy count first, of every batch of a stream, and refuses
+        :meth:`fit_tensor`.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
         Seeds starts, and how :meth:`fit` splits rows into batches for ``"stream"`` (secret
         coins deal out groups, and units that come and go). It never seeds noise.
     verbose : int, default=0
-        Whether to report releases on standard error as they are made.
+        1 writes one line per release to standard error.
 
     Attributes
     ----------
@@ -199,7 +200,7 @@ class PrivateTensorPowerMethod(
     n_batches_needed_, n_batches_seen_ : int
         Batches after which all components are found, and read so far (``"stream"``).
     is_complete_ : bool
-        Whether all components are found (``"stream"``).
+        True once all components are found (``"stream"``).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -269,7 +270,7 @@ class PrivateTensorPowerMethod(
         "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
         "whiten": [InstanceOf(bool)],
         "perturbation": [OneOf(*PERTURBATIONS)],
-        # Sixth powers of it, and of a small share of it, stay numbers that can be held.
+        # Sixth powers of it, and of a small fraction of it, are finite and not zero.
         "data_norm": [Number(1e-40, 1e40), NONE],
         "n_restarts": [Number(1, math.inf, integer=True)],
         "max_iter": [Number(1, math.inf, integer=True), NONE],
@@ -604,8 +605,9 @@ class PrivateTensorPowerMethod(
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "predict").astype(np.intp)
-        shares = coordinates(self._validated(X, reset=False), self.moment, self._found())
-        return np.argmax(shares, axis=1)
+        return np.argmax(
+            coordinates(self._validated(X, reset=False), self.moment, self._found()), axis=1
+        )
 
     @available_if(_needs(*MIXTURES))
     def sample(

@@ -179,8 +179,8 @@ def attributes_of(found: FittedComponents) -> dict[str, Any]:
         "n_components_": len(found.components),
         "_n_features_out": len(found.components),
     }
-    told = {"covariances_": found.variances, "released_bic_": found.evidence}
-    return {**state, **{name: value for name, value in told.items() if value is not None}}
+    mixture = {"covariances_": found.variances, "released_bic_": found.evidence}
+    return {**state, **{name: value for name, value in mixture.items() if value is not None}}
 
 
 def components_of(method: OnlinePowerMethod, sigma: float) -> FittedComponents:

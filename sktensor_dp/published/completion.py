@@ -37,7 +37,7 @@ Protect = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Stochastic:
-    """How SGD is run.
+    """Settings of stochastic gradient descent (SGD).
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Descent:
     rank : int
         Columns of every factor.
     tucker : bool
-        Whether there is a core.
+        True for a Tucker model, with a core.
     sgd : Stochastic or None
         How to descend.
     seed : int, Generator, RandomState or None
@@ -129,7 +129,7 @@ class Descent:
 
 @dataclass(frozen=True, eq=False)
 class PublishedCompletion:
-    """What a published completion releases.
+    """Released model of a published completion.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ def input_perturbation(
     rank : int, default=3
         d: columns of every factor.
     tucker : bool, default=False
-        Whether to fit a core, (5), or a CP model, (4).
+        True fits a core, (5); False a CP model, (4).
     epsilon : float, default=1.0
         Guarantee claimed, > 0. Infinity leaves out noise.
     bounds : (low, high) or None, default=None

@@ -383,7 +383,7 @@ def validated_counts(X: ArrayLike, n_components: int, epsilon: float, delta: flo
 
 @dataclass(frozen=True, eq=False)
 class WhitenedMoments:
-    """What Algorithm 1 outputs.
+    """Output of Algorithm 1.
 
     Attributes
     ----------

@@ -103,9 +103,9 @@ class CorpusMoments:
     def _pairs_with_themselves(self, basis: Floats, projected: Floats, thirds: Floats) -> Floats:
         """Sum over documents of M2_n (x) M1_n in the basis, by M2_n = (c c' - diag(c)) / l(l-1)."""
         lengths = self._lengths
-        share = np.where(np.isinf(lengths), 0.0, 1 / (lengths - 1))
-        cubes = thirds + _sum_of_products(projected, projected, projected * share[:, None])
-        words = np.asarray(self._chunk.X.T @ (projected * (share / lengths)[:, None]))
+        others = np.where(np.isinf(lengths), 0.0, 1 / (lengths - 1))
+        cubes = thirds + _sum_of_products(projected, projected, projected * others[:, None])
+        words = np.asarray(self._chunk.X.T @ (projected * (others / lengths)[:, None]))
         return cubes - _sum_of_products(basis, basis, words)
 
 
@@ -221,7 +221,7 @@ class PrintedSensitivities:
 
     @property
     def proved(self) -> tuple[float, float]:
-        """What the triangle inequality proves of both moments in L2, for comparison."""
+        """L2 sensitivities of both moments that the triangle inequality proves, for comparison."""
         a, b, c = self._constants
         unit = math.sqrt(2) / self.n_documents
         return unit * (1 + 2 * a), unit * (1 + 6 * b + 3 * c)
@@ -456,10 +456,10 @@ class _Configuration:
 
 
 def _exact_epsilon(printed: PrintedSensitivities, epsilon: float, delta: float) -> float:
-    """What three Gaussian releases of configuration 1 give, by the L2 bounds that are proved."""
+    """Epsilon of the three Gaussian releases of configuration 1, by the proved L2 bounds."""
     pairs, triples = printed.proved
     unit = printed_sigma(1.0, epsilon / 3, delta / 3)
     if unit == 0:
         return math.inf
-    shares = 2 * (pairs / printed.pairs) ** 2 + (triples / printed.triples) ** 2
-    return gaussian_epsilon(math.sqrt(shares) / unit, delta)
+    squared_ratios = 2 * (pairs / printed.pairs) ** 2 + (triples / printed.triples) ** 2
+    return gaussian_epsilon(math.sqrt(squared_ratios) / unit, delta)

@@ -417,7 +417,7 @@ class OnlinePowerMethod:
     seed : int
         Seeds the starts, of each component its own.
     n_answers : int
-        Answers told so far.
+        Number of answers so far.
     weights : ndarray of shape (n,)
         Of the components found.
     vectors : ndarray of shape (n, d)
@@ -486,7 +486,7 @@ class OnlinePowerMethod:
         max_iter: int = 10,
         random_state: RandomState = None,
     ) -> "OnlinePowerMethod":
-        """Return a method that has been told nothing.
+        """Return a new method.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ from sktensor_dp.tensor.arrays import (
     Floats,
     RandomState,
     as_generator,
+    check_at_least,
     check_components,
     check_finite,
 )
@@ -31,6 +32,9 @@ _ARPACK_IS_SEEDABLE = "rng" in inspect.signature(eigsh).parameters
 # from dependent: what is lost of right angles, a second time restores.
 _LEAST_PIVOT = 1e-6
 
+# Columns of a block beyond those asked for.
+_OVERSAMPLED = 10
+
 # The Krylov basis is compressed when it holds this many blocks.
 _BASIS_BLOCKS = 8
 
@@ -41,7 +45,6 @@ def top_eigenpairs(
     *,
     dim: int | None = None,
     n_iter: int = 60,
-    oversample: int = 10,
     tol: float = 1e-8,
     random_state: RandomState = None,
 ) -> tuple[Floats, Floats]:
@@ -62,8 +65,6 @@ def top_eigenpairs(
         Size d; required with a function, else read from the array.
     n_iter : int, default=60
         Most blocks multiplied, when `operator` is a function and d > 600.
-    oversample : int, default=10
-        Columns of a block beyond `n_components`.
     tol : float, default=1e-8
         Largest residual |A u - x u| accepted, relative to the largest
         eigenvalue returned. The error of an eigenvalue is of the order of its
@@ -118,9 +119,8 @@ def top_eigenpairs(
     """
     multiply, matrix, d = _resolve(operator, dim)
     check_components(n_components, d)
-    if n_iter < 1 or oversample < 0:
-        raise ValueError(f"n_iter must be >= 1 and oversample >= 0; got {n_iter} and {oversample}.")
-    block_size = n_components + oversample
+    check_at_least(1, n_iter=n_iter)
+    block_size = n_components + _OVERSAMPLED
     rng = as_generator(random_state)
     start = rng.standard_normal((d, min(block_size, d)))
     if d <= _DENSE_SIZE or 4 * block_size > d:
@@ -180,8 +180,8 @@ def _block_krylov(
     multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
     """Rayleigh-Ritz pairs of a block Krylov space, restarted from its Ritz vectors."""
-    # All of A Q but the last block's lies in the space of Q: what is left of that block tells
-    # the residuals of all Ritz vectors, so that none is formed before the end.
+    # A Q lies in the space of Q but for the last block: what is left of that gives the residuals
+    # of all Ritz vectors, so that none is formed before the end.
     d, width = start.shape
     basis = np.empty((d, min(_BASIS_BLOCKS * width, d)), order="F")
     projected = np.zeros((basis.shape[1], basis.shape[1]))
@@ -229,7 +229,7 @@ def _factored(block: Floats) -> tuple[Floats, Floats]:
     return Q, np.asarray(R, dtype=np.float64)
 
 
-# An eigenvalue below this share of the largest is rounding, not signal.
+# An eigenvalue below this fraction of the largest is rounding, not signal.
 _NULL_EIGENVALUE = 1e-12
 
 
@@ -294,30 +294,12 @@ class Whitener:
 
 
 @dataclass(frozen=True, eq=False)
-class CappedWhitener:
-    """Whitening by way of another frame: one that bounds its rows, or any.
+class FramedWhitener:
+    """Whitening of moments that are seen in the columns of any matrix, of shape (d, k)."""
 
-    It reads whitened coordinates of the span of M2 from the columns of `basis`,
-    which are not the eigenvectors of M2: ``matrix' unwhitening = I``, so every
-    component mu in that span has the same whitened coordinates as under the
-    `Whitener` it was made from, and `unwhiten` is that of the latter.
-
-    Parameters
-    ----------
-    basis : ndarray of shape (d, k)
-        Q, the frame in which a projected moment E3(Q, Q, Q) is released. If its
-        columns are orthonormal, as those of `capped_whitener`, isotropic noise
-        stays isotropic.
-    transform : ndarray of shape (k, k)
-        Map from coordinates in `basis` to whitened ones:
-        E3(matrix, matrix, matrix) = E3(Q, Q, Q)(transform, transform, transform).
-    unwhitening : ndarray of shape (d, k)
-        U D^(1/2) of the uncapped whitener.
-    """
-
-    basis: Floats
-    transform: Floats
-    unwhitening: Floats
+    basis: Floats  # that matrix, Q
+    transform: Floats  # (k, k): E3(W, W, W) = E3(Q, Q, Q)(transform, transform, transform)
+    unwhitening: Floats  # (d, k)
 
     @property
     def n_components(self) -> int:
@@ -326,7 +308,7 @@ class CappedWhitener:
 
     @property
     def matrix(self) -> Floats:
-        """Whitening matrix, ``basis @ transform``, of shape (d, k)."""
+        """Whitening matrix W, ``basis @ transform``, of shape (d, k)."""
         return self.basis @ self.transform
 
     def unwhiten(self, vectors: ArrayLike) -> Floats:
@@ -334,39 +316,27 @@ class CappedWhitener:
         return np.asarray(vectors, dtype=np.float64) @ self.unwhitening.T
 
 
-def whitener(
-    M2: ArrayLike | Operator | tuple[ArrayLike, ArrayLike],
-    n_components: int,
-    *,
-    floor: float = 0.0,
-    **eigen_options: Any,
-) -> Whitener:
+def whitener(M2: ArrayLike, n_components: int) -> Whitener:
     """Whitener of a symmetric second moment.
 
     Parameters
     ----------
-    M2 : array-like of shape (d, d), callable, or pair
-        Second moment, its product with a block of columns, or its
-        (eigenvalues, eigenvectors), of shapes (m,) and (d, m), m >= 1.
+    M2 : array-like of shape (d, d)
+        Second moment.
     n_components : int
-        Most components to keep.
-    floor : float, default=0.0
-        Eigenvalues that do not exceed it are dropped, as are those below 1e-12
-        times the largest. Noise of operator norm s makes eigenvalues below s
-        meaningless.
-    **eigen_options
-        Options of `top_eigenpairs`.
+        Most components to keep; eigenvalues that are not positive, or below 1e-12
+        times the largest, are dropped.
 
     Returns
     -------
     Whitener
-        With at most `n_components` components; with none if no eigenvalue
-        exceeds `floor`, which noise can bring about: check `n_components`.
+        With at most `n_components` components; with none if no eigenvalue is
+        positive, which noise can bring about: check `n_components`.
 
     Raises
     ------
     ValueError
-        If the shapes of a pair do not fit, or `top_eigenpairs` refuses `M2`.
+        If `top_eigenpairs` refuses `M2`.
 
     Examples
     --------
@@ -375,27 +345,13 @@ def whitener(
     >>> whitener(np.diag([2.0, -1.0, 1.0]), 3).n_components
     2
     """
-    if isinstance(M2, tuple):
-        values, vectors = (np.asarray(part, dtype=np.float64) for part in M2)
-        if vectors.ndim != 2 or values.shape != vectors.shape[1:] or values.size == 0:
-            raise ValueError(
-                "M2 given as eigenpairs must have shapes (m,) and (d, m), m >= 1; "
-                f"got {values.shape} and {vectors.shape}."
-            )
-        order = np.argsort(-values, kind="stable")[:n_components]
-        values, vectors = values[order], vectors[:, order]
-    else:
-        values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
-    kept = values > max(floor, _NULL_EIGENVALUE * values[0])
+    values, vectors = top_eigenpairs(M2, n_components)
+    kept = values > max(0.0, _NULL_EIGENVALUE * values[0])
     return Whitener(basis=vectors[:, kept], scale=np.sqrt(values[kept]))
 
 
-# An eigenvalue below this share of the largest is rounding.
-NULL_EIGENVALUE = 1e-12
-# Of what noise may lift an eigenvalue to: one kept is taken for no less.
-LEAST_SHARE = 0.1
-# Of the largest eigenvalue of a moment seen in a frame: what is less is taken for it.
-LEAST_IN_FRAME = 1e-4
+# Least eigenvalue that is kept, as a fraction of the noise edge; and of the largest in a frame.
+_LEAST_ABOVE_NOISE, _LEAST_IN_FRAME = 0.1, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,11 +365,11 @@ class NoisyWhitener(Whitener):
         """Second moment, of the rank kept, times V."""
         return self.basis @ (self.eigenvalues[:, None] * (self.basis.T @ V))
 
-    def in_frame(self, frame: Floats) -> CappedWhitener:
+    def in_frame(self, frame: Floats) -> FramedWhitener:
         """Whitener of third moments that are seen in the columns of any matrix."""
         seen = self.times(frame)
         transform = _inverse_root(frame.T @ seen)
-        return CappedWhitener(frame, transform, seen @ transform)
+        return FramedWhitener(frame, transform, seen @ transform)
 
 
 def noisy_whitener(
@@ -425,23 +381,25 @@ def noisy_whitener(
     keep_all: bool = False,
     **eigen_options: Any,
 ) -> NoisyWhitener:
-    """Keep the eigenpairs above `edge`, which noise alone may reach, and one at least.
+    """Keep the eigenpairs above `edge`, the largest of noise alone, and one at least.
 
-    `largest` is what an eigenvalue can be at most; by default what the first one is.
+    `largest` bounds an eigenvalue, by default by the first one.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())
     kept = len(values) if keep_all else max(n_resolved, 1)
     if largest is None:
-        largest = max(float(values[0]), NULL_EIGENVALUE)
-    eigenvalues = np.maximum(values[:kept], max(LEAST_SHARE * edge, NULL_EIGENVALUE * largest))
+        largest = max(float(values[0]), _NULL_EIGENVALUE)
+    eigenvalues = np.maximum(
+        values[:kept], max(_LEAST_ABOVE_NOISE * edge, _NULL_EIGENVALUE * largest)
+    )
     return NoisyWhitener(vectors[:, :kept], np.sqrt(eigenvalues), eigenvalues, n_resolved)
 
 
 def _inverse_root(matrix: Floats) -> Floats:
     """Inverse square root of a positive semi-definite matrix, bounded where it has none."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    values = np.maximum(values, LEAST_IN_FRAME * max(float(values[-1]), 1e-300))
+    values = np.maximum(values, _LEAST_IN_FRAME * max(float(values[-1]), 1e-300))
     return vectors / np.sqrt(values)
 
 
