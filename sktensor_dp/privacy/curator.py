@@ -22,7 +22,7 @@ from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, Release
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 from sktensor_dp.privacy.selection import PartitionQuery, PartitionSelection
-from sktensor_dp.queries.query import Chunks, Parts, Product, Query, Source, Summand, UnitCount
+from sktensor_dp.queries.query import Chunks, Product, Query, Source, Summand, UnitCount
 from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, blocks, excess
 from sktensor_dp.tensor.arrays import rows_at_once
 
@@ -341,7 +341,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
         with np.errstate(all="ignore"):
             if noiseless:
-                return self._exact(query)
+                return self._mean(query)
             value = self._mean(query)
             # Queries keep contributions finite. Were one not, an error would tell, and NaN would
             # pass the box that noise is added in.
@@ -398,12 +398,6 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         if first is None:
             raise ValueError("the source of chunks yielded none.")
         return first if added is None else added.value()
-
-    def _exact(self, query: Any) -> Floats:
-        """Answer without noise, put together from parts where that is faster."""
-        if hasattr(query, "of_parts"):
-            return np.asarray(query.of_parts(self._mean(Parts(query))))
-        return self._mean(query)
 
     def _mean(self, query: Summand) -> Floats:
         if query is self._repeated and self._mean_of_repeated is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from sktensor_dp.queries.entries import SIZES, EntryChunks, IndexSet
 from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
-from sktensor_dp.queries.sums import AccurateSum, blocks, split_anchor
+from sktensor_dp.queries.sums import AccurateSum, blocks
 from sktensor_dp.tensor.arrays import Floats, rows_at_once, spans
 from sktensor_dp.tensor.arrays import Integers as Places
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
@@ -196,20 +196,18 @@ class RowFrames:
 
     def coordinates(self, values: Floats) -> Floats:
         """``A^-1 sum_e x_e z_e`` of each row over its largest norm, of shape (n_rows, r)."""
-        order, counts = self.index_set.order(self.mode), self.index_set.counts[self.mode]
-        largest = max(float(values.max()), -float(values.min()))
-        squares = float(np.square(counts.astype(np.float64)).sum())
-        anchor = split_anchor(largest, len(values), squares)
-        coarse, fine = np.zeros((2, self.rows.shape[1], len(counts)))
-        for span, terms, rows, starts in self._unit_vectors():
-            terms *= values[order[span]]
-            if anchor:
-                part = terms + anchor
-                part -= anchor
-                terms -= part
-                coarse[:, rows] += np.add.reduceat(part, starts, axis=1)
-            fine[:, rows] += np.add.reduceat(terms, starts, axis=1)
-        return (coarse + fine).T.copy()
+        # However badly conditioned A is, what a value is multiplied with has a length that is
+        # looked at: rounding has nothing to enlarge.
+        order, along = (
+            self.index_set.order(self.mode),
+            np.ascontiguousarray(self.inverses.transpose(1, 2, 0)),
+        )
+        terms = np.empty(self.rows.shape)
+        for span, z, rows, starts in self._blocks():
+            vectors = np.einsum("abe,be->ae", _of_entries(along, rows, starts, z.shape[1]), z)
+            vectors /= np.maximum(_lengths(vectors), 1.0)
+            terms[order[span]] = (vectors * values[order[span]]).T
+        return self.index_set.sums(self.mode, terms)
 
     def _blocks(self) -> Iterator[_Block]:
         """Span, z of shape (r, b), rows of the mode, and where each of them begins."""
@@ -219,16 +217,6 @@ class RowFrames:
         for span, rows, starts in self.index_set.blocks(self.mode, size):
             z = np.ascontiguousarray(self.rows[order[span]].T, dtype=np.float64)
             yield span, z, rows, starts
-
-    def _unit_vectors(self) -> Iterator[_Block]:
-        """``A^-1 z`` of each entry over the largest norm of its row: of length 1 at most."""
-        # However badly conditioned A is, what a value is multiplied with has a length that is
-        # looked at: rounding has nothing to enlarge.
-        along = np.ascontiguousarray(self.inverses.transpose(1, 2, 0))
-        for span, z, rows, starts in self._blocks():
-            vectors = np.einsum("abe,be->ae", _of_entries(along, rows, starts, z.shape[1]), z)
-            vectors /= np.maximum(_lengths(vectors), 1.0)
-            yield span, vectors, rows, starts
 
 
 def _of_entries(matrices: Floats, rows: Places, starts: Places, n: int) -> Floats:

@@ -23,22 +23,21 @@ from sktensor_dp.queries.counts import (
     weights,
 )
 from sktensor_dp.queries.query import NonNegative, Signed, check_number, norms_within
-from sktensor_dp.queries.sums import AccurateSum, PlainSum, blocks
+from sktensor_dp.queries.sums import AccurateSum, blocks
 from sktensor_dp.queries.units import rows_of
 from sktensor_dp.tensor.arrays import Floats, of_same_shape, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
-# Documents, and words, whose terms are added one after the other: as many as a chunk has, where
-# rounding is no matter, for an array of all words is added each time.
-TERMS_AT_ONCE: dict[type, int] = {AccurateSum: 2**12, PlainSum: 2**14}
+# Documents, and words, whose terms are added one after the other.
+TERMS_AT_ONCE = 2**12
 
 
 def terms_of_documents(
-    X: sp.csr_matrix, projected: Floats, weight: Floats, kind: type[AccurateSum | PlainSum]
+    X: sp.csr_matrix, projected: Floats, weight: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Weighted sums of ``y y y`` over documents, and of c and ``c y`` for each word."""
-    cubes, ones, pairs = kind(), kind(), kind()
-    for rows in blocks(X.shape[0], TERMS_AT_ONCE[kind]):
+    cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
+    for rows in blocks(X.shape[0], TERMS_AT_ONCE):
         part, seen = rows_of(X, rows), projected[rows]
         weighted = seen * weight[rows, None]
         cubes.add(_triple_products(seen, weighted, all_alike=True))
@@ -52,7 +51,7 @@ def put_together(cubes: Floats, ones: Floats, pairs: Floats, B: Floats) -> Float
     # Words that occur twice or three times, in one product: twice is in three places.
     repeated = pairs - (2 / 3) * ones[:, None] * B
     twice = AccurateSum()
-    for words in blocks(len(B), TERMS_AT_ONCE[AccurateSum]):
+    for words in blocks(len(B), TERMS_AT_ONCE):
         twice.add(_triple_products(B[words], repeated[words], all_alike=False))
     doubled = twice.value()
     result = cubes - doubled
@@ -265,27 +264,8 @@ class _Triples:
     def total(self, chunk: CountChunk) -> Floats:
         """Symmetric tensor of the basis' dimension; work in non-zeros and in d k^3."""
         X, B = words_in_use(chunk.restricted(self.words).X, self.basis)
-        return put_together(*self._parts(chunk, X, B, AccurateSum), B)
-
-    def parts(self, chunk: CountChunk) -> Floats:
-        """Parts of the tensor in one array; parts of chunks add up."""
-        X = chunk.restricted(self.words).X
-        return np.concatenate(
-            [part.ravel() for part in self._parts(chunk, X, self.basis, PlainSum)]
-        )
-
-    def of_parts(self, parts: Floats) -> Floats:
-        """The tensor: work in d k^3 once, instead of for every chunk."""
-        # Only without noise, where rounding is no matter of privacy.
-        d, k = self.basis.shape
-        cubes, ones, pairs = np.split(parts, [k**3, k**3 + d])
-        return put_together(cubes.reshape(k, k, k), ones, pairs.reshape(d, k), self.basis)
-
-    def _parts(
-        self, chunk: CountChunk, X: sp.csr_matrix, B: Floats, kind: type[AccurateSum | PlainSum]
-    ) -> tuple[Floats, Floats, Floats]:
         projected = X @ B
-        return terms_of_documents(X, projected, self._weights(chunk, projected), kind)
+        return put_together(*terms_of_documents(X, projected, self._weights(chunk, projected)), B)
 
 
 @dataclass(frozen=True, eq=False)

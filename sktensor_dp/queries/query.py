@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.sums import PlainSum
 from sktensor_dp.tensor.arrays import Floats
 
 Range = tuple[float, float]
@@ -176,8 +175,6 @@ class Product:
     query: Any
     V: NDArray[np.float64]
 
-    sums: ClassVar[type] = PlainSum
-
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """The parts of a chunk's product, with a column more than V."""
         found = np.zeros((len(self.V), self.V.shape[1] + 1))
@@ -187,21 +184,6 @@ class Product:
     def add_to(self, found: NDArray[np.float64], chunk: Any) -> None:
         """Add them to those of other chunks, in place."""
         self.query.add_products(chunk, self.V, found)
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Parts of a query's answer, which is put together once, of those of all chunks."""
-
-    # As for products.
-
-    query: Any
-
-    sums: ClassVar[type] = PlainSum
-
-    def total(self, chunk: Any) -> NDArray[np.float64]:
-        """The parts of a chunk."""
-        return np.asarray(self.query.parts(chunk))
 
 
 def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = False) -> None:

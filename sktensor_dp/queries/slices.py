@@ -18,7 +18,7 @@ from sktensor_dp.queries.entries import (
 )
 from sktensor_dp.queries.error_sanitising import as_numbers, error_or
 from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
-from sktensor_dp.queries.sums import AccurateSum, SplitSums, axis_sum, blocks, sums_by_row
+from sktensor_dp.queries.sums import AccurateSum, axis_sum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
 from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape, rows_at_once
 from sktensor_dp.tensor.normal_equations import (
@@ -546,15 +546,15 @@ class SharedFactorSums:
         shared, weights = chunk.shared, means[:, N_PLAIN:]
         inverse_norms = 1 / chunk.count_norms(_whole_mode(chunk, self.mode))
         rows, factor = shared[:, self.mode], self.components.factors[self.mode]
-        # Residuals are at most 1, and so are slopes and the weight of a unit.
-        sums = SplitSums(rows, len(factor), factor.shape[1], 1.0)
+        terms = np.empty((len(rows), factor.shape[1]))
         for span in blocks(len(rows), ENTRIES_AT_ONCE):
             units = chunk.units[span]
             residuals, slopes = self._parts(chunk.values[span], shared[span], means[units])
-            sums.add(rows[span], slopes * (residuals * inverse_norms[units])[:, None])
+            terms[span] = slopes * (residuals * inverse_norms[units])[:, None]
+        sums = sums_by_row(rows, terms, len(factor))
         second = np.einsum("ua,ub->uab", weights, weights)
         second += covariances[:, N_PLAIN:, N_PLAIN:]
-        return np.concatenate([sums.value(), self._moment(chunk, second)])
+        return np.concatenate([sums, self._moment(chunk, second)])
 
     def _of_matrix(self, chunk: SliceChunks, cells: Integers) -> Floats:
         """The total where a unit has one value in each row of the factor, and slopes are equal."""

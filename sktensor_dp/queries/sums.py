@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -38,36 +37,12 @@ def excess(n_units: float) -> float:
     return 1 + EXCESS * max(n_units / COVERED_UNITS - 1, 0.0)
 
 
-class PlainSum:
-    """A sum of arrays, in place, for numbers that no noise has to cover the rounding of."""
+class AccurateSum:
+    """A sum of arrays that errs by one rounding, however many are added (Neumaier 1974)."""
 
     def __init__(self) -> None:
         self._total: Floats | None = None
-
-    def add(self, part: Floats) -> None:
-        """Add an array; the first one is kept and changed in place by others."""
-        if self._total is None:
-            self._total = part
-        else:
-            self._total += part
-
-    def merge(self, other: Self) -> None:
-        """Add what another one holds, which stays as it is."""
-        # The first one is kept: it must not be that of another, which may be merged again.
-        if other._total is not None:
-            self.add(other._total.copy() if self._total is None else other._total)
-
-    def value(self) -> Floats:
-        """The sum so far."""
-        if self._total is None:
-            raise ValueError("nothing was added.")
-        return self._total
-
-
-class AccurateSum(PlainSum):
-    """A sum of arrays that errs by one rounding, however many are added (Neumaier 1974)."""
-
-    _rest: Floats | None = None
+        self._rest: Floats | None = None
 
     def add(self, part: Floats) -> None:
         """Add an array; the first one is kept and changed in place by others."""
@@ -87,14 +62,17 @@ class AccurateSum(PlainSum):
 
     def merge(self, other: Self) -> None:
         """Add what another one holds, which stays as it is."""
-        super().merge(other)
+        # The first one is kept: it must not be that of another, which may be merged again.
+        if other._total is not None:
+            self.add(other._total.copy() if self._total is None else other._total)
         if other._rest is not None:
             self._rest = other._rest + (0.0 if self._rest is None else self._rest)
 
     def value(self) -> Floats:
         """The sum so far."""
-        total = super().value()
-        return total if self._rest is None else total + self._rest
+        if self._total is None:
+            raise ValueError("nothing was added.")
+        return self._total if self._rest is None else self._total + self._rest
 
 
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
@@ -125,40 +103,6 @@ def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
 def axis_sum(terms: Floats) -> Floats:
     """Sum over the first axis, nearly as if it were exact."""
     return split_sum(lambda part: part.sum(axis=0), terms, float(len(terms)) ** 2)
-
-
-class SplitSums:
-    """Sums of the terms of each row, added block by block, nearly as if they were exact.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n,)
-        Row of each term.
-    n_rows, n_columns : int
-        Shape of the sums; a term has a number for each column.
-    largest : float
-        No number of a term is larger.
-    """
-
-    def __init__(self, rows: NDArray[np.intp], n_rows: int, n_columns: int, largest: float) -> None:
-        counts = np.bincount(rows, minlength=n_rows).astype(np.float64)
-        self._anchor = split_anchor(largest, len(rows), float(np.square(counts).sum()))
-        self._coarse, self._fine = (np.zeros((n_rows, n_columns)) for _ in range(2))
-
-    def add(self, rows: NDArray[np.intp], terms: Floats) -> None:
-        """Add terms of shape (b, n_columns), which are changed, to their rows."""
-        layout = (np.ones(len(rows)), rows, np.arange(len(rows) + 1))
-        marks = sp.csr_matrix(layout, (len(rows), len(self._fine))).T
-        if self._anchor is not None:
-            coarse = terms + self._anchor
-            coarse -= self._anchor
-            self._coarse += marks @ coarse
-            terms -= coarse
-        self._fine += marks @ terms
-
-    def value(self) -> Floats:
-        """The sums so far."""
-        return self._coarse + self._fine
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:

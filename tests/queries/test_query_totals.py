@@ -34,7 +34,7 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.query import NORM_SLACK, Parts, Product
+from sktensor_dp.queries.query import NORM_SLACK, Product
 
 D, WORDS = 7, np.array([1, 2, 5])
 FORMATS = {
@@ -124,9 +124,6 @@ def test_chunks_add_up(place, seed):
     parts = CountChunks([X[:1], sp.csc_array(X[1:4]), X[4:4], X[4:]], *X.shape)
     # Sums in another order, of terms up to 1000 times as large as what is left.
     np.testing.assert_allclose(sum(map(query.total, parts)), whole, rtol=1e-9, atol=1e-9)
-    if hasattr(query, "of_parts"):
-        put_together = query.of_parts(sum(map(Parts(query).total, parts)))
-        np.testing.assert_allclose(put_together, whole, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMATS)
