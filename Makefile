@@ -8,32 +8,23 @@ SOURCES := pyproject.toml
 # Noise of BLAS threads on small problems costs more than it gains in tests.
 export OPENBLAS_NUM_THREADS ?= 2
 
-INPUT ?=
-TEXT ?=
-PERSON ?=
-VOCABULARY ?=
-DELIMITER ?=
-QUOTING ?=
-ENCODING ?=
-EPSILON ?=
-BUDGET ?=
-DELTA ?=
-TOPICS ?=
-OUTPUT ?=
-SHARES ?=
-FORECAST ?=
-OPEN ?=
-TESTS ?=
-TENTH ?=
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
-MOVIELENS ?=
 PAGE_SHOTS ?= page-shots
+
+# What `make demo` hands to the command, as an option of the same name; the last ones are yes or no.
+OF_DEMO := TEXT PERSON EPSILON DELTA BUDGET RAISE_BUDGET TOPICS WORDS STOP_WORDS VOCABULARY OUTPUT \
+	DELIMITER QUOTING ENCODING
+SWITCHES := SHARES FORECAST ANYWAY OPEN
+# A variable that nothing reads is a mistake: with `PERSONS=author` nobody would be protected.
+KNOWN := $(OF_DEMO) $(SWITCHES) INPUT PYTHON OPENBLAS_NUM_THREADS TESTS TENTH SEEDS MOVIELENS PAGE_SHOTS
+UNKNOWN := $(filter-out $(KNOWN),$(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v)))
+$(if $(UNKNOWN),$(error $(UNKNOWN): no such variable. Known are $(KNOWN)))
 
 .PHONY: demo test test-nightly test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest lint types clean help
 
 help:
-	@echo "make demo [INPUT=texts.csv TEXT=column EPSILON=2 BUDGET=8 TOPICS=10 OUTPUT=folder]"
-	@echo "          [PERSON=column] [VOCABULARY=public-words.csv] [DELIMITER=';' QUOTING=none ENCODING=cp1252] [FORECAST=1] [SHARES=1] [OPEN=1]"
+	@echo "make demo [INPUT=posts.csv TEXT=column PERSON=column EPSILON=4 BUDGET=8 TOPICS=10 OUTPUT=folder]"
+	@echo "          and as further options of sktensor-dp topics: $(OF_DEMO) $(SWITCHES)"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test] | papers-check"
 	@echo "make docs | docs-check | docs-links | docs-serve | dist"
 	@echo "make test-oldest | test-newest [TESTS=tests/tensor]"
@@ -58,17 +49,15 @@ $(VENV)/.bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
+lower = $(shell echo $1 | tr A-Z_ a-z-)
+yes = $(if $(filter 1 yes true,$($1)),--$(call lower,$1))$(if \
+	$(filter-out 1 yes true 0 no false,$($1)),$(error $1 must be yes or no, got $($1)))
+
+# Real text to private topics; without INPUT the texts are docstrings of installed packages.
 demo: $(VENV)/.demo
-	@$(BIN)/python examples/topics.py \
-		$(if $(INPUT),--input "$(INPUT)") $(if $(TEXT),--text "$(TEXT)") \
-		$(if $(PERSON),--person "$(PERSON)") \
-		$(if $(VOCABULARY),--vocabulary "$(VOCABULARY)") \
-		$(if $(DELIMITER),--delimiter "$(DELIMITER)") $(if $(QUOTING),--quoting "$(QUOTING)") \
-		$(if $(ENCODING),--encoding "$(ENCODING)") $(if $(BUDGET),--budget "$(BUDGET)") \
-		$(if $(SHARES),--shares) $(if $(FORECAST),--forecast) \
-		$(if $(EPSILON),--epsilon "$(EPSILON)") $(if $(DELTA),--delta "$(DELTA)") \
-		$(if $(TOPICS),--topics "$(TOPICS)") $(if $(OUTPUT),--output "$(OUTPUT)") \
-		$(if $(filter-out 0,$(OPEN)),--open)
+	@$(BIN)/sktensor-dp topics $(if $(INPUT),"$(INPUT)") \
+		$(foreach v,$(OF_DEMO),$(if $($v),--$(call lower,$v)="$($v)")) \
+		$(foreach v,$(SWITCHES),$(call yes,$v))
 
 # What is asked of a browser, of type checkers and of the scripts of papers has targets of its own.
 BROWSER_TESTS = tests/docs/test_site_in_a_browser.py tests/test_topic_page_browser.py

@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from run_progress import counted
 from sklearn.datasets import load_digits
 
 from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion
@@ -88,7 +87,7 @@ def completions(pixels: Pixels, rank: int, epsilon: float) -> dict[str, Floats]:
         f"{level}, unit: a pixel": lambda: by_entries(pixels, rank, epsilon),
         f"{level}, unit: an image": lambda: by_images(pixels, rank, epsilon),
     }
-    return {name: ways[name]() for name in counted(list(ways), "digits")}
+    return {name: way() for name, way in ways.items()}
 
 
 def filled(pixels: Pixels, found: Floats) -> Floats:

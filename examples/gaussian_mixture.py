@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from run_progress import counted
 
 from sktensor_dp import NotEnoughDataWarning, PrivateTensorPowerMethod
 
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     X, labels, means = groups(options.samples, np.random.default_rng(options.seed))
     try:
-        fits = [fitted(X, epsilon) for epsilon in counted(options.epsilon, "epsilon")]
+        fits = [fitted(X, epsilon) for epsilon in options.epsilon]
         print(f"{'epsilon':>8}  {'farthest mean':>14}  weights")
         for model in fits:
             found = nearest(model.components_, means)

@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from run_progress import counted
 from sklearn.metrics import ndcg_score
 
 from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion, RowIndex
@@ -110,7 +109,7 @@ def accuracy(who: NDArray[np.intp], what: NDArray[np.str_], stars: Floats, n_peo
     truth[who[~given], NAMES.encode(what[~given])] = stars[~given]
     lines = ["people as units   RMSE   drop   NDCG@10   drop"]
     exact: tuple[float, float] | None = None
-    for epsilon in counted(EPSILONS, "epsilon"):
+    for epsilon in EPSILONS:
         own = (
             completion(n_people, epsilon)
             .fit(X[given], stars[given])

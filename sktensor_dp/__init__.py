@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.accountant import BudgetAccountant
     from sktensor_dp.privacy.noise import unsafe_seeded_noise
     from sktensor_dp.privacy.report import PrivacyReport
+    from sktensor_dp.privacy.statement import load_statement
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
     from sktensor_dp.text import PrivateCountVectorizer
 else:
@@ -44,6 +45,7 @@ else:
         "PrivateTuckerCompletion": "completion",
         "RowIndex": "completion",
         "UnitParameters": "completion",
+        "load_statement": "privacy.statement",
         "make_private_scorer": "model_selection",
         "unsafe_seeded_noise": "privacy.noise",
     }
@@ -83,6 +85,7 @@ __all__ = [
     "StatementError",
     "UnitParameters",
     "UnsoundClaimWarning",
+    "load_statement",
     "make_private_scorer",
     "unsafe_seeded_noise",
 ]

@@ -18,8 +18,8 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
+    load_statement,
 )
-from sktensor_dp.report import load_statement
 
 # None of the extras: a fit must not need them.
 EXTRAS = ("pandas", "matplotlib", "pytest", "dask", "polars")

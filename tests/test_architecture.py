@@ -14,9 +14,10 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Layers from the top. Each module or package at the first level of sktensor_dp imports from layers
 # below its own and from no neighbour on it.
 LAYERS: tuple[tuple[str, ...], ...] = (
+    ("cli",),
     (
         *("completion", "power_method", "spectral_lda", "text"),
-        *("model_selection", "published", "budget", "report", "topic_page", "plotting", "datasets"),
+        *("model_selection", "published", "topic_page", "plotting", "datasets"),
         "metrics",
     ),
     ("spectral_topics",),
@@ -71,11 +72,14 @@ COUNTER = (
     *("privacy.curators", "privacy.execution", "privacy.parts", "privacy.plan"),
     *("privacy.report", "privacy.statement.strict_json", "privacy.tables"),
 )
-# Outside the boundary: what papers print, and the commands that show ledgers and statements.
+# Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {
     "published": ("privacy.calibration", "privacy.noise"),
-    "budget": ("privacy.accountant", "privacy.ledger", "privacy.tables.printable"),
-    "report": (*("privacy.composition", "privacy.report", "privacy.statement", "privacy.tables"),),
+    "cli": (
+        *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.ledger"),
+        *("privacy.plan", "privacy.report", "privacy.spending", "privacy.statement"),
+        "privacy.tables",
+    ),
 }
 # Functions of public numbers: a threshold checked before anything is charged, what trials may
 # cost, and how much noise a law has. The number of trials, and the process that a fit is in.

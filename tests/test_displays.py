@@ -1,21 +1,31 @@
 """Displays: what they draw is what was released, where they are told to draw."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from browsing import WORDS, model
 
-from sktensor_dp import PrivateCPCompletion, PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
 from sktensor_dp.plotting import (
     BudgetDisplay,
     ComponentDisplay,
     FactorDisplay,
+    MixtureDisplay,
     SpectrumDisplay,
     TopicsDisplay,
     UtilityDisplay,
-    figure_png,
+    save_svg,
 )
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 
@@ -36,7 +46,6 @@ def test_components_are_drawn_with_their_intervals(axes):
     low, high = found.components_interval()
     assert np.allclose(display.low, low[1][order])
     assert np.allclose(display.high, high[1][order])
-    assert figure_png(display.figure_).startswith(b"\x89PNG")
 
 
 def test_topics_are_drawn_in_the_order_of_their_shares():
@@ -45,15 +54,21 @@ def test_topics_are_drawn_in_the_order_of_their_shares():
     order = np.argsort(-found.topic_prior_, kind="stable")
     assert display.words == [found.top_words(4, WORDS, relevance=0.6)[topic] for topic in order]
     low, high = found.components_interval()
-    for axes, topic, words in zip(display.axes_, order, display.words, strict=True):
-        assert axes.get_title(loc="left").startswith(f"Topic {topic + 1} ")
+    places = zip(display.axes_, order, display.words, strict=True)
+    for number, (axes, topic, words) in enumerate(places, start=1):
+        assert axes.get_title(loc="left").startswith(f"Topic {number} · ")
+        hidden = bool(found.below_noise()[topic])
+        assert axes.get_title(loc="left").endswith("· hidden") is hidden
+        colours = [one.patches[0].get_facecolor() for one in (axes, display.ax_)]
+        assert (colours[0] != colours[1]) is hidden
         columns = [list(WORDS).index(word) for word in words]
         drawn = [bar.get_width() for bar in axes.patches]
         assert drawn == found.components_[topic][columns].tolist()
         (bars,) = axes.containers[1].lines[2]
         ends = np.array(bars.get_segments())[:, :, 0]
         assert np.allclose(ends, np.stack([low[topic][columns], high[topic][columns]], axis=1))
-    assert figure_png(display.figure_).startswith(b"\x89PNG")
+    footer = "12,345 documents, epsilon 1.5, delta 1e-06"
+    assert display.figure_.get_supxlabel() == footer
 
 
 def test_topics_are_drawn_where_they_are_told_to():
@@ -68,9 +83,76 @@ def test_topics_are_drawn_where_they_are_told_to():
         display.plot(axes[:1])
 
 
-def test_words_are_no_formulas():
-    display = ComponentDisplay(["$x^", "a_b$"], np.array([0.5, 0.2]), None, None, "$").plot()
-    assert figure_png(display.figure_)
+HOSTILE = ["$x_1^{2$", "<script>", "two\nlines\ttabs", "w" * 60, r"\frac", "mañana", "词语", ""]
+
+
+def test_hostile_words_are_drawn_as_they_are(tmp_path):
+    words, values = [HOSTILE, HOSTILE], np.full((2, len(HOSTILE)), 0.1)
+    display = TopicsDisplay(["$\\unknown$", "$"], words, values, footer="$x^").plot()
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert labels[:4] == [HOSTILE[0], HOSTILE[1], "two lines tabs", "w" * 17 + "…"]
+    # Without a date in it: the same picture is the same file.
+    save_svg(display.figure_, tmp_path / "a.svg")
+    save_svg(ComponentDisplay(HOSTILE, values[0], title="$").plot().figure_, tmp_path / "b.svg")
+    for name in ("a.svg", "b.svg"):
+        written = (tmp_path / name).read_text(encoding="utf-8")
+        assert "<svg" in written
+        assert "<script" not in written
+        assert "<dc:date" not in written
+
+
+@pytest.mark.parametrize("n_topics", [1, 2, 3, 5, 7, 10, 20])
+def test_charts_share_one_scale_and_no_text_leaves_the_figure(n_topics):
+    words = [["w" * 60 + str(i) for i in range(10)]] * n_topics
+    values = np.random.default_rng(0).dirichlet(np.ones(10), size=n_topics)
+    titles = [f"Topic {n} · 12.3%" for n in range(n_topics)]
+    display = TopicsDisplay(titles, words, values, footer="of all").plot()
+    assert len({axes.get_xlim() for axes in display.axes_}) == 1
+    assert display.ax_.get_xlim()[1] >= values.max()
+    canvas = FigureCanvasAgg(display.figure_)
+    canvas.draw()
+    width = display.figure_.get_size_inches()[0] * display.figure_.dpi
+    shown = [text for axes in display.axes_ for text in axes.get_yticklabels()]
+    for text in shown:
+        box = text.get_window_extent(canvas.get_renderer())
+        assert -0.5 <= box.x0 < box.x1 <= width
+    bars = [axes.get_window_extent() for axes in display.axes_]
+    assert min(box.width for box in bars) > 40
+
+
+def test_groups_are_drawn_with_their_spreads():
+    mixture = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=9.0)
+    mixture.components_ = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    mixture.weights_, mixture.covariances_ = np.array([0.7, 0.3]), np.array([1.0, 4.0])
+    mixture.privacy_report_ = model().privacy_report_
+    display = MixtureDisplay.from_estimator(mixture, ["age", "stays", "weight"])
+    assert [axes.get_title(loc="left") for axes in display.axes_] == ["age", "stays", "weight"]
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert labels == ["group 1 · 70%", "group 2 · 30%"]
+    points, _, (bars,) = display.axes_[1].containers[0].lines
+    assert points.get_xdata().tolist() == [2.0, 5.0]
+    assert np.allclose(np.array(bars.get_segments())[:, :, 0], [[1, 3], [3, 7]])
+
+
+def test_pyplot_is_left_alone():
+    code = """
+import sys
+from sktensor_dp.plotting import ComponentDisplay
+ComponentDisplay(["a", "b"], [0.7, 0.3]).plot()
+assert "matplotlib.figure" in sys.modules and "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_missing_matplotlib_names_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        ComponentDisplay(["a"], [1.0]).plot()
+
+
+def test_a_number_of_columns_is_at_least_one():
+    with pytest.raises(ValueError, match="n_columns must be at least 1"):
+        TopicsDisplay(["a"], [["b"]], [[1.0]]).plot(n_columns=0)
 
 
 def test_components_without_known_noise_have_no_intervals():
@@ -97,6 +179,16 @@ def test_budget_is_that_of_the_report(axes):
     display = BudgetDisplay.from_estimator(found, ax=axes)
     assert display.names == ["moments"]
     assert axes.patches[0].get_width() == pytest.approx(100 * found.privacy_report_.fractions[0])
+
+
+def test_budget_of_an_accountant_is_drawn_by_fits():
+    budget = BudgetAccountant(2.0, 1e-6)
+    for epsilon in (0.5, 1.0):
+        budget.spend(epsilon, 0)
+    display = BudgetDisplay.from_accountant(budget)
+    assert display.names == ["1: caller", "2: caller"]
+    assert display.title == "epsilon 1.5 of 2 is spent"
+    assert np.allclose(display.fractions, [0.25, 0.5])
 
 
 def test_profiles_of_factors_are_columns(axes):
@@ -134,7 +226,7 @@ def test_errors_of_completions_follow_the_forecast(unit, axes):
         )
     assert axes.get_ylabel() == "expected RMSE"
     found = [n for n in sizes if model.forecast(n, (300, 40)).finds_components]
-    assert axes.get_title() == (
+    assert axes.get_title(loc="left") == (
         f"components from {min(found):,} entries on" if found else "no components expected"
     )
 

@@ -71,4 +71,6 @@ def test_examples_are_short() -> None:
 def test_links_lead_somewhere() -> None:
     for page in [*README.parent.glob("*.md"), *README.parent.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            # The gallery is made with the site.
+            there = "gallery/" in target or (page.parent / target).exists()
+            assert there, f"{page.name} links to {target}"

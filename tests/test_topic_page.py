@@ -1,105 +1,94 @@
+"""The page of topics as a file: what it states, that it loads nothing, that text stays text."""
+
 import math
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import pytest
+from browsing import WORDS, model
+from browsing import report as made_report
 
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
-from sktensor_dp.topic_page import Topic, write_topic_page
+from sktensor_dp.privacy.composition import ReleaseRecord
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.topic_page import topics_of, write_topic_page
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
-PNG = b"\x89PNG\r\n\x1a\nnot really an image"
 
 
 class Page(HTMLParser):
     """Collects tags, attributes and text, and checks that tags are balanced."""
 
-    def __init__(self, source):
+    def __init__(self, source: str) -> None:
         super().__init__()
-        self.tags, self.attributes, self.open, self.text = [], [], [], []
+        self.source, self.tags, self.open = source, [], []
+        self.attributes: list[tuple] = []
+        self.text: list[str] = []
         self.feed(source)
         assert self.open == []
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, attrs: list) -> None:
         self.tags.append(tag)
         self.attributes += [(tag, name, value) for name, value in attrs]
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
-    def handle_data(self, data):
-        if self.open and self.open[-1] not in ("style", "title"):
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "title", "script"):
             self.text.append(data)
 
     @property
-    def words(self):
+    def words(self) -> str:
         return " ".join(" ".join(self.text).split())
 
 
-def report(**changes):
-    row = ReleaseRecord("moments", "means of pairs", 0.0123, 0.456, 0.02697, 0.0, 0.0, 3, "gauss")
-    fields = {
-        "epsilon": 2.0,
-        "delta": 1e-6,
-        "unit": "document",
-        "neighbours": "replace_one",
-        "n_units": 12345,
-        "seeded": False,
-        "rows": (row,),
-        "notes": ("a note",),
-    }
-    return PrivacyReport(**(fields | changes))
+def report(**changes: Any) -> PrivacyReport:
+    return replace(made_report(), **changes)
 
 
-def write(tmp_path, **changes):
-    arguments = {
-        "topics": [Topic(2, 0.75, ("ship", "sail")), Topic(1, 0.25, ("tax", "law"))],
-        "reports": {"counts": report(), "topics": report()},
-        "total": (2.5, 1e-6),
-        "figure_png": PNG,
-        "facts": {"Topics": "2"},
-        "snippet": "print(1 < 2)",
-    }
-    path = write_topic_page(tmp_path / "page.html", **(arguments | changes))
+def write(tmp_path: Path, names: Any = WORDS, **options: Any) -> Page:
+    path = write_topic_page(tmp_path / "page.html", model(), names, **options)
     return Page(path.read_text(encoding="utf-8"))
 
 
-def test_page_states_guarantee_topics_and_every_release(tmp_path):
-    words = write(tmp_path).words
+def test_page_states_guarantee_topics_and_every_release(tmp_path: Path) -> None:
+    words = write(tmp_path, report=report(epsilon=2.5), title="All of it").words
+    assert words.startswith("All of it 4 topics, learned from 12,345 documents.")
     assert "(ε = 2.5, δ = 1e-06)-differential privacy for replacing one document" in words
-    assert "12,345 documents" in words
     assert f"= {math.exp(2.5):.1f} times" in words
-    assert "ship sail" in words
-    assert "75.0 %" in words
-    assert words.index("ship") < words.index("tax")
+    found = topics_of(model(), WORDS)
+    assert [topic.number for topic in found] == [1, 2, 3, 4]
+    assert sorted((topic.weight for topic in found), reverse=True) == [t.weight for t in found]
+    places = [words.index(" ".join(topic.distinctive)) for topic in found]
+    assert places == sorted(places)
+    for topic in found:
+        assert f"{100 * topic.weight:.1f} %" in words
+        assert " ".join(topic.words) in words
+    assert words.count("Hidden by noise: too little") == sum(t.below_noise for t in found) == 1
     for cell in ("moments", "means of pairs", "0.0123", "0.456", "0.02697", "gauss", "a note"):
         assert cell in words
-    assert words.count("means of pairs") == 2  # one row per step
     assert "ε = 2.5 at δ = 1e-06" in words
-    assert "print(1 < 2)" in words
 
 
-def test_page_is_self_contained(tmp_path):
+def test_page_is_self_contained(tmp_path: Path) -> None:
     page = write(tmp_path)
-    assert not {"script", "link", "iframe", "object", "embed", "form", "a"} & set(page.tags)
-    sources = [value for _, name, value in page.attributes if name in ("src", "href", "srcset")]
-    assert len(sources) == 1
-    assert sources[0].startswith("data:image/png;base64,")
-    source = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "http://" not in source
-    assert "https://" not in source
-    assert "url(" not in source
-    assert "@import" not in source
-    assert "default-src 'none'" in source
+    assert not {"link", "iframe", "object", "embed", "form", "img"} & set(page.tags)
+    links = [value for _, name, value in page.attributes if name in ("src", "href", "srcset")]
+    assert all(value.startswith("#topic=") for value in links)
+    for outside in ("http://", "https://", "url(", "@import"):
+        assert outside not in page.source
+    assert "default-src 'none'" in page.source
 
 
-def test_page_is_accessible_in_structure(tmp_path):
+def test_page_is_accessible_in_structure(tmp_path: Path) -> None:
     page = write(tmp_path)
     assert ("html", "lang", "en") in page.attributes
     assert page.tags.count("h1") == 1
     assert page.tags.count("table") == page.tags.count("caption") == 3
-    assert all(value for tag, name, value in page.attributes if (tag, name) == ("img", "alt"))
     headers = page.tags.count("th")
     assert headers == sum(tag == "th" and name == "scope" for tag, name, _ in page.attributes)
 
@@ -107,78 +96,54 @@ def test_page_is_accessible_in_structure(tmp_path):
 HOSTILE = '<script>alert("1")</script>&"\'\x1b[31m</td>{style}'
 
 
-def test_hostile_text_stays_text(tmp_path):
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
     row = ReleaseRecord(HOSTILE, HOSTILE, 1.0, 1.0, 1.0, 0.0, 0.0, 1, HOSTILE)
     page = write(
-        tmp_path,
-        title=HOSTILE,
-        topics=[Topic(1, 1.0, (HOSTILE, HOSTILE))],
-        reports={HOSTILE: report(rows=(row,), notes=(HOSTILE,), unit=HOSTILE)},
-        facts={HOSTILE: HOSTILE},
-        snippet=HOSTILE,
-    )
-    assert "script" not in page.tags
-    source = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "<script" not in source
-    assert "\x1b[31m</td>" not in source
+        tmp_path, [HOSTILE + word for word in WORDS], title=HOSTILE, warnings=[HOSTILE],
+        report=report(rows=(row,), notes=(HOSTILE,), unit=HOSTILE),
+    )  # fmt: skip
+    # Its data and its program, and no other.
+    assert page.tags.count("script") == page.source.count("<script") == 2
+    assert "\x1b[31m</td>" not in page.source
     assert 'alert("1")' in page.words
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"total": (math.inf, 1e-6)},
-        {"reports": {"counts": report(), "topics": report(seeded=True)}},
-    ],
-)
-def test_page_without_privacy_says_so_and_claims_nothing(tmp_path, changes):
-    words = write(tmp_path, **changes).words
+@pytest.mark.parametrize("changes", [{"epsilon": math.inf}, {"seeded": True}])
+def test_page_without_privacy_says_so_and_claims_nothing(tmp_path: Path, changes: dict) -> None:
+    words = write(tmp_path, report=report(**changes)).words
     assert "Not private." in words
-    assert "-differential privacy for" not in words
-    assert "What is protected" not in words
-    assert "is protected as stated" not in words
-
-
-def test_optional_parts_may_be_left_out(tmp_path):
-    page = write(tmp_path, figure_png=None, facts=None, snippet=None)
-    assert "img" not in page.tags
-    assert "pre" not in page.tags
-    assert "dl" not in page.tags
+    for claim in ("-differential privacy for", "What is protected"):
+        assert claim not in words
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 50.0, 1e4])
-def test_any_epsilon_can_be_written(tmp_path, epsilon):
-    assert f"ε = {epsilon:.4g}" in write(tmp_path, total=(epsilon, 1e-9)).words
+def test_any_epsilon_can_be_written(tmp_path: Path, epsilon: float) -> None:
+    assert f"ε = {epsilon:.4g}" in write(tmp_path, report=report(epsilon=epsilon)).words
 
 
-@pytest.mark.parametrize("weight", [0.0, 1.0])
-def test_weights_at_the_ends(tmp_path, weight):
-    assert f"{100 * weight:.1f} %" in write(tmp_path, topics=[Topic(1, weight, ("a",))]).words
-
-
-def test_a_topic_without_words_is_shown(tmp_path):
-    assert "100.0 %" in write(tmp_path, topics=[Topic(1, 1.0, ())]).words
-
-
-@pytest.mark.parametrize(("name", "empty"), [("topics", []), ("reports", {})])
-def test_empty_arguments_are_named(tmp_path, name, empty):
-    with pytest.raises(ValueError, match=name):
-        write(tmp_path, **{name: empty})
-    assert not (tmp_path / "page.html").exists()
-
-
-def test_groups_and_units_that_come_and_go_are_told_as_such(tmp_path):
-    of_groups = report(unit="group of documents")
-    words = write(tmp_path, reports={"counts": of_groups, "topics": of_groups}).words
-    assert "from 12,345 groups of documents" in words
-    assert "documentss" not in words
-    assert (
-        "The number of groups of documents and the settings of the run: they are public." in words
-    )
-    counted = report(neighbours="add_remove")
-    words = write(tmp_path, reports={"counts": counted, "topics": counted}).words
-    assert "and the settings of the run: they are public" not in words
+def test_persons_and_units_that_come_and_go_are_told_as_such(tmp_path: Path) -> None:
+    words = write(tmp_path, report=report(unit="person")).words
+    assert "learned from 12,345 persons" in words
+    assert "The number of persons and the settings of the run: they are public." in words
+    assert "behind several" not in words
+    words = write(tmp_path, report=report(neighbours="add_remove")).words
+    assert "The settings of the run: they are public." in words
+    assert "A person behind several documents" in words
     assert "-differential privacy for adding or removing one document" in words
     assert "whether it is among them or not" in words
-    assert "suspects that one document is among them" in " ".join(words.split())
+    assert "suspects that one document is among them" in words
     assert "replac" not in words.lower()
+
+
+def test_names_that_do_not_fit_are_refused_and_numbers_stand_for_none(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="feature_names"):
+        write(tmp_path, ["one"])
+    assert not (tmp_path / "page.html").exists()
+    first = topics_of(model(), [str(n) for n in range(len(WORDS))])[0]
+    assert " ".join(first.words) in write(tmp_path, None).words
+
+
+def test_a_model_without_known_noise_has_no_intervals() -> None:
+    known = model()
+    known.topic_prior_std_ = None
+    assert all(topic.interval is None for topic in topics_of(known, WORDS))

@@ -84,7 +84,7 @@ def test_two_topics_are_compared_and_a_third_begins_anew(opened):
     click(opened, "#next")
     click(opened, "#next")
     assert text(opened, "#panel-title") == "Topic 4"
-    assert "Below its noise" in text(opened, "#panel-note")
+    assert "Hidden by noise" in text(opened, "#panel-note")
     opened.back()
     assert text(opened, "#panel-title") == "Topic 3"
 

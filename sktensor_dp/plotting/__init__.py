@@ -1,23 +1,25 @@
-"""Figures of released values: topics, components, budgets and forecasts."""
+"""Figures of released values: topics, components, mixtures, budgets and forecasts."""
 
 from sktensor_dp.plotting.displays import (
     BudgetDisplay,
     ComponentDisplay,
     FactorDisplay,
+    MixtureDisplay,
     SpectrumDisplay,
     TopicsDisplay,
     UtilityDisplay,
-    figure_png,
-    plot_topics,
+    footer_of,
+    save_svg,
 )
 
 __all__ = [
     "BudgetDisplay",
     "ComponentDisplay",
     "FactorDisplay",
+    "MixtureDisplay",
     "SpectrumDisplay",
     "TopicsDisplay",
     "UtilityDisplay",
-    "figure_png",
-    "plot_topics",
+    "footer_of",
+    "save_svg",
 ]

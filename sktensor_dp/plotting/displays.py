@@ -3,66 +3,140 @@
 All of it is drawn from released values and public numbers, so that a figure costs no privacy.
 """
 
-import io
+import math
+import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from sktensor_dp.plotting.word_bars import (
-    FIRST,
-    MUTED,
-    PLAIN,
-    SECOND,
-    TEXT,
-    charts_for,
-    draw_bars,
-    draw_intervals,
-    new_figure,
-    shortened,
-)
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 Floats = NDArray[np.float64]
+Names = Sequence[str] | NDArray[Any] | None
+
+# One hue for all bars, as length carries the value; another for what is drawn over them.
+FIRST, SECOND, TEXT, MUTED, HIDDEN = "#2f6690", "#b3541e", "#1f2933", "#52606d", "#c3cad1"
+# Vocabulary is text, never markup: a dollar sign must not start a formula.
+PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
+LONGEST = 36  # characters of a name beside bars
+
+
+def new_figure(**options: Any) -> Any:
+    """Figure that leaves its charts the room they need."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("plotting needs matplotlib: pip install matplotlib") from None
+    return Figure(layout="constrained", facecolor="white", **options)
+
+
+def styled(ax: "Axes", title: str, **labels: str) -> None:
+    """Give axes the look that all figures share."""
+    ax.set(**labels)
+    ax.set_title(title, loc="left", fontsize=12, fontweight="bold", color=TEXT, **PLAIN)
+    ax.tick_params(labelsize=10, labelcolor=MUTED, color=MUTED)
+    ax.xaxis.label.set(color=MUTED, fontsize=10)
+    ax.yaxis.label.set(color=MUTED, fontsize=10)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color("#cbd2d9")
+    ax.grid(color="#e4e7eb", linewidth=0.7)
+    ax.set_axisbelow(True)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize=10, frameon=False)
+
+
+def draw_bars(
+    ax: "Axes",
+    values: ArrayLike,
+    names: Sequence[str],
+    low: Any = None,
+    high: Any = None,
+    colour: str = FIRST,
+) -> None:
+    """Draw bars with names, the first on top, and intervals where they are known."""
+    lengths, places = np.asarray(values, dtype=np.float64), np.arange(len(names))
+    ax.barh(places, lengths, color=colour, height=0.68)
+    ax.set_yticks(places, [shortened(name) for name in names], **PLAIN)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    if low is not None and high is not None:
+        reach = np.maximum([lengths - np.asarray(low), np.asarray(high) - lengths], 0.0)
+        ax.errorbar(lengths, places, xerr=reach, fmt="none", ecolor=SECOND, capsize=2)
+
+
+def finish_bars(ax: "Axes") -> None:
+    """Leave names and bars alone, with a few numbers below."""
+    ax.tick_params(axis="y", length=0, labelcolor=TEXT)
+    ax.spines["left"].set_visible(False)
+    ax.grid(visible=False, axis="y")
+    ax.locator_params(axis="x", nbins=4)
+
+
+def shortened(word: object, most: int = LONGEST) -> str:
+    """Return the word on one line and not too long for its chart."""
+    plain = "".join(c if c.isprintable() else " " for c in str(word))
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def save_svg(figure: "Figure", path: str | Path) -> None:
+    """Write a figure as SVG that looks the same everywhere: letters are drawn as shapes.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Such as ``display.figure_``.
+    path : str or Path
+        Where to write.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sktensor_dp.plotting import ComponentDisplay, save_svg
+    >>> figure = ComponentDisplay(["ship"], [0.5], title="Topic 1").plot().figure_
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_svg(figure, path := Path(folder, "topic.svg"))
+    ...     "<svg" in path.read_text()
+    True
+    """
+    with warnings.catch_warnings():
+        # Scripts that the font lacks are drawn as boxes; the words are in the tables too.
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
 @dataclass
 class Display:
     """Data of a figure, and after ``plot`` where it was drawn."""
 
-    _where: "Axes | None" = field(default=None, init=False, repr=False)
+    _where: "list[Axes]" = field(default_factory=list, init=False, repr=False)
 
     @property
     def ax_(self) -> "Axes | None":
-        """Axes that it was drawn in."""
+        """Axes that it was drawn in, the first of several; None before ``plot``."""
+        return self._where[0] if self._where else None
+
+    @property
+    def axes_(self) -> "list[Axes]":
+        """All axes that it was drawn in."""
         return self._where
 
     @property
     def figure_(self) -> Any:
-        """Figure of these axes."""
-        return None if self._where is None else self._where.figure
+        """Figure of these axes; None before ``plot``."""
+        return self._where[0].figure if self._where else None
 
     def _axes(self, ax: "Axes | None") -> "Axes":
-        self._where = drawn = new_figure().subplots() if ax is None else ax
+        drawn: Axes = new_figure().subplots() if ax is None else ax
+        self._where = [drawn]
         return drawn
-
-
-def _draw_bars(ax: "Axes", values: Floats, names: list[str], label: str, title: str) -> None:
-    """Draw bars with names, the first on top."""
-    places = np.arange(len(names))
-    ax.barh(places, values, color=FIRST, height=0.7)
-    ax.set_yticks(places, names, **PLAIN)
-    ax.invert_yaxis()
-    ax.set(xlabel=label)
-    ax.set_title(title, **PLAIN)
 
 
 @dataclass
@@ -79,27 +153,30 @@ class ComponentDisplay(Display):
         Intervals, where the noise is known.
     title : str
         What is drawn.
+    quantity : str
+        What the lengths are.
 
     Examples
     --------
     >>> from sktensor_dp.plotting import ComponentDisplay
-    >>> display = ComponentDisplay(["ship", "sail"], [0.5, 0.25], None, None, "Topic 1").plot()
+    >>> display = ComponentDisplay(["ship", "sail"], [0.5, 0.25], title="Topic 1").plot()
     >>> [float(bar.get_width()) for bar in display.ax_.patches]
     [0.5, 0.25]
     """
 
     names: list[str]
     values: Floats
-    low: Floats | None
-    high: Floats | None
-    title: str
+    low: Floats | None = None
+    high: Floats | None = None
+    title: str = ""
+    quantity: str = "value"
 
     @classmethod
     def from_estimator(
         cls,
         estimator: Any,
         component: int = 0,
-        feature_names: Sequence[str] | NDArray[Any] | None = None,
+        feature_names: Names = None,
         *,
         n_features: int = 10,
         level: float = 0.9,
@@ -133,25 +210,24 @@ class ComponentDisplay(Display):
             If matplotlib is not installed.
         """
         values = np.asarray(estimator.components_)[component]
-        if feature_names is None:
-            numbers = [str(column) for column in range(len(values))]
-            feature_names = getattr(estimator, "feature_names_in_", numbers)
+        known = _names(estimator, feature_names, len(values))
         order = np.argsort(-np.abs(values), kind="stable")[:n_features]
         std, low, high = getattr(estimator, "components_std_", None), None, None
         if std is not None:
             reach = float(ndtri((1 + level) / 2)) * std[component][order]
             low, high = np.maximum(values[order] - reach, 0.0), values[order] + reach
-        names = [str(feature_names[column]) for column in order]
-        return cls(names, values[order], low, high, f"Component {component}").plot(ax)
+        quantity = "probability" if (values >= 0).all() else "value"
+        names = [str(known[column]) for column in order]
+        return cls(
+            names, values[order], low, high, f"Component {component + 1}", quantity
+        ).plot(ax)  # fmt: skip
 
     def plot(self, ax: "Axes | None" = None) -> "ComponentDisplay":
         """Draw into axes, or into a new figure."""
         ax = self._axes(ax)
-        values = np.asarray(self.values)
-        label = "probability" if (values >= 0).all() else "value"
-        _draw_bars(ax, values, self.names, label, self.title)
-        if self.low is not None and self.high is not None:
-            draw_intervals(ax, values, self.low, self.high)
+        draw_bars(ax, self.values, self.names, self.low, self.high)
+        styled(ax, self.title, xlabel=self.quantity)
+        finish_bars(ax)
         return self
 
 
@@ -214,20 +290,19 @@ class SpectrumDisplay(Display):
         places = np.arange(1, len(self.eigenvalues) + 1)
         ax.plot(places, self.eigenvalues, "o-", color=FIRST, label="released eigenvalue")
         ax.axhline(self.noise_edge, color=SECOND, linestyle="--", label="reached by noise alone")
-        ax.set(xlabel="component", ylabel="eigenvalue", title=f"{self.n_above} above the noise")
-        ax.legend()
+        styled(ax, f"{self.n_above} above the noise", xlabel="component", ylabel="eigenvalue")
         return self
 
 
 @dataclass
 class BudgetDisplay(Display):
-    """Fraction of a budget spent on each release.
+    """Fraction of a budget spent on each release, or on each fit.
 
     Attributes
     ----------
     names : list of str
-        Releases.
-    shares : ndarray of shape (n_releases,)
+        Releases, or fits.
+    fractions : ndarray of shape (n_bars,)
         Of the budget, with all their uses.
     title : str
         The guarantee.
@@ -235,12 +310,12 @@ class BudgetDisplay(Display):
     Examples
     --------
     >>> from sktensor_dp.plotting import BudgetDisplay
-    >>> BudgetDisplay(["pairs", "counts"], [0.75, 0.25], "epsilon = 1").plot().names
+    >>> BudgetDisplay(["pairs", "counts"], [0.75, 0.25], "epsilon 1").plot().names
     ['pairs', 'counts']
     """
 
     names: list[str]
-    shares: Floats
+    fractions: Floats
     title: str
 
     @classmethod
@@ -260,15 +335,39 @@ class BudgetDisplay(Display):
             What was drawn.
         """
         report = estimator.privacy_report_
-        shares = np.array([share or 0.0 for share in report.fractions])
-        title = f"epsilon = {report.epsilon:.4g}, delta = {report.delta:.3g}"
-        return cls([row.name for row in report.rows], shares, title).plot(ax)
+        fractions = np.array([fraction or 0.0 for fraction in report.fractions])
+        title = f"epsilon {report.epsilon:.4g}, delta {report.delta:.3g}"
+        return cls([row.name for row in report.rows], fractions, title).plot(ax)
+
+    @classmethod
+    def from_accountant(cls, accountant: Any, *, ax: "Axes | None" = None) -> "BudgetDisplay":
+        """Draw the charges of a :class:`~sktensor_dp.BudgetAccountant`, fit by fit.
+
+        Parameters
+        ----------
+        accountant : BudgetAccountant
+            With a finite budget.
+        ax : matplotlib axes, default=None
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        BudgetDisplay
+            What was drawn.
+        """
+        fits: dict[str, float] = {}
+        for charge in accountant.to_dict()["entries"]:
+            name = f"{charge['fit']}: {charge['estimator']}"
+            fits[name] = fits.get(name, 0.0) + (charge["fraction"] or 0.0)
+        title = f"epsilon {accountant.total()[0]:.4g} of {accountant.epsilon:g} is spent"
+        return cls(list(fits), np.array(list(fits.values())), title).plot(ax)
 
     def plot(self, ax: "Axes | None" = None) -> "BudgetDisplay":
         """Draw into axes, or into a new figure."""
         ax = self._axes(ax)
-        shares = 100 * np.asarray(self.shares)
-        _draw_bars(ax, shares, self.names, "share of the budget, %", self.title)
+        draw_bars(ax, 100 * np.asarray(self.fractions), self.names)
+        styled(ax, self.title, xlabel="fraction of the budget, %")
+        finish_bars(ax)
         return self
 
 
@@ -336,33 +435,35 @@ class FactorDisplay(Display):
         """Draw into axes, or into a new figure."""
         ax = self._axes(ax)
         factor = np.asarray(self.factor)
-        for column, profile in enumerate(factor.T):
+        for column, profile in enumerate(factor.T, start=1):
             ax.plot(np.arange(len(factor)), profile, marker=".", label=f"component {column}")
-        ax.set(xlabel=f"row of mode {self.mode}", ylabel="factor")
-        ax.legend()
+        styled(ax, "", xlabel=f"row of mode {self.mode}", ylabel="factor")
         return self
 
 
 @dataclass
-class TopicsDisplay:
+class TopicsDisplay(Display):
     """Leading words of every topic, with intervals for the noise of the fit.
 
     Attributes
     ----------
     titles : list of str
-        One for each topic that is drawn, in this order; numbers count rows of ``components_``
-        from one.
+        One for each topic, in the order in which they are drawn.
     words : list of lists of str
         Leading words of each.
     values : ndarray of shape (n_topics, n_words)
         Their probabilities.
     low, high : ndarray of shape (n_topics, n_words) or None
         Intervals, where the noise is known.
+    hidden : sequence of bool of length n_topics
+        Whether noise hides what sets a topic apart: it is grey.
+    footer : str
+        Line below all charts.
 
     Examples
     --------
     >>> from sktensor_dp.plotting import TopicsDisplay
-    >>> display = TopicsDisplay(["Topic 0"], [["ship", "sail"]], [[0.5, 0.25]]).plot()
+    >>> display = TopicsDisplay(["Topic 1"], [["ship", "sail"]], [[0.5, 0.25]]).plot()
     >>> [float(bar.get_width()) for bar in display.axes_[0].patches]
     [0.5, 0.25]
     """
@@ -372,18 +473,20 @@ class TopicsDisplay:
     values: Floats
     low: Floats | None = None
     high: Floats | None = None
-    _where: "list[Axes]" = field(default_factory=list, init=False, repr=False)
+    hidden: Sequence[bool] = ()
+    footer: str = ""
 
     @classmethod
     def from_estimator(
         cls,
         estimator: Any,
-        feature_names: Sequence[str] | NDArray[Any] | None = None,
+        feature_names: Names = None,
         *,
         n_words: int = 10,
         relevance: float = 0.6,
         level: float = 0.9,
         n_columns: int | None = None,
+        footer: str | None = None,
         ax: "Sequence[Axes] | None" = None,
     ) -> "TopicsDisplay":
         """Draw the topics of a fitted model, those of the largest share first.
@@ -402,6 +505,8 @@ class TopicsDisplay:
             Of the intervals.
         n_columns : int, default=None
             Charts side by side. By default, what gives a page-like shape.
+        footer : str, default=None
+            Line below all charts; by default how many units there are, and the guarantee.
         ax : sequence of matplotlib axes, default=None
             Where to draw each topic; by default in a new figure.
 
@@ -417,13 +522,12 @@ class TopicsDisplay:
         ValueError
             If there are not as many axes as topics.
         """
-        topics = np.asarray(estimator.components_)
-        numbers = [str(column) for column in range(topics.shape[1])]
-        if feature_names is None:
-            feature_names = getattr(estimator, "feature_names_in_", numbers)
-        order = np.argsort(-np.asarray(estimator.topic_prior_), kind="stable")
-        share = estimator.topic_prior_ / np.sum(estimator.topic_prior_)
-        leading = estimator.top_words(n_words, numbers, relevance=relevance)
+        topics, shares = np.asarray(estimator.components_), np.asarray(estimator.topic_prior_)
+        names, order = (
+            _names(estimator, feature_names, topics.shape[1]),
+            np.argsort(-shares, kind="stable"),
+        )
+        leading = estimator.top_words(n_words, range(topics.shape[1]), relevance=relevance)
         top = np.array([leading[topic] for topic in order], dtype=np.intp)
         low = high = None
         if getattr(estimator, "components_std_", None) is not None:
@@ -431,10 +535,13 @@ class TopicsDisplay:
                 np.take_along_axis(end[order], top, axis=1)
                 for end in estimator.components_interval(level)
             )
+        if footer is None:
+            footer = footer_of(estimator.privacy_report_)
         return cls(
-            [f"Topic {topic + 1} · {100 * share[topic]:.1f} %" for topic in order],
-            [[str(feature_names[word]) for word in row] for row in top],
-            np.take_along_axis(topics[order], top, axis=1), low, high,
+            [f"Topic {n} · {shares[t] / shares.sum():.1%}" for n, t in enumerate(order, start=1)],
+            [[str(names[word]) for word in row] for row in top],
+            np.take_along_axis(topics[order], top, axis=1),
+            low, high, estimator.below_noise()[order], footer,
         ).plot(ax, n_columns=n_columns)  # fmt: skip
 
     def plot(
@@ -444,8 +551,8 @@ class TopicsDisplay:
 
         Parameters
         ----------
-        ax : sequence of Axes, default=None
-            As many as topics.
+        ax : sequence of matplotlib axes, default=None
+            One for each topic.
         n_columns : int, default=None
             Of a new figure.
 
@@ -459,30 +566,99 @@ class TopicsDisplay:
         ValueError
             If there are not as many axes as topics.
         """
-        words = [[shortened(word) for word in row] for row in self.words]
-        self._where = charts_for(words, n_columns) if ax is None else list(ax)
-        if len(self._where) != len(words):
+        short = [[shortened(word, 18) for word in words] for words in self.words]
+        self._where = _grid(short, n_columns) if ax is None else list(ax)
+        if len(self._where) != len(self.words):
             raise ValueError(
-                f"ax must have one axes for each of {len(words)} topics, got {len(self._where)}."
+                f"ax must have one axes for each of {len(self.words)} topics, got "
+                f"{len(self._where)}."
             )
-        values = np.asarray(self.values)
-        largest = float(np.max(values if self.high is None else self.high))
+        largest = float(np.max(self.values if self.high is None else self.high))
         for place, axes in enumerate(self._where):
-            draw_bars(axes, values[place], words[place], self.titles[place])
-            if self.low is not None and self.high is not None:
-                draw_intervals(axes, values[place], self.low[place], self.high[place])
+            low, high = (None if end is None else end[place] for end in (self.low, self.high))
+            hidden = len(self.hidden) > place and bool(self.hidden[place])
+            colour = HIDDEN if hidden else FIRST
+            draw_bars(axes, self.values[place], short[place], low, high, colour)
+            styled(axes, self.titles[place] + " · hidden" * hidden)
+            finish_bars(axes)
             axes.set_xlim(0.0, 1.05 * max(largest, np.finfo(float).tiny))
+        if self.footer and ax is None:
+            self.figure_.supxlabel(self.footer, fontsize=10, color=MUTED, **PLAIN)
         return self
 
-    @property
-    def axes_(self) -> "list[Axes]":
-        """Axes that topics were drawn in."""
-        return self._where
 
-    @property
-    def figure_(self) -> Any:
-        """Figure of the axes; None before ``plot``."""
-        return self._where[0].figure if self._where else None
+@dataclass
+class MixtureDisplay(Display):
+    """Averages and spreads of the groups of a mixture, one chart for each column.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n_groups,)
+        Sizes of the groups, of all.
+    means, spreads : ndarray of shape (n_groups, n_columns)
+        Averages, and standard deviations around them.
+    names : list of str
+        Of the columns.
+    ranges : ndarray of shape (n_columns, 2) or None
+        Ends of the axes.
+    footer : str
+        Line below all charts.
+
+    Examples
+    --------
+    >>> from sktensor_dp.plotting import MixtureDisplay
+    >>> shares, means = [0.7, 0.3], [[60, 5], [20, 9]]
+    >>> display = MixtureDisplay(shares, means, [[9, 1], [8, 2]], ["age", "visits"]).plot()
+    >>> [axes.get_title(loc="left") for axes in display.axes_]
+    ['age', 'visits']
+    """
+
+    shares: Floats
+    means: Floats
+    spreads: Floats
+    names: list[str]
+    ranges: Floats | None = None
+    footer: str = ""
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, feature_names: Names = None) -> "MixtureDisplay":
+        """Draw the groups of a fitted mixture of Gaussians.
+
+        Parameters
+        ----------
+        estimator : PrivateTensorPowerMethod
+            Fitted with ``moment="gaussian_mixture"``.
+        feature_names : sequence of str of length n_features_in_, default=None
+            By default ``feature_names_in_``, or the numbers of the columns.
+
+        Returns
+        -------
+        MixtureDisplay
+            What was drawn.
+        """
+        means = np.asarray(estimator.components_)
+        spreads = np.broadcast_to(np.sqrt(estimator.covariances_)[:, None], means.shape)
+        names = [str(name) for name in _names(estimator, feature_names, means.shape[1])]
+        footer = footer_of(estimator.privacy_report_)
+        return cls(estimator.weights_, means, spreads, names, footer=footer).plot()
+
+    def plot(self) -> "MixtureDisplay":
+        """Draw into a new figure."""
+        means, spreads = np.asarray(self.means), np.asarray(self.spreads)
+        places = range(len(self.shares))
+        labels = [f"group {n} · {share:.0%}" for n, share in enumerate(self.shares, start=1)]
+        self._where = _grid([[*labels, ""]] * len(self.names), None)
+        for column, axes in enumerate(self._where):
+            look: Any = {"fmt": "o", "color": FIRST, "ecolor": HIDDEN, "elinewidth": 4}
+            axes.errorbar(means[:, column], places, xerr=spreads[:, column], **look)
+            axes.set_yticks(places, labels)
+            axes.set_ylim(len(labels) - 0.4, -0.6)
+            styled(axes, self.names[column])
+            finish_bars(axes)
+            if self.ranges is not None:
+                axes.set_xlim(*self.ranges[column])
+        self.figure_.supxlabel(self.footer, fontsize=10, color=MUTED, **PLAIN)
+        return self
 
 
 @dataclass
@@ -555,171 +731,73 @@ class UtilityDisplay(Display):
         """
         if (n_features is None) == (shape is None):
             raise ValueError("one of n_features and shape must be given: of completions the shape.")
-        if shape is not None:
-            return _of_completion(cls, estimator, n_samples, shape).plot(ax)
-        found = [estimator.forecast(n, n_features).releases for n in n_samples]
-        names = dict.fromkeys(release.name for releases in found for release in releases)
-        ratios = {
-            name: np.array(
-                [next((r.ratio for r in releases if r.name == name), np.nan) for releases in found]
-            )
-            for name in names
-        }
-        return cls(np.asarray(n_samples, dtype=np.float64), ratios).plot(ax)
+        found = [estimator.forecast(n, n_features if shape is None else shape) for n in n_samples]
+        sizes, quantity, title = np.asarray(n_samples, dtype=np.float64), "signal / noise", ""
+        if shape is None:
+            rows = [{release.name: release.ratio for release in one.releases} for one in found]
+        else:
+            # Where biases are not released their error is infinite, which no axis has.
+            rows = [{"the mean": one.of_mean, "mean and biases": one.of_biases} for one in found]
+            enough = [n for n, one in zip(n_samples, found, strict=True) if one.finds_components]
+            quantity, title = "expected RMSE", "no components expected"
+            if enough:
+                title = f"components from {min(enough):,} entries on"
+        names = dict.fromkeys(name for row in rows for name in row)
+        values = {name: np.array([row.get(name, np.nan) for row in rows], float) for name in names}
+        ratios = {name: np.where(np.isfinite(each), each, np.nan) for name, each in values.items()}
+        return cls(sizes, ratios, quantity, title).plot(ax)
 
     def plot(self, ax: "Axes | None" = None) -> "UtilityDisplay":
         """Draw into axes, or into a new figure."""
         ax = self._axes(ax)
-        for name, ratio in self.ratios.items():
-            ax.loglog(self.n_samples, ratio, marker="o", label=name)
         of_entries = self.quantity != "signal / noise"
+        for name, ratio in self.ratios.items():
+            ax.plot(self.n_samples, ratio, marker="o", label=name)
+        ax.set_xscale("log")
         if not of_entries:
+            ax.set_yscale("log")
             ax.axhline(1.0, color=MUTED, linestyle="--")
-        ax.set(xlabel="entries" if of_entries else "samples", ylabel=self.quantity)
-        ax.set_title(self.title)
-        ax.legend()
+        styled(ax, self.title, xlabel="entries" if of_entries else "samples", ylabel=self.quantity)
         return self
 
 
-def _of_completion(
-    kind: type[UtilityDisplay], estimator: Any, n_observed: Sequence[int], shape: Sequence[int]
-) -> UtilityDisplay:
-    """Expected errors at several numbers of entries."""
-    found = [estimator.forecast(n, shape) for n in n_observed]
-    errors = {
-        "the mean": np.array([one.of_mean for one in found], dtype=np.float64),
-        "mean and biases": np.array([one.of_biases for one in found], dtype=np.float64),
-    }
-    # Where biases are not released their error is infinite, which no axis has.
-    errors = {name: np.where(np.isfinite(each), each, np.nan) for name, each in errors.items()}
-    enough = [n for n, one in zip(n_observed, found, strict=True) if one.finds_components]
-    title = f"components from {min(enough):,} entries on" if enough else "no components expected"
-    sizes = np.asarray(n_observed, dtype=np.float64)
-    return kind(sizes, errors, "expected RMSE", title)
+def footer_of(report: Any) -> str:
+    """Say in a line who is protected, and how strongly."""
+    if report.seeded or math.isinf(report.epsilon):
+        return "not private"
+    several = f"{report.n_units:,} {report.unit}s"
+    return f"{several}, epsilon {report.epsilon:.4g}, delta {report.delta:g}"
 
 
-def plot_topics(
-    components: ArrayLike,
-    feature_names: Sequence[str] | NDArray[Any],
-    weights: ArrayLike | None = None,
-    *,
-    n_words: int = 10,
-    n_columns: int | None = None,
-    title: str | None = None,
-) -> "Figure":
-    """Draw the most probable words of each topic, one small bar chart per topic.
-
-    All charts share one scale, so bars can be compared between topics.
-
-    Parameters
-    ----------
-    components : array-like of shape (n_components, n_features)
-        Topics as released: row i holds the word probabilities of topic i.
-    feature_names : sequence of str of length n_features
-        The words.
-    weights : array-like of shape (n_components,), default=None
-        Non-negative weights of the topics, of any scale: ``topic_prior_``, for
-        instance. Topics are drawn by falling weight, and titles show its share
-        of the total. Without weights, topics keep their order.
-    n_words : int, default=10
-        Number of words per topic.
-    n_columns : int, default=None
-        Number of charts side by side. By default, what gives a page-like shape.
-    title : str, default=None
-        Title of the whole figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Topic numbers in titles count rows of `components` from one.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
-        If shapes do not match, a weight is negative, or a number is below one.
-
-    Examples
-    --------
-    >>> from sktensor_dp.plotting import plot_topics
-    >>> topics = [[0.5, 0.4, 0.1], [0.1, 0.2, 0.7]]
-    >>> figure = plot_topics(topics, ["ship", "sail", "tax"], [1, 3], n_words=2)
-    >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['Topic 2 · 75.0 %', 'Topic 1 · 25.0 %']
-    """
-    topics = _check_topics(components, feature_names, n_words)
-    shares = _check_weights(weights, len(topics))
-    order = np.arange(len(topics)) if shares is None else np.argsort(-shares, kind="stable")
-    top = np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
-    words = [[str(feature_names[word]) for word in row] for row in top[order]]
-    titles = [f"Topic {topic + 1}" for topic in order]
-    if shares is not None:
-        titles = [
-            f"{title} · {100 * shares[topic]:.1f} %"
-            for title, topic in zip(titles, order, strict=True)
-        ]
-    values = np.take_along_axis(topics, top, axis=1)[order]
-    figure: Figure = TopicsDisplay(titles, words, values).plot(n_columns=n_columns).figure_
-    figure.supxlabel("probability of the word in the topic", fontsize=9, color=MUTED, **PLAIN)
-    if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=13, color=TEXT, **PLAIN)
-    return figure
+def _names(estimator: Any, given: Names, n_features: int) -> Any:
+    numbers = [str(column) for column in range(n_features)]
+    return getattr(estimator, "feature_names_in_", numbers) if given is None else given
 
 
-def figure_png(figure: "Figure", dpi: int = 144) -> bytes:
-    """Render a figure as a PNG image.
+def _width(words: Sequence[str]) -> float:
+    """Inches that the longest of some words takes, at most."""
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-    dpi : int, default=144
-        Dots per inch.
+    def letter(c: str) -> float:
+        wide = c.isupper() or c in "mw@%…—"
+        return 0.17 if unicodedata.east_asian_width(c) in "WF" else 0.14 if wide else 0.085
 
-    Returns
-    -------
-    bytes
-        The content of a PNG file, without a time stamp or a version in it.
-
-    Examples
-    --------
-    >>> from sktensor_dp.plotting import figure_png, plot_topics
-    >>> figure_png(plot_topics([[0.7, 0.3]], ["ship", "sail"]))[1:4]
-    b'PNG'
-    """
-    target = io.BytesIO()
-    with warnings.catch_warnings():
-        # Scripts that the font lacks are drawn as boxes; the words are in the tables too.
-        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
-        figure.savefig(target, format="png", dpi=dpi, metadata={"Software": None})
-    return target.getvalue()
+    return max(sum(map(letter, word)) for word in words)
 
 
-def _check_topics(
-    components: ArrayLike, feature_names: Sequence[str] | NDArray[Any], n_words: int
-) -> NDArray[np.float64]:
-    topics = np.asarray(components, dtype=np.float64)
-    if topics.ndim != 2 or topics.size == 0:
-        raise ValueError(
-            f"components must have shape (n_components, n_features), got {topics.shape}"
-        )
-    if len(feature_names) != topics.shape[1]:
-        raise ValueError(
-            f"feature_names must name the {topics.shape[1]} columns of components, "
-            f"got {len(feature_names)} names"
-        )
-    if n_words < 1:
-        raise ValueError(f"n_words must be at least 1, got {n_words!r}")
-    return topics
-
-
-def _check_weights(weights: ArrayLike | None, n_topics: int) -> NDArray[np.float64] | None:
-    if weights is None:
-        return None
-    values = np.asarray(weights, dtype=np.float64)
-    if values.shape != (n_topics,):
-        raise ValueError(f"weights must have shape ({n_topics},), got {values.shape}")
-    if not np.all(values >= 0) or not 0 < values.sum() < np.inf:
-        raise ValueError("weights must be non-negative, finite and not all zero")
-    return values / values.sum()
+def _grid(words: list[list[str]], n_columns: int | None) -> "list[Axes]":
+    """Axes of a new figure, as large as the words beside the bars of each need."""
+    n_charts, n_lines = len(words), len(words[0])
+    if n_columns is None:
+        full = [columns for columns in (4, 3, 5) if n_charts % columns == 0]
+        n_columns = full[0] if full else 4
+    elif n_columns < 1:
+        raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
+    n_columns = min(n_columns, n_charts)
+    n_rows = math.ceil(n_charts / n_columns)
+    width = 2.0 + max(map(_width, words))
+    figure = new_figure(figsize=(width * n_columns, n_rows * (0.8 + 0.22 * n_lines) + 0.5))
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.03, hspace=0.02)
+    grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for unused in grid[n_charts:]:
+        unused.remove()
+    return list(grid[:n_charts])

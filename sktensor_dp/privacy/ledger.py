@@ -189,6 +189,14 @@ class Ledger:
             self._spending(connection)
         return float(found[0]), float(found[1])
 
+    def set_budget(self, epsilon: float) -> None:
+        """Change the budget of the scope; what was spent stays."""
+        with self.transaction("BEGIN IMMEDIATE") as connection:
+            self._check_age(connection)
+            change = "UPDATE scopes SET epsilon = ?, n_changes = n_changes + 1 WHERE name = ?"
+            connection.execute(change, (float(epsilon), self.scope))
+        self._seen += 1
+
     def spending(self) -> Spending:
         """Return what has been spent."""
         with self.transaction() as connection:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sktensor_dp.privacy.composition import (
     Composition,
+    Part,
     ReleaseRecord,
     membership_costs,
     merged,
@@ -178,6 +179,43 @@ class PrivacyReport(Shown):
             composition=composition,
         )
 
+    def followed_by(self, later: "PrivacyReport", delta: float | None = None) -> "PrivacyReport":
+        """Report on two fits of the same units: sequential composition.
+
+        Parameters
+        ----------
+        later : PrivacyReport
+            Of a further fit, such as topics after a vocabulary.
+        delta : float, default=None
+            At which the epsilon is stated; by default the sum of both.
+
+        Returns
+        -------
+        PrivacyReport
+            One epsilon for all releases.
+
+        Raises
+        ------
+        ValueError
+            If they protect different units, or one was made by hand.
+        """
+        both = (self, later)
+        parts = tuple(Part("fit", one.n_units, one.composition) for one in both if one.composition)
+        units = {(one.unit, one.neighbours, one.n_units) for one in both}
+        if len(units) > 1 or len(parts) < 2:
+            raise ValueError("later must be a report on another fit of the same units.")
+        whole = Composition("sequence", parts=parts)
+        delta = self.delta + later.delta if delta is None else delta
+        return replace(
+            self,
+            epsilon=whole.epsilon_at(delta),
+            delta=delta,
+            seeded=any(one.seeded for one in both),
+            rows=whole.all_rows(),
+            notes=tuple(dict.fromkeys(self.notes + later.notes)),
+            composition=whole,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return all fields but the composition as plain Python objects."""
         values = asdict(replace(self, composition=None))
@@ -187,9 +225,9 @@ class PrivacyReport(Shown):
     def to_json(self) -> str:
         """Return the privacy statement: JSON that programs and authorities can check.
 
-        Its schema, version 1, is in the package (``python -m sktensor_dp.report schema``)
+        Its schema, version 1, is in the package (``sktensor-dp report schema``)
         and explained in ``docs/statement.md``; infinity is written as the string
-        ``"inf"``. ``python -m sktensor_dp.report check FILE`` adds it up again.
+        ``"inf"``. ``sktensor-dp report check FILE`` adds it up again.
         """
         return json.dumps(finite(written(self)), indent=2)
 

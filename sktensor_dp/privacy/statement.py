@@ -224,7 +224,7 @@ def _check_heading(stated: Any) -> None:
     keys = first.keys() if isinstance(first, dict) else set()
     if keys >= OF_LEDGERS:
         raise StatementError(
-            "it is the statement of a ledger, which `python -m sktensor_dp.budget show` checks."
+            "it is the statement of a ledger, which `sktensor-dp budget show` checks."
         )
     if first is not stated or "format" not in keys or stated["format"] != FORMAT:
         raise StatementError("it is no privacy statement of sktensor_dp.")

@@ -1,5 +1,13 @@
-"""One self-contained web page that shows private topics and what they cost."""
+"""A web page of private topics, made of released values alone."""
 
-from sktensor_dp.topic_page.page import Topic, topics_of, write_topic_page
+from sktensor_dp.topic_page.page import (
+    Topic,
+    in_hundred,
+    odds_after,
+    page,
+    strength,
+    topics_of,
+    write_topic_page,
+)
 
-__all__ = ["Topic", "topics_of", "write_topic_page"]
+__all__ = ["Topic", "in_hundred", "odds_after", "page", "strength", "topics_of", "write_topic_page"]

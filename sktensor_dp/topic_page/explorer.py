@@ -77,43 +77,17 @@ class Explorer:
         text = json.dumps(data, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
-
-def explorer_section(shown: Explorer) -> str:
-    """Map, controls and the panel that the script fills."""
-    left_out = ""
-    if len(shown.words) < shown.n_words:
-        left_out = f" The page has {len(shown.words):,} of {shown.n_words:,} words."
-    return f"""<section aria-labelledby="explore"><h2 id="explore">Explore</h2>
-<p class="soft" data-live hidden>Choose a topic for its words, then another to compare the two.
-Choose a word to see its topics.{left_out}</p>
-<div class="tools" data-live hidden>
-<label>Search words <input type="search" id="find" spellcheck="false"></label>
-<label>Order of words <select id="order"><option value="relevance">by relevance</option>
-<option value="probability">by probability</option>
-<option value="alphabet">by alphabet</option></select></label>
-<label><span>Relevance: <output id="relevance-value">0.60</output></span>
-<input type="range" id="relevance" min="0" max="1" step="0.05" value="0.6"
-aria-describedby="relevance-help"></label>
-<button type="button" id="csv">Download table (CSV)</button>
-<button type="button" id="link">Copy link to this view</button></div>
-<p class="soft" id="relevance-help" data-live hidden>Relevance: at 1 the most probable words lead,
-towards 0 those that set a topic apart. Words that noise could have put there come last.</p>
-<p class="visually-hidden" id="said" role="status"></p>
-<div class="explore">{_map(shown)}
-<div class="panel" data-live hidden><div class="panel-head">
-<button type="button" id="previous" aria-label="Previous topic">‹</button>
-<h3 id="panel-title" aria-live="polite"></h3>
-<button type="button" id="back" hidden>Back to topic</button>
-<button type="button" id="next" aria-label="Next topic">›</button></div>
-<p class="soft" id="panel-note"></p><ol class="rows" id="rows"></ol>
-<button type="button" id="more">More words</button>
-<div class="tip" id="tip" aria-hidden="true" hidden></div></div></div></section>"""
-
-
-def script_of(shown: Explorer, program: str) -> str:
-    """Data and program of the page."""
-    data = f'<script type="application/json" id="data">{shown.as_json()}</script>'
-    return f"{data}\n<script>{program}</script>\n"
+    def section(self, template: str) -> str:
+        """Map, controls and the panel that the script fills."""
+        left_out = ""
+        if len(self.words) < self.n_words:
+            left_out = f" The page has {len(self.words):,} of {self.n_words:,} words."
+        places, radii = _placed(np.sqrt(self.distances), self.shares)
+        links = "".join(
+            _link(self, row, float(x), float(y), float(radius))
+            for row, ((x, y), radius) in enumerate(zip(places, radii, strict=True))
+        )
+        return template.format(left_out=left_out, side=SIDE, n_topics=len(self.shares), links=links)
 
 
 def _chosen(topics: Floats, unigram: Floats, std: Floats | None, most: int) -> NDArray[np.intp]:
@@ -128,24 +102,10 @@ def _chosen(topics: Floats, unigram: Floats, std: Floats | None, most: int) -> N
     return np.sort(np.argsort(best, kind="stable")[:most])
 
 
-def _map(shown: Explorer) -> str:
-    places, radii = _placed(np.sqrt(shown.distances), shown.shares)
-    links = "".join(
-        _link(shown, row, float(x), float(y), float(radius))
-        for row, ((x, y), radius) in enumerate(zip(places, radii, strict=True))
-    )
-    return (
-        f'<figure class="map"><svg viewBox="0 0 {SIDE:g} {SIDE:g}" role="group" '
-        f'aria-label="Map of {len(shown.shares)} topics">{links}</svg><figcaption>Area: share of '
-        "the text. Distance: how different the words are (Jensen–Shannon divergence, as well as "
-        "a plane can show it). Dashed: below its noise.</figcaption></figure>"
-    )
-
-
 def _link(shown: Explorer, row: int, x: float, y: float, radius: float) -> str:
     share, hidden = shown.shares[row], shown.hidden[row]
     label = f"Topic {row + 1}, {100 * share:.1f} % of the text" + (
-        ", below its noise" if hidden else ""
+        ", hidden by noise" if hidden else ""
     )
     kind = ' class="hidden-topic"' if hidden else ""
     return (

@@ -107,7 +107,7 @@
     let note = `${percent(topic.share)} of all text`;
     if (topic.high > topic.low) note += ` (${percent(topic.low)} to ${percent(topic.high)})`;
     note += ". Bars: probability; thin line: interval; tick: all texts.";
-    if (topic.hidden) note = "Below its noise: do not read it as a topic. " + note;
+    if (topic.hidden) note = "Hidden by noise: do not read it as a topic. " + note;
     return [label(topic), note, rows];
   };
 

@@ -134,7 +134,7 @@ def shown_to_people(model: Any) -> list[Any]:
     d = model.n_features_in_
     X, names = np.ones((2, d)), [f"word{column}" for column in range(d)]
     with TemporaryDirectory() as folder:
-        page = write_topic_page(Path(folder) / "page.html", model=model, feature_names=names)
+        page = write_topic_page(Path(folder) / "page.html", model, names)
         text = page.read_text(encoding="utf-8")
     return [
         *of_public_rows(model), text, model.topic_table(names).to_csv(),

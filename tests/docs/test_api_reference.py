@@ -15,7 +15,6 @@ MODULES = (
     "sktensor_dp.privacy.audit",
     "sktensor_dp.privacy.execution",
     "sktensor_dp.published",
-    "sktensor_dp.report",
     "sktensor_dp.tensor",
     "sktensor_dp.topic_page",
 )

@@ -19,13 +19,13 @@ from sktensor_dp import (
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
+    load_statement,
     make_private_scorer,
     unsafe_seeded_noise,
 )
 from sktensor_dp.model_selection.costs import TrialCosts
 from sktensor_dp.model_selection.splits import split_units
 from sktensor_dp.privacy.plan import COUNT_FRACTION, PrivacyCost
-from sktensor_dp.report import load_statement
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),

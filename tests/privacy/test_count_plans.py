@@ -22,13 +22,13 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
 )
+from sktensor_dp.cli import main as command
 from sktensor_dp.estimator.base import Fitted, PlannedFit
 from sktensor_dp.privacy.audit import worst_case
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import BY_COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
 from sktensor_dp.queries.sums import COVERED_UNITS, excess
-from sktensor_dp.report import main as report_command
 
 # Fits on so little say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -278,7 +278,7 @@ def test_a_statement_of_a_counted_fit_adds_up(tmp_path):
     model = topics(delta=0, epsilon=3.0)().fit(documents(np.random.default_rng(0), N))
     path = tmp_path / "statement.json"
     path.write_text(model.privacy_report_.to_json(), encoding="utf-8")
-    assert report_command(["check", str(path)]) == 0
+    assert command(["report", "check", str(path)]) == 0
 
 
 def test_one_group_or_none_is_data_like_any_other():

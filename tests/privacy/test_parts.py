@@ -10,7 +10,7 @@ from counted_models import D, N, components, documents, samples, topics
 from internals import the_true_count
 from replaying import replay, state, watch
 
-from sktensor_dp import BudgetAccountant, BudgetError, unsafe_seeded_noise
+from sktensor_dp import BudgetAccountant, BudgetError, load_statement, unsafe_seeded_noise
 from sktensor_dp.power_method import stream
 from sktensor_dp.privacy.parts import (
     coins_under,
@@ -20,7 +20,6 @@ from sktensor_dp.privacy.parts import (
     own_parts,
     secret_coins,
 )
-from sktensor_dp.report import load_statement
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),

@@ -119,11 +119,7 @@ def model() -> PrivateSpectralLDA:
 def write_page(folder: Path, **changes) -> SimpleNamespace:
     """Page of the made-up topics, and where it is."""
     arguments = {
-        "model": model(),
-        "feature_names": WORDS,
         "warnings": ["Of 4 topics asked for, the released second moment shows 3 above its noise."],
-        "facts": {"Texts": "made up", "Topics": "4"},
-        "snippet": "print(1 < 2)",
     }
-    path = write_topic_page(folder / "page.html", **(arguments | changes))
+    path = write_topic_page(folder / "page.html", model(), WORDS, **(arguments | changes))
     return SimpleNamespace(path=path, url=path.as_uri(), text=path.read_text(encoding="utf-8"))

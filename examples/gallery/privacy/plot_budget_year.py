@@ -108,7 +108,7 @@ axis.legend(frameon=False, loc="upper left")
 plt.show()
 
 # %%
-# Who asks later can look the charges up. ``python -m sktensor_dp.budget show
+# Who asks later can look the charges up. ``sktensor-dp budget show
 # budget.sqlite`` prints the same in a terminal.
 
 print(len(budget.entries), "charges; the last four:")

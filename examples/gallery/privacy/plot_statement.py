@@ -85,11 +85,10 @@ plt.show()
 # Does it add up?
 # ---------------
 #
-# In a terminal, ``python -m sktensor_dp.report check statement.json`` adds
+# In a terminal, ``sktensor-dp report check statement.json`` adds
 # the costs up again. In Python:
 
-from sktensor_dp import StatementError
-from sktensor_dp.report import load_statement
+from sktensor_dp import StatementError, load_statement
 
 print(load_statement(statement).guarantee)
 

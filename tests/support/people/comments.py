@@ -4,7 +4,7 @@ from sklearn.pipeline import make_pipeline
 
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.datasets import load_texts
-from sktensor_dp.plotting import figure_png, plot_topics
+from sktensor_dp.plotting import TopicsDisplay, save_svg
 from sktensor_dp.topic_page import write_topic_page
 
 texts = load_texts("comments.csv", "comment")
@@ -16,10 +16,7 @@ make_pipeline(counts, lda).fit(texts)
 
 words = counts.get_feature_names_out()
 lda.topic_table(words).to_csv("topics.csv")
-figure = figure_png(plot_topics(lda.components_, words, lda.topic_prior_))
-reports = {"words": counts.privacy_report_, "topics": lda.privacy_report_}
-write_topic_page(
-    "topics.html", model=lda, feature_names=words, reports=reports, total=budget.total(),
-    figure_png=figure,
-)  # fmt: skip
+save_svg(TopicsDisplay.from_estimator(lda, words).figure_, "topics.svg")
+both = counts.privacy_report_.followed_by(lda.privacy_report_, budget.delta)
+write_topic_page("topics.html", lda, words, report=both)
 print(budget)

@@ -1,19 +1,21 @@
-"""Check privacy statements: ``python -m sktensor_dp.report check FILE``."""
+"""Subcommands that read statements and ledgers."""
 
 import argparse
+import json
 import math
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
-from sktensor_dp.exceptions import StatementError
+from sktensor_dp.cli.folder import LEDGER
+from sktensor_dp.exceptions import LedgerError, StatementError
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition
+from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.report import NOT_COVERED, PrivacyReport, guarantee_in_words
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
 from sktensor_dp.privacy.tables import printable
-
-__all__ = ["load_statement", "main", "schema_text"]
 
 MEANING = {
     "releases": "every unit may be in all of these, so costs add up",
@@ -25,51 +27,50 @@ MEANING = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command.
+def show_budget(options: argparse.Namespace) -> int:
+    """Print every charge of a ledger, or of the ledger of a folder."""
+    path = Path(options.file)
+    path = path / LEDGER if path.is_dir() else path
+    try:
+        scopes = scopes_of(path)
+        if options.scope is not None:
+            if options.scope not in scopes:
+                listed = ", ".join(map(repr, scopes))
+                raise ValueError(f"--scope: the ledger has no {options.scope!r}; it has {listed}")
+            scopes = (options.scope,)
+        for scope in scopes:
+            Ledger(path, scope).verify()
+        budgets = [BudgetAccountant(path=path, scope=scope) for scope in scopes]
+        shown = [budget.to_dict() if options.json else str(budget) for budget in budgets]
+    except LedgerError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps(shown, indent=2))
+    else:
+        where = [f"ledger {printable(str(budget.path))}" for budget in budgets[:1]]
+        print("\n\n".join([*where, *map(str, shown)]))
+    return 0
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the command line if not given.
 
-    Returns
-    -------
-    int
-        0 if every statement adds up (and keeps within ``--at-most``), 1 if not; wrong
-        arguments end with 2.
-    """
-    parser = argparse.ArgumentParser(
-        prog="python -m sktensor_dp.report", description="Privacy statements of fitted models."
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    check = commands.add_parser("check", help="add statements up again and say what they claim")
-    check.add_argument(
-        "files", metavar="FILE", nargs="+", help="what privacy_report_.to_json() gave"
-    )
-    check.add_argument("--quiet", action="store_true", help="print one line for each file")
-    check.add_argument(
-        "--at-most", metavar="EPSILON", type=float, default=math.inf,
-        help="refuse statements of more, and those that protect nothing",
-    )  # fmt: skip
-    commands.add_parser("schema", help="print the JSON Schema of statements")
-    options = parser.parse_args(arguments)
-    if options.command == "schema":
+def check_statements(options: argparse.Namespace) -> int:
+    """Add statements up again, and say what they claim."""
+    if options.kind == "schema":
         print(schema_text(), end="")
         return 0
-    if not options.at_most >= 0:
-        parser.error("--at-most must be a number >= 0")
-    return max([_check(file, options.at_most, options.quiet) for file in options.files])
+    return max([_check(file, options.at_most, options.kind == "show") for file in options.file])
 
 
-def _check(file: str, at_most: float, quiet: bool) -> int:
+def _check(file: str, at_most: float, explain: bool) -> int:
     """Check one file and say what was found; 0 if it adds up."""
     name = printable(file)
     try:
         with open(file, "rb") as stream:
             # One more than is allowed is refused without reading what follows.
             report = load_statement(stream.read(MOST_BYTES + 1))
-        _check_size(report, at_most)
+        if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
+            what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
+            raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
     except OSError as error:
         print(f"{name}: cannot be read: {error.strerror}", file=sys.stderr)
         return 1
@@ -78,19 +79,13 @@ def _check(file: str, at_most: float, quiet: bool) -> int:
         print(f"{name}: REFUSED\n  {reasons}", file=sys.stderr)
         return 1
     print(f"{name}: adds up. {printable(guarantee_in_words(report))}")
-    if not quiet:
+    if explain:
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
     return 0
 
 
-def _check_size(report: PrivacyReport, at_most: float) -> None:
-    if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
-        what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
-        raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
-
-
 def _explained(report: PrivacyReport) -> Iterator[str]:
-    """What a statement says, line by line."""
+    """Say what a statement says, line by line."""
     assert report.composition is not None
     seeded = "seeded" if report.seeded else "not seeded"
     yield f"Unit: {printable(report.unit)}. Noise: on a grid, {seeded}."
@@ -117,12 +112,3 @@ def _tree(node: Composition, indent: str) -> Iterator[str]:
         units = "unit" if part.n_units == 1 else "units"
         yield f"{indent}  {part.times} {printable(part.role)} of {part.n_units} {units}"
         yield from _tree(part.of, indent + "    ")
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except BrokenPipeError:
-        # Whoever reads the table, such as ``head``, has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)

@@ -3,18 +3,19 @@
 import contextlib
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import sktensor_dp
 from sktensor_dp import BudgetAccountant
-from sktensor_dp.budget import main
+from sktensor_dp.cli import main as command
 from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
+
+
+def main(arguments: list[str]) -> int:
+    return command(["budget", *arguments])
 
 
 @pytest.fixture
@@ -60,7 +61,9 @@ def test_errors_have_exit_codes(path: str, capsys: pytest.CaptureFixture[str]) -
     assert main(["show", missing]) == 1
     assert "does not exist" in capsys.readouterr().err
     assert not os.path.exists(missing)
-    for wrong in (["show", path, "--scope", "none"], ["show"], [], ["spend", path]):
+    assert main(["show", path, "--scope", "none"]) == 2
+    assert "it has 'clinic', 'survey'" in capsys.readouterr().err
+    for wrong in (["show"], [], ["spend", path]):
         with pytest.raises(SystemExit) as caught:
             main(wrong)
         assert caught.value.code == 2
@@ -89,15 +92,6 @@ def test_a_relative_path_is_shown_in_full(path: str, capsys: pytest.CaptureFixtu
     assert {part["path"] for part in json.loads(capsys.readouterr().out)} == {path}
 
 
-def test_module_runs(path: str) -> None:
-    root = str(Path(sktensor_dp.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-m", "sktensor_dp.budget", "show", path],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": root},
-        check=False,
-        timeout=120,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "survey: epsilon" in done.stdout
+def test_a_folder_stands_for_its_ledger(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(Path(path).parent)]) == 0
+    assert capsys.readouterr().out.startswith(f"ledger {path}\n")

@@ -1,0 +1,184 @@
+"""The command ``sktensor-dp``: forecast, check the budget, fit, write what was found."""
+
+import math
+import os
+import sys
+import webbrowser
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from sktensor_dp.cli.arguments import parse
+from sktensor_dp.cli.folder import Folder
+from sktensor_dp.cli.officer import write_officer_pages
+from sktensor_dp.cli.progress import Progress
+from sktensor_dp.cli.runs import RUNS, SHARES
+from sktensor_dp.cli.statements import check_statements, show_budget
+from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.plotting import save_svg
+
+WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
+# What loaders call their parameters, and what the command does.
+OPTIONS = {
+    "path: ": "",
+    "column must be given": "--text COLUMN must be given",
+    "quoting='none'": "--quoting none",
+    "quoting='standard'": "--quoting standard",
+    "encoding='cp1252'": "--encoding cp1252",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the command line if not given.
+
+    Returns
+    -------
+    int
+        0; 1 if a statement or ledger is wrong, or the forecast says that there is too little
+        data; 2 on wrong input; 130 if interrupted.
+    """
+    options = parse(None if arguments is None else list(arguments))
+    try:
+        if options.command == "report":
+            return check_statements(options)
+        if options.command == "budget":
+            return show_budget(options)
+        if options.command == "forecast":
+            return _show_forecast(options)
+        return _run(RUNS[options.command](options))
+    except BrokenPipeError:  # whoever reads, such as ``head``, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ImportError, OSError, ValueError) as error:
+        print(f"error: {_in_words(error)}", file=sys.stderr)
+        return 2
+
+
+def _in_words(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    for parameter, option in OPTIONS.items():
+        text = text.replace(parameter, option)
+    return text
+
+
+def _show_forecast(options: Namespace) -> int:
+    run = RUNS[options.kind](options)
+    run.n_units, run.n_items = options.persons, getattr(options, "items", 0)
+    run.build()
+    print(*run.forecasts(), sep="\n")
+    return 0
+
+
+def _run(run: Any) -> int:
+    options, progress = run.options, Progress()
+    public = options.file is None  # built-in texts
+    folder = Folder(
+        options.output or Path("demo-output" if public else f"private-{options.command}")
+    )
+    status = 0
+    try:
+        first = math.inf if public else options.epsilon
+        ledger = folder.open(first, options.delta, options.budget, options.raise_budget)
+        folder.check(run.cost(), run.ledger_unit, options.epsilon)
+        run.build(ledger)
+        with progress.warned():
+            with progress.step("Reading"):
+                run.read()
+            if _is_enough(run, progress):
+                with progress.step(f"Learning {options.command}"):
+                    run.fit()
+                _write(run, folder, progress)
+    except KeyboardInterrupt:
+        spent = "its budget is spent" if folder.spent_by_run() else "nothing was spent"
+        print(f"\nStopped; {spent}. {folder.summary()}", file=sys.stderr)
+        status = 130
+    finally:
+        folder.tidy()
+    return status
+
+
+def _is_enough(run: Any, progress: Progress) -> bool:
+    """Show the forecast, and say whether to go on."""
+    options = run.options
+    progress.note(f"{run.n_units:,} {run.unit}s; each {run.unit} is protected")
+    if run.unit != "person" and options.file is not None:
+        progress.note(
+            f"warning: whoever wrote several {run.unit}s is not protected as a person. Name the "
+            "column that says whose each is: --person COLUMN"
+        )
+    if options.delta > 1 / run.n_units:
+        progress.note(
+            f"warning: delta {options.delta:g} is above 1 in {run.n_units:,}: it would allow to "
+            f"publish a {run.unit} picked at random. Take a smaller --delta"
+        )
+    forecasts = run.forecasts()
+    progress.note("\n".join(map(str, forecasts)))
+    if options.forecast:
+        progress.note("This was the forecast: nothing was spent.")
+        return False
+    if any(map(too_few, forecasts)) and not options.anyway:
+        ways = " or ".join(_proposals(run))
+        better = f"Enough is expected with {ways}" if ways else "Ask for less"
+        raise NotEnoughDataError(
+            f"too few {run.unit}s for this, so it stopped; nothing was spent. {better}. To go on "
+            "all the same: --anyway"
+        )
+    return True
+
+
+def too_few(forecast: Any) -> bool:
+    """Whether nothing of use can be expected."""
+    if hasattr(forecast, "verdict"):
+        return bool(forecast.verdict == "too few")
+    return forecast.mean_is_all if hasattr(forecast, "mean_is_all") else not forecast.enough
+
+
+def _proposals(run: Any) -> Iterator[str]:
+    """Changes of one option each with which the forecast is better."""
+    for name, factor in (("epsilon", 2), ("topics", 0.5), ("groups", 0.5), ("words", 0.5)):
+        value = getattr(run.options, name, 0)
+        for power in range(1, 7):
+            changed, other = int(value * factor**power) or 1, copy(run)
+            other.options = Namespace(**{**vars(run.options), name: changed})
+            other.build()
+            if value > 1 and not any(map(too_few, other.forecasts())):
+                yield f"--{name} {changed}"
+                break
+
+
+def _write(run: Any, folder: Folder, progress: Progress) -> None:
+    """Write models, which were paid for, before anything else can fail."""
+    options, earlier, path = run.options, folder.keep_earlier(), folder.path
+    for name, model in run.models.items():
+        model.save(path / f"{name}.model")
+    reports = [model.privacy_report_ for model in run.models.values() if model.privacy_report_.rows]
+    both = reduce(lambda one, later: one.followed_by(later, options.delta), reports)
+    report = replace(both, unit=run.unit)
+    (path / "statement.json").write_text(report.to_json() + "\n", encoding="utf-8")
+    unprotected = SHARES if getattr(options, "shares", False) else ""
+    write_officer_pages(path, options.command, report, folder.summary(), unprotected)
+    try:
+        save_svg(run.write(path, report, progress.warnings), path / f"{options.command}.svg")
+    except ImportError:
+        progress.note("No picture: it needs matplotlib (pip install matplotlib)")
+    print("\n".join(["", *run.lines(), "", report.guarantee, folder.summary()]))
+    files = sorted(file.name for file in path.iterdir() if file.suffix in WRITTEN)
+    print(f"Written to {path}: {', '.join(files)}")
+    if earlier is not None:
+        print(f"What an earlier run found is in {earlier}")
+    if unprotected:
+        print(
+            f"{unprotected} is about single texts, and nothing protects it: keep it with the texts"
+        )
+    if options.open:
+        page = "topics.html" if options.command == "topics" else "for-the-officer.html"
+        webbrowser.open((path / page).resolve().as_uri())

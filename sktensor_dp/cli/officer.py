@@ -1,0 +1,63 @@
+"""One page about a run for a data protection officer, in plain words."""
+
+import math
+from html import escape
+from pathlib import Path
+
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.topic_page import in_hundred, odds_after, page, strength
+
+SEVERAL = (
+    " A person behind several {unit}s is not protected as a whole: with m of them, epsilon counts "
+    "m times. If that can be, ask for a run that names persons (--person)."
+)
+
+
+def write_officer_pages(
+    folder: Path, command: str, report: PrivacyReport, spent: str, unprotected: str = ""
+) -> None:
+    """Write ``for-the-officer.md`` and ``.html``; `unprotected` names a file of raw data."""
+    text = officer_text(command, report, spent, unprotected)
+    (folder / "for-the-officer.md").write_text(text, encoding="utf-8")
+    title, *blocks = text.strip().split("\n\n")
+    body = [f"<header><h1>{escape(title.removeprefix('# '))}</h1></header>", *map(_as_html, blocks)]
+    html = page(title.removeprefix("# "), body)
+    (folder / "for-the-officer.html").write_text(html, encoding="utf-8")
+
+
+def officer_text(command: str, report: PrivacyReport, spent: str, unprotected: str = "") -> str:
+    """Say who is protected, from what, how strongly, for how long, what is not, what to ask."""
+    unit, by_person = report.unit, report.unit == "person"
+    text = Path(__file__).with_name("officer.md").read_text(encoding="utf-8")
+    if report.seeded or math.isinf(report.epsilon):
+        title = text.splitlines()[0]
+        return (
+            f"{title}\n\nNo secret noise was added: nothing is protected. Treat it as raw data.\n"
+        )
+    odds = []
+    for before in (0.01, 0.1, 0.5):
+        low, high = map(in_hundred, odds_after(before, report.epsilon))
+        odds.append(
+            f"- Who held it {in_hundred(before)} in 100 likely before may hold it {low} to {high} "
+            "in 100 likely afterwards, and no surer."
+        )
+    ask = f"Can anybody be behind more than one {unit}?"
+    if by_person:
+        ask = "Does everything of one person bear the same name in the data?"
+    return text.format(
+        n=f"{report.n_units:,}", unit=unit, command=command, epsilon=f"{report.epsilon:.4g}",
+        delta=f"{report.delta:g}", size=strength(report.epsilon), spent=spent, ask=ask,
+        whole="with everything of theirs in the data" if by_person else "taken by itself",
+        several="" if by_person else SEVERAL.format(unit=unit), odds="\n".join(odds),
+        exception=unprotected and f", except {unprotected}: that is raw data and must stay with it",
+    )  # fmt: skip
+
+
+def _as_html(block: str) -> str:
+    """A heading, a list, or a paragraph."""
+    if block.startswith("## "):
+        return f"<h2>{escape(block.removeprefix('## '))}</h2>"
+    if block.startswith("- "):
+        points = block.removeprefix("- ").split("\n- ")
+        return f"<ul>{''.join(f'<li>{escape(point)}</li>' for point in points)}</ul>"
+    return f"<p>{escape(block)}</p>"

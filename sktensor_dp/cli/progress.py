@@ -1,0 +1,73 @@
+"""Steps of a run on standard error: what runs, how long it took, how long it will take."""
+
+import io
+import re
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from typing import Any
+
+from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
+
+# Estimators print a line of this form before each release.
+RELEASE = re.compile(r"release (\d+) of (\d+)")
+SECONDS_BETWEEN = 10.0
+
+
+class Progress(io.TextIOBase):
+    """Lines on a stream; it takes those that estimators print, to foresee the end of a step."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr
+        self._done = 0.0
+        self.warnings: list[str] = []
+
+    def write(self, text: str) -> int:
+        """Take a line of an estimator."""
+        if found := RELEASE.search(text):
+            self._done = (int(found[1]) - 1) / int(found[2])
+        return len(text)
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=self._stream, flush=True)
+
+    @contextmanager
+    def step(self, label: str) -> Iterator[None]:
+        """Announce a step and time it; every ten seconds say how long it will take."""
+        begin, over = time.monotonic(), threading.Event()
+        self._done = 0.0
+
+        def tell() -> None:
+            while not over.wait(SECONDS_BETWEEN):
+                passed = time.monotonic() - begin
+                left = passed * (1 / self._done - 1) if self._done else 0.0
+                more = f", about {left:.0f} s to go" if left else ""
+                self.note(f"  {label}: {passed:.0f} s{more}")
+
+        self.note(f"{label} ...")
+        threading.Thread(target=tell, daemon=True).start()
+        try:
+            with redirect_stderr(self):
+                yield
+        finally:
+            over.set()
+        self.note(f"  done in {time.monotonic() - begin:.1f} s")
+
+    @contextmanager
+    def warned(self) -> Iterator[None]:
+        """Show warnings as lines, and keep those that speak of released values alone."""
+
+        def show(message: Warning | str, *_: Any, **__: Any) -> None:
+            self.note(f"warning: {message}")
+            if isinstance(message, NotEnoughDataWarning | PrivacyLeakWarning):
+                self.warnings.append(str(message))
+
+        with warnings.catch_warnings():
+            for kind in (UserWarning, RuntimeWarning):
+                warnings.simplefilter("default", kind)
+            warnings.showwarning = show
+            yield

@@ -1,0 +1,120 @@
+"""The budget of an output folder: kept in its ledger, charged before data is read."""
+
+from pathlib import Path
+
+import pytest
+from commands import SMALL, Command
+
+from sktensor_dp import BudgetAccountant
+from sktensor_dp.cli import command as module
+from sktensor_dp.cli import runs
+from sktensor_dp.cli.folder import LEDGER, SCOPE
+
+
+def spent(tmp_path: Path, name: str = "private-topics") -> float:
+    return BudgetAccountant(path=tmp_path / name / LEDGER, scope=SCOPE).total()[0]
+
+
+@pytest.fixture
+def arguments(posts: Path) -> tuple:
+    return ("topics", posts, "--text", "post", "--epsilon", 2, *SMALL)
+
+
+def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
+    command: Command, arguments: tuple, posts: Path, tmp_path: Path
+) -> None:
+    assert "the budget is 3" in command(*arguments, "--budget", 3).out
+    # Two runs at (2, 1e-6) compose to 2.94, a third to 3.7. The budget is not forgotten.
+    assert command(*arguments).status == 0
+    assert spent(tmp_path) == pytest.approx(2.94, abs=0.01)
+    posts.rename(tmp_path / "elsewhere.csv")  # nor is the file looked for
+    done = command(*arguments)
+    assert done.status == 2
+    assert "epsilon 2 does not fit in the budget of private-topics: 2.94" in done.err
+    assert "--raise-budget 3.7" in done.err
+    assert "Nothing was read or spent" in done.err
+    done = command(*arguments, "--budget", 4)
+    assert done.status == 2
+    assert "--raise-budget 4" in done.err
+    (tmp_path / "elsewhere.csv").rename(posts)
+    assert command(*arguments, "--raise-budget", 4).status == 0
+    assert spent(tmp_path) == pytest.approx(3.7, abs=0.03)
+    # A smaller one holds, too.
+    assert command(*arguments, "--budget", 3.9, "--epsilon", 0.8).status == 0
+    assert BudgetAccountant(path=tmp_path / "private-topics" / LEDGER, scope=SCOPE).epsilon == 3.9
+
+
+def test_without_a_budget_the_first_epsilon_is_all(command: Command, arguments: tuple) -> None:
+    assert command(*arguments).status == 0
+    done = command(*arguments, "--epsilon", 0.1)
+    assert done.status == 2
+    assert "2 of 2 is spent" in done.err
+
+
+def test_runs_of_other_files_add_up_and_other_units_are_refused(
+    command: Command, arguments: tuple, posts: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.csv"
+    other.write_bytes(posts.read_bytes())
+    assert command(*arguments, "--budget", 9).status == 0
+    assert command("topics", other, *arguments[2:]).status == 0
+    assert spent(tmp_path) == pytest.approx(2.94, abs=0.01)
+    done = command(*arguments, "--person", "author")
+    assert done.status == 2
+    assert "protect one document, this one would protect one" in done.err
+    assert "--output" in done.err
+
+
+def test_results_that_were_paid_for_are_kept(
+    command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "private-topics"
+    command(*arguments, "--budget", 9)
+    first = (folder / "topics.model").read_bytes()
+    done = command(*arguments)
+    assert "What an earlier run found is in private-topics/earlier-1" in done.out
+    assert (folder / "earlier-1" / "topics.model").read_bytes() == first
+
+    def fail(*_: object) -> None:
+        raise ValueError("no ink")
+
+    monkeypatch.setattr(module, "save_svg", fail)
+    assert command(*arguments).status == 2
+    assert (folder / "earlier-2").exists()
+    for name in ("topics.model", "words.model", "statement.json", "for-the-officer.md"):
+        assert (folder / name).exists()
+
+
+@pytest.mark.parametrize("at", ["read", "fit"])
+def test_interruption_says_what_was_spent(
+    command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    real = getattr(runs.Topics, at)
+
+    def interrupted(self: runs.Topics) -> None:
+        real(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs.Topics, at, interrupted)
+    done = command(*arguments)
+    assert done.status == 130
+    assert "Traceback" not in done.err
+    assert ("nothing was spent" in done.err) is (at == "read")
+    assert spent(tmp_path) == pytest.approx(0 if at == "read" else 2)
+    assert not list((tmp_path / "private-topics").glob("*journal"))
+
+
+def test_many_runs_are_stated_at_the_delta_they_need(command: Command, arguments: tuple) -> None:
+    for _ in range(11):
+        done = command(*arguments, "--epsilon", 0.5, "--budget", "inf")
+        assert done.status == 0, done.err
+    assert "at delta 2.1e-06; no limit is set" in done.out
+
+
+def test_an_output_that_cannot_be_written_costs_nothing(
+    command: Command, arguments: tuple, tmp_path: Path
+) -> None:
+    (tmp_path / "private-topics").write_text("a file is in the way")
+    done = command(*arguments)
+    assert done.status == 2
+    assert done.err.count("\n") == 1

@@ -1,0 +1,129 @@
+"""``sktensor-dp ratings`` and ``groups``, and forecasts from public numbers alone."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import Command
+
+from sktensor_dp import PrivateCPCompletion, PrivateTensorPowerMethod, load_statement
+
+pytest.importorskip("matplotlib", reason="matplotlib is optional")
+STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
+RANGES = ("--range", "age", 0, 100, "--range", "visits", 0, 20)
+
+
+@pytest.fixture
+def ratings(tmp_path: Path) -> Path:
+    """1,000 persons of 20 ratings; film 0 is the best and film 29 the worst."""
+    rng = np.random.default_rng(0)
+    rows = ["user,film,stars,secret"]
+    for person in range(1000):
+        for film in rng.choice(30, size=20, replace=False):
+            stars = np.clip(round(4.5 - film / 10 + 0.5 * rng.standard_normal()), 1, 5)
+            rows.append(f"person{person},film {film:02d},{stars},x")
+    path = tmp_path / "ratings.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    (tmp_path / "films.csv").write_text("\n".join(f"film {n:02d}" for n in range(30)))
+    return path
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    """Two rows for each of 3,000 persons, in two groups; some cells are empty or absurd."""
+    rng = np.random.default_rng(0)
+    young = rng.random(6000) < 0.6
+    age = np.where(young, 25, 70) + 4 * rng.standard_normal(6000)
+    stays = np.where(young, 2, 12) + 0.8 * rng.standard_normal(6000)
+    cells = [[f"{a:.1f}", f"{s:.1f}"] for a, s in zip(age, stays, strict=True)]
+    cells[0], cells[1] = ["", "1e300"], ["-1e9", ""]
+    rows = [f"p{n // 2},{a},{s}" for n, (a, s) in enumerate(cells)]
+    path = tmp_path / "visits.csv"
+    path.write_text("patient,age,visits\n" + "\n".join(rows), encoding="utf-8")
+    return path
+
+
+def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> None:
+    done = command("ratings", ratings, *STARS, "--items", "films.csv", "--epsilon", 8)
+    assert done.status == 0, done.err
+    folder = tmp_path / "private-ratings"
+    with (folder / "items.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    order = [int(row["item"][5:]) for row in rows]
+    # Steps of .1 are far above the noise of a thousand persons at this epsilon.
+    assert np.abs(np.array(order) - np.arange(30)).max() <= 8
+    assert order[0] < 5 < 24 < order[-1]
+    assert "1,000 persons; each person is protected" in done.err
+    report = load_statement((folder / "statement.json").read_text("utf-8"))
+    assert (report.unit, report.n_units) == ("person", 1000)
+    assert "for replacing one person of 1000" in done.out
+    for name in ("for-the-officer.md", "items.csv", "statement.json"):
+        text = (folder / name).read_text("utf-8")
+        assert " 20000" not in text.replace(",", "")
+        assert "person7" not in text
+    model = PrivateCPCompletion.load(folder / "ratings.model")
+    assert model.shape_ == (1000, 30)
+
+
+def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings: Path) -> None:
+    done = command("ratings", ratings, *STARS)
+    assert done.status == 2
+    assert "--items FILE must name a public list" in done.err
+    done = command("ratings", ratings, *STARS, "--items-are-public", "--forecast")
+    assert done.status == 0
+    assert "expected RMSE" in done.err
+
+
+def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path: Path) -> None:
+    arguments = ("groups", visits, *RANGES, "--person", "patient", "--groups", 2, "--epsilon", 2)
+    done = command(*arguments)
+    assert done.status == 0, done.err
+    folder = tmp_path / "private-groups"
+    with (folder / "groups.csv").open(newline="") as file:
+        found = {
+            row["group"]: {k: float(v) for k, v in row.items()} for row in csv.DictReader(file)
+        }
+    # Averages of 2,000 rows are known to a tenth of their deviations; noise adds as much.
+    assert found["1"]["share"] == pytest.approx(0.6, abs=0.05)
+    assert found["1"]["age"] == pytest.approx(25, abs=3)
+    assert found["2"]["visits"] == pytest.approx(12, abs=1)
+    assert "3,000 persons; each person is protected" in done.err
+    assert (folder / "groups.svg").read_text("utf-8").startswith("<?xml")
+    assert PrivateTensorPowerMethod.load(folder / "groups.model").n_features_in_ == 2
+    for name in ("for-the-officer.md", "groups.csv", "statement.json"):
+        assert "6000" not in (folder / name).read_text("utf-8").replace(",", "")
+
+
+@pytest.mark.parametrize(
+    ("ranges", "told"),
+    [
+        (("--range", "age", 100, 0), "--range COLUMN LOW HIGH needs two numbers, the lower one"),
+        (("--range", "age", 0, "inf"), "--range COLUMN LOW HIGH needs two numbers, the lower one"),
+        (("--range", "age", 0, "much"), "should hold numbers"),
+        ((*RANGES, "--range", "age", 0, 9), "--range names a column twice"),
+        (("--range", "weight", 0, 9), "'weight' does not exist"),
+        (("--range", "patient", 0, 9, "--range", "age", 0, 9), "'patient' of 'visits.csv' should"),
+        ((*RANGES, "--groups", 9), "n_components"),
+    ],
+)
+def test_wrong_ranges_are_named(command: Command, visits: Path, ranges: tuple, told: str) -> None:
+    done = command("groups", visits, *ranges, "--anyway")
+    assert done.status == 2
+    assert told in done.err.splitlines()[-1]
+    assert "p17" not in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("topics", "--persons", 3000, "--words", 500, "--topics", 5),
+        ("ratings", "--persons", 3000, "--items", 100, "--bounds", 1, 5),
+        ("groups", "--persons", 3000, "--columns", 6),
+    ],
+)
+def test_forecasts_need_no_file(command: Command, arguments: tuple, tmp_path: Path) -> None:
+    done = command("forecast", *arguments, "--epsilon", 2)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.strip()
+    assert list(tmp_path.iterdir()) == []

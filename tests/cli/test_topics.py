@@ -1,0 +1,195 @@
+"""``sktensor-dp topics``: what a run of it says and writes, and what it does not."""
+
+import csv
+import warnings
+from pathlib import Path
+
+import pytest
+from commands import N_PERSONS, N_TEXTS, SECRET, SMALL, Command, statement
+
+import sktensor_dp
+from sktensor_dp import BudgetAccountant, load_statement
+from sktensor_dp.cli import runs
+from sktensor_dp.cli.folder import LEDGER, SCOPE
+
+pytest.importorskip("matplotlib", reason="matplotlib is optional")
+
+WRITTEN = {
+    *(".gitignore", "budget.sqlite", "for-the-officer.html", "for-the-officer.md"),
+    *("statement.json", "topic_words.csv", "topics.csv", "topics.html", "topics.model"),
+    *("topics.svg", "words.model"),
+}
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path) -> None:
+    """One run, seen from every side: a real fit takes a second."""
+    folder = tmp_path / "private-topics"
+    arguments = ("topics", posts, "--text", "post", "--person", "author", "--epsilon", 8, *SMALL)
+    done = command(*arguments)
+    assert done.status == 0, done.err
+    files = {path.name: path.read_text("utf-8", "replace") for path in folder.iterdir()}
+    assert set(files) == WRITTEN
+
+    # Results: each topic is of one subject, in one order everywhere.
+    rows = table(folder / "topics.csv")
+    leading = [{r["word"][:5] for r in rows if r["topic"] == n} for n in ("1", "2")]
+    assert sorted(map(sorted, leading)) == [["alpha"], ["omega"]]
+    shares = [float(next(r["share"] for r in rows if r["topic"] == n)) for n in ("1", "2")]
+    assert shares == sorted(shares, reverse=True)
+    assert f"    1   {shares[0]:.1%}" in done.out
+    words = table(folder / "topic_words.csv")
+    assert sum(float(row["topic_1"]) for row in words) == pytest.approx(1, abs=1e-4)
+
+    # Nothing of single posts, and no number of texts: how many a person wrote is private.
+    for name, text in {**files, "out": done.out, "err": done.err}.items():
+        assert SECRET not in text, name
+        if name.endswith((".md", ".csv", ".json", "out", "err")):
+            assert str(N_TEXTS) not in text.replace(",", ""), name
+        if not name.endswith((".model", ".sqlite", ".json")):
+            assert "group of" not in text, name
+    assert f"{N_PERSONS} persons; each person is protected" in done.err
+
+    # One epsilon for both steps, in a statement that adds up.
+    report = load_statement(files["statement.json"])
+    assert report.epsilon == pytest.approx(8.0)
+    assert (report.unit, report.n_units, report.delta) == ("person", N_PERSONS, 1e-6)
+    assert {"word_votes", "pair_moments"} <= {row.name for row in report.rows}
+    assert "(epsilon = 8, delta = 1e-06)-differential privacy for replacing one person" in done.out
+    budget = BudgetAccountant(path=folder / LEDGER, scope=SCOPE)
+    assert budget.total()[0] == pytest.approx(8.0)
+    assert files[".gitignore"] == "*\n"
+
+
+def test_without_a_column_of_persons_it_says_who_is_not_protected(
+    command: Command, posts: Path
+) -> None:
+    done = command("topics", posts, "--text", "post", "--forecast")
+    assert done.status == 0
+    assert f"{N_TEXTS:,} texts; each text is protected" in done.err
+    assert "whoever wrote several texts is not protected as a person" in done.err
+    assert "--person COLUMN" in done.err
+
+
+def test_a_forecast_spends_nothing_and_reads_no_words(
+    command: Command, posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs.Topics, "fit", lambda _: pytest.fail("data was used"))
+    done = command("topics", posts, "--text", "post", "--person", "author", "--forecast")
+    assert done.status == 0
+    assert "nothing was spent" in done.err
+    assert "pair_moments" in done.err
+    folder = tmp_path / "private-topics"
+    assert BudgetAccountant(path=folder / LEDGER, scope=SCOPE).total()[0] == 0
+    assert {path.name for path in folder.iterdir()} == {".gitignore", LEDGER}
+
+
+def test_too_few_persons_stop_it_with_ways_on(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs.Topics, "fit", lambda _: pytest.fail("data was used"))
+    path = tmp_path / "few.csv"
+    path.write_text("who,text\n" + "".join(f"p{i},some words here\n" for i in range(200)))
+    done = command("topics", path, "--text", "text", "--person", "who")
+    assert done.status == 2
+    last = done.err.splitlines()[-1]
+    assert last.startswith("error: too few persons for this, so it stopped; nothing was spent")
+    assert "--epsilon " in last
+    assert last.endswith("--anyway")
+    assert BudgetAccountant(path=tmp_path / "private-topics" / LEDGER, scope=SCOPE).total()[0] == 0
+
+
+def test_shares_of_texts_are_written_on_request_alone(
+    command: Command, posts: Path, tmp_path: Path
+) -> None:
+    arguments = ("topics", posts, "--text", "post", "--output", "out", "--epsilon", "inf", *SMALL)
+    done = command(*arguments, "--shares")
+    assert done.status == 0, done.err
+    rows = table(tmp_path / "out" / runs.SHARES)
+    assert len(rows) == N_TEXTS
+    assert float(rows[0]["topic_1"]) + float(rows[0]["topic_2"]) == pytest.approx(1, abs=1e-4)
+    assert f"{runs.SHARES} is about single texts, and nothing protects it" in done.out
+    # Without noise everything says so, and nothing is claimed.
+    assert "Nothing" in (tmp_path / "out" / "for-the-officer.md").read_text().title()
+    assert "nothing is protected" in done.out
+    assert "Not private." in (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+    assert not statement(tmp_path / "out")["guarantee"]["protects"]
+
+
+@pytest.mark.filterwarnings("default:too few")
+@pytest.mark.filterwarnings("default:what numpy says")
+def test_the_page_shows_warnings_of_releases_alone(
+    command: Command, posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(self, fit=runs.Topics.fit):
+        warnings.warn("too few <words>", sktensor_dp.NotEnoughDataWarning, stacklevel=2)
+        warnings.warn("what numpy says of rows", RuntimeWarning, stacklevel=2)
+        fit(self)
+
+    monkeypatch.setattr(runs.Topics, "fit", fit)
+    done = command("topics", posts, "--text", "post", "--delta", 0.03, *SMALL)
+    assert done.status == 0
+    assert "warning: too few <words>\n" in done.err
+    assert "warning: delta 0.03 is above 1 in 1,973" in done.err
+    page = (tmp_path / "private-topics" / "topics.html").read_text(encoding="utf-8")
+    assert "too few &lt;words&gt;" in page
+    assert "numpy says" not in page
+
+
+def test_public_words_cost_nothing_and_stop_words_are_ones_own(
+    command: Command, posts: Path, tmp_path: Path
+) -> None:
+    listed = "word,count\nthe,99\n" + "".join(f"alpha{i},{30 - i}\nomega{i},9\n" for i in range(20))
+    (tmp_path / "known.csv").write_text(listed, encoding="utf-8")
+    (tmp_path / "stop.txt").write_text("the\nalpha0\n", encoding="utf-8")
+    files = ("--vocabulary", "known.csv", "--stop-words", "stop.txt")
+    done = command("topics", posts, "--text", "post", "--person", "author", *files, *SMALL)
+    assert done.status == 0, done.err
+    folder = tmp_path / "private-topics"
+    words = {row["word"] for row in table(folder / "topic_words.csv")}
+    assert "alpha1" in words
+    assert not {"the", "alpha0"} & words
+    names = {row.name for row in load_statement((folder / "statement.json").read_text()).rows}
+    assert "word_votes" not in names
+    (tmp_path / "none.csv").write_text("word,count\nthe,9\n", encoding="utf-8")
+    done = command("topics", posts, "--text", "post", "--vocabulary", "none.csv", "--output", "o")
+    assert (done.status, done.err) == (2, "error: --vocabulary has no word but stop words\n")
+
+
+def test_without_a_file_it_takes_public_texts(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"alpha{i % 7} omega{i % 5} beta" for i in range(3000)]
+    monkeypatch.setattr("sktensor_dp.datasets.load_docstrings", lambda: texts)
+    for _ in range(2):  # and has no budget that a second run would exceed
+        done = command("topics", *SMALL)
+        assert done.status == 0, done.err
+    assert "no limit is set" in done.out
+    assert "not protected as a person" not in done.err
+    assert (tmp_path / "demo-output" / "earlier-1" / "topics.model").exists()
+
+
+def test_without_matplotlib_all_but_the_picture_is_written(
+    command: Command, posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    done = command("topics", posts, "--text", "post", *SMALL)
+    assert done.status == 0
+    assert "pip install matplotlib" in done.err
+    assert {p.name for p in (tmp_path / "private-topics").iterdir()} == WRITTEN - {"topics.svg"}
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_page_opens_when_asked(
+    command: Command, posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    options = ["--open"] if asked else []
+    assert command("topics", posts, "--text", "post", *SMALL, *options).status == 0
+    page = (tmp_path / "private-topics" / "topics.html").as_uri()
+    assert opened == ([page] if asked else [])

@@ -1,0 +1,126 @@
+"""Wrong inputs: one line that says what to do, nothing of the data, nothing spent."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import SECRET, Command
+
+import sktensor_dp
+from sktensor_dp import BudgetAccountant
+from sktensor_dp.cli.folder import LEDGER, SCOPE
+
+ROOT = Path(sktensor_dp.__file__).parents[1]
+TEXT = ("topics", "posts.csv", "--text", "post")
+STARS = ("--person", "author", "--item", "author", "--rating", "post", "--items-are-public")
+
+
+@pytest.fixture(autouse=True)
+def files(posts: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("author,post\n")
+    (tmp_path / "nobody.csv").write_text(f"author,post\n,{SECRET}\nann,{SECRET}\n")
+    (tmp_path / "broken.csv").write_text(f'author,post\nann,"{SECRET}\nbob,{SECRET}\n')
+    (tmp_path / "latin.csv").write_bytes(f"author,post\nann,{SECRET} ".encode() + b"\xe9\n")
+    (tmp_path / "list.json").write_text("[]")
+
+
+WRONG = [
+    (("topics", "nowhere.csv"), "nothing is at 'nowhere.csv'"),
+    (("topics", "posts.csv"), "--text COLUMN must be given"),
+    (("topics", "posts.csv", "--text", "body"), "column 'body' does not exist"),
+    ((*TEXT, "--person", "who"), "column 'who' does not exist"),
+    ((*TEXT, "--persons", "author"), "unrecognized arguments: --persons author"),
+    ((*TEXT, "--pers", "author"), "unrecognized arguments: --pers author"),
+    ((*TEXT, "--encoding", "klingon"), "encoding 'klingon' is not one"),
+    ((*TEXT, "--quoting", "maybe"), "quoting must be"),
+    ((*TEXT, "--delimiter", ";;"), "delimiter must be one character"),
+    ((*TEXT, "--vocabulary", "nowhere.csv"), "nothing is at 'nowhere.csv'"),
+    ((*TEXT, "--stop-words", "nowhere.txt"), "nothing is at 'nowhere.txt'"),
+    (("topics", "empty.csv", "--text", "post"), "'empty.csv' is empty"),
+    (("topics", "header.csv", "--text", "post"), "holds no document"),
+    (("topics", "nobody.csv", "--text", "post", "--person", "author"), "have no person"),
+    (("topics", "broken.csv", "--text", "post"), "--quoting none"),
+    (("topics", "latin.csv", "--text", "post"), "--encoding cp1252"),
+    (("topics", "list.json", "--text", "post"), "the suffix of 'list.json' is not supported"),
+    (("topics", "--text", "post"), "--text needs a FILE"),
+    (("topics", "--epsilon", "0"), "--epsilon: must be a number above 0"),
+    (("topics", "--epsilon", "nan"), "--epsilon: must be a number above 0"),
+    (("topics", "--epsilon", "much"), "--epsilon: must be a number above 0"),
+    (("topics", "--epsilon", "1e20"), "--epsilon: must be a number above 0 and below 1e+12"),
+    (("topics", "--budget", "-1"), "--budget: must be a number above 0"),
+    (("topics", "--delta", "1"), "--delta: must be a number between 0 and 1"),
+    (("topics", "--topics", "2.5"), "--topics: must be a whole number"),
+    (("topics", "--topics", "9" * 5000), "--topics: must be a whole number"),
+    (("topics", "--words", "99999999999"), "--words: must be a whole number"),
+    (("topics", "posts.csv", "--text", "post", "--budget", 3), "does not fit in the budget"),
+    (("ratings", "posts.csv", *STARS), "the following arguments are required: --bounds"),
+    (("ratings", "posts.csv", *STARS, "--bounds", 1, 5), "'post' of 'posts.csv' should hold num"),
+    (("ratings", "header.csv", *STARS, "--bounds", 1, 5), "has no rows below its header"),
+    (("ratings", "posts.csv", *STARS, "--bounds", 5, 1), "--bounds LOW HIGH needs two numbers"),
+    (("ratings", "posts.csv", "--bounds", 1, 5), "required: --person, --item, --rating"),
+    (("groups", "posts.csv"), "required: --range"),
+    (("forecast",), "required"),
+    (("recommend",), "invalid choice"),
+    ((), "required: COMMAND"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "told"), WRONG, ids=lambda a: " ".join(map(str, a))[:40])
+def test_wrong_input_ends_in_one_line(
+    command: Command, arguments: tuple, told: str, tmp_path: Path
+) -> None:
+    done = command(*arguments)
+    assert done.status == 2
+    assert done.out == ""
+    assert told in done.err.splitlines()[-1]
+    assert "Traceback" not in done.err
+    assert SECRET not in done.err
+    for ledger in tmp_path.glob(f"*/{LEDGER}"):
+        assert BudgetAccountant(path=ledger, scope=SCOPE).total()[0] == 0
+    assert not list(tmp_path.glob("*/*journal"))
+
+
+@pytest.mark.parametrize(
+    "name", ["", "topics", "ratings", "groups", "forecast", "report", "budget"]
+)
+def test_help_fits_a_screen_and_has_an_example(
+    command: Command, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    done = command(*[name][: bool(name)], "--help")
+    assert done.status == 0
+    assert len(done.out.splitlines()) <= 45
+    assert f"sktensor-dp {name or 'COMMAND'} " in done.out.split("\n\n")[-1]
+
+
+def test_it_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "sktensor_dp.cli", "report", "schema"],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("{")
+
+
+def made(*variables: str) -> subprocess.CompletedProcess[str]:
+    """What `make demo` would run, without running it; no environment is set up."""
+    return subprocess.run(
+        ["make", "--dry-run", "demo", *variables],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_make_hands_options_on_and_refuses_what_it_does_not_know() -> None:
+    line = made("INPUT=my posts.csv", "TEXT=post", "RAISE_BUDGET=8", "SHARES=0", "FORECAST=yes")
+    words = line.stdout.replace("\\\n", " ").split("sktensor-dp ")[-1].split()
+    assert " ".join(words) == 'topics "my posts.csv" --text="post" --raise-budget="8" --forecast'
+    assert "--shares" not in line.stdout
+    for wrong in ("PERSONS=author", "input=mine.csv", "SHARES=maybe"):
+        done = made(wrong)
+        assert done.returncode == 2
+        assert wrong.split("=")[0] in done.stderr
+        assert not re.search("sktensor-dp topics", done.stdout)

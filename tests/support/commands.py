@@ -1,0 +1,43 @@
+"""A file of posts by persons, and what the command answers."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+SECRET = "unmistakable"
+N_TEXTS, N_PERSONS = 1973, 811
+
+
+@dataclass
+class Answer:
+    """What the command printed, and its status."""
+
+    status: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Answer]
+
+
+def write_posts(path: Path) -> Path:
+    """Two subjects; every post holds a word that no other does."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"{stem}{i}" for stem in ("alpha", "omega") for i in range(20)])
+    rows = []
+    for number in range(N_TEXTS):
+        text = " ".join(rng.choice(words[20 * (number % 2) :][:20], size=12))
+        rows.append(f"author{number % N_PERSONS},{text} {SECRET}{number}\n")
+    path.write_text("author,post\n" + "".join(rows), encoding="utf-8")
+    return path
+
+
+# A small fit; nothing is known of whether so little data is enough.
+SMALL = ("--topics", 2, "--words", 40, "--anyway")
+
+
+def statement(folder: Path) -> dict:
+    return json.loads((folder / "statement.json").read_text(encoding="utf-8"))
