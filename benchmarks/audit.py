@@ -105,7 +105,8 @@ def run_releases(report: Report, n_runs: int) -> None:
         shares["epsilon"].append(share)
         rows.append([name, "epsilon", PURE_EPSILON, found.epsilon_lower, share])
     title = f"releases, {n_runs} draws of each of two values"
-    report.table(title, ["law", "parameter", "claim", "audited", "share"], rows)
+    columns = ["law", "parameter", "claim", "audited", "share"]
+    report.table(title, columns, rows, file="audit_of_laws", how="confidence .95")
     report.bar("least share of mu, Gaussian laws", min(shares["mu"]), MU_BAR, at_least=True)
     report.bar("least share of epsilon, pure laws", min(shares["epsilon"]), EPSILON_BAR,
                at_least=True)  # fmt: skip
@@ -172,7 +173,8 @@ def run_estimators(report: Report, n_runs: int) -> None:
         rows.append([name, claims[0], bounds[0], shares[0], claims[1], bounds[1], shares[1]])
         report.note(f"{name}: {found}")
     columns = ["estimator", "epsilon", "audited", "share", "mu", "audited", "share"]
-    report.table(f"estimators, {n_runs} fits of each of two data sets", columns, rows)
+    title, how = f"estimators, {n_runs} fits of each of two data sets", "confidence .95"
+    report.table(title, columns, rows, file="audit_of_estimators", how=f"{n_runs} fits; {how}")
     report.bar("largest share of an estimator's claim", max(shares_of.values()), 1.0)
     topics = [share for name, share in shares_of.items() if name.startswith("PrivateSpectralLDA")]
     report.bar("largest share of a topic model's claim", max(topics), TOPICS_BAR, at_least=True)

@@ -60,6 +60,8 @@ def run_single_topic(report: Report, seeds: range, scale: int) -> None:
         f"variation of topics, seeds 0 to {len(seeds) - 1}",
         ["epsilon", *STATISTICS],
         [[f"{epsilon:g}", *statistics(found)] for epsilon, found in errors.items()],
+        file="long_documents",
+        how="seeds 0 to 4",
     )
     for epsilon, limit in SINGLE_BARS.items():
         error = float(np.mean(errors[epsilon]))
@@ -84,6 +86,8 @@ def run_lda(report: Report, seeds: range, scale: int) -> None:
         f"topics, seeds 0 to {len(seeds) - 1}",
         ["fit", *STATISTICS],
         [[name, *statistics(found)] for name, found in errors.items()],
+        file="long_documents_clipped",
+        how="seeds 0 to 4",
     )
     unclipped, clipped = (
         float(np.mean(errors[f"no noise, {clips}, spectral"]))

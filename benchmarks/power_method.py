@@ -115,6 +115,8 @@ def mixture(report: Report) -> None:
         f"mixture, d = {d}, k = {k}, n = {n}: farthest mean, in standard deviations",
         ["epsilon", "median over seeds", "worst seed"],
         rows,
+        file="power_method",
+        how="seeds 0 to 9",
     )
     report.bar("mixture: farthest mean at epsilon = 1, worst seed", at_one, 0.5)
 

@@ -62,6 +62,8 @@ def run(report: Report) -> None:
                 ]
                 for name, times in seconds.items()
             ],
+            file="power_method_speed",
+            group=f"d = {dim}",
         )
         ratio = min(seconds["TensorLy"]) / min(seconds["ours"])
         report.bar(f"d = {dim}: times faster", ratio, RATIO_BARS[dim], at_least=True)

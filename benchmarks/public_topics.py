@@ -101,5 +101,6 @@ def run(report: Report, folder: Path) -> None:
             better.append(both / best)
             report.bar(f"{name}, epsilon {epsilon:g}: over the better one", both / best, WORSE)
         columns = ["epsilon", "private alone", "public alone", "adapted", "with public topics"]
-        report.table(f"{name}: completion over exact word frequencies", columns, rows)
+        title, how = f"{name}: completion over exact word frequencies", f"{SEEDS[name]} seeds"
+        report.table(title, columns, rows, file="public_topics", group=name, how=how)
     report.bar("somewhere over the better one", min(better), 1.0)

@@ -155,6 +155,7 @@ def run(report: Report, folder: Path) -> None:
     report.table(
         "perplexity over exact words",
         ["words", "epsilon 4", "epsilon 1", "words at 4", "words at 1"], rows,
+        file="public_words", how="five seeds",
     )  # fmt: skip
     ours = found["public words and frequencies"]
     for place, epsilon in enumerate((4, 1)):

@@ -182,6 +182,9 @@ def measure(report: Report, data: Path, name: str) -> dict[tuple[str, float], fl
         f"{name}, {len(sets[0].y)} ratings of {sets[0].shape[0]} people: RMSE ({trivial})",
         ["unit and way", "epsilon", "median", "least", "largest", "forecast off by", "seconds"],
         rows,
+        file="ratings",
+        group=name,
+        how="noise seeds 0 to 2",
     )
     judge(report, name, medians)
     return medians

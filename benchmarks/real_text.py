@@ -83,6 +83,7 @@ def run(report: Report, folder: Path) -> None:
             ]
             for name, score in scores.items()
         ],
+        file="real_text", how="medians of seeds 0 to 4",
     )  # fmt: skip
     fold_ins = {epsilon: score[0] for epsilon, score in ours.items()}
     judge(report, fold_ins, reference[0], frequencies[0])

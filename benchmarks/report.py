@@ -1,5 +1,6 @@
 """Tables and bars of a benchmark, printed as they come and kept as JSON."""
 
+import csv
 import json
 import math
 import os
@@ -21,6 +22,7 @@ import sktensor_dp
 __all__ = ["Bar", "Report"]
 
 Cell = str | float | int
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Report:
         self.quick = quick
         self.bars: list[Bar] = []
         self._tables: list[dict[str, Any]] = []
+        self._results: dict[str, tuple[list[str], list[list[str]]]] = {}
         self._started = time.perf_counter()
         print(f"\n== {name}{' (reduced size)' if quick else ''}")
         for key, value in self._environment().items():
@@ -83,8 +86,28 @@ class Report:
         """Print a line."""
         print(f"  {text}", flush=True)
 
-    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-        """Print a table and keep it."""
+    def table(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        *,
+        file: str = "",
+        group: str = "",
+        how: str = "",
+    ) -> None:
+        """Print a table and keep it.
+
+        A run in full writes it to ``docs/results/file.csv``. Tables that share a file have a
+        `group`, their first column; `how` says which seeds, and what of them.
+        """
+        if file:
+            head, body = self._results.setdefault(file, ([], []))
+            head[:] = [*(["data"] if group else []), *columns, "source"]
+            command = f"python -m benchmarks {self.name}"
+            source = f"{command}: {how}" if how else command
+            for row in rows:
+                body.append([*([group] if group else []), *map(_as_text, row), source])
         self._tables.append(
             {"title": title, "columns": list(columns), "rows": [list(row) for row in rows]}
         )
@@ -106,7 +129,7 @@ class Report:
         self.note(str(bar))
 
     def save(self, folder: Path) -> None:
-        """Write everything to ``folder/name.json``."""
+        """Write everything to ``folder/name.json``, and tables of pages to their files."""
         folder.mkdir(parents=True, exist_ok=True)
         content = {
             "name": self.name,
@@ -118,6 +141,9 @@ class Report:
         }
         path = folder / f"{self.name}.json"
         path.write_text(json.dumps(_without_infinity(content), indent=2) + "\n", "utf-8")
+        for file, (head, body) in () if self.quick else self._results.items():
+            with (RESULTS / f"{file}.csv").open("w", encoding="utf-8", newline="") as out:
+                csv.writer(out, lineterminator="\n").writerows([head, *body])
 
     @staticmethod
     def _environment() -> dict[str, Any]:

@@ -183,6 +183,8 @@ def run(report: Report) -> None:
         "Documents of ten words, 20,000 words, 20 topics, epsilon = 1",
         ["documents", "way", "rounds", "CPU s", "s", "client MiB", "worker MiB", "apart", "spent"],
         rows,
+        file="scale",
+        how="noise seed 0, one run on two cores",
     )
     most, least = max(sizes), min(sizes)
     cluster, local = took["cluster", most], took["local", most]

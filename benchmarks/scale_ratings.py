@@ -115,6 +115,8 @@ def measure_ratings(report: Report) -> None:
             ]
             for n, found in took.items()
         ],
+        file="scale_of_ratings",
+        how="noise seed 0, a cluster of two",
     )
     least, most = min(sizes), max(sizes)
     slope = math.log(took[most]["cpu"] / took[least]["cpu"]) / math.log(most / least)

@@ -59,6 +59,9 @@ def run(report: Report, repeats: int | None = None) -> None:
                 ]
                 for name, times in seconds.items()
             ],
+            file="speed",
+            group=title,
+            how="medians of runs that take turns",
         )
         report_floor(report, corpus, n_topics, title)
         for name, limit in bars.items():

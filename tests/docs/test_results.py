@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import report
 from benchmarks.__main__ import BENCHES
 from sktensor_dp import BudgetAccountant
 
@@ -70,6 +71,26 @@ def test_every_file_is_shown_and_names_its_command() -> None:
             name = command.removeprefix("python -m benchmarks").split()[0].lstrip(".")
             module = ROOT / "benchmarks" / f"{name}.py"
             assert name in (*BENCHES, "ablations") or module.exists(), (file.name, command)
+
+
+def test_a_full_run_writes_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    for quick in (True, False):
+        run = report.Report("topics", quick=quick)
+        for name, error in (("a", 0.1234567), ("b", 2.0)):
+            run.table(name, ["error"], [[error]], file="x", group=name, how="one seed")
+        run.save(tmp_path / "json")
+        assert (tmp_path / "x.csv").exists() != quick
+    source = "python -m benchmarks topics: one seed"
+    rows = list(csv.reader((tmp_path / "x.csv").read_text("utf-8").splitlines()))
+    assert rows == [["data", "error", "source"], ["a", "0.1235", source], ["b", "2", source]]
+
+
+def test_pages_show_what_benchmarks_write() -> None:
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "benchmarks").glob("*.py"))
+    assert set(re.findall(r'file="(\w+)"', sources)) <= {
+        path.stem for path in (DOCS / "results").glob("*.csv")
+    }
 
 
 def test_what_equal_fits_may_ask_for() -> None:
