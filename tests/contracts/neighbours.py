@@ -248,6 +248,16 @@ def of_three(estimator: Any, X: np.ndarray) -> Any:
     return estimator.fit(X, groups=np.arange(len(X)) // 3)
 
 
+def of_chunks_of_groups(estimator: Any, X: np.ndarray) -> Any:
+    labels = [f"g{i % 40}" for i in range(len(X))]
+    chunks = [(X[:9], labels[:9]), (X[9:], labels[9:])]
+    return estimator.fit_chunks(chunks, n_features=X.shape[1])
+
+
+def single_topics_model(options: dict[str, Any], delta: float) -> Any:
+    return components_model({"moment": "single_topic", **options}, delta)
+
+
 COUNTED = [
     (kind, build, {**options, "neighbours": "add_remove"}, way, fit)
     for kind, build, options, ways in (
@@ -256,6 +266,15 @@ COUNTED = [
           "groups": of_three}),
         ("topics in word space", topics_model, {"perturbation": "moment_tensor"},
          {"whole": samples.whole}),
+        ("topics of moments", topics_model, {"epsilon": 20.0, "n_refinements": 0},
+         {"whole": samples.whole, "chunks of groups": of_chunks_of_groups}),
+        ("topics of limits", topics_model, {"clip_norm": {"counts": 5.0, "pairs": 4.0}},
+         {"whole": samples.whole}),
+        ("steps", components_model, {"perturbation": "iteration", "max_iter": 2},
+         {"whole": samples.whole}),
+        ("components in all dimensions", components_model, {"perturbation": "moment_tensor"},
+         {"whole": samples.whole, "chunks of groups": of_chunks_of_groups}),
+        ("single topics", single_topics_model, {}, {"whole": samples.whole}),
         ("components", components_model, {}, {"whole": samples.whole, "chunks": of_chunks}),
         ("mixture", components_model, {"moment": "gaussian_mixture"}, {"whole": samples.whole}),
         ("stream", stream_model, {}, {"whole": samples.whole, "batches": in_two_batches,
@@ -265,13 +284,14 @@ COUNTED = [
     )
     for way, fit in ways.items()
 ]  # fmt: skip
+WITH_COUNTS = (topics_model, single_topics_model, _search)
 OF_COUNTS = [
     Row(f"counted {kind}, {name}, {way}", partial(build, options), fit,
-        partial(pair, counts=build in (topics_model, _search)), place=place, relation=relation)
+        partial(pair, counts=build in WITH_COUNTS), place=place, relation=relation)
     for place, (kind, build, options, way, fit) in enumerate(COUNTED)
     for name, pair, relation in (("one less", one_less, "neighbours"),
                                  ("few left", none_left, "unrelated"))
-    if not (way == "groups" and name == "one less")
+    if not (way.endswith("groups") and name == "one less")
 ]  # fmt: skip
 
 # Texts

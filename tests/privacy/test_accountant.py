@@ -1,6 +1,5 @@
 """No sequence of charges, from however many threads, exceeds the budget."""
 
-import copy
 import itertools
 import math
 import pickle
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.privacy.accountant import LedgerEntry, charges_of
@@ -299,14 +297,6 @@ def test_pickling_is_refused_and_says_what_to_do() -> None:
         TypeError, match=r"(?s)cannot be pickled.*path=.*n_jobs=None.*accountant=None"
     ):
         pickle.dumps(BudgetAccountant(1.0))
-
-
-def test_copies_are_the_accountant_itself() -> None:
-    budget = BudgetAccountant(1.0)
-    assert clone(budget) is budget
-    assert copy.copy(budget) is budget
-    assert copy.deepcopy(budget) is budget
-    assert copy.deepcopy({"accountant": budget})["accountant"] is budget
 
 
 def test_repr_shows_budget_and_spending() -> None:

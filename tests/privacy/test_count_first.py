@@ -8,7 +8,6 @@ from counted_models import (
     DELTA,
     MODELS,
     TEXTS,
-    WAYS,
     N,
     documents,
     every_model,
@@ -28,37 +27,6 @@ from sktensor_dp.privacy.releases import CATALOGUE
 
 # Fits on so little say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-
-
-# What is public follows from what was released: with one row more, with many, and with none.
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("fit", WAYS)
-@pytest.mark.parametrize("other", [N + 1, 1, 0])
-def test_fits_of_another_number_of_rows_that_are_told_the_same_show_the_same(fit, other):
-    rng = np.random.default_rng(0)
-    for name in ("topics", "components"):
-        build, draw = MODELS[name]
-        X = draw(rng, N + 1)
-        # The same rows but one: all that is told apart is how many there are.
-        replay(build, fit, X[:N], X[:other])
-
-
-@every_model
-def test_every_model_hides_one_row_more(name):
-    build, draw = MODELS[name]
-    X = draw(np.random.default_rng(1), 3 * N)
-    replay(build, whole, X[:N], X[: N + 1])
-    replay(build, whole, X[: N + 1], X[1 : N + 1])
-    replay(build, whole, X, X[:0])
-
-
-def test_no_numbers_of_rows_are_told_apart(seed):
-    rng = np.random.default_rng(seed)
-    build, draw = MODELS[list(MODELS)[seed % len(MODELS)]]
-    one, other = (draw(rng, int(rng.choice([0, 1, 2, 50, 2**14 + 1]))) for _ in range(2))
-    replay(build, WAYS[rng.integers(len(WAYS))], one, other)
 
 
 def test_a_fit_that_divides_by_the_true_number_is_seen(monkeypatch):

@@ -60,31 +60,6 @@ def test_the_budget_outlives_accountants(path: str) -> None:
     assert first.total() == later.total()
 
 
-def test_ledgers_in_files_and_in_memory_agree(path: str) -> None:
-    charges = [
-        [LedgerEntry("a", "x", 3, PrivacyCost(mu=0.1), "document")],
-        [
-            LedgerEntry("a", "y", 1, PrivacyCost(0.2, delta=1e-9)),
-            LedgerEntry("a", "z", 2, PrivacyCost(epsilon=0.1)),
-        ],
-        [LedgerEntry("b", "x", 1, PrivacyCost(epsilon=1 / 3))],
-    ]
-    budgets = [BudgetAccountant(5.0, 1e-6), BudgetAccountant(5.0, 1e-6, path=path)]
-    for budget in budgets:
-        for entries in charges:
-            budget.charge(entries).released("x", 0.5, 2.0)
-    memory, file = budgets
-    assert memory.entries == file.entries
-    assert (memory.cost, memory.total(), memory.remaining(3)) == (
-        file.cost,
-        file.total(),
-        file.remaining(3),
-    )
-    assert [(e.fit, e.sensitivity, e.sigma) for e in memory.entries] == [
-        (e.fit, e.sensitivity, e.sigma) for e in file.entries
-    ]
-
-
 def test_infinite_costs_are_kept(path: str) -> None:
     budget = BudgetAccountant(math.inf, 1e-6, path=path)
     fast(accountant=budget, epsilon=math.inf).fit(X0, Y0)

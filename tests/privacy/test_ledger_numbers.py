@@ -75,11 +75,6 @@ def test_charges_hand_nothing_back():
         LedgerEntry("a", "p", -1, PrivacyCost(epsilon=1.0))
 
 
-def test_remaining_counts_pure_charges_of_a_file(tmp_path):
-    budgets = [BudgetAccountant(2.0, 1e-6), BudgetAccountant(2.0, 1e-6, path=tmp_path / "b")]
-    assert len({budget.spend(1.0, 0).remaining() for budget in budgets}) == 1
-
-
 def _spend(budget, answers):
     try:
         budget.spend(0.9, 0)

@@ -195,14 +195,6 @@ every_way = pytest.mark.parametrize("name", WAYS)
 
 
 @every_way
-@pytest.mark.parametrize("other", [N + 1, 40, 0])
-def test_streams_of_another_number_of_units_that_are_told_the_same_show_the_same(name, other):
-    build, fit, draw = WAYS[name]
-    X = draw(np.random.default_rng(0), N + 1)
-    replay(build, fit, X[:N], X[:other])
-
-
-@every_way
 def test_a_stream_of_no_rows_works_as_one_of_few(name):
     build, fit, draw = WAYS[name]
     for n in (0, 1):

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from sktensor_dp import (
     PrivateCountVectorizer,
@@ -64,27 +63,6 @@ every_model = pytest.mark.parametrize("name", MODELS)
 
 def whole(model: Any, X: np.ndarray) -> Any:
     return model.fit(X)
-
-
-def sparse(model: Any, X: np.ndarray) -> Any:
-    return model.fit(sp.csr_array(X))
-
-
-def in_chunks(model: Any, X: np.ndarray) -> Any:
-    return model.fit_chunks([X[:7], X[7:]], n_features=X.shape[1])
-
-
-def in_groups(model: Any, X: np.ndarray) -> Any:
-    return model.fit(X, groups=np.arange(len(X)) // 3)
-
-
-def in_chunks_of_groups(model: Any, X: np.ndarray) -> Any:
-    labels = [f"g{i % 40}" for i in range(len(X))]
-    chunks = [(X[:9], labels[:9]), (X[9:], labels[9:])]
-    return model.fit_chunks(chunks, n_features=X.shape[1])
-
-
-WAYS = (whole, sparse, in_chunks, in_groups, in_chunks_of_groups)
 
 
 TEXTS = ["cats chase mice", "dogs chase cats", "mice and men"]
