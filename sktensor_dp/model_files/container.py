@@ -3,7 +3,7 @@
 The format knows names, types, shapes and bytes, no code and no compression; its reader
 refuses gaps, overlaps and sizes beyond the file. The document ends in a SHA-256 of all
 else, so that every byte of the file is covered. Memory stays below three times the file's
-size, and what at most 8 MB of JSON take as Python objects.
+size, and what at most 32 MB of JSON take as Python objects.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.privacy.statement import strict_json
 
-LARGEST_FILE, LARGEST_TEXT = 2**31 - 1, 2**22
+LARGEST_FILE, LARGEST_TEXT = 2**31 - 1, 2**24
 LARGEST_ARRAYS = LARGEST_FILE - 2 * LARGEST_TEXT - 8
 # No array of a model is called so: their names have no dot.
 DOCUMENT = "model.json"

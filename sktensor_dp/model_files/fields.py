@@ -170,7 +170,7 @@ def write(kind: Any, value: Any, arrays: Arrays, where: str = "") -> Any:
     if origin is np.ndarray:
         dtype = get_args(args[1])[0]
         if dtype is np.object_:
-            return _write_words(value, arrays, where)
+            return list(map(str, value))
         return arrays.add(np.asarray(value, dtype=dtype), where)
     if hasattr(kind, "_plain_parameter"):
         return write_parameter(value._plain_parameter(), arrays, where)
@@ -287,17 +287,12 @@ class Reader:
         return array
 
     def _words(self, value: Any, where: str, spec: str) -> list[str]:
-        require(isinstance(value, list) and len(value) == 2, f"{where} must be two arrays")
-        letters = self._numbers(value[0], np.dtype(np.uint8), where, "?")
-        lengths = self._numbers(value[1], np.dtype(np.int64), where, f"{spec or '?'}+")
-        require(lengths.max(initial=0) <= len(letters), f"{where} must fill its letters")
-        ends = np.cumsum(lengths.astype(np.float64))
-        require(len(lengths) and ends[-1] == len(letters), f"{where} must fill its letters")
-        text, cuts = letters.tobytes(), [0, *ends.astype(np.int64).tolist()]
-        parts = [text[a:b] for a, b in itertools.pairwise(cuts)]
-        words = made(lambda: [part.decode("utf-8", "surrogatepass") for part in parts], where)
-        require(len(set(words)) == len(words), f"{where} must hold different words")
-        return list(words)
+        words = isinstance(value, list) and all(type(word) is str for word in value)
+        right = words and 0 < len(value) == len(set(value))
+        require(right, f"{where} must hold different words")
+        if spec:
+            self._measure(spec, [len(value)], where)
+        return list(value)
 
     def _measure(self, letters: str, lengths: Any, where: str) -> None:
         """Check lengths against those of the same letters so far."""
@@ -317,11 +312,3 @@ def made(build: Any, where: str) -> Any:
         pass
     # Not in the handler, which would leave the error in the context of this one.
     raise ModelFileError(f"In the model's file, {where} holds values that do not fit.")
-
-
-def _write_words(value: Any, arrays: Arrays, where: str) -> list[str]:
-    # Half a surrogate pair may stand in a Python string.
-    encoded = [str(word).encode("utf-8", "surrogatepass") for word in value]
-    lengths = np.array([len(word) for word in encoded], dtype=np.int64)
-    letters = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-    return [arrays.add(letters, where + "_utf8"), arrays.add(lengths, where + "_lengths")]

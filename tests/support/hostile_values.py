@@ -58,7 +58,7 @@ def _keys(container: Any) -> Any:
 def reshaped(arrays: dict[str, Any], rng: Rng) -> None:
     """Change numbers, shapes and types of some arrays."""
     names = list(arrays)
-    for _ in range(rng.integers(1, 3)):
+    for _ in range(rng.integers(1, 3) if names else 0):
         name = names[rng.integers(len(names))]
         array = arrays[name]
         act = rng.integers(8)
