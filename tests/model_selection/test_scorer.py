@@ -5,6 +5,7 @@ import math
 import pickle
 import warnings
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -154,6 +155,7 @@ def test_refuses_what_cannot_be_scored_before_charging():
         ("log_likelihood", toy, X, None, "needs an estimator with score_samples"),
         ("log_likelihood", fitted, counts()[:, 1:], None, "has 6 features"),
         ("log_likelihood", fitted, counts()[:0], None, "at least one row"),
+        ("log_likelihood", fitted, da.from_array(counts()), None, "X must lie in memory"),
         ("log_likelihood", PrivateSpectralLDA(1), X, None, "not fitted"),
         # It is not known what these protect.
         (SQUARED, DummyRegressor(), X, y, learning),
@@ -161,7 +163,7 @@ def test_refuses_what_cannot_be_scored_before_charging():
         (SQUARED, make_pipeline(NoisyMean(), DummyRegressor()), X, y, learning),
         (SQUARED, users, *cells(), "units of several rows"),
     ):
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises((ValueError, TypeError), match=match):
             scorer_of(metric, epsilon=1.0, accountant=budget)(estimator, X_, given)
     assert budget.entries == ()
 

@@ -1,20 +1,30 @@
 """PrivateSearchCV: one charge, one winner, and silence about the rest."""
 
+import abc
+import logging
 import math
+import random
 import re
+import tempfile
+import threading
 import warnings
 from pathlib import Path
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from internals import trials_made
+from scipy import stats
 from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
@@ -29,12 +39,15 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     NotEnoughDataWarning,
+    PrivateCPCompletion,
     PrivateSearchCV,
     PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
     make_private_scorer,
     unsafe_seeded_noise,
 )
+from sktensor_dp.model_selection import steps
 from sktensor_dp.model_selection.costs import TrialCosts
 from sktensor_dp.model_selection.splits import split_units
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -44,15 +57,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
 ]
+
+
 SHIFTS = [-2.0, -1.5, -1.0, 0.0, 1.0, 1.5, 2.0, 2.5]
 
 
 def toy(candidates=None, **options):
     return PrivateSearchCV(NoisyMean(), candidates or {"shift": SHIFTS}, **options)
-
-
-def zeros(estimator, X, y=None):
-    return np.zeros(len(X))
 
 
 @pytest.fixture
@@ -148,17 +159,14 @@ def test_charges_once_before_anything_is_read(made):
         def __getitem__(self, rows):
             raise AssertionError("read")
 
+    with BudgetAccountant(epsilon=3.0, delta=1e-6) as enclosing:
+        toy(n_trials=15.0).fit(*targets())
+    assert [entry.release for entry in enclosing.entries] == ["private_selection"]
     made.clear()
     with pytest.raises(BudgetError):
         clone(search).fit(Unread(), np.zeros(2000))
     assert not made
     assert len(budget.entries) == 1
-
-
-def test_enclosing_accountant_is_charged_once():
-    with BudgetAccountant(epsilon=3.0, delta=1e-6) as budget:
-        toy(n_trials=15.0).fit(*targets())
-    assert [entry.release for entry in budget.entries] == ["private_selection"]
 
 
 def test_a_fit_may_not_cost_more_than_planned():
@@ -277,41 +285,258 @@ def test_an_error_ends_the_search_and_keeps_the_charge():
         search.predict(targets()[0])
 
 
-# What it refuses
+ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
 
 
-def refused(search, match, X=None, y=None, kind=ValueError):
-    budget = BudgetAccountant(epsilon=100.0)
-    search.set_params(accountant=budget)
-    with pytest.raises(kind, match=match):
-        search.fit(counts() if X is None else X, y)
-    assert budget.entries == ()
+def mixtures(estimator, n_trials=6, **kwargs):
+    names = [name for name in estimator.get_params() if name.endswith("data_norm")]
+    kwargs = {"score_bounds": (-9, 0), "epsilon": 5.0, **kwargs}
+    return PrivateSearchCV(estimator, {names[0]: [2.0, 4.0, 8.0]}, n_trials=n_trials, **kwargs)
+
+
+def mixture():
+    return PrivateTensorPowerMethod(2, moment="gaussian_mixture")
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_losing_trials_are_not_cached(tmp_path):
+    steps = [("a", Normalizer()), ("b", FunctionTransformer()), ("lda", mixture())]
+    mixtures(Pipeline(steps, memory=str(tmp_path))).fit(ROWS)
+    assert not list(tmp_path.rglob("*.pkl"))
+
+
+class Talkative:
+    """A distribution that warns."""
+
+    def rvs(self, random_state=None):
+        warnings.warn("slow", UserWarning, stacklevel=2)
+        return 4.0
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_warnings_between_fits_do_not_count_trials():
+    one = mixtures(mixture())
+    one.param_distributions = {"data_norm": Talkative()}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        one.fit(ROWS)
+    assert not [told for told in caught if "slow" in str(told.message)]
+
+
+def test_what_numpy_says_of_raw_rows_is_not_passed_on():
+    rows = ROWS.copy()
+    rows[0, 0] = 0.0
+    logs = FunctionTransformer(lambda X: np.clip(np.log(X), -5, 5))
+    one = mixtures(make_pipeline(logs, mixture()), cv=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        one.fit(rows)
+    assert not [told for told in caught if "divide" in str(told.message)]
+
+
+def process_state():
+    """What a process keeps and shows, except the traces that docs/security.md lists."""
+    name, state, *place = np.random.get_state()  # noqa: NPY002
+    return {
+        "numpy's generator": (name, state.tolist(), place),
+        "Python's generator": random.getstate(),
+        "floating-point errors": np.geterr(),
+        "scikit-learn": sklearn.get_config(),
+        "filters": list(warnings.filters),
+        "threads": (threading.active_count(), threading.Thread().name),
+        "temporary files": tempfile.gettempdir(),
+        "loggers": sorted(logging.root.manager.loggerDict),
+        "abstract classes": abc.get_cache_token(),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_no_trial_moves_what_the_process_keeps(n_trials_are):
+    for trials in (3, 1, 8):
+        n_trials_are(trials)
+        before = process_state()
+        mixtures(mixture(), random_state=0).fit(ROWS)
+        after = process_state()
+        # Naming a thread counts it.
+        first, second = (state.pop("threads") for state in (before, after))
+        assert first[0] == second[0]
+        assert int(second[1].split("-")[1]) == int(first[1].split("-")[1]) + 1
+        assert trials == 3 or after == before  # what is imported or set up once, the first does
+
+
+# What it refuses before the charge
 
 
 class MyNormalizer(Normalizer):
     """May do anything."""
 
 
+COUNTS = np.random.default_rng(0).poisson(1.0, (200, 6)).astype(float)
+TOPICS = np.eye(2, 6) + 0.1
+CELLS, RATINGS = np.argwhere(np.ones((20, 10))), np.linspace(0, 1, 200)
+TABLE, RANGES = np.ones((10, 2)), np.column_stack([np.zeros(10), np.ones(10)])
 TEXTS = ["some words here", "other words there", "more of the same words"] * 60
+
+
+def public_topics(n_components=3):
+    return PrivateSpectralLDA(
+        n_components, public_components=TOPICS, n_refinements=1, random_state=0
+    )
+
+
+def samples():
+    return PrivateTensorPowerMethod(2, moment="single_topic", data_norm=5.0, random_state=0)
+
+
+def entries():
+    return PrivateCPCompletion(1, bounds=(0, 1), random_state=0)
+
+
+def with_one(value, of):
+    changed = of.astype(object if isinstance(value, str) else float)
+    changed.flat[7] = value
+    return changed
+
+
+def followed():
+    """An estimator with what scikit-learn's set_callbacks leaves, and clone keeps."""
+    estimator = make_pipeline(FunctionTransformer(), mixture())
+    estimator._skl_callbacks = [object()]
+    return estimator
+
+
+def lazy(of):
+    X = np.random.default_rng(0).poisson(1.0, (700, 6))
+    table = pd.DataFrame(X, columns=list("abcdef"))
+    return da.from_array(X, chunks=(100, 6)) if of == "array" else dd.from_pandas(table, 3)
+
+
 LEARNING = [
     StandardScaler(), OrdinalEncoder(), CountVectorizer(), GaussianProcessRegressor(),
     MyNormalizer(), HashingVectorizer(tokenizer=str.split), HashingVectorizer(input="file"),
     HashingVectorizer(strip_accents=str.lower),
     CountVectorizer(vocabulary=["words"], analyzer=str.split), make_pipeline(Normalizer()),
 ]  # fmt: skip
+WRONG_TOGETHER = [
+    (public_topics(), {"n_components": [3, 2, 1]}, (COUNTS,), "at most as many as n_components"),
+    (public_topics(), {"public_components": [TOPICS, -TOPICS]}, (COUNTS,), "finite numbers >= 0"),
+    (public_topics(), {"public_components": [TOPICS[0]]}, (COUNTS,), "got shape"),
+    (
+        public_topics(),
+        {"public_components": [{"a": [0.0], "b": [0.0]}]},
+        (COUNTS,),
+        "finite numbers >= 0",
+    ),
+    (
+        make_pipeline(FunctionTransformer(), public_topics()),
+        [{"privatespectrallda__n_components": [3]}, {"privatespectrallda__n_components": [1]}],
+        (COUNTS,),
+        "at most as many as n_components",
+    ),
+    (entries(), {"row_features": [None, {1: TABLE * np.nan}]}, (CELLS, RATINGS), "NaN or infinity"),
+    (entries(), {"bounds": [{1: RANGES}, {1: RANGES[:, ::-1]}]}, (CELLS, RATINGS), "low < high"),
+    (
+        entries(),
+        {"shape": [(20, 10), (20, 11)], "bounds": [{1: RANGES}]},
+        (CELLS, RATINGS),
+        "11 rows",
+    ),
+]
+WRONG_DATA = [
+    (public_topics(), {}, (with_one(np.nan, COUNTS),), "contains NaN"),
+    (public_topics(), {}, (with_one("swordfish", COUNTS),), "must hold numbers"),
+    (public_topics(), {}, (with_one(-1, COUNTS),), "Negative values"),
+    (public_topics(), {}, (with_one(0.5, COUNTS),), "whole numbers"),
+    (samples(), {"moment": ["raw"]}, (with_one(np.nan, COUNTS),), "NaN"),
+    (samples(), {}, (with_one(-1, COUNTS),), "Negative values"),
+    (entries(), {}, (CELLS, with_one(np.nan, RATINGS)), "y contains NaN"),
+    (entries(), {}, (CELLS - 1, RATINGS), "coordinates >= 0"),
+    (PrivateSpectralLDA(2), {}, (lazy("array"),), "X must lie in memory"),
+    (PrivateSpectralLDA(2), {}, (lazy("frame"),), "X must lie in memory"),
+]
+SCORER = make_private_scorer("log_likelihood", bounds=(-9, 0))
+WRONG_OPTIONS = [
+    *(({"param_distributions": {name: [1]}}, "cannot be searched over")
+      for name in ("epsilon", "delta", "accountant", "verbose", "neighbours")),
+    ({"param_distributions": {"rank": [1]}}, "'rank', which is no parameter"),
+    ({"param_distributions": {"n_components": []}}, "non-empty sequence"),
+    ({"param_distributions": []}, "at least one dict"),
+    ({"param_distributions": {"n_components": 3}}, "list or a numpy array"),
+    ({"scoring": "perplexity"}, "scoring must be one of .* got 'perplexity'"),
+    ({"scoring": len}, "scoring must be one of"),
+    ({"scoring": SCORER}, "scoring must be one of"),
+    ({"scoring": "neg_mean_squared_error"}, "needs an estimator with predict"),
+    ({"n_trials": 0.5}, "n_trials"),
+    ({"test_size": 1.0}, "test_size"),
+    ({"test_size": 0.9999}, "must leave 1 or more rows"),
+    ({"cv": 301}, "must leave 1 or more rows .* n_samples=300"),
+    *(({"cv": cv}, "'cv' parameter of PrivateSearchCV")
+      for cv in (1, 10_001, 2.5, True, "three", KFold(3), [([0], [1])], iter([]))),
+    *(({"score_bounds": bounds}, "score_bounds must be two finite numbers")
+      for bounds in ((0, INF), (-1.7e308, 1.0), (0.0, 5e-324), (1e200, 2e200))),
+]  # fmt: skip
+USERS = PrivateTuckerCompletion(bounds=(0, 3), shape=(15, 15), unit_mode=0)
+PAYING = PrivateSpectralLDA(accountant=BudgetAccountant())
+REFUSED = [
+    *((topics(**options), (counts(),), message) for options, message in WRONG_OPTIONS),
+    *((PrivateSearchCV(make_pipeline(step, PrivateSpectralLDA()), {}), (TEXTS,), "which may learn")
+      for step in LEARNING),
+    (PrivateSearchCV(FunctionTransformer(), {}), (counts(),), "estimator must be private"),
+    (PrivateSearchCV(StandardScaler(), {}), (counts(),), "which may learn"),
+    (PrivateSearchCV(topics(), {"n_trials": [3]}), (counts(),), "which may learn"),
+    (PrivateSearchCV(USERS, {}), cells(), "units of several rows"),
+    (PrivateSearchCV(PAYING, {}), (counts(),), "accountant=None"),
+    (PrivateSearchCV(followed(), {}), (counts(),), "callbacks"),
+    (completions(scoring="log_likelihood"), cells(), "needs an estimator with score_samples"),
+    (completions(), (counts(),), "requires y"),
+    (toy(), (counts(),), "requires y|needs y"),
+    *((PrivateSearchCV(model, candidates), data, message)
+      for model, candidates, data, message in WRONG_DATA + WRONG_TOGETHER),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("step", LEARNING, ids=lambda step: type(step).__name__)
-def test_refuses_steps_that_are_not_listed(step):
-    refused(
-        PrivateSearchCV(make_pipeline(step, PrivateSpectralLDA()), {}), "which may learn", TEXTS
+@pytest.mark.parametrize(("search", "data", "message"), REFUSED, ids=lambda _: "")
+def test_what_is_wrong_is_refused_unspent_and_unseen(search, data, message):
+    """As in a fit: one missing value is no reason to pay for a whole search."""
+    budget = BudgetAccountant(epsilon=100.0, delta=0.1)
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        search.set_params(accountant=budget).fit(*data)
+    assert "swordfish" not in str(caught.value)
+    assert budget.entries == ()
+    assert not hasattr(search.estimator, "n_features_in_")
+
+
+@pytest.mark.parametrize("options", [{}, {"cv": 2}])
+def test_too_few_groups_to_train_on_cost_nothing(options):
+    """Two groups: one is held out, and one alone is all of the training data."""
+    budget = BudgetAccountant(100.0, 0.1)
+    search = topics(accountant=budget, **options)
+    with pytest.raises(ValueError, match="must leave 2 or more groups to train on"):
+        search.fit(COUNTS, groups=np.arange(200) % 2)
+    assert budget.entries == ()
+
+
+def test_candidates_that_are_right_together_are_tried():
+    """As given they would be refused: one component is less than the two public topics."""
+    model = public_topics(1)
+    words = pd.DataFrame(TOPICS, columns=list("abcdef"))
+    lists = {"n_components": [2, 3], "public_components": [TOPICS, words, words.to_dict("list")]}
+    steps.check_values([lists, {"n_components": [4]}], model)
+    with pytest.raises(ValueError, match="n_components"):
+        steps.check_values([lists, {"n_components": [1]}], model)
+    # Too many to try, and those that are drawn, are not.
+    drawn = {"n_components": stats.randint(1, 5)}
+    many = {"n_components": list(range(1, 200)), "doc_topic_prior": [0.1, 0.2]}
+    steps.check_values([drawn, many], model)
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_what_a_candidate_takes_is_not_refused():
+    """Samples may be below 0 where the moment is searched."""
+    search = PrivateSearchCV(
+        samples(), {"moment": ["raw"]}, epsilon=1.0, score_bounds=(-9.0, 0.0), random_state=0
     )
-
-
-def test_refuses_what_has_no_private_step():
-    refused(PrivateSearchCV(FunctionTransformer(), {}), "estimator must be private")
-    refused(PrivateSearchCV(StandardScaler(), {}), "which may learn")
-    refused(PrivateSearchCV(topics(), {"n_trials": [3]}), "which may learn")
+    assert search.fit(-COUNTS).best_params_ == {"moment": "raw"}
 
 
 @pytest.mark.parametrize(
@@ -332,44 +557,6 @@ def test_allows_listed_steps(words):
     candidates = {"normalizer__norm": ["l1", "max"], "binarizer__threshold": [0.5]}
     search.set_params(estimator=pipe, param_distributions=candidates).fit(counts())
     assert set(search.best_params_) == set(candidates)
-
-
-def test_refuses_what_is_wrong_before_charging():
-    X, y = cells()
-    users = PrivateTuckerCompletion(bounds=(0, 3), shape=(15, 15), unit_mode=0)
-    refused(PrivateSearchCV(users, {}), "units of several rows", X, y)
-    for name in ("epsilon", "delta", "accountant", "verbose", "neighbours"):
-        refused(topics(param_distributions={name: [1]}), "cannot be searched over")
-    refused(topics(param_distributions={"rank": [1]}), "'rank', which is no parameter")
-    refused(topics(param_distributions={"n_components": []}), "non-empty sequence")
-    refused(topics(param_distributions=[]), "at least one dict")
-    refused(
-        topics(param_distributions={"n_components": 3}), "list or a numpy array", kind=TypeError
-    )
-    refused(topics(scoring="perplexity"), "scoring must be one of .* got 'perplexity'")
-    refused(topics(scoring=zeros), "scoring must be one of")
-    noisy = make_private_scorer("log_likelihood", bounds=(-9, 0))
-    refused(topics(scoring=noisy), "scoring must be one of")
-    refused(topics(n_trials=0.5), "n_trials")
-    refused(topics(test_size=1.0), "test_size")
-    for cv in (1, 10_001, 2.5, KFold(3), [([0], [1])]):
-        refused(topics(cv=cv), "'cv' parameter of PrivateSearchCV")
-    refused(topics(cv=301), "must leave 1 or more rows .* n_samples=300")
-    refused(topics(test_size=0.9999), "must leave 1 or more rows")
-    refused(topics(scoring="neg_mean_squared_error"), "needs an estimator with predict")
-    refused(completions(scoring="log_likelihood"), "needs an estimator with score_samples", X, y)
-    refused(toy(), "requires y|needs y", X)
-    refused(completions(), "requires y", X)
-    held = PrivateSpectralLDA(accountant=BudgetAccountant())
-    refused(PrivateSearchCV(held, {}), "accountant=None")
-
-
-@pytest.mark.parametrize("bounds", [(0, INF), (-1.7e308, 1.0), (0.0, 5e-324), (1e200, 2e200)])
-def test_bounds_that_noise_cannot_be_scaled_to_are_refused_unspent(bounds):
-    budget = BudgetAccountant(10.0, 1e-5)
-    with pytest.raises(ValueError, match="score_bounds must be two finite numbers"):
-        topics(score_bounds=bounds, accountant=budget).fit(counts())
-    assert not budget.entries
 
 
 # As an estimator
