@@ -167,6 +167,29 @@ def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     return 1 - min(0.05, 500 / (n_samples * needed))
 
 
+class DirectionsLaw:
+    """Equally likely, orthogonal components of a fraction of the ball's norm."""
+
+    def __init__(self, plan: MomentPlan, norm: float) -> None:
+        self._plan, self._length = plan, COMPONENT * norm
+        self.square = float(plan.n_components)  # mean squared norm of a whitened sample
+
+    def sizes(self, name: str) -> tuple[float, float, float]:
+        """Noise of a release per standard deviation, signal, and deviation of one sample."""
+        plan, k = self._plan, self._plan.n_components
+        eigenvalue = self._length**3 / k
+        if name == "second_moments":
+            return noise_edge(1.0, plan.n_features), self._length**2 / k, 0.0
+        if name == "projected_third_moments":
+            return math.sqrt(n_unique(k, 3)), k, 0.0
+        if name == "power_iterations":
+            # The best start's squared overlap with a component.
+            overlap = min(2 * math.log(1 + plan.n_restarts) / plan.n_features, 1.0)
+            return 1.0, eigenvalue * overlap, 0.0
+        seen = k if plan.whiten else plan.n_features
+        return math.sqrt(n_unique(seen, 3)), eigenvalue * math.sqrt(k), 0.0
+
+
 class MixtureLaw:
     """Equally likely Gaussians of equal variance, with equidistant means.
 
@@ -177,110 +200,69 @@ class MixtureLaw:
     def __init__(self, plan: MomentPlan, radius: float, separation: float) -> None:
         k, d = plan.n_components, plan.n_features
         between = separation**2 / 2 * (1 - 1 / k)
-        self.variance = (radius / (math.sqrt(d + between) + FARTHEST)) ** 2
+        self._n_components, self._size = k, d + 1
+        self._variance = (radius / (math.sqrt(d + between) + FARTHEST)) ** 2
         # Of the second moment: k - 1 that are lifted by the means, and that of the constant.
-        self.eigenvalue = separation**2 / (2 * k) * self.variance if k > 1 else plan.offset**2
-        # Mean squared norm of a whitened sample.
+        lifted = separation**2 / (2 * k) * self._variance
+        self._eigenvalue = lifted if k > 1 else plan.offset**2
         self.square = k + 2 * k * (k - 1) / separation**2
+
+    def sizes(self, name: str) -> tuple[float, float, float]:
+        """Noise of a release per standard deviation, signal, and deviation of one sample."""
+        if name == "second_moments":
+            edge = noise_edge(1.0, self._size)
+            return edge, self._eigenvalue, edge * self._variance * math.sqrt(2)
+        sixth = self.square * (self.square + 2) * (self.square + 4)
+        sampling = RESOLVED * math.sqrt(sixth / n_unique(self._n_components, 3))
+        growth = self._eigenvalue**-1.5 if name == "third_moments" else 1.0
+        return RESOLVED * growth, math.sqrt(self._n_components), sampling
 
 
 def forecast_moments(model: Any, n_samples: int, n_features: int, separation: float) -> Forecast:
     """Forecast the noise and signal of each release for components inside the ball."""
     plan = plan_moments(model, n_samples, n_features, model.perturbation)
-    radius, neighbours = float(model.data_norm), model.neighbours
-    embedding, pure = LiftedBall(radius, plan.offset), plan.releases.delta == 0
-    releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
-    law = MixtureLaw(plan, radius, separation) if plan.offset > 0 else None
-    k = plan.n_components
-    per_release = n_samples
-    if plan.perturbation == "stream":
-        n_batches = k * (plan.max_iter + 1)
-        per_release = max(n_samples // n_batches, 1)
-        if count_sigma is not None:
-            count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
+    k, radius, pure = plan.n_components, float(model.data_norm), plan.releases.delta == 0
+    ball = LiftedBall(radius, plan.offset)
+    mixture = plan.offset > 0
+    law = MixtureLaw(plan, radius, separation) if mixture else DirectionsLaw(plan, ball.norm)
+    releases, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
+    n_batches = k * (plan.max_iter + 1) if plan.perturbation == "stream" else 1
+    if count_sigma is not None:
+        count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
     rows, needed = [], [float(k)]
     for planned in releases.releases:
         if planned.name in (COUNT, "third_moment_histogram"):
             continue
-        strength = planned.cost.epsilon if pure else planned.cost.mu
-        spread = spherical_spread(_dimension(planned.name, plan)) if pure else 1.0
-        moved = _sensitivity(planned.name, k, embedding, neighbours, law)
-        sigma = moved * spread / (per_release * strength)
-        if law is None:
-            noise, signal = _noise_and_signal(planned.name, sigma, plan, COMPONENT * embedding.norm)
-            sampling = 0.0
-        else:
-            noise, signal, sampling = _noise_and_signal_of_mixture(planned.name, sigma, plan, law)
-        least = _least_number(n_samples * noise / signal, (sampling / signal) ** 2)
-        needed.append(least)
+        dimension, sensitivity = _query(planned.name, plan, ball, model.neighbours, law.square)
+        scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
+        sigma = sensitivity * scale / max(n_samples // n_batches, 1)
+        noise, signal, sampling = law.sizes(planned.name)
+        noise *= sigma
+        # The number n at which (n_samples noise / n)^2 + sampling^2 / n is signal^2.
+        sampled = (sampling / signal) ** 2
+        needed.append((sampled + math.hypot(sampled, 2 * n_samples * noise / signal)) / 2)
         noise = math.hypot(noise, sampling / math.sqrt(n_samples))
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     return Forecast(tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma)
 
 
-def _least_number(noise: float, sampling: float) -> float:
-    """Number n at which ``(noise / n)^2 + sampling / n`` is 1."""
-    return (sampling + math.hypot(sampling, 2 * noise)) / 2
-
-
-def _dimension(name: str, plan: MomentPlan) -> int:
-    """Dimension of the space in which noise is drawn."""
+def _query(
+    name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str, square: float
+) -> tuple[int, float]:
+    """Dimension of a release's noise, and L2 sensitivity of its sum over samples."""
     size, k = plan.n_features + (plan.offset > 0), plan.n_components
+    leaves = neighbours == "add_remove"
+    cubes = ball.norm**3 if leaves else ball.farthest_cubes
     if name == "second_moments":
-        return n_unique(size, 2)
+        query = SecondMoments(ball)
+        return n_unique(size, 2), query.l2_contribution if leaves else query.l2_sensitivity
     if name == "projected_third_moments":
-        return n_unique(k, 3) + k * (plan.offset > 0)
+        clipped = ProjectedThirdMoments.sensitivity_of(CLIP * square**1.5, neighbours=neighbours)
+        return n_unique(k, 3) + k * (plan.offset > 0), clipped
     if name == "power_iterations":
         seen = min(plan.n_restarts, size)
-        return (size + seen) * min(plan.n_restarts, n_unique(seen, 2))
-    return n_unique(size, 3)
-
-
-def _sensitivity(
-    name: str, k: int, embedding: LiftedBall, neighbours: str, law: MixtureLaw | None
-) -> float:
-    """L2 sensitivity of a release's sum over samples."""
-    leaves = neighbours == "add_remove"
-    if name == "second_moments":
-        query = SecondMoments(embedding)
-        return query.l2_contribution if leaves else query.l2_sensitivity
-    if name == "projected_third_moments":
-        average = k if law is None else law.square
-        return ProjectedThirdMoments.sensitivity_of(CLIP * average**1.5, neighbours=neighbours)
-    return embedding.norm**3 if leaves else embedding.farthest_cubes
-
-
-def _noise_and_signal_of_mixture(
-    name: str, sigma: float, plan: MomentPlan, law: MixtureLaw
-) -> tuple[float, float, float]:
-    """Noise, signal and sampling deviation of a release of a mixture."""
-    k, size = plan.n_components, plan.n_features + 1
-    if name == "second_moments":
-        edge = noise_edge(1.0, size)
-        return edge * sigma, law.eigenvalue, edge * law.variance * math.sqrt(2)
-    sixth = law.square * (law.square + 2) * (law.square + 4)
-    sampling = math.sqrt(sixth / n_unique(k, 3))
-    if name == "third_moments":
-        sigma /= law.eigenvalue**1.5
-    return RESOLVED * sigma, math.sqrt(k), RESOLVED * sampling
-
-
-def _noise_and_signal(
-    name: str, sigma: float, plan: MomentPlan, length: float
-) -> tuple[float, float]:
-    """Noise and signal of a release, both in the norm that matters for it."""
-    k, n_features = plan.n_components, plan.n_features
-    eigenvalue = length**3 / k
-    if name == "second_moments":
-        return noise_edge(sigma, n_features), length**2 / k
-    if name == "projected_third_moments":
-        return sigma * math.sqrt(n_unique(k, 3)), k
-    if name == "power_iterations":
-        # The best start's squared overlap with a component.
-        overlap = min(2 * math.log(1 + plan.n_restarts) / n_features, 1.0)
-        return sigma, eigenvalue * overlap
-    seen = k if plan.whiten else n_features
-    return sigma * math.sqrt(n_unique(seen, 3)), eigenvalue * math.sqrt(k)
+        return (size + seen) * min(plan.n_restarts, n_unique(seen, 2)), cubes
+    return n_unique(size, 3), cubes
 
 
 def worst_samples(
