@@ -42,27 +42,15 @@ def as_float(values: ArrayLike) -> NDArray[Any]:
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
-def as_cube(values: ArrayLike, name: str, orders: tuple[int, ...] | None) -> NDArray[Any]:
-    """Array with modes of equal length; ``orders=None`` stands for 2 or more."""
+def as_cube(values: ArrayLike, name: str, *orders: int) -> NDArray[Any]:
+    """Array with modes of equal length, as many as one of `orders` says."""
     array = as_float(values)
-    n_modes_fit = array.ndim >= 2 if orders is None else array.ndim in orders
-    if not n_modes_fit or len(set(array.shape)) > 1:
-        allowed = "2 or more" if orders is None else " or ".join(map(str, orders))
+    if array.ndim not in orders or len(set(array.shape)) > 1:
         raise ValueError(
-            f"{name} must have {allowed} modes of equal length; got shape {array.shape}."
+            f"{name} must have {' or '.join(map(str, orders))} modes of equal length; "
+            f"got shape {array.shape}."
         )
     return array
-
-
-def mirror_sorted(tensor: NDArray[Any]) -> NDArray[Any]:
-    """Copy every entry from the one whose indices are sorted."""
-    k = tensor.shape[0]
-    if tensor.ndim == 2:
-        return tensor  # a + b and b + a are the same number
-    if tensor.ndim == 3:
-        entries, _, positions = sorted_triples(k)
-        return tensor.reshape(-1)[entries][positions].reshape(k, k, k)
-    return tensor[tuple(np.sort(np.indices(tensor.shape), axis=0))]
 
 
 def diagonal_positions(k: int) -> NDArray[np.int64]:
@@ -183,7 +171,7 @@ def symmetric_to_coordinates(T: ArrayLike) -> NDArray[Any]:
     >>> bool(np.isclose(np.linalg.norm(c), np.linalg.norm(A)))
     True
     """
-    tensor = as_cube(T, "T", orders=(2, 3))
+    tensor = as_cube(T, "T", 2, 3)
     k = tensor.shape[0]
     if tensor.ndim == 2:
         coordinates = pack(tensor)
@@ -255,9 +243,8 @@ def symmetrize(T: ArrayLike) -> NDArray[Any]:
 
     Parameters
     ----------
-    T : array-like of shape (k, ..., k)
-        Dense tensor of order 2 or more with modes of equal length. The cost
-        grows with the factorial of the order.
+    T : array-like of shape (k, k) or (k, k, k)
+        Modes of equal length.
 
     Returns
     -------
@@ -268,7 +255,7 @@ def symmetrize(T: ArrayLike) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If the order is below 2, or the modes differ in length.
+        If the order is not 2 or 3, or the modes differ in length.
 
     Examples
     --------
@@ -278,13 +265,16 @@ def symmetrize(T: ArrayLike) -> NDArray[Any]:
     array([[1., 2.],
            [2., 3.]])
     """
-    tensor = as_cube(T, "T", orders=None)
+    tensor = as_cube(T, "T", 2, 3)
     total = np.zeros_like(tensor)
     for axes in permutations(range(tensor.ndim)):
         total += tensor.transpose(axes)
     total /= math.factorial(tensor.ndim)
-    # Sums of the same numbers in another order differ in their last bits.
-    return mirror_sorted(total)
+    if total.ndim == 2:
+        return total  # a + b and b + a are the same number
+    # Sums of the same three numbers in another order differ in their last bits.
+    entries, _, positions = sorted_triples(len(total))
+    return total.reshape(-1)[entries][positions].reshape(total.shape)
 
 
 def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:
@@ -317,7 +307,7 @@ def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:
     >>> float(multilinear(np.ones((2, 2, 2)), np.ones((2, 1)))[0, 0, 0])
     8.0
     """
-    tensor = as_cube(T, "T", orders=(3,))
+    tensor = as_cube(T, "T", 3)
     matrix = as_float(A)
     k = tensor.shape[0]
     if matrix.ndim != 2 or matrix.shape[0] != k:
@@ -399,7 +389,7 @@ def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:
     >>> float(symmetric_product(np.eye(2), [1.0, 0.0])[0, 0, 0])
     3.0
     """
-    matrix, vector = as_cube(A, "A", orders=(2,)), as_float(v)
+    matrix, vector = as_cube(A, "A", 2), as_float(v)
     check_shape("v", vector, len(matrix))
     product = matrix[:, :, None] * vector
     product = product + matrix[:, None, :] * vector[:, None]

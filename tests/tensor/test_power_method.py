@@ -145,13 +145,6 @@ def contracted(T, U):
     return np.array([T @ u @ u for u in U.T]).T
 
 
-def test_outer_sum_matches_the_sum(seed):
-    rng = np.random.default_rng([seed, 13])
-    weights, V = rng.standard_normal(4), rng.standard_normal((4, 3))
-    T = symmetric_outer_sum(weights, V)
-    np.testing.assert_allclose(T, np.einsum("n,ni,nj,nk->ijk", weights, V, V, V), atol=1e-12)
-
-
 # Sizes around the length from which only half of the tensor is read, and one that
 # is no multiple of a block; 1, 2, 3 and 70 columns take different ways through it.
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 70])
@@ -257,14 +250,6 @@ def test_few_iterations_and_loose_restarts_find_noisy_components(seed):
     assert np.abs(vectors @ V.T).max(axis=0).min() > 0.997
 
 
-def test_legacy_random_states_are_accepted():
-    T = symmetric_outer_sum([2.0, 1.0], np.eye(2))
-    first, second = (
-        robust_tensor_power_method(T, 2, random_state=np.random.RandomState(3)) for _ in range(2)
-    )
-    np.testing.assert_array_equal(first[1], second[1])
-
-
 T2 = np.zeros((2, 2, 2))
 
 
@@ -281,7 +266,6 @@ T2 = np.zeros((2, 2, 2))
         (lambda: simultaneous_power_iteration(T2, 1, n_restarts=0), "n_restarts"),
         (lambda: simultaneous_power_iteration(T2, 1, starts=np.eye(2)), "starts must have shape"),
         (lambda: robust_tensor_power_method(np.zeros((2,) * 4), 1), "T must have shape"),
-        (lambda: symmetric_outer_sum(np.ones(2), np.ones((3, 2))), "weights and V must have"),
     ],
 )
 def test_wrong_parameters_are_refused(call, message):
