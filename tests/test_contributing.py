@@ -2,25 +2,19 @@
 
 import math
 import re
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from checklists import (
-    CHECKLISTS,
-    EstimatorDraft,
-    MechanismDraft,
-    ReleaseDraft,
-    first_missing,
-)
+from checklists import CHECKLISTS, EstimatorDraft, MechanismDraft, ReleaseDraft, first_missing
 from scipy import stats
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from ways_to_fit import COUNTS, SAMPLES, start_of
 
 from sktensor_dp import (
+    PrivacyLeakWarning,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
@@ -81,12 +75,8 @@ class Thawed:
     total = ClippedSums.total
 
 
-class Unit(ClippedSums):
-    """Forgets that samples have any sign."""
-
-    @property
-    def l2_sensitivity(self) -> float:
-        return math.sqrt(2) * self.limit
+class ForgetsSigns(ClippedSums):
+    l2_sensitivity = property(lambda self: math.sqrt(2) * self.limit)  # type: ignore[assignment]
 
 
 class Means(ClippedSums):
@@ -153,7 +143,7 @@ def half(value: np.ndarray, sensitivity: float, *rest: Any) -> np.ndarray:
     [
         ("query_is_frozen_and_bounded", {"query": Thawed}),
         ("chunks_add_up", {"query": Means}),
-        ("neighbours_stay_within_the_sensitivity", {"query": Unit}),
+        ("neighbours_stay_within_the_sensitivity", {"query": ForgetsSigns}),
         ("entry_has_laws_that_the_query_bounds", {"pure": LAPLACE}),
         ("page_states_what_the_code_computes", {"page": TOY_PAGE.replace("2 * C", "C")}),
         ("audit_finds_what_is_claimed", {"gaussian": replace(GAUSSIAN, law=half)}),
@@ -259,109 +249,84 @@ class SecondMoment(PrivateEstimatorMixin, BaseEstimator):
         return Fitted({"moment_": curator.release("second_moments", query)})
 
 
-class StoresAnother(SecondMoment):
-    def __init__(self, radius=1.0, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=None):
-        super().__init__(2 * radius, epsilon=epsilon, delta=delta, accountant=accountant)
+def broken(**parts: Any) -> type:
+    """The estimator with some of its parts replaced."""
+    return type("Broken", (SecondMoment,), {"__doc__": SecondMoment.__doc__, **parts})
 
 
-class ChecksLate(SecondMoment):
-    __doc__ = SecondMoment.__doc__
-
-    def fit(self, X: Any, y: Any = None) -> Any:
-        self._fit(X)
-        return super().fit(X)
+def stores_another(self, radius=1.0, *, epsilon=1.0, delta=1e-6, accountant=None, random_state=0):
+    SecondMoment.__init__(self, 2 * radius, epsilon=epsilon, delta=delta, accountant=accountant)
 
 
-class ForgetsTheCharge(SecondMoment):
-    def _open_curator(self, *args: Any, **options: Any) -> Any:
-        return super()._open_curator(*args, **options, charge=False)
+def checks_late(self: Any, X: Any, y: Any = None) -> Any:
+    self._fit(X)
+    return SecondMoment.fit(self, X)
 
 
-class WritesFirst(SecondMoment):
-    def _fit(self, X: Any) -> Any:
-        self.n_features_in_ = np.shape(X)[1]
-        return super()._fit(X)
+def forgets_the_charge(self: Any, *args: Any, **options: Any) -> Any:
+    return PrivateEstimatorMixin._open_curator(self, *args, **options, charge=False)
 
 
-class PublishesEarly(SecondMoment):
-    def _recipe(self, curator: DataCurator) -> Fitted:
-        fitted = super()._recipe(curator)
-        self._publish(fitted.attributes)
-        return fitted
+def writes_first(self: Any, X: Any) -> Any:
+    self.n_features_in_ = np.shape(X)[1]
+    return SecondMoment._fit(self, X)
 
 
-class Leaks(SecondMoment):
-    def _recipe(self, curator: DataCurator) -> Fitted:
-        fitted = super()._recipe(curator)
-        largest = max(float(np.abs(chunk.X).max()) for chunk in curator._read())
-        return Fitted({**fitted.attributes, "largest_": largest})
+def publishes_early(self: Any, curator: DataCurator) -> Fitted:
+    fitted = SecondMoment._recipe(self, curator)
+    self._publish(fitted.attributes)
+    return fitted
 
 
-class SeedsItsNoise(SecondMoment):
-    def _fit(self, X: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with unsafe_seeded_noise(0):
-                return super()._fit(X)
+def leaks(self: Any, curator: DataCurator) -> Fitted:
+    fitted = SecondMoment._recipe(self, curator)
+    largest = max(float(np.abs(chunk.X).max()) for chunk in curator._read())
+    return Fitted({**fitted.attributes, "largest_": largest})
 
 
-class SavesNothing(SecondMoment):
-    _saved = SavedState
+def seeds_its_noise(self: Any, X: Any) -> Any:
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
+        return SecondMoment._fit(self, X)
 
 
-class Undeclared(SecondMoment):
-    _own_constraints = {}  # noqa: RUF012
+def ignores_its_radius(self: Any, curator: DataCurator) -> Fitted:
+    query = SecondMoments(LiftedBall(1.0))
+    return Fitted({"moment_": curator.release("second_moments", query)})
 
 
-class Undocumented(SecondMoment):
-    """Second moment of samples in a ball."""
+def forgets_its_radius(self: Any, path: Path) -> None:
+    SecondMoment().fit(SAMPLES).save(path)
 
 
-class Unused(SecondMoment):
-    __doc__ = SecondMoment.__doc__
+FLAWS = {
+    "A new parameter": {
+        "parameter_is_declared": {"_own_constraints": {}},
+        "parameter_is_documented": {"__doc__": "Second moment of samples in a ball."},
+        "parameter_is_validated": {"fit": checks_late},
+        "parameter_is_used": {"_recipe": ignores_its_radius},
+        "parameter_is_saved": {"save": forgets_its_radius},
+        None: {},
+    },
+    "A new estimator": {
+        "clones_with_its_parameters": {"__init__": stores_another},
+        "refuses_wrong_parameters_unspent": {"fit": checks_late},
+        "charges_its_plan_once": {"_open_curator": forgets_the_charge},
+        "changes_nothing_where_it_is_refused": {"_fit": writes_first},
+        "changes_nothing_where_it_fails": {"_recipe": publishes_early},
+        "shows_nothing_but_releases": {"_recipe": leaks},
+        "draws_fresh_noise": {"_fit": seeds_its_noise},
+        "saves_and_loads": {"_saved": SavedState},
+        None: {},
+    },
+}
 
-    def _recipe(self, curator: DataCurator) -> Fitted:
-        return Fitted(
-            {"moment_": curator.release("second_moments", SecondMoments(LiftedBall(1.0)))}
-        )
 
-
-class Unsaved(SecondMoment):
-    __doc__ = SecondMoment.__doc__
-
-    def save(self, path: Path) -> None:
-        clone(self).set_params(radius=1.0).fit(SAMPLES).save(path)
-
-
-def estimator(kind: type, folder: Path) -> EstimatorDraft:
+@pytest.mark.parametrize(("title", "step"), [(t, step) for t in FLAWS for step in FLAWS[t]])
+def test_first_missing_step_of_an_estimator(title: str, step: Any, tmp_path: Path) -> None:
     X, other = np.random.default_rng(0).standard_normal((2, 60, 3))
-    return EstimatorDraft(kind, X, other, {"radius": -1.0}, folder, "radius", 0.5)
-
-
-@pytest.mark.parametrize(
-    ("title", "step", "kind"),
-    [
-        ("A new parameter", None, SecondMoment),
-        ("A new parameter", "parameter_is_declared", Undeclared),
-        ("A new parameter", "parameter_is_documented", Undocumented),
-        ("A new parameter", "parameter_is_validated", ChecksLate),
-        ("A new parameter", "parameter_is_used", Unused),
-        ("A new parameter", "parameter_is_saved", Unsaved),
-        ("A new estimator", None, SecondMoment),
-        ("A new estimator", "clones_with_its_parameters", StoresAnother),
-        ("A new estimator", "refuses_wrong_parameters_unspent", ChecksLate),
-        ("A new estimator", "charges_its_plan_once", ForgetsTheCharge),
-        ("A new estimator", "changes_nothing_where_it_is_refused", WritesFirst),
-        ("A new estimator", "changes_nothing_where_it_fails", PublishesEarly),
-        ("A new estimator", "shows_nothing_but_releases", Leaks),
-        ("A new estimator", "draws_fresh_noise", SeedsItsNoise),
-        ("A new estimator", "saves_and_loads", SavesNothing),
-    ],
-)
-def test_first_missing_step_of_an_estimator(
-    title: str, step: str | None, kind: type, tmp_path: Path
-) -> None:
-    assert first_missing(title, estimator(kind, tmp_path)) == step
+    kind = broken(**FLAWS[title][step])
+    draft = EstimatorDraft(kind, X, other, {"radius": -1.0}, tmp_path, "radius", 0.5)
+    assert first_missing(title, draft) == step
 
 
 # Those that take one table; what is replayed are answers, and a vocabulary is none.

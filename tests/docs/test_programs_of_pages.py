@@ -9,21 +9,22 @@ import pytest
 
 from sktensor_dp import NotEnoughDataWarning
 
-pytestmark = pytest.mark.nightly
-
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = ("start", "tutorials", "privacy", "how_to")
 GUIDE = ("completion", "vocabulary", "budget", "statement", "model_files", "audit")
-PAGES = [
-    *sorted(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md")),
-    *(DOCS / f"{name}.md" for name in GUIDE),
-]
 
 
 def programs(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+PAGES = [
+    *(page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))),
+    *(DOCS / f"{name}.md" for name in GUIDE),
+]
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("page", [page for page in PAGES if programs(page)], ids=lambda p: p.stem)
 def test_programs_run_as_printed(
     page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -34,3 +35,27 @@ def test_programs_run_as_printed(
         warnings.simplefilter("ignore", NotEnoughDataWarning)
         exec(compile(program, page.name, "exec"), {})
     assert ("print(" in program) == bool(capsys.readouterr().out)
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_eight_lines_recommend_ten_films_that_were_not_rated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``tests/smoke_people.py`` runs them without other extras than [plots,frames]."""
+    data, lines = programs(DOCS / "how_to" / "recommendations.md")[:2]
+    assert len([line for line in lines.splitlines() if line.strip()]) <= 8
+    with contextlib.chdir(tmp_path):
+        exec(compile(data + lines, "recommendations", "exec"), {})
+    films = re.findall(r"'((?:crime|comedy|war) \d\d)'", capsys.readouterr().out)
+    assert len(set(films)) == len(films) == 10
+    rated = re.findall(r"^user 7,([^,]+),", (tmp_path / "ratings.csv").read_text(), re.M)
+    assert not set(rated) & set(films)
+
+
+def test_the_page_of_figures_shows_every_one_and_leads_to_its_page() -> None:
+    papers = DOCS / "papers"
+    page = (papers / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"\[!\[[^\]]+\]\(([\w-]+\.svg)\)\]\(([\w-]+\.md)\)", page)
+    assert sorted(name for name, _ in shown) == sorted(path.name for path in papers.glob("*.svg"))
+    for name, target in shown:
+        assert f"({name})" in (papers / target).read_text(encoding="utf-8")

@@ -70,6 +70,9 @@ def test_pages_fit_their_window_and_say_nothing_on_the_console(address, window) 
             look(window, width)
             if wider := wider_than_window(window):
                 faults[f"{page} at {width}"] = f"{wider} pixels too wide"
+        broken = "return [...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
+        if pictures := window.execute_script(broken):
+            faults[page] = f"no picture: {pictures}"
         for line in window.get_log("browser"):
             if line["level"] in ("WARNING", "SEVERE"):
                 faults[page] = line["message"]
@@ -93,14 +96,3 @@ def test_search_finds_without_a_network(address, window, words: str, answer: str
             answer,
         )
     )
-
-
-def test_every_picture_is_there(address, window) -> None:
-    """Of pages that readers see first."""
-    look(window, DESK)
-    for page in ("index.html", "start/what_it_does.html", "privacy/epsilon.html"):
-        window.get(f"{address}/{page}")
-        broken = window.execute_script(
-            "return [...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
-        )
-        assert not broken, page

@@ -97,12 +97,8 @@ def page_states_what_the_code_computes(draft: ReleaseDraft) -> None:
     check_page(draft.entry, page, draft.queries)
 
 
-class _Data:
-    def __init__(self, chunk: Any, n_units: int) -> None:
-        self.chunk, self.n_units = chunk, n_units
-
-    def __iter__(self) -> Any:
-        return iter([self.chunk])
+class _Data(list[Any]):
+    n_units: int
 
 
 def audit_finds_what_is_claimed(draft: ReleaseDraft) -> None:
@@ -116,7 +112,8 @@ def audit_finds_what_is_claimed(draft: ReleaseDraft) -> None:
         patch.setattr(curators, "CATALOGUE", draft.catalogue)
         for rows in pair:
             plan = ReleasePlan(1.0, 1e-6, (PlannedRelease(name, cost, 640),))
-            data = _Data(draft.chunk_of(rows), len(rows))
+            data = _Data([draft.chunk_of(rows)])
+            data.n_units = len(rows)
             with DataCurator(data, plan, spender="", unit="unit", accountant=None) as curator:
                 released = [curator.release(name, query) for _ in range(640)]
             values.append(
