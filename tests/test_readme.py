@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import NotEnoughDataWarning
+from sktensor_dp.cli.arguments import parse
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -28,8 +29,15 @@ def run(example: str) -> dict[str, object]:
     return names
 
 
+def test_the_first_lines_print_what_stands_below_them(capsys: pytest.CaptureFixture[str]) -> None:
+    run(examples(README)[0])
+    # Means of 10,000 rows are known to .01, noise moves them by .03: far from .5.
+    below = README.read_text(encoding="utf-8").split("```python\n")[1].split("```")[2]
+    assert capsys.readouterr().out == below.removeprefix("\n")
+
+
 def test_topics_run_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    names = run(examples(README)[0])
+    names = run(examples(README)[1])
     assert np.allclose(np.asarray(names["shares"]).sum(axis=1), 1)
     epsilon, delta = names["budget"].total()  # type: ignore[attr-defined]
     assert (round(epsilon, 9), delta) == (4.0, 1e-6)
@@ -38,15 +46,15 @@ def test_topics_run_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "pair_moments" in printed
 
 
-def test_mixture_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    names = run(examples(README)[1])
-    found = names["mixture"].components_  # type: ignore[attr-defined]
-    true = np.asarray(names["means"])
-    # Sampling: four standard errors of a mean of 16000 samples in 8 dimensions are .09; noise
-    # of the second moment, 114 / (50000 mu), moves a mean by about as much. Noise is fresh:
-    # twelve runs had .029 on average, with a deviation of .004.
-    assert np.linalg.norm(true[:, None] - found[None], axis=2).min(axis=1).max() < 0.5
-    assert "differential privacy for replacing one sample of 50000" in capsys.readouterr().out
+def test_commands_of_pages_are_understood() -> None:
+    pages = [README, *(README.parent / "docs").rglob("*.md")]
+    lines = [line.split("#")[0] for page in pages for line in page.read_text("utf-8").splitlines()]
+    found = {line.strip().removeprefix("$ ") for line in lines}
+    commands = [line.split()[1:] for line in found if line.startswith("sktensor-dp ")]
+    assert len(commands) >= 8
+    for arguments in commands:
+        if "--help" not in arguments:
+            assert parse(arguments).command == arguments[0]
 
 
 def test_stream_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
