@@ -24,7 +24,14 @@ def test_version_is_the_same_everywhere() -> None:
 def test_readme_is_short_and_its_first_screen_has_a_result() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) < 120
-    first = ("pip install sktensor-dp", "```python", "[0.5 0.3 0.2]", "![", "make demo", "make test")
+    first = (
+        "pip install sktensor-dp",
+        "```python",
+        "[0.5 0.3 0.2]",
+        "![",
+        "make demo",
+        "make test",
+    )
     places = [next(n for n, line in enumerate(lines) if line.startswith(word)) for word in first]
     assert places == sorted(places)
     assert places[-1] < 40
