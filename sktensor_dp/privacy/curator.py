@@ -125,7 +125,6 @@ LARGEST_RELEASED = 2.0**53
 # How large what had no room was to be may follow from one unit: numpy names its shape.
 NO_ROOM = "there is too little memory for this release. What was charged stays charged."
 
-Rest = tuple[str, int, PrivacyCost]  # of what, how many uses, and what these cost together
 Kind = TypeVar("Kind", Mechanism, PartitionSelection)
 Found = TypeVar("Found")
 
@@ -182,13 +181,11 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()
         self._rows_of: dict[str, ReleasedRows] = {}
-        self._repeated: Query | None = None
-        self._mean_of_repeated: Floats | None = None
         self._spender, self._unit, self._neighbours = spender, unit, neighbours
         self._verbose, self._progress = verbose, progress
 
     def __exit__(self, *exc_info: Any) -> None:
-        self._chunks = self._repeated = self._mean_of_repeated = None
+        self._chunks = None
         self._rows_of.clear()
 
     def _take(self, plan: ReleasePlan, made: tuple[PlannedRelease, ...] = ()) -> None:
@@ -212,37 +209,19 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         count, _ = self._plan.releases
         self._take(self._plan.after_count(plan), made=(count,))
 
-    def release(self, name: str, query: Query) -> Floats:
-        """Answer a query: its mean over units, with the noise the plan paid for."""
-        value = self._answer(query, *self._admit(name, query, Mechanism))
+    def release(self, name: str, query: Query, rest_of: str | None = None) -> Floats:
+        """Answer a query: its mean over units, with the noise the plan paid for.
+
+        With `rest_of` all that is left of a planned release pays for it, in place of one use.
+        """
+        value = self._answer(query, *self._admit(name, query, Mechanism, rest_of))
         # Of a sum, not of a mean over units: a tensor that is the data may be as large.
         limit = LARGEST_RELEASED * self._records[-1].sensitivity * self.n_units
         return np.clip(value, -limit, limit, out=value)
 
-    def noisy(self, name: str, query: Query) -> Noisy:
+    def noisy(self, name: str, query: Query, rest_of: str | None = None) -> Noisy:
         """Answer a query as :meth:`release` does, and say how noisy the answer is."""
-        value = self.release(name, query)
-        return Noisy(value, self._records[-1].sigma)
-
-    def repeatedly(self, name: str, query: Query) -> Callable[[], Noisy]:
-        """Answer a query as often as it is called, each time at a cost and with noise of its own.
-
-        Raw data is read once: the sum stays here until another query is repeated, or all is done.
-        """
-        self._repeated, self._mean_of_repeated = query, None
-        return partial(self.noisy, name, query)
-
-    def noisy_with_rest(self, name: str, rest_of: str, query: Query) -> Noisy:
-        """Answer a query for all that is left of another planned release.
-
-        Which of two releases a part of a budget is spent on may follow from released numbers:
-        what it costs is fixed, and parts compose whatever each is chosen by.
-        """
-        uses, usual = self._left.get(rest_of, 0), self._costs.get(name)
-        cost = PrivacyCost.total([self._costs[rest_of]] * uses) if uses else PrivacyCost()
-        if usual is None or uses < 1 or cost.epsilon + cost.delta + usual.epsilon > 0:
-            raise RuntimeError(f"nothing is left of {rest_of!r} that {name!r} may be paid by.")
-        value = self._answer(query, *self._admit(name, query, Mechanism, (rest_of, uses, cost)))
+        value = self.release(name, query, rest_of)
         return Noisy(value, self._records[-1].sigma)
 
     def noisy_quantile(
@@ -301,7 +280,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
 
     def _admit(
-        self, name: str, query: Any, kind: type[Kind], rest: Rest | None = None
+        self, name: str, query: Any, kind: type[Kind], rest_of: str | None = None
     ) -> tuple[Kind, PrivacyCost, bool]:
         """Look a query up in catalogue and plan, and put it on record, before data is read.
 
@@ -313,9 +292,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         entry = CATALOGUE[name]
         if not isinstance(query, entry.query):
             raise RuntimeError(f"release {name!r} takes a {entry.query.__name__}.")
-        payer, uses, cost = (name, 1, self._costs.get(name)) if rest is None else rest
-        if cost is None or self._left.get(payer, 0) < uses:
-            raise RuntimeError(f"release {payer!r} is not in the plan, or used up.")
+        payer, uses, cost = self._payment(name, rest_of)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if not isinstance(mechanism, kind):
             raise RuntimeError(f"release {name!r} is not made by a {kind.__name__}.")
@@ -331,6 +308,21 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             self._residuals.update({note: None for note in [mechanism.residual(query)] if note})
         self._record(entry, mechanism.name, moved, sigma, cost)
         return mechanism, cost, noiseless
+
+    def _payment(self, name: str, rest_of: str | None) -> tuple[str, int, PrivacyCost]:
+        """Find what pays for a release: one planned use of it, or all that is left of another."""
+        # Which of two releases a part of a budget is spent on may follow from released numbers:
+        # what it costs is fixed, and parts compose whatever each is chosen by.
+        payer, usual = rest_of or name, self._costs.get(name)
+        left = self._left.get(payer, 0)
+        if usual is None or left < 1:
+            raise RuntimeError(f"release {payer!r} is not in the plan, or used up.")
+        if rest_of is None:
+            return name, 1, usual
+        cost = PrivacyCost.total([self._costs[payer]] * left)
+        if cost.delta > 0 or (cost.epsilon > 0) != (usual.epsilon > 0):
+            raise RuntimeError(f"{name!r} has another kind of cost than what is left of {payer!r}.")
+        return payer, left, cost
 
     def _answer(
         self, query: Query, mechanism: Mechanism, cost: PrivacyCost, noiseless: bool
@@ -400,13 +392,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return first if added is None else added.value()
 
     def _mean(self, query: Summand) -> Floats:
-        if query is self._repeated and self._mean_of_repeated is not None:
-            return self._mean_of_repeated.copy()
         # The sum is the curator's own: dividing in place saves a copy.
         mean: Floats = self._sum(query)
         mean /= self.n_units
-        if query is self._repeated:
-            self._mean_of_repeated = mean.copy()
         return mean
 
     def _record(

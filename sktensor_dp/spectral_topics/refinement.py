@@ -177,10 +177,8 @@ class Refinement:
 
     def _words_alone(self, start: FittedTopics, average: StepAverage) -> FittedTopics:
         """Fit one topic, the word frequencies, with all that is left of the budget."""
-        ask = self._curator.repeated_counts(start.unigram, self._clip, self._scales)
-        steps = [ask() for _ in range(self._plan.n_refinements - len(average.rates))]
-        value = average.scales * np.mean([noisy.value[0] for noisy in steps], axis=0)
-        sigma = average.scales * np.sqrt(np.mean([noisy.sigma**2 for noisy in steps]) / len(steps))
+        noisy = self._curator.rest_of_counts(start.unigram, self._clip, self._scales)
+        value, sigma = average.scales * noisy.value[0], average.scales * noisy.sigma
         total = max(float(value.sum()), 1e-9)
         value, sigma, first = value / total, sigma / total, self._frequencies
         if average.rates:

@@ -20,18 +20,17 @@ def curator(uses: int, mu: float, pure: float = 0.0) -> DataCurator:
 
 
 SUMS = SharedRowSums(1, (2, 3), 0.0, 1.0, 1.0)
-RESTS = ("shared_row_sums", "shared_factor_sums")
 
 
 def test_what_is_left_of_a_release_pays_for_another_once():
     with curator(4, 0.5) as opened:
         usual = opened.noisy("shared_row_sums", SUMS)
-        rest = opened.noisy_with_rest("shared_row_sums", "shared_factor_sums", SUMS)
+        rest = opened.noisy("shared_row_sums", SUMS, "shared_factor_sums")
         # Four parts of .5 are one of mu = 1.
         assert rest.sigma == pytest.approx(0.3 * usual.sigma)
         for spent in ("shared_factor_sums", "shared_row_sums"):
-            with pytest.raises(RuntimeError, match="nothing is left"):
-                opened.noisy_with_rest("shared_row_sums", spent, SUMS)
+            with pytest.raises(RuntimeError, match="used up"):
+                opened.noisy("shared_row_sums", SUMS, spent)
         with pytest.raises(RuntimeError, match="used up"):
             opened.noisy("shared_row_sums", SUMS)
         report = opened.report()
@@ -45,12 +44,12 @@ def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     with curator(2, 0.1) as opened:
         opened.noisy("shared_row_sums", SUMS)
         with Interrupting() as seen:
-            opened.noisy_with_rest(*RESTS, SUMS)
+            opened.noisy("shared_row_sums", SUMS, "shared_factor_sums")
     for place in range(len(seen.calls)):
         with curator(2, 0.1) as opened:
             opened.noisy("shared_row_sums", SUMS)
             with pytest.raises(Interrupted), Interrupting(place):
-                opened.noisy_with_rest(*RESTS, SUMS)
+                opened.noisy("shared_row_sums", SUMS, "shared_factor_sums")
             with pytest.raises(RuntimeError, match="used up"):
                 opened.noisy("shared_row_sums", SUMS)
 
@@ -63,5 +62,22 @@ def test_another_kind_of_query_or_of_noise_is_refused_before_it_is_answered():
         (curator(2, 0.5), "shared_row_sums", UnitLevels(1.0)),
     ):
         with pytest.raises(RuntimeError):
-            opened.noisy_with_rest(name, "shared_factor_sums", query)
+            opened.noisy(name, query, "shared_factor_sums")
         assert opened.report().rows == ()
+
+
+@pytest.mark.parametrize(
+    ("cost", "part"), [(PrivacyCost(mu=0.5), 3**-0.5), (PrivacyCost(epsilon=0.5), 1 / 3)]
+)
+def test_three_uses_that_are_left_pay_for_one_release_of_either_noise(cost, part):
+    chunks = SliceChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
+    plan = ReleasePlan(9.0, 1e-6 * (cost.mu > 0), (PlannedRelease("unit_levels", cost, 4),))
+    with DataCurator(chunks, plan, spender="test", unit="slice", accountant=None) as opened:
+        usual = opened.noisy("unit_levels", UnitLevels(1.0))
+        rest = opened.noisy("unit_levels", UnitLevels(1.0), "unit_levels")
+        assert rest.sigma == pytest.approx(part * usual.sigma)
+        with pytest.raises(RuntimeError, match="used up"):
+            opened.noisy("unit_levels", UnitLevels(1.0))
+        report = opened.report()
+    assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
+    assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)

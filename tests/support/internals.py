@@ -229,11 +229,6 @@ def planned_cost(curator: DataCurator, name: str) -> PrivacyCost:
     return curator._plan.cost_of(name)
 
 
-def kept_mean(curator: DataCurator) -> Any:
-    """What a curator keeps of a query that is repeated."""
-    return curator._mean_of_repeated
-
-
 def reader_of(chunks: Any) -> Any:
     """What reads partitions where they lie."""
     return chunks._reader()

@@ -168,15 +168,13 @@ class DocumentCurator(DataCurator):
         query = gains_of(topics, weights, concentration, against, not self._noiseless)
         return self.noisy("held_out_scores", query)
 
-    def repeated_counts(
-        self, topic: Floats, clip: Clip, scales: Floats | None = None
-    ) -> Callable[[], Noisy]:
-        """Expected counts under one topic that stays as it is."""
+    def rest_of_counts(self, topic: Floats, clip: Clip, scales: Floats | None = None) -> Noisy:
+        """Expected counts under one topic, for all that is left of the steps' budget."""
         assert isinstance(clip.norm, CountNorm)
         query = ExpectedCounts(
             topic[None], np.ones(1), True, clip.limit, clip.norm.order, MEAN_FIELD, scales
         )
-        return self.repeatedly("expected_counts", query)
+        return self.noisy("expected_counts", query, rest_of="expected_counts")
 
     def _clip(
         self,

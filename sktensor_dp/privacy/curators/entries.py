@@ -201,10 +201,7 @@ class SliceCurator(_PlainCurator):
         query = SharedRowSums(
             mode, self.shape, level, scale, shrinkage, tuple(effects), order, about
         )
-        if rest_of is None:
-            noisy = self._sums(self.noisy("shared_row_sums", query))
-        else:
-            noisy = self._sums(self.noisy_with_rest("shared_row_sums", rest_of, query))
+        noisy = self._sums(self.noisy("shared_row_sums", query, rest_of))
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
