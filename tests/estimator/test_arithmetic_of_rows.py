@@ -1,5 +1,7 @@
-"""What floating-point numbers do in one unit's data is neither a warning nor an error."""
+"""Floating-point numbers of one unit's data cause no warning, no error and no other digits."""
 
+import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -7,20 +9,29 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sktensor_dp import (
     PrivateCPCompletion,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
+    unsafe_seeded_noise,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
+
 # Sums of such a row are infinite in parts, and no number as a whole.
 HUGE = 1.7e308
+
+
 HUGE_ROWS = np.ones((40, 24))
+
+
 HUGE_ROWS[7] = np.tile(np.repeat([HUGE, -HUGE], 4), 3)
+
+
 TINY_ROWS = np.full((40, 24), 5e-324)
 
 
@@ -37,6 +48,8 @@ CONTAINERS: dict[str, Callable[[np.ndarray], Any]] = {
     "array": np.asarray, "list": np.ndarray.tolist, "frame": pd.DataFrame, "single": single,
     "sparse": sp.csr_array, "columns": np.asfortranarray,
 }  # fmt: skip
+
+
 FITS: dict[str, Callable[[Any], Any]] = {
     "components": lambda X: power().fit(X),
     "components, counted": lambda X: power(neighbours="add_remove").fit(X),
@@ -88,3 +101,23 @@ def test_no_entry_of_a_tensor_makes_a_decomposition_warn(entry):
     T[1, 1, 1] = entry
     with np.errstate(all="raise"):
         assert power().fit_tensor(T).privacy_report_.rows
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_a_fit_takes_one_thread_and_its_digits_are_those_of_one(seed, epsilon, monkeypatch):
+    X = np.random.default_rng(seed).poisson(1.0, (60, 20))
+    limit, limits, found = ThreadpoolController.limit, [], []
+
+    def limited(controller, **what):
+        limits.append(what)
+        return limit(controller, **what)
+
+    monkeypatch.setattr(ThreadpoolController, "limit", limited)
+    for threads in (1, None):
+        with warnings.catch_warnings(), threadpool_limits(threads, "blas"):
+            warnings.simplefilter("ignore")  # seeded noise, and as many topics as it hides
+            with unsafe_seeded_noise(seed):
+                model = PrivateSpectralLDA(3, epsilon=epsilon, random_state=0)
+                found.append(model.fit(X).components_)
+    np.testing.assert_array_equal(*found)
+    assert limits == [{"limits": 1, "user_api": "blas"}] * 2

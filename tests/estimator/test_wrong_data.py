@@ -314,12 +314,13 @@ def test_errors_about_texts_show_no_number_of_texts(texts):
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_chunks"])
 def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(labels, method):
     X = np.ones((N, 2))
-    for name in ("topics", "samples", "stream"):
+    for name in ("topics", "samples", "stream", "words"):
         model = MODELS[name](accountant=(payer := BudgetAccountant(10.0, 1e-3)))
         if not hasattr(model, method):
             continue  # as its parameters decide
         sizes = {"n_samples": N, "n_features": 2} if method == "fit_chunks" else {}
-        data, named = ([(X, labels)], sizes) if sizes else (X, {"groups": labels})
+        rows = ["a text"] * N if name == "words" else X
+        data, named = ([(rows, labels)], sizes) if sizes else (rows, {"groups": labels})
         fit = getattr(model, method)
         message = said(lambda fit=fit, data=data, named=named: fit(data, **named))
         assert "groups must hold" in message
@@ -328,11 +329,16 @@ def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(labels, m
         assert not payer.entries
 
 
-def test_weights_of_rows_are_refused_with_the_reason():
-    for name in OF_ROWS:
-        for method in ("fit", "partial_fit"):
-            with pytest.raises(TypeError, match=r"takes no sample_weight: .*read from the data"):
-                getattr(MODELS[name](), method)(np.ones((4, 3)), sample_weight=np.ones(4))
+def test_arguments_that_no_fit_takes_are_refused_with_the_reason():
+    for name in (*OF_ROWS, "words"):
+        X = ["a text"] * 4 if name == "words" else np.ones((4, 3))
+        for method in ("fit", "fit_transform" if name == "words" else "partial_fit"):
+            for given, why in (("sample_weight", ": .*read from the data"), ("colour", r"\.")):
+                refused(
+                    name,
+                    lambda model, m=method, X=X, g=given: getattr(model, m)(X, **{g: np.ones(4)}),
+                    f"takes no {given}{why}",
+                )
 
 
 @pytest.mark.parametrize("kind", [list, tuple])

@@ -507,12 +507,14 @@ def test_what_is_wrong_is_refused_unspent_and_unseen(search, data, message):
 
 
 @pytest.mark.parametrize("options", [{}, {"cv": 2}])
-def test_too_few_groups_to_train_on_cost_nothing(options):
-    """Two groups: one is held out, and one alone is all of the training data."""
+def test_groups_that_no_fit_takes_cost_nothing(options):
+    """Of two groups one is held out, and one alone is all of the training data."""
     budget = BudgetAccountant(100.0, 0.1)
     search = topics(accountant=budget, **options)
     with pytest.raises(ValueError, match="must leave 2 or more groups to train on"):
         search.fit(COUNTS, groups=np.arange(200) % 2)
+    with pytest.raises(TypeError, match=r"takes no groups: .*unit_mode=0"):
+        completions(accountant=budget).fit(*cells(), groups=np.arange(225) // 5)
     assert budget.entries == ()
 
 

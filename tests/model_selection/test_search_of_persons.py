@@ -11,7 +11,7 @@ from internals import parts_of_trials
 from replaying import state
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
-from small_searches import cells, completions, counts, mixtures, topics
+from small_searches import counts, mixtures, topics
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -142,14 +142,6 @@ def test_components_of_persons():
     search.fit(X, groups=np.arange(600) // 2)
     assert search.privacy_report_.unit == "group of samples"
     assert search.privacy_report_.n_units == 300
-
-
-def test_completions_are_refused_with_the_reason_and_unspent():
-    budget = BudgetAccountant(10.0, 1e-6)
-    X, y = cells()
-    with pytest.raises(TypeError, match=r"takes no groups: .*unit_mode=0"):
-        completions(accountant=budget).fit(X, y, groups=np.arange(len(y)) // 5)
-    assert budget.entries == ()
 
 
 def test_messages_show_neither_labels_nor_numbers_of_rows():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from replaying import state
 
-from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, unsafe_seeded_noise
+from sktensor_dp import PrivateCountVectorizer, unsafe_seeded_noise
 from sktensor_dp.queries.text import DocumentFrequencies, TextChunks
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
@@ -122,43 +122,11 @@ def test_no_person_moves_more_than_one_document_can(seed):
         assert math.hypot(*change) <= query.l2_sensitivity * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        ([0, 1, 1], "length is not the number of rows"),
-        ([0.0, 1.0, 1.0, 2.0], "all of them integers or all of them strings"),
-        ([SECRET, None, "b", "b"], "none missing"),
-        ([SECRET, 1, 2, 3], "all of them integers or all of them strings"),
-        ([SECRET, math.nan, "b", "b"], "none missing"),
-        (np.array([0.0, 1.0, 1.0, 2.0]), "got type float64"),
-        ([SECRET] * 4, "at least two different labels"),
-    ],
-)
-def test_wrong_labels_are_refused_unspent_and_unseen(groups, message):
-    budget = BudgetAccountant(4.0, 1e-6)
-    texts = ["one text", "two texts", "three", "four"]
-    with pytest.raises(ValueError, match=message) as error:
-        vectorizer(accountant=budget).fit(texts, groups=groups)
-    assert SECRET not in str(error.value)
-    assert "4" not in str(error.value).replace("float64", "")
-    assert budget.entries == ()
-
-
 def test_the_page_on_topics_of_persons_runs_as_printed(capsys):
     page = Path(__file__).parents[2] / "docs" / "topics.md"
     (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     exec(compile(example, "example", "exec"), {})
     assert capsys.readouterr().out == "group of documents\n"
-
-
-@pytest.mark.parametrize("fit", ["fit", "fit_transform"])
-def test_weights_are_refused_with_the_reason(fit):
-    budget = BudgetAccountant(4.0, 1e-6)
-    with pytest.raises(TypeError, match="takes no sample_weight: how much a row weighs"):
-        getattr(vectorizer(accountant=budget), fit)(["a text"] * 3, sample_weight=[1, 1, 1])
-    with pytest.raises(TypeError, match="takes no colour"):
-        getattr(vectorizer(accountant=budget), fit)(["a text"] * 3, colour=1)
-    assert budget.entries == ()
 
 
 def test_messages_speak_of_groups_and_not_of_texts():
