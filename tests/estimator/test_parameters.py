@@ -11,70 +11,33 @@ from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.privacy.accountant import BudgetAccountant
 
-
-@pytest.mark.parametrize("value", [0.5, 1, np.float64(0.5), np.float32(0.5), np.int64(1)])
-def test_numbers_of_any_kind_are_accepted(value: object) -> None:
-    assert Number(0, 2).accepts(value)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [math.nan, np.nan, True, np.True_, "1", None, 1j, [1.0], np.array([1.0]), np.array(1.0)],
-)
-def test_what_is_no_number_is_refused(value: object) -> None:
-    assert not Number().accepts(value)
-
-
-@pytest.mark.parametrize("value", [1.0, np.float64(1.0), True, "1", math.inf])
-def test_integers_have_to_be_integers(value: object) -> None:
-    constraint = Number(0, math.inf, integer=True)
-    assert not constraint.accepts(value)
-    assert constraint.accepts(1)
-    assert constraint.accepts(np.int32(1))
-
-
-@pytest.mark.parametrize(
-    ("closed", "low", "high"),
-    [
-        ("both", True, True),
-        ("left", True, False),
-        ("right", False, True),
-        ("neither", False, False),
-    ],
-)
-def test_ends_of_intervals(closed: str, low: bool, high: bool) -> None:
-    constraint = Number(0, 1, closed=closed)
-    assert constraint.accepts(0.0) is low
-    assert constraint.accepts(1.0) is high
-    assert constraint.accepts(0.5)
-    assert not constraint.accepts(-0.01)
-    assert not constraint.accepts(1.01)
-    shown = str(constraint)
-    assert shown == f"a number in {'[' if low else '('}0, 1{']' if high else ')'}"
+NO_NUMBERS = [math.nan, np.nan, True, np.True_, "1", None, 1j, [1.0], np.ones(1), np.array(1.0)]
+BUDGET, STATE = BudgetAccountant(), np.random.RandomState(0)
+CONSTRAINTS = [
+    (Number(0, 2), [0.5, 1, np.float64(0.5), np.float32(0.5), np.int64(1)], NO_NUMBERS,
+     "a number in [0, 2]"),
+    (Number(), [0, -1e300], NO_NUMBERS, "a number in (-inf, inf]"),
+    (Number(0, math.inf, integer=True), [1, np.int32(1)], [1.0, np.float64(1), True, "1", math.inf],
+     "an int in [0, inf]"),
+    (Number(0, 1), [0.0, 0.5, 1.0], [-0.01, 1.01], "a number in [0, 1]"),
+    (Number(0, 1, closed="left"), [0.0, 0.5], [-0.01, 1.0], "a number in [0, 1)"),
+    (Number(0, 1, closed="right"), [0.5, 1.0], [0.0, 1.01], "a number in (0, 1]"),
+    (Number(0, 1, closed="neither"), [0.5], [0.0, 1.0], "a number in (0, 1)"),
+    (Number(0, math.inf, closed="right"), [math.inf], [0.0], "a number in (0, inf]"),
+    (Number(1, 9, integer=True), [1, 9], [0, 10, 10**400], "an int in [1, 9]"),
+    (Number(math.inf, math.inf), [math.inf], [1e308], "inf"),
+    (OneOf("auto", None), ["auto", "".join(["au", "to"]), None],
+     ["AUTO", "", 0, False, np.array(["auto"])], "'auto' or None"),
+    (InstanceOf(BudgetAccountant, np.random.RandomState), [BUDGET, STATE],
+     [BudgetAccountant, None], "an instance of BudgetAccountant or RandomState"),
+]  # fmt: skip
 
 
-def test_intervals_say_what_would_be_right() -> None:
-    assert str(Number(0, math.inf, closed="right")) == "a number in (0, inf]"
-    assert str(Number(1, 9, integer=True)) == "an int in [1, 9]"
-    assert str(Number(math.inf, math.inf)) == "inf"
-
-
-def test_one_of() -> None:
-    constraint = OneOf("auto", None)
-    assert constraint.accepts("auto")
-    assert constraint.accepts("".join(["au", "to"]))
-    assert constraint.accepts(None)
-    for wrong in ("AUTO", "", 0, False, np.array(["auto"])):
-        assert not constraint.accepts(wrong)
-    assert str(constraint) == "'auto' or None"
-
-
-def test_instance_of() -> None:
-    constraint = InstanceOf(BudgetAccountant, np.random.RandomState)
-    assert constraint.accepts(BudgetAccountant())
-    assert not constraint.accepts(BudgetAccountant)
-    assert not constraint.accepts(None)
-    assert str(constraint) == "an instance of BudgetAccountant or RandomState"
+@pytest.mark.parametrize(("constraint", "right", "wrong", "said"), CONSTRAINTS)
+def test_a_constraint_accepts_and_describes(constraint, right, wrong, said):
+    assert [value for value in right if not constraint.accepts(value)] == []
+    assert [value for value in wrong if constraint.accepts(value)] == []
+    assert str(constraint) == said
 
 
 def test_alternatives_and_the_error() -> None:
@@ -94,27 +57,13 @@ class Estimator(PrivateEstimatorMixin):
     """An estimator with nothing but the parameters all of them share."""
 
     def __init__(self, **changes: object) -> None:
-        self.epsilon: object = 1.0
-        self.delta: object = 1e-6
-        self.accountant: object = None
-        self.random_state: object = None
-        self.verbose: object = 0
-        vars(self).update(changes)
+        shared = {"epsilon": 1.0, "delta": 1e-6, "accountant": None}
+        vars(self).update({**shared, "random_state": None, "verbose": 0, **changes})
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"epsilon": math.inf},
-        {"epsilon": 1},
-        {"delta": 0},
-        {"accountant": BudgetAccountant()},
-        {"random_state": 0},
-        {"random_state": np.random.RandomState(0)},
-        {"verbose": True},
-        {"verbose": 3},
-    ],
-)
-def test_shared_parameters_accept(changes: dict[str, object]) -> None:
-    check_own_parameters(Estimator(**changes))
+def test_shared_parameters_accept() -> None:
+    for changes in (
+        {}, {"epsilon": math.inf}, {"epsilon": 1}, {"delta": 0}, {"accountant": BUDGET},
+        {"random_state": 0}, {"random_state": STATE}, {"verbose": True}, {"verbose": 3},
+    ):  # fmt: skip
+        check_own_parameters(Estimator(**changes))

@@ -52,33 +52,27 @@ def test_callbacks_are_told_of_releases_and_nothing_else(callback):
         assert not any(isinstance(value, np.ndarray) for value in vars(seen).values())
 
 
-def test_a_callback_is_told_the_same_whatever_the_data(callback):
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_a_callback_is_told_the_same_whatever_the_data(callback, neighbours):
     for counts in (COUNTS, COUNTS[::-1] * 3):
-        PrivateSpectralLDA(2).set_callbacks(callback).fit(counts)
-    half = len(callback.told) // 2
-    assert callback.told[:half] == callback.told[half:]
-
-
-def test_units_that_come_and_go_are_not_counted_by_tasks(callback):
-    model = PrivateSpectralLDA(2, neighbours="add_remove").set_callbacks(callback).fit(COUNTS)
+        model = PrivateSpectralLDA(2, neighbours=neighbours).set_callbacks(callback).fit(counts)
+    told = callback.told[: len(callback.told) // 2]
+    assert callback.told == told * 2
     made = [row.name for row in model.privacy_report_.rows for _ in range(row.uses)]
-    assert [name for what, name in callback.told if what == "begin"] == ["fit", *made]
+    assert [name for what, name in told if what == "begin"] == ["fit", *made]
 
 
-@pytest.mark.parametrize("kind", [Curious])
-def test_callbacks_that_ask_for_data_are_refused(callback, kind):
-    model = PrivateSpectralLDA(2)
-    with pytest.raises(TypeError, match=r"asks for X, fitted_estimator\. Raw data") as caught:
-        model.set_callbacks(kind())
-    assert "Curious" in str(caught.value)
-    assert not hasattr(model, "_skl_callbacks")
-
-
-def test_those_of_scikit_learn(callback):
+def test_callbacks_that_ask_for_data_are_refused(callback):
     from sklearn.callback import ScoringMonitor
 
-    with pytest.raises(TypeError, match="cannot follow a private fit"):
-        PrivateSpectralLDA(2).set_callbacks(ScoringMonitor(scoring="r2"))
+    model = PrivateSpectralLDA(2)
+    for curious, said in (
+        (Curious(), r"Curious cannot follow .* asks for X, fitted_estimator\. Raw data"),
+        (ScoringMonitor(scoring="r2"), "cannot follow a private fit"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            model.set_callbacks(curious)
+        assert not hasattr(model, "_skl_callbacks")
 
 
 def test_a_failed_fit_is_taken_down(callback):
