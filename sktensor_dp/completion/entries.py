@@ -141,12 +141,12 @@ def pair_components(
     residual = 2 * curator.half * RESIDUAL
     noisy = curator.entry_pairs(
         RowCells(places, 0), centred_biases(curator, model),
-        pair_weights(places.counts[0]), defaults.PAIR_CLIP * residual,
+        pair_weights(places.counts[0]), defaults.RESIDUAL_CLIP * residual,
     )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.
     known = places.counts[0] / places.n_entries
     left = float(known @ bias_variances(model, places, 0, residual**2))
-    response = clipped_response(defaults.PAIR_CLIP, residual) ** 2
+    response = clipped_response(defaults.RESIDUAL_CLIP, residual) ** 2
     own = _clipped_variance() ** 2 * float(noisy.counts.mean())
     found = components_of_pairs(
         noisy.sums - noisy.counts * (response * left), noisy.counts, response,
@@ -186,7 +186,7 @@ def with_columns(model: Model, found: Floats) -> Model:
 
 def _clipped_variance() -> float:
     """Mean square of a normal residual that is clipped, in units of the clip."""
-    t = defaults.PAIR_CLIP
+    t = defaults.RESIDUAL_CLIP
     inside = 2 * ndtr(t) - 1
     density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
     return float((inside - 2 * t * density) / t**2 + 1 - inside)
@@ -258,7 +258,7 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
     index_set, residual = curator.index_set, (2 * curator.half * RESIDUAL) ** 2
     # Of coordinates alone, and first: weights of all entries need not be held beside them.
     features = incidence_features(index_set)
-    released = curator.row_sums(power=defaults.PAIR_POWER if plan.with_pairs else 0.5)
+    released = curator.row_sums()
     model = fit_row_sums(
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
         center=curator.middle, features=features, given=options.features_at(index_set),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.model import share_kept
 from sktensor_dp.completion.plan import (
     BIAS,
     COMPONENT,
@@ -15,16 +14,15 @@ from sktensor_dp.completion.plan import (
     SPREAD,
     Assumed,
     CompletionPlan,
-    Folding,
     SlicePlan,
     noise_of_sums,
     noise_of_values,
     pairs_detectability,
 )
 from sktensor_dp.completion.users import (
-    MOST_CHANCE,
     chance,
     columns_worth,
+    forgetting_factor,
     gain_of_components,
     trial_sweeps,
 )
@@ -57,7 +55,7 @@ def of_entries(
 ) -> EntryErrors:
     """Errors by biases, by the model, and by folding in."""
     left, count = assumed.residual(len(shape)), min(COMPONENTS, rank)
-    each = assumed.component_share * assumed.deviation**2 / COMPONENTS
+    each = assumed.component_share * assumed.deviation**2 / max(count, 1)
     rows = [n_observed / n for n in shape]
     found = [0.0] * len(shape)
     if plan.perturbation == "input":
@@ -70,7 +68,8 @@ def of_entries(
     model = math.sqrt(error**2 - count * each * math.prod(found))
     del kept[0], found[0]
     if plan.with_pairs:
-        cosines = [_of_pairs(_spent(n_observed, shape, plan), each, left)] * count
+        shown = pairs_detectability(n_observed, shape, plan.releases.cost_of("entry_pairs"))
+        cosines = [_of_pairs(shown, each, left)] * count
     else:
         cosines = [math.prod(found)] * count
     own = _own(rows[0], [each * seen for seen in cosines], left, bias)
@@ -97,23 +96,14 @@ def _noise(
     epsilon, residual = plan.releases.epsilon, math.sqrt(assumed.residual(len(shape)))
     if plan.perturbation != "sufficient_statistics":
         return noise_of_values(n_observed, shape, epsilon, residual)
-    if plan.with_pairs:
-        spent = plan.releases.cost_of("row_sums").epsilon
-        return noise_of_sums(n_observed, shape, spent, residual, defaults.PAIR_POWER)
-    return noise_of_sums(n_observed, shape, epsilon, residual)
+    spent = plan.releases.cost_of("row_sums").epsilon
+    return noise_of_sums(n_observed, shape, spent, residual)
 
 
-def _spent(n_observed: int, shape: tuple[int, ...], plan: CompletionPlan) -> Folding:
-    """Part of the budget that is spent on pairs."""
-    sums, found = plan.releases.releases
-    delta = plan.releases.delta if found.cost.mu > 0 else 0.0
-    return Folding(n_observed, shape, plan.releases.epsilon - sums.cost.epsilon, delta)
-
-
-def _of_pairs(spent: Folding, each: float, left: float) -> float:
+def _of_pairs(shown: float, each: float, left: float) -> float:
     """Squared cosine of a column's component and the one that pairs show."""
     # Detectability is of components worth finding, and of residuals of the usual size.
-    ratio = pairs_detectability(spent) * (each / COMPONENT**2 * RESIDUAL**2 / left)
+    ratio = shown * (each / COMPONENT**2 * RESIDUAL**2 / left)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
 
@@ -165,7 +155,7 @@ def _rows(
         cost = PrivacyCost.total([cost, *[plan.releases.cost_of("shared_factor_sums")] * sweeps])
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
-    gain = clipped_response(defaults.EFFECT_CLIP)
+    gain = clipped_response(defaults.RESIDUAL_CLIP)
     found = 0.0
     for mode, n in enumerate(shape):
         if mode != plan.unit_mode and bias > 0:
@@ -211,13 +201,11 @@ class _Search:
     def explained(self) -> float | None:
         """Variance that components will explain of values; None where they do not show."""
         plan, trial = self._plan, trial_sweeps(self._plan)
-        if self._by_chance > MOST_CHANCE:
-            return None
         total = variance = weight_of_all = 0.0
         found: list[float] = []
         for step in range(plan.n_sweeps):
             explained = np.array(self._share * self.overlap / defaults.COMPONENT_VARIANCE)
-            kept = float(share_kept(explained, plan.n_sweeps)) if step > 0 else 0.0
+            kept = float(forgetting_factor(explained)) if step > 0 else 0.0
             total = kept * total + self._signal()
             variance = kept**2 * variance + self._deviation**2
             weight_of_all = kept * weight_of_all + 1

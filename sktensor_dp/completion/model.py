@@ -28,17 +28,6 @@ LEAST_EIGENVALUE = 1e-12
 # Least share of the variance of values that is left to noise.
 LEAST_NOISE = 0.2
 
-# A direction that is not found yet grows from release to release: what earlier sums say of it
-# counts less by this factor, or by one so near to 1 that two thirds of the releases forget no more
-# than so much. It counts in full once so much is explained of what is assumed of a component.
-GROWTH, GROWING, MOST_GROWN, SETTLED = 1 / 0.7, 2 / 3, 0.7**-16, 0.5
-
-
-def share_kept(explained: Floats, n_releases: int) -> Floats:
-    """How much of earlier sums counts, by what directions explain of a component."""
-    growth = min(GROWTH, MOST_GROWN ** (1 / max(int(GROWING * n_releases), 1)))
-    return np.asarray(1 / (1 + (growth - 1) * np.clip(1 - explained / SETTLED, 0.0, 1.0)))
-
 
 def unexplained(deviation: float, explained: float) -> float:
     """What of the variance of values is left, if a model explains so much."""

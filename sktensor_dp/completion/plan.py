@@ -1,14 +1,14 @@
 """What a completion will release, and what values are assumed to be like: public numbers only."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.estimator.parameters import Number, Numbers, shown
@@ -75,57 +75,42 @@ def _checked(name: str, number: Any, may_be_none: bool) -> float:
     raise ValueError(f"The {name!r} parameter must be a finite number {least}. Got {number!r}.")
 
 
-# Shares of epsilon, the largest of which is taken that raises the expected error of predictions,
-# which pairs do not help, by at most so much.
-PAIR_SHARES = (1 / 8, 1 / 10, 1 / 12, 1 / 16, 1 / 24)
-# How far components must stand out of the noise, and columns at most.
-PAIR_ROOM, MOST_PAIRED = 1.2, 1024
+# Columns of a table whose pairs are released, at most.
+MOST_PAIRED = 1024
 
 
-@dataclass(frozen=True)
-class Folding:
-    """Public numbers of a table whose rows may fold in, and what is spent on that."""
-
-    n_observed: int
-    shape: Sequence[int]
-    epsilon: float
-    delta: float
-
-    def part(self, share: float) -> "Folding":
-        """The same with a share of epsilon."""
-        return replace(self, epsilon=share * self.epsilon)
-
-
-def pair_share(whole: Folding, loss: Callable[[float], float]) -> float:
-    """Share of epsilon that is spent on pairs; 0 where they do not pay."""
-    share = next((share for share in PAIR_SHARES if loss(share) <= defaults.PAIR_LOSS), 0.0)
-    pays = share > 0 and pairs_detectability(whole.part(share)) >= PAIR_ROOM
-    return share if pays else 0.0
-
-
-def pairs_detectability(spent: Folding) -> float:
-    """Eigenvalue of a component worth finding over the edge of the noise of pairs."""
-    shape = spent.shape
-    if len(shape) != 2 or not 0 < spent.epsilon < math.inf:
+def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:
+    """Fraction of epsilon for pairs, which predictions hardly miss; 0 where they show nothing."""
+    if len(shape) != 2 or math.isinf(epsilon):
         return 0.0
+
+    def excess(fraction: float) -> float:
+        return loss_by_pairs(n_observed, shape, epsilon, fraction) - defaults.PAIR_LOSS
+
+    fraction = 0.5 if excess(0.5) <= 0 else brentq(excess, 0.0, 0.5)
+    shown = pairs_detectability(n_observed, shape, cost_at(fraction * epsilon, delta))
+    return fraction if shown > 1 else 0.0
+
+
+def pairs_detectability(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> float:
+    """Eigenvalue of a component worth finding over the edge of the noise of pairs."""
     n_rows, n_columns = shape
-    each = spent.n_observed / n_rows
+    each = n_observed / n_rows
     if each <= 1 or not 1 < n_columns <= MOST_PAIRED:
         return 0.0
-    cost = cost_at(spent.epsilon, spent.delta)
-    if spent.delta > 0:
+    if cost.mu > 0:
         noise = 2 * math.sqrt(each - 1) / cost.mu
     else:
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
     counts = n_rows * min(each / n_columns, 1.0) ** 2
-    response = (clipped_response(defaults.PAIR_CLIP, RESIDUAL) * COMPONENT) ** 2
+    response = (clipped_response(defaults.RESIDUAL_CLIP, RESIDUAL) * COMPONENT) ** 2
     return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 
 
-def releases_for_folding(epsilon: float, delta: float, share: float) -> ReleasePlan:
-    """Row sums with pure noise, and pairs with what the share of epsilon buys."""
-    sums = PlannedRelease("row_sums", PrivacyCost(epsilon=(1 - share) * epsilon))
-    found = PlannedRelease("entry_pairs", cost_at(share * epsilon, delta))
+def releases_for_folding(epsilon: float, delta: float, fraction: float) -> ReleasePlan:
+    """Row sums with pure noise, and pairs with what the fraction of epsilon buys."""
+    sums = PlannedRelease("row_sums", PrivacyCost(epsilon=(1 - fraction) * epsilon))
+    found = PlannedRelease("entry_pairs", cost_at(fraction * epsilon, delta))
     return ReleasePlan(float(epsilon), float(delta), (sums, found))
 
 
@@ -181,7 +166,7 @@ class ModelOptions:
 
 
 # Sweeps over the factors that units share, and steps of gradient descent.
-SWEEPS, STEPS = 3, 30
+STEPS = 30
 # Fraction of a budget for the values from which the other factors of an output are computed.
 INPUT_SHARE = 0.5
 # Numbers in memory to a row: beside any model, for components by their squared rank, and
@@ -286,16 +271,12 @@ def noise_of_values(
 
 
 def noise_of_sums(
-    n_observed: int,
-    shape: Sequence[int],
-    epsilon: float,
-    residual: float = RESIDUAL,
-    power: float = 0.5,
+    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = RESIDUAL
 ) -> list[float]:
     """The same from released sums, which favour rows with few entries."""
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
     rows = [n_observed / n for n in shape]
-    shares = [r**-power / math.fsum(other**-power for other in rows) for r in rows]
+    shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
     return [
         (residual**2 * s**2 * r + laplace) / (s * r) ** 2 for s, r in zip(shares, rows, strict=True)
     ]
@@ -306,15 +287,10 @@ def _kept(noise: list[float]) -> float:
     return math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
 
 
-def _loss(noise: list[float], usual: list[float]) -> float:
-    """By how much predictions by biases get worse if they have such noise."""
-    return math.sqrt((RESIDUAL**2 + _kept(noise)) / (RESIDUAL**2 + _kept(usual))) - 1
-
-
-def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, share: float) -> float:
-    """By how much predictions by sums get worse if a share of epsilon goes to pairs."""
-    less = noise_of_sums(n_observed, shape, (1 - share) * epsilon, power=defaults.PAIR_POWER)
-    return _loss(less, noise_of_sums(n_observed, shape, epsilon))
+def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fraction: float) -> float:
+    """By how much predictions by sums get worse if a fraction of epsilon goes to pairs."""
+    less, usual = (noise_of_sums(n_observed, shape, e) for e in ((1 - fraction) * epsilon, epsilon))
+    return math.sqrt((RESIDUAL**2 + _kept(less)) / (RESIDUAL**2 + _kept(usual))) - 1
 
 
 def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
@@ -339,21 +315,20 @@ def plan_completion(
 ) -> CompletionPlan:
     """Choose releases and split the budget, where the unit is a value."""
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
-    share = 0.0
+    fraction = 0.0
     if perturbation == "auto":
         pays = values_pay(n_observed, shape, epsilon)
         perturbation = "input" if pays else "sufficient_statistics"
         if not pays and rank > 0:
-            loss = partial(loss_by_pairs, n_observed, shape, epsilon)
-            share = pair_share(Folding(n_observed, shape, epsilon, delta), loss)
+            fraction = pair_fraction(n_observed, shape, epsilon, delta)
     n_steps = 0
     if perturbation == "gradient":
         n_steps = STEPS if max_iter is None else max_iter
-    if share > 0:
-        releases = releases_for_folding(epsilon, delta, share)
+    if fraction > 0:
+        releases = releases_for_folding(epsilon, delta, fraction)
     else:
         releases = _releases(perturbation, n_steps, epsilon, delta)
-    return CompletionPlan(perturbation, n_steps, releases, share > 0)
+    return CompletionPlan(perturbation, n_steps, releases, fraction > 0)
 
 
 def _releases(perturbation: str, n_steps: int, epsilon: float, delta: float) -> ReleasePlan:
@@ -413,7 +388,7 @@ def slice_detectability(
     if math.isinf(epsilon):
         return math.inf
     shared = [n for m, n in enumerate(shape) if m != unit_mode]
-    n_queries = SWEEPS * len(shared)
+    n_queries = defaults.ROUNDS * len(shared)
     noise = SharedFactorSums.farthest / (
         gaussian_mu(epsilon, delta) * math.sqrt(defaults.FACTOR_FRACTION / n_queries)
     )
@@ -434,14 +409,13 @@ def plan_slices(
     shared = [n for m, n in enumerate(shape) if m != unit_mode]
     n_sweeps = 0
     if rank > 0 and slice_detectability(shape, unit_mode, epsilon, delta) >= 1:
-        n_sweeps = EXACT_SWEEPS if math.isinf(epsilon) else SWEEPS
-    by_directions = SharedFactorSums.may_be_whole(shape, shared) and math.isfinite(epsilon)
-    by_directions = by_directions and n_sweeps > 0
+        n_sweeps = EXACT_SWEEPS if math.isinf(epsilon) else defaults.ROUNDS
+    by_directions = n_sweeps > 0 and SharedFactorSums.may_be_whole(shape, shared)
     if by_directions:
         n_sweeps = defaults.DIRECTION_SWEEPS
     # Residuals about better effects say more; parts of a pure epsilon lose more than that.
-    again = len(shape) == 2 and delta > 0 and math.isfinite(epsilon)
-    n_rounds = defaults.EFFECT_ROUNDS if again else 1
+    again = len(shape) == 2 and (delta > 0 or math.isinf(epsilon))
+    n_rounds = defaults.ROUNDS if again else 1
     shares = {
         "unit_levels": defaults.LEVEL_FRACTION,
         "shared_row_sums": 1 - defaults.LEVEL_FRACTION,

@@ -12,7 +12,6 @@ from sktensor_dp.completion.model import (
     attributes_of_units,
     inverse_root,
     posterior_rows,
-    share_kept,
     unexplained,
     unit_mean_square,
 )
@@ -50,7 +49,9 @@ class EffectRelease:
         # Over its gain each is the same sums of effects, but for its noise and its centre.
         if len(releases) == 1:
             return releases[0]
-        precisions = np.array([one.noisy.sigma**-2 for one in releases])
+        sigmas = np.array([one.noisy.sigma for one in releases])
+        # Without noise all count the same.
+        precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
         gains = np.array([one.gain for one in releases])
         parts, shares = precisions / precisions.sum(), precisions * gains**2
         gain = math.sqrt(shares.sum() / precisions.sum())
@@ -59,7 +60,7 @@ class EffectRelease:
         counts = np.stack([one.noisy.counts for one in releases])
         about = np.stack([one.about for one in releases])
         noisy = NoisySharedRows(
-            gain * (shares / gains) @ sums, parts @ counts, precisions.sum() ** -0.5
+            gain * (shares / gains) @ sums, parts @ counts, float(np.sqrt(parts**2 @ sigmas**2))
         )
         return cls(noisy, gain, shares @ about)
 
@@ -139,7 +140,7 @@ class EffectRounds:
         rest_of: str | None = None,
     ) -> None:
         """Release sums, of which so many are left; 0 if others will follow."""
-        clip = defaults.EFFECT_CLIP
+        clip = defaults.RESIDUAL_CLIP
         noisy = self._curator.shared_row_sums(
             self._mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE, others, about, rest_of
         )
@@ -169,9 +170,6 @@ class EffectRounds:
         )  # fmt: skip
 
 
-# Residuals are clipped at this share of the deviation of values: components are a part of
-# what is clipped, so that more of its tails is kept than of a residual's.
-CLIP = 1.0
 # Largest number in a factor, in deviations of values.
 LARGEST = 1e6
 # Least eigenvalue of a moment, relative to its trace: below it noise or rounding is seen.
@@ -196,7 +194,7 @@ def fit_components(
         mode = step % len(rounds)
         components = _scale_moved(components, mode)
         query = SharedFactorSums(
-            mode, curator.shape, level, effects, components, noise_variance, CLIP * deviation
+            mode, curator.shape, level, effects, components, noise_variance, deviation
         )  # fmt: skip
         noisy = curator.shared_factor_sums(query)
         factor = _factor(noisy, rounds[mode], curator.n_units, regularization)
@@ -231,7 +229,7 @@ def _factor(
     trace = max(float(values.sum()), 1e-6)
     values = np.maximum(values, LEAST_MOMENT * trace)
     moment = (vectors * values) @ vectors.T
-    gain = clipped_response(CLIP, deviation) * noisy.slope_scale
+    gain = clipped_response(1.0, deviation) * noisy.slope_scale
     grams = gain * weights[:, None, None] * moment
     # A unit's weight in an entry is one over the root of the number of its entries.
     residual = min(n_units / max(float(weights.sum()), 1.0), 1.0) / gain
@@ -276,13 +274,6 @@ def _noise_variance(components: SharedComponents, rounds: Sequence[EffectRounds]
     return unexplained(rounds[0].deviation, explained)
 
 
-# Columns are as many as leave room for growth: so many times what reaches the noise.
-ROOM = 4.3
-# What noise alone may be expected to explain, over what components are assumed to.
-MOST_CHANCE = 0.25
-# Share of the sweeps, last ones, by which the variance of components is estimated; and how many
-# of them it is estimated by while directions turn.
-LAST, LATELY = 1 / 4, 3
 # Deviations of noise that what a direction explains must exceed.
 CERTAIN = 3.0
 
@@ -315,7 +306,7 @@ class Directions:
         turned, kept = self._turned_and_kept()
         query = SharedFactorSums(
             0, self._curator.shape, part.level, (part.effects,), components,
-            part.deviation**2, defaults.DIRECTION_CLIP * part.deviation, whole=True, turned=turned,
+            part.deviation**2, 2 * self._curator.half, whole=True, turned=turned,
         )  # fmt: skip
         noisy = self._curator.shared_factor_sums(query)
         self._moments.append(noisy)
@@ -350,7 +341,7 @@ class Directions:
 
     def factor(self) -> Floats:
         """Directions times the roots of the variances that they explain."""
-        found, noise = self.explained(max(round(LAST * self._n_sweeps), 1))
+        found, noise = self.explained(self._lately())
         values, vectors = np.linalg.eigh(found)
         values = np.where(values > CERTAIN * noise, values, 0.0)
         return self._axes @ ((vectors * np.sqrt(values)) @ vectors.T)
@@ -360,6 +351,10 @@ class Directions:
         part = self._part
         explained = part.explained() + float((part.shares @ factor**2).sum())
         return unexplained(part.deviation, explained)
+
+    def _lately(self) -> int:
+        """Number of the last sweeps that know directions well."""
+        return max(len(self._moments) // 4, 2)
 
     def _moment(self, last: int) -> Floats:
         """Mean of what the last sweeps say of the second moment of units' weights."""
@@ -374,13 +369,13 @@ class Directions:
         """What makes units' weights of all directions equally large, and what stays of sums."""
         if not self._moments:
             return None, np.eye(self._axes.shape[1])
-        values, vectors = np.linalg.eigh(self.explained(LATELY)[0])
+        values, vectors = np.linalg.eigh(self.explained(self._lately())[0])
         # Units know less of a direction that is still mostly noise, and would say little of it
         # beside the others: it would come late, or never. Noise of a unit's entries alone gives
         # a weight variance 1, and what a direction explains adds to that.
         sizes = np.sqrt(1 + defaults.COMPONENT_VARIANCE * self._each * np.maximum(values, 0.0))
         turned = np.clip((vectors / sizes) @ vectors.T, -1.0, 1.0)
-        return turned, (vectors * share_kept(values, self._n_sweeps)) @ vectors.T
+        return turned, (vectors * forgetting_factor(values)) @ vectors.T
 
     def _rows(self) -> Floats:
         """Rows that explain the sums, shrunk by their noise, up to one factor for all."""
@@ -405,14 +400,18 @@ class Directions:
         return np.asarray(self._size * rows @ inverse_root((gram + gram.T) / 2))
 
 
+def forgetting_factor(explained: Floats) -> Floats:
+    """How much earlier sums count: all once a direction explains half of what is assumed."""
+    growth = 1 / defaults.FORGETTING - 1
+    return np.asarray(1 / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
+
+
 def found_components(
     curator: SliceCurator, part: EffectRounds, plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
     """Components and the variance they leave, or None where released numbers show none."""
     rank = options.ranks[1 - plan.unit_mode]
     n_columns = columns_worth(part.weights, curator.n_units, plan, rank)
-    if chance(part.weights, curator.n_units) > MOST_CHANCE:
-        return None
     start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
     search = Directions(curator, part, start[:, :n_columns], plan.n_sweeps)
     trial, rest = trial_sweeps(plan), rest_after_trial(plan)
@@ -433,8 +432,9 @@ def trial_sweeps(plan: SlicePlan) -> int:
 def rest_after_trial(plan: SlicePlan) -> float:
     """What the trial leaves of the budget, relative to what biases have had."""
     left = plan.n_sweeps - trial_sweeps(plan)
-    rest = left * plan.releases.cost_of("shared_factor_sums").mu ** 2
-    return rest / (plan.n_rounds * plan.releases.cost_of("shared_row_sums").mu ** 2)
+    sweep, biases = map(plan.releases.cost_of, ("shared_factor_sums", "shared_row_sums"))
+    # Without noise there is nothing more to be known of biases.
+    return 0.0 if math.isinf(sweep.mu) else left * sweep.mu**2 / (plan.n_rounds * biases.mu**2)
 
 
 def gain_of_components(explained: float, n_columns: int, each: float, left: float) -> float:
@@ -464,7 +464,9 @@ def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> 
     rate = (common * each * defaults.COMPONENT_VARIANCE * strength) ** 2
     rows = _effective_rows(weights)
     most = min(rank, len(weights))
-    worth = [k for k in range(1, most + 1) if rate / k >= ROOM * np.log(max(rows / k, math.e))]
+    worth = [
+        k for k in range(1, most + 1) if rate / k >= defaults.ROOM * np.log(max(rows / k, math.e))
+    ]
     return max(worth, default=1)
 
 

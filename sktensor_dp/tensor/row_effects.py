@@ -14,12 +14,7 @@ from sktensor_dp.tensor.sorted_entries import SortedEntries
 from sktensor_dp.tensor.whitening import top_eigenpairs
 
 # Singular vectors of where entries are, at most, and at most one to so many rows.
-_VECTORS, _ROWS_EACH = 80, 20
-# Entries added to those of a row before its direction is looked at: rows that have few point
-# anywhere.
-_PRIOR_ENTRIES = 5.0
-# Longest row of features, in units of their root mean square.
-_LONGEST = 3.0
+_VECTORS, _ROWS_EACH = 40, 20
 # Beyond this accuracy of the singular vectors nothing is gained, nor by more steps: where
 # those of noise are left, they point anywhere.
 _TOLERANCE, _STEPS = 1e-3, 6
@@ -55,7 +50,7 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
 
 
 def standardised(features: Floats, counts: NDArray[Any], shares: Floats | None = None) -> Floats:
-    """Centred and scaled over the entries; far rows drawn in, and 0 where nothing was seen.
+    """Centre and scale over the entries; 0 where nothing was seen.
 
     `shares` of the rows in the mean are those of their entries, unless they are given.
     """
@@ -64,8 +59,6 @@ def standardised(features: Floats, counts: NDArray[Any], shares: Floats | None =
     size = np.sqrt(weights @ centred**2)
     centred = centred / np.where(size > 0, size, 1.0)
     centred /= np.sqrt(max(features.shape[1], 1))
-    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-    centred *= np.minimum(1.0, _LONGEST / np.maximum(lengths, 1e-300))
     return np.asarray(centred * (counts > 0)[:, None], dtype=np.float64)
 
 
@@ -111,7 +104,7 @@ class _Incidence:
 
 
 def _margin(counts: NDArray[Any]) -> Floats:
-    return np.asarray(1 / np.sqrt(counts + _PRIOR_ENTRIES), dtype=np.float64)
+    return np.asarray(1 / np.sqrt(np.maximum(counts, 1)), dtype=np.float64)
 
 
 def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:

@@ -243,7 +243,7 @@ def with_ranges(options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]
 
 def _always(share: float, **more: Any) -> dict[str, Any]:
     """Small tables are folded in by a share of the budget, for pairs."""
-    return {"completion.plan.pair_share": lambda *_: share, **more}
+    return {"completion.plan.pair_fraction": lambda *_: share, **more}
 
 
 ONCE, TABLE = {"fit": entries}, {"shape": (80, 6)}

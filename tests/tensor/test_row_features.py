@@ -43,7 +43,7 @@ def test_both_modes_features_are_those_of_the_plain_matrix(rough, turned, seed):
     entries = SortedEntries(X[:, ::-1] if turned else X, shape[::-1] if turned else shape)
     table = np.zeros(entries.shape)
     np.add.at(table, tuple(entries.coordinates.T), 1.0)
-    own, theirs = (1 / np.sqrt(table.sum(axis=a) + 5) for a in (1, 0))
+    own, theirs = (1 / np.sqrt(np.maximum(table.sum(axis=a), 1)) for a in (1, 0))
     left, _, right = np.linalg.svd(own[:, None] * table * theirs)
     for mode, (vectors, margin) in enumerate([(left, own), (right.T, theirs)]):
         logarithm = np.log(np.maximum(entries.counts[mode], 1.0))
@@ -53,9 +53,8 @@ def test_both_modes_features_are_those_of_the_plain_matrix(rough, turned, seed):
         features = incidence_features(entries)[mode]
         found = features[:, 0] / np.linalg.norm(features[:, 0])
         cosine = found @ expected / np.linalg.norm(expected)
-        # Products in single precision err by 1e-6, and rows drawn in differ: they are drawn in
-        # by all of their features.
-        assert abs(cosine) > 0.9
+        # Products in single precision err by 1e-6.
+        assert abs(cosine) > 0.99
 
 
 def test_vectors_of_both_sides_are_pairs(seed):
@@ -63,7 +62,7 @@ def test_vectors_of_both_sides_are_pairs(seed):
     near, far = leading_pairs(entries, 0)
     table = np.zeros(entries.shape)
     np.add.at(table, tuple(entries.coordinates.T), 1.0)
-    own, theirs = (1 / np.sqrt(table.sum(axis=a) + 5) for a in (1, 0))
+    own, theirs = (1 / np.sqrt(np.maximum(table.sum(axis=a), 1)) for a in (1, 0))
     scaled = own[:, None] * table * theirs
     singular = np.linalg.svd(scaled)[1][1 : near.shape[1] + 1]
     # All of them, whatever their gaps: up to 600 rows they are exact.
@@ -110,7 +109,6 @@ def test_rows_without_entries_have_none():
     entries = SortedEntries(X, (3, 2))
     features = incidence_features(entries)
     assert not features[0][2].any()
-    # Centred over the entries, and drawn in: no row is longer than three.
     given = standardised(np.array([[0.0, 1.0], [5.0, 1.0], [9.0, 1.0]]), entries.counts[0])
     np.testing.assert_allclose(entries.counts[0] @ given, 0.0, atol=1e-12)
     assert np.isfinite(given).all()
