@@ -61,7 +61,7 @@ class Topics(Run):
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
-        self.unit, self.ledger_unit = "person", "group of documents"
+        self.unit, self.ledger_unit = "person", "person"
         self._stop_words: Any = None
         self._known: dict[str, float] = {}
         if options.command == "forecast":
@@ -240,7 +240,7 @@ class Groups(Run):
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
-        self.unit, self.ledger_unit = "person", "group of samples"
+        self.unit, self.ledger_unit = "person", "person"
         if options.command == "forecast":
             self._columns = [""] * options.columns
             return

@@ -353,9 +353,8 @@ def check_arguments(
 
 
 def unit_of(row: str, grouped: bool) -> str:
-    """Name of the unit of privacy."""
-    several = "entries" if row == "entry" else f"{row}s"
-    return f"group of {several}" if grouped else row
+    """Name of the unit of privacy: rows with one label are a person's."""
+    return "person" if grouped else row
 
 
 class PrivateEstimatorMixin(

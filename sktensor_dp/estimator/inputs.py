@@ -261,7 +261,7 @@ def _array_of(part: Any) -> np.ndarray[Any, Any]:
 def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:
     """Refuse a batch with other units or neighbours than the first one."""
     check_same("neighbours", before.neighbours, neighbours)
-    if before.unit.startswith("group") != grouped:
+    if (before.unit == "person") != grouped:
         raise ValueError(
             "All batches of a stream must come with groups, or none: the first one decided what "
             "is protected. fit() starts anew."

@@ -122,15 +122,14 @@ def make_private_scorer(
 def scored_unit(reports: Sequence[PrivacyReport], grouped: bool) -> str:
     """Unit that a score protects: that of the reports, never less than they do."""
     units = [report.unit for report in reports]
-    several = [unit for unit in units if unit.startswith("group of")]
-    if several:
+    if "person" in units:
         if not grouped:
             raise ValueError(
                 "groups must be given: the model was fitted with groups, and a score of single "
                 "rows would protect none. cross_val_score and GridSearchCV pass them under "
                 "metadata routing, see make_private_scorer."
             )
-        return several[0]
+        return "person"
     return unit_of(units[0], grouped)
 
 

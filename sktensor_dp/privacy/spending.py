@@ -213,7 +213,7 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
 def _kinds(unit: str) -> frozenset[str]:
     """What a unit may be of: rows have many names, and some rows are entries of a tensor."""
     unit, relation = unit_and_neighbours(unit)
-    kinds = frozenset(["group"]) if unit.startswith("group of") else KINDS.get(unit, {unit})
+    kinds = KINDS.get(unit, {unit})
     mark = ADDED_OR_REMOVED if relation == "add_remove" else ""
     return frozenset(kind + mark for kind in kinds)
 

@@ -175,7 +175,7 @@ def test_groups_are_brought_together(labels, given, seed):
     model = PrivateSpectralLDA(2, epsilon=5.0, n_refinements=1, random_state=0, **given)
     other = fitted(model, Z, groups=told, n_samples=n)
     alike(one, other)
-    assert other.privacy_report_.unit == "group of documents"
+    assert other.privacy_report_.unit == "person"
 
 
 def test_no_partition_sees_other_groups_than_its_own(seed):

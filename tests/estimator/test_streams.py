@@ -303,7 +303,7 @@ def test_the_report_of_a_search_of_persons_goes_on_with_persons():
         best.partial_fit(SAMPLES)
     best.partial_fit(SAMPLES, groups=groups)
     report, n_groups = best.privacy_report_, len(set(groups.tolist()))
-    assert (report.unit, report.n_units) == ("group of samples", 2 * n_groups)
+    assert (report.unit, report.n_units) == ("person", 2 * n_groups)
     assert "disjoint" in report.notes[-1]
 
 

@@ -150,7 +150,7 @@ def test_the_statement_adds_up_and_every_part_has_a_count(cv, delta, grouped, se
         X, groups=np.arange(N) // 2 if grouped else None
     )
     report = fitted.privacy_report_
-    unit = "group of documents" if grouped else "document"
+    unit = "person" if grouped else "document"
     assert (report.epsilon, report.delta, report.unit) == (4.0, delta, unit)
     assert report.neighbours == "add_remove"
     read = load_statement(report.to_json())

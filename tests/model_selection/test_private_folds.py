@@ -135,7 +135,7 @@ def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(relation):
     assert all(one | other == last and one != other for one, other in pairwise(fits[:3]))
     # Each person is held out once.
     assert sum(map(len, fits[:3])) == 2 * len(last)
-    assert {entry.unit for entry in budget.entries} == {"group of documents"}
+    assert {entry.unit for entry in budget.entries} == {"person"}
     assert {entry.neighbours for entry in budget.entries} == {relation}
     scores = [entry for entry in budget.entries if entry.spender == "PrivateScorer"]
     assert len(scores) == (12 if relation == "add_remove" else 6)  # and a count of each

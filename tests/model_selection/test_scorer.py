@@ -384,7 +384,7 @@ def test_noise_is_in_proportion_to_the_number_of_groups():
     absolute(model, rows[:100], rows[:100, 0], groups=range(100))
     one, other = budget.entries
     assert one.sigma == other.sigma
-    assert one.unit == "group of samples"
+    assert one.unit == "person"
 
 
 def test_a_model_of_groups_is_scored_with_groups_alone():
@@ -396,7 +396,7 @@ def test_a_model_of_groups_is_scored_with_groups_alone():
         scorer(model, X)
     assert len(budget.entries) == spent
     assert math.isfinite(scorer(model, X, groups=OWNERS))
-    assert {entry.unit for entry in budget.entries} == {"group of documents"}
+    assert {entry.unit for entry in budget.entries} == {"person"}
     rows = PrivateSpectralLDA(1, epsilon=9.0).fit(X)
     with pytest.raises(BudgetError, match="'document'"):
         scorer(rows, X)
@@ -446,7 +446,7 @@ def test_cross_validation_and_grid_searches_pass_groups_on(name):
     else:
         search = GridSearchCV(model, {"random_state": [0, 1]}, cv=2, **tool).fit(X, **given)
         assert search.best_estimator_.privacy_report_.n_units == 60
-    assert {entry.unit for entry in budget.entries} == {"group of documents"}
+    assert {entry.unit for entry in budget.entries} == {"person"}
     assert sum(entry.release == "held_out_scores" for entry in budget.entries) == 4
 
 
@@ -483,7 +483,7 @@ def test_pipelines_hand_groups_to_steps_that_ask_for_them():
     for one in fitted:
         for step in ("counts", "topics"):
             assert one[step].privacy_report_.n_units == 120
-            assert one[step].privacy_report_.unit == "group of documents"
+            assert one[step].privacy_report_.unit == "person"
     assert clone(whole).fit_transform(TEXTS, groups=PERSONS).shape == (240, 1)
 
 

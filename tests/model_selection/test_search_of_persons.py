@@ -61,7 +61,7 @@ def test_whole_groups_are_held_out(cv, parts):
     X, owners = persons()
     search = topics(cv=cv, epsilon=INF, random_state=0).fit(X, groups=owners)
     assert search.privacy_report_.n_units == N
-    assert search.privacy_report_.unit == "group of documents"
+    assert search.privacy_report_.unit == "person"
     for (_, train), (_, test) in zip(parts[0::2], parts[1::2], strict=False):
         assert not set(train) & set(test)
         assert sorted([*train, *test]) == list(range(N))
@@ -132,7 +132,7 @@ def test_groups_reach_the_private_step_of_a_pipeline(routing):
     with sklearn.config_context(enable_metadata_routing=routing):
         search.fit(texts, groups=owners)
     assert search.privacy_report_.n_units == 90
-    assert search.best_estimator_["topics"].privacy_report_.unit == "group of documents"
+    assert search.best_estimator_["topics"].privacy_report_.unit == "person"
 
 
 def test_components_of_persons():
@@ -140,7 +140,7 @@ def test_components_of_persons():
     X = 4 * np.eye(3, 4)[rng.integers(3, size=600)] + rng.standard_normal((600, 4))
     search = mixtures({"data_norm": [8.0]}, epsilon=1e4)
     search.fit(X, groups=np.arange(600) // 2)
-    assert search.privacy_report_.unit == "group of samples"
+    assert search.privacy_report_.unit == "person"
     assert search.privacy_report_.n_units == 300
 
 
@@ -181,8 +181,8 @@ def test_the_ledger_knows_what_a_search_protects():
     X, owners = persons()
     options = {"epsilon": 1e3, "accountant": budget, "param_distributions": {"n_components": [1]}}
     topics(**options).fit(X, groups=owners)
-    assert {entry.unit for entry in budget.entries} == {"group of documents"}
-    with pytest.raises(BudgetError, match=r"'document', but .* 'group of documents'"):
+    assert {entry.unit for entry in budget.entries} == {"person"}
+    with pytest.raises(BudgetError, match=r"'document', but .* 'person'"):
         topics(**options).fit(X)
 
 

@@ -186,7 +186,7 @@ def test_refuses_what_no_budget_protects_before_the_charge():
 def test_persons_are_held_out_fitted_and_protected_as_a_whole():
     groups = np.repeat(np.arange(200), 3)
     found = search(cv=2).fit(texts(), groups=groups)
-    assert found.privacy_report_.unit == "group of documents"
+    assert found.privacy_report_.unit == "person"
     assert found.privacy_report_.n_units == 200
     load_statement(found.privacy_report_.to_json())
 

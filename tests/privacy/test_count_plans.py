@@ -233,7 +233,7 @@ def test_labels_of_an_empty_chunk_have_no_kind():
     for labels in (["a", "b", "b"], [1, 2, 2]):
         source = [(X[:0], []), (X[:3], labels), (X[:0], []), (X[3:], labels)]
         report = topics(epsilon=math.inf)().fit_chunks(source, n_features=D).privacy_report_
-        assert (report.n_units, report.unit) == (2, "group of documents")
+        assert (report.n_units, report.unit) == (2, "person")
 
 
 def test_costs_without_noise_are_infinite_before_the_count_too():
@@ -291,4 +291,4 @@ def test_one_group_or_none_is_data_like_any_other():
                 topics(epsilon=math.inf)().fit_chunks(source, n_features=D),
             ):
                 report = model.privacy_report_
-                assert (report.n_units, report.unit) == (1, "group of documents")
+                assert (report.n_units, report.unit) == (1, "person")

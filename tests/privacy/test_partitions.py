@@ -168,7 +168,7 @@ def test_groups_that_travel_agree(prior, neighbours, seed):
     one = fitted(model, parts, n).components_.copy()
     apart = fitted(model, Apart(parts, grouped=True), n)
     np.testing.assert_allclose(apart.components_, one, atol=1e-5)
-    assert apart.privacy_report_.unit == "group of documents"
+    assert apart.privacy_report_.unit == "person"
 
 
 @pytest.mark.parametrize("grouped", [True, False])

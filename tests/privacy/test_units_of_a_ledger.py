@@ -36,11 +36,11 @@ def ledger(request, tmp_path):
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("group of documents", "document"),
-        ("sample", "group of samples"),
+        ("person", "document"),
+        ("sample", "person"),
         ("entry", "slice"),
         ("document", "entry"),
-        ("row", "group of rows"),
+        ("row", "person"),
     ],
 )
 def test_another_unit_is_refused_before_any_charge(ledger, first, second):
@@ -59,7 +59,7 @@ def test_another_unit_is_refused_before_any_charge(ledger, first, second):
 def test_two_units_in_one_charge_are_refused(ledger):
     budget = ledger()
     with pytest.raises(BudgetError, match="Nothing was charged"):
-        charge(budget, "document", "group of documents")
+        charge(budget, "document", "person")
     assert budget.entries == ()
 
 
@@ -68,7 +68,7 @@ def test_two_units_in_one_charge_are_refused(ledger):
     [
         ("document", "sample", "row"),
         ("entry", "row"),
-        ("group of documents", "group of samples", "group of rows"),
+        ("person", "person"),
         ("slice", "slice"),
         ("", "entry", ""),
     ],
@@ -83,7 +83,7 @@ def test_names_of_one_kind_go_together(ledger, units):
 
 def test_any_unit_is_taken_where_that_was_asked_for(ledger):
     budget = ledger(units="any")
-    for unit in ("document", "group of documents", "entry", "slice"):
+    for unit in ("document", "person", "entry", "slice"):
         charge(budget, unit)
     assert len(budget.entries) == 4
     with pytest.raises(ValueError, match="units must be 'one' or 'any'"):
@@ -96,8 +96,8 @@ def test_a_file_in_which_units_are_mixed_goes_on_to_take_them(tmp_path):
     budget = BudgetAccountant(path=path)
     charge(budget, "slice")
     charge(budget, "sample")
-    with pytest.raises(BudgetError, match="group of documents"):
-        charge(budget, "group of documents")
+    with pytest.raises(BudgetError, match="person"):
+        charge(budget, "person")
 
 
 def test_other_objects_of_a_file_see_its_units(tmp_path):
@@ -106,8 +106,8 @@ def test_other_objects_of_a_file_see_its_units(tmp_path):
     elsewhere = BudgetAccountant(100.0, path=path, scope="other data")
     charge(one, "document")
     with pytest.raises(BudgetError, match="'document'"):
-        charge(other, "group of documents")
-    charge(elsewhere, "group of documents")
+        charge(other, "person")
+    charge(elsewhere, "person")
     charge(other, "document")
     with pytest.raises(BudgetError, match="'document'"):
         charge(one, "entry")
@@ -123,11 +123,11 @@ def test_a_vocabulary_by_person_and_topics_by_document_do_not_go_together(ledger
     counts = words.fit_transform(TEXTS, groups=PERSONS)
     spent = len(budget.entries)
     topics = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget)
-    with pytest.raises(BudgetError, match=r"'document', but .* 'group of documents'"):
+    with pytest.raises(BudgetError, match=r"'document', but .* 'person'"):
         topics.fit(counts)
     assert len(budget.entries) == spent
     topics.fit(counts, groups=PERSONS)
-    assert {entry.unit for entry in budget.entries} == {"group of documents"}
+    assert {entry.unit for entry in budget.entries} == {"person"}
 
 
 def test_users_and_entries_do_not_go_together(ledger):

@@ -99,7 +99,7 @@ def test_words_of_a_group_count_together(kind, tmp_path, seed):
     one, other = fitted(T, groups=groups), fitted(held, groups=labels, n_samples=n)
     assert other.vocabulary_ == one.vocabulary_
     np.testing.assert_array_equal(other.document_frequencies_, one.document_frequencies_)
-    assert other.privacy_report_.unit == "group of documents"
+    assert other.privacy_report_.unit == "person"
 
 
 def test_fit_transform_is_lazy(tmp_path):

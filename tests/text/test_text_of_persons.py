@@ -48,7 +48,7 @@ def test_a_person_is_one_document_of_all_their_texts(seed):
     assert ours.vocabulary_ == concatenated.vocabulary_
     np.testing.assert_array_equal(ours.document_frequencies_, concatenated.document_frequencies_)
     assert ours.privacy_report_.n_units == N
-    assert ours.privacy_report_.unit == "group of documents"
+    assert ours.privacy_report_.unit == "person"
 
 
 def test_groups_of_one_row_are_no_groups(seed):
@@ -126,7 +126,7 @@ def test_the_page_on_topics_of_persons_runs_as_printed(capsys):
     page = Path(__file__).parents[2] / "docs" / "topics.md"
     (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     exec(compile(example, "example", "exec"), {})
-    assert capsys.readouterr().out == "group of documents\n"
+    assert capsys.readouterr().out == "person\n"
 
 
 def test_messages_speak_of_groups_and_not_of_texts():
