@@ -86,7 +86,7 @@ BESIDE = {
 EXTRA_NAMES = {
     *("privacy.mechanisms.piecewise_deviation", "privacy.mechanisms.piecewise_variance"),
     "privacy.noise.OneProcess",
-    *("privacy.selection.failure_of_trials", "privacy.selection.largest_share"),
+    *("privacy.selection.failure_of_trials", "privacy.selection.largest_weight"),
     *("privacy.selection.secret_trials", "privacy.selection.selection_threshold"),
     *("privacy.selection.stop_probability", "privacy.selection.trial_cost"),
 }

@@ -314,7 +314,7 @@ class PlannedFit(Generic[Curator]):
         """Replan by the released number of units."""
         assert self.by_count is not None
         replanned = self.by_count(curator.count())
-        curator.go_on(replanned.releases)
+        curator.continue_with(replanned.releases)
         return replanned
 
 

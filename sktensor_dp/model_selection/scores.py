@@ -211,6 +211,6 @@ def release_score(
     ) as curator:  # fmt: skip
         if counted:
             curator.count()
-            curator.go_on(plan)
+            curator.continue_with(plan)
         noisy = float(curator.release("held_out_scores", query)[0])
         return noisy + query.middle, curator.report()

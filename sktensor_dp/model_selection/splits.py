@@ -14,13 +14,13 @@ from sklearn.utils import indexable
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.privacy.parts import (
-    coins_under,
-    even_halves,
-    even_parts,
-    even_places,
-    own_halves,
-    own_parts,
-    public_places,
+    balanced_parts,
+    balanced_split,
+    coin_parts,
+    coin_ranks,
+    coin_split,
+    keyed_coins,
+    public_ranks,
     secret_coins,
     secret_key,
 )
@@ -104,13 +104,13 @@ def split_units(
         n_units = len(names)
     if counted:  # sizes are private, and may be zero
         coins = secret_coins(n_units, names)
-        parts = own_halves(coins, test_size) if cv is None else own_parts(coins, cv)
+        parts = coin_split(coins, test_size) if cv is None else coin_parts(coins, cv)
         return Splits(parts, cv, units)
     if names is None:
-        places = public_places(n_units, random_state)
+        places = public_ranks(n_units, random_state)
     else:
-        places = even_places(secret_coins(n_units, names))
-    parts = even_halves(places, test_size) if cv is None else even_parts(places, cv)
+        places = coin_ranks(secret_coins(n_units, names))
+    parts = balanced_split(places, test_size) if cv is None else balanced_parts(places, cv)
     splits = Splits(parts, cv, units)
     kind, least = ("rows", 1) if names is None else ("groups", 2)
     if any(train.sum() < least or not test.any() for train, test in splits.pairs):
@@ -219,7 +219,7 @@ class PrivateKFold(BaseCrossValidator):
         n_given = n_rows(X)
         labels = np.arange(n_given) if groups is None else as_labels(groups, n_given)
         names, places = np.unique(labels, return_inverse=True)
-        folds = own_parts(coins_under(self._key, names), self.n_splits)[places]
+        folds = coin_parts(keyed_coins(self._key, names), self.n_splits)[places]
         for fold in range(self.n_splits):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sktensor_dp.estimator.base import Neighbours
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
-from sktensor_dp.privacy.parts import public_places
+from sktensor_dp.privacy.parts import public_ranks
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, check_feasible
 from sktensor_dp.queries.samples import LiftedBall, ProjectedThirdMoments, SecondMoments
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
@@ -280,7 +280,7 @@ def worst_samples(
     last = n_samples - 1
     if isinstance(shuffled_by, numbers.Integral):
         # A weight is read off the last batches, and fits deal rows out in this order.
-        last = int(public_places(n_samples, shuffled_by).argmax())
+        last = int(public_ranks(n_samples, shuffled_by).argmax())
     changed[last] *= -1
     return (samples,), (changed,), _minus_moment
 

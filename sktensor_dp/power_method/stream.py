@@ -21,10 +21,10 @@ from sktensor_dp.power_method.recipe import (
 )
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.parts import (
-    even_parts,
-    even_places,
-    own_parts,
-    public_places,
+    balanced_parts,
+    coin_parts,
+    coin_ranks,
+    public_ranks,
     secret_coins,
 )
 from sktensor_dp.queries.samples import LiftedBall, SampleChunks
@@ -154,15 +154,15 @@ def random_batches(
         n_units = len(names)
     if by_coins:
         # How many batches there are is public, and any of them may be empty.
-        of_units = own_parts(secret_coins(n_units, names), n_batches)
+        of_units = coin_parts(secret_coins(n_units, names), n_batches)
     else:
         n_batches = min(n_batches, n_units)
         places = (
-            public_places(n_units, random_state)
+            public_ranks(n_units, random_state)
             if names is None
-            else even_places(secret_coins(n_units, names))
+            else coin_ranks(secret_coins(n_units, names))
         )
-        of_units = even_parts(places, n_batches)
+        of_units = balanced_parts(places, n_batches)
     of_rows = of_units if units is None else of_units[units]
     ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))
     for rows in np.split(np.argsort(of_rows, kind="stable"), ends[:-1]):

@@ -142,7 +142,7 @@ class AuditResult:
 
     @property
     def refutes_claim(self) -> bool:
-        """Whether a bound exceeds its claim: the claim is false, with this confidence."""
+        """True if a bound exceeds its claim: the claim is false, with this confidence."""
         pairs = ((self.epsilon_lower, self.epsilon_claim), (self.mu_lower, self.mu_claim))
         return any(claim is not None and lower > claim for lower, claim in pairs)
 
@@ -329,7 +329,7 @@ def _candidates(pooled: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What the report of a fit promises.
+    """Promise of a fit's report.
 
     Attributes
     ----------
@@ -572,7 +572,7 @@ class OneRunResult:
 
     @property
     def refutes_claim(self) -> bool:
-        """Whether the bound exceeds the claim."""
+        """True if the bound exceeds the claim."""
         return self.epsilon_claim is not None and self.epsilon_lower > self.epsilon_claim
 
 

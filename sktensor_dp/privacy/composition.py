@@ -1,4 +1,4 @@
-"""How the releases of a report compose: a tree, and what one unit may cost in all of it."""
+"""Composition of a report's releases: a tree, and the cost to one unit in all of it."""
 
 import math
 from collections import Counter, defaultdict
@@ -141,7 +141,7 @@ def merged(rows: Iterable[ReleaseRecord]) -> tuple[ReleaseRecord, ...]:
 
 
 def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
-    """What one unit may cost: each unit costs at most one of these."""
+    """Costs of which each unit has one at most."""
     if node.kind == "releases":
         return (_sum(node.spent),)
     if node.kind == "selection":
@@ -158,7 +158,7 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
 
 
 def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
-    """What a unit may cost in one part of each role."""
+    """Costs to a unit of one part of each role."""
     found: dict[str, list[PrivacyCost]] = defaultdict(list)
     for part in node.parts:
         found[part.role] += unit_costs(part.of)
@@ -168,7 +168,7 @@ def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
 def membership_costs(
     of_role: Mapping[str, Sequence[PrivacyCost]], membership: Iterable[tuple[str, int]]
 ) -> tuple[PrivacyCost, ...]:
-    """What a unit may cost that is in so many parts of each role."""
+    """Costs to a unit that is in so many parts of each role."""
     return _combined([_repeated(of_role[role], count) for role, count in membership])
 
 

@@ -31,89 +31,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Parts of a product that are added up in order: its digits do not depend on the number of cores.
-N_SHARES = 4
-
-
-def mean_rows(sums: Callable[[slice], Floats], n_units: int, words: slice) -> Floats:
-    """Raw rows of a sum over so many units, as means; finite, whatever a query makes of data."""
-    rows = sums(words)
-    rows /= n_units
-    if not math.isfinite(float(rows.sum())):
-        np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-    return rows
-
-
-class RepeatableNoise:
-    """Numbered parts of the noise of one release, each under a secret key of its own."""
-
-    # Whoever draws a part twice adds it to the same statistic: added to two, it would cancel in
-    # their difference. Keys stay in this process, and for as long as the curator is open.
-
-    def __init__(self, source: NoiseSource, n_parts: int) -> None:
-        self._source = source
-        self._keys = source.integers(2**64, 4 * n_parts).reshape(n_parts, 4)
-        source.under(self._keys[0])  # refuses what cannot be drawn again
-
-    def __reduce__(self) -> Any:
-        raise TypeError("noise that can be drawn again is secret: it cannot be pickled or copied.")
-
-    def part(self, number: int) -> NoiseSource:
-        """Source that draws the numbers of a part from the first one on."""
-        return self._source.under(self._keys[number])
-
-
-class ReleasedRows:
-    """Products with a release of a symmetric matrix that memory does not hold."""
-
-    def __init__(
-        self,
-        rows: Callable[[slice], Floats],  # raw rows of a slice, the same each time
-        size: int,
-        add_noise: Callable[[Floats, NoiseSource], None],  # in place, from the first diagonal on
-        noise: NoiseSource,  # source of the keys of the noise
-    ) -> None:
-        self._rows, self.size, self._add_noise = rows, size, add_noise
-        self._blocks = list(blocks(size, rows_at_once(size, caches=4)))
-        self._parts = RepeatableNoise(noise, len(self._blocks))
-        self._marks: dict[int, int] = {}
-
-    def __reduce__(self) -> Any:
-        raise TypeError("rows hold raw data and secret noise: they cannot be pickled or copied.")
-
-    def product(self, V: Floats) -> Floats:
-        """The released matrix times V."""
-        columns = np.asarray(V, dtype=np.float64).reshape(self.size, -1)
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, N_SHARES)) as pool:
-            shares = list(pool.map(partial(self._share, columns), range(N_SHARES)))
-        return np.asarray(sum(shares[1:], start=shares[0])).reshape(np.shape(V))
-
-    def _share(self, V: Floats, first: int) -> Floats:
-        """What some blocks of rows, and the columns that are equal to them, add to a product."""
-        total = np.zeros(V.shape)
-        # A caller's np.seterr holds in no thread, and must hold nowhere.
-        with np.errstate(all="ignore"):
-            for number in range(first, len(self._blocks), N_SHARES):
-                words, rows = self._blocks[number], self._block(number)
-                own = words.stop - words.start
-                total[words] += rows @ V[words.start :]
-                total[words.stop :] += rows[:, own:].T @ V[words]
-        return total
-
-    def _block(self, number: int) -> Floats:
-        """Released rows, from the diagonal of the first one on."""
-        words = self._blocks[number]
-        rows = self._rows(words)[:, words.start :]
-        self._add_noise(rows, self._parts.part(number))
-        # What is left of the diagonal is raw until it is overwritten.
-        square = rows[:, : len(rows)]
-        square[:] = np.triu(square) + np.triu(square, 1).T
-        mark = int(rows.view(np.uint64).sum())
-        if self._marks.setdefault(number, mark) != mark:
-            raise RuntimeError("released rows were formed again and differ from what they were.")
-        return rows
-
-
 # Statistics are divided by it, and noise is multiplied with it: neither overflows, nor has
 # too few digits.
 LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
@@ -145,7 +62,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     # public.
     # With neighbours="add_remove" the number of units is private. The plan is then one that was
     # left open (ReleasePlan.before_count): `count` releases the number that takes its place, and
-    # `go_on` the plan that follows from it.
+    # `continue_with` the plan that follows from it.
     # `known` is public: what questions in the words of a kind of data take for granted.
     # `charge` is False for a batch disjoint from one that the same fit was charged for: each unit
     # is in one of them (parallel composition). For one of an earlier fit its `ticket` says so.
@@ -175,7 +92,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         # in neither: only a count is released before there is another one.
         self.n_units = self._most_units = 1 if neighbours == "add_remove" else chunks.n_units
         self._chunks: Chunks | Source | None = chunks
-        self._take(plan)
+        self._set_plan(plan)
         self.pure, self._noiseless, self._known = plan.delta == 0, math.isinf(plan.epsilon), known
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
@@ -188,7 +105,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._chunks = None
         self._rows_of.clear()
 
-    def _take(self, plan: ReleasePlan, made: tuple[PlannedRelease, ...] = ()) -> None:
+    def _set_plan(self, plan: ReleasePlan, made: tuple[PlannedRelease, ...] = ()) -> None:
         self._plan = plan
         self._left = {planned.name: planned.uses for planned in plan.releases}
         self._costs = {planned.name: planned.cost for planned in plan.releases}
@@ -202,12 +119,12 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._most_units = self.n_units + math.ceil(farthest * counted.sigma) + 1
         return self.n_units
 
-    def go_on(self, plan: ReleasePlan) -> None:
+    def continue_with(self, plan: ReleasePlan) -> None:
         """Go on by a plan for the whole budget that a released count has led to."""
         if self._left.get(COUNT) != 0:
             raise RuntimeError("the units have not been counted.")
         count, _ = self._plan.releases
-        self._take(self._plan.after_count(plan), made=(count,))
+        self._set_plan(self._plan.after_count(plan), made=(count,))
 
     def release(self, name: str, query: Query, rest_of: str | None = None) -> Floats:
         """Answer a query: its mean over units, with the noise the plan paid for.
@@ -284,7 +201,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     ) -> tuple[Kind, PrivacyCost, bool]:
         """Look a query up in catalogue and plan, and put it on record, before data is read.
 
-        What comes back is the law, what it may cost, and whether that asks for no noise.
+        Returns the law, its cost, and True if that asks for no noise.
         """
         # Uses go in one step, after which nothing is refused: none can be had twice. A process that
         # was forked has a copy of what is left, and could spend it again.
@@ -341,7 +258,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, sensitivity, cost, self._noise, query)
 
-    def _answer_by_rows(self, mechanism: Mechanism, query: Any, cost: PrivacyCost) -> ReleasedRows:
+    def _answer_by_rows(
+        self, mechanism: Mechanism, query: Any, cost: PrivacyCost
+    ) -> "ReleasedRows":
         """Read raw data, once; rows of it and of noise are put together when they are needed."""
         strength, sensitivity = mechanism.strength(cost), self._records[-1].sensitivity
         data = self._read()
@@ -367,9 +286,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return self._chunks
 
     def _sum(self, query: Any) -> Any:
-        return _without_shapes(lambda: self._added_up(query))
+        return _without_shapes(lambda: self._total(query))
 
-    def _added_up(self, query: Any) -> Any:
+    def _total(self, query: Any) -> Any:
         # A source adds up where its parts lie; chunks lie in this process.
         data = self._read()
         if getattr(data, "apart", False):
@@ -434,7 +353,7 @@ def _without_shapes(call: Callable[[], Found]) -> Found:
 
 
 def sensitivity(query: Any, norm: Literal["l1", "l2"], neighbours: str) -> float:
-    """How far neighbours can move the sum of a query, in a norm."""
+    """Largest move of a query's sum between neighbours, in a norm."""
     # Neighbours that are told in words replace something, too.
     bound = "contribution" if neighbours == "add_remove" else "sensitivity"
     return float(getattr(query, f"{norm}_{bound}"))
@@ -463,3 +382,88 @@ def check_sensitivity(moved: float, query: Any) -> None:
         raise RuntimeError(
             f"a {type(query).__name__} with a sensitivity of {moved:g} cannot be released."
         )
+
+
+# A symmetric matrix that memory does not hold is released by rows.
+
+# Parts of a product that are added up in order: its digits do not depend on the number of cores.
+N_PARTS = 4
+
+
+def mean_rows(sums: Callable[[slice], Floats], n_units: int, words: slice) -> Floats:
+    """Raw rows of a sum over so many units, as means; finite, whatever a query makes of data."""
+    rows = sums(words)
+    rows /= n_units
+    if not math.isfinite(float(rows.sum())):
+        np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+    return rows
+
+
+class RepeatableNoise:
+    """Numbered parts of the noise of one release, each under a secret key of its own."""
+
+    # Whoever draws a part twice adds it to the same statistic: added to two, it would cancel in
+    # their difference. Keys stay in this process, and for as long as the curator is open.
+
+    def __init__(self, source: NoiseSource, n_parts: int) -> None:
+        self._source = source
+        self._keys = source.integers(2**64, 4 * n_parts).reshape(n_parts, 4)
+        source.under(self._keys[0])  # refuses what cannot be drawn again
+
+    def __reduce__(self) -> Any:
+        raise TypeError("noise that can be drawn again is secret: it cannot be pickled or copied.")
+
+    def part(self, number: int) -> NoiseSource:
+        """Source that draws the numbers of a part from the first one on."""
+        return self._source.under(self._keys[number])
+
+
+class ReleasedRows:
+    """Products with a release of a symmetric matrix that memory does not hold."""
+
+    def __init__(
+        self,
+        rows: Callable[[slice], Floats],  # raw rows of a slice, the same each time
+        size: int,
+        add_noise: Callable[[Floats, NoiseSource], None],  # in place, from the first diagonal on
+        noise: NoiseSource,  # source of the keys of the noise
+    ) -> None:
+        self._rows, self.size, self._add_noise = rows, size, add_noise
+        self._blocks = list(blocks(size, rows_at_once(size, caches=4)))
+        self._parts = RepeatableNoise(noise, len(self._blocks))
+        self._marks: dict[int, int] = {}
+
+    def __reduce__(self) -> Any:
+        raise TypeError("rows hold raw data and secret noise: they cannot be pickled or copied.")
+
+    def product(self, V: Floats) -> Floats:
+        """The released matrix times V."""
+        columns = np.asarray(V, dtype=np.float64).reshape(self.size, -1)
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, N_PARTS)) as pool:
+            parts = list(pool.map(partial(self._partial_product, columns), range(N_PARTS)))
+        return np.asarray(sum(parts[1:], start=parts[0])).reshape(np.shape(V))
+
+    def _partial_product(self, V: Floats, first: int) -> Floats:
+        """Add up the products with some blocks of rows and with the columns equal to them."""
+        total = np.zeros(V.shape)
+        # A caller's np.seterr holds in no thread, and must hold nowhere.
+        with np.errstate(all="ignore"):
+            for number in range(first, len(self._blocks), N_PARTS):
+                words, rows = self._blocks[number], self._block(number)
+                own = words.stop - words.start
+                total[words] += rows @ V[words.start :]
+                total[words.stop :] += rows[:, own:].T @ V[words]
+        return total
+
+    def _block(self, number: int) -> Floats:
+        """Released rows, from the diagonal of the first one on."""
+        words = self._blocks[number]
+        rows = self._rows(words)[:, words.start :]
+        self._add_noise(rows, self._parts.part(number))
+        # What is left of the diagonal is raw until it is overwritten.
+        square = rows[:, : len(rows)]
+        square[:] = np.triu(square) + np.triu(square, 1).T
+        mark = int(rows.view(np.uint64).sum())
+        if self._marks.setdefault(number, mark) != mark:
+            raise RuntimeError("released rows were formed again and differ from what they were.")
+        return rows

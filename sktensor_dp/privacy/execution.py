@@ -1,4 +1,4 @@
-"""Where sums over raw data are taken: in threads, on a Dask cluster, or wherever it lies."""
+"""Execution backends: sums over raw data in threads, on a Dask cluster, or wherever it lies."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -114,7 +114,7 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Grid:
-    """Where noise of a given scale is placed."""
+    """Grid that noise of a given scale lies on."""
 
     scale: float  # of the noise, with the cost of rounding
     bits: int  # the step is ``2^-bits`` times the scale

@@ -1,4 +1,4 @@
-"""What a fit is going to release, what each release costs and needs: public numbers only."""
+"""Plan of a fit's releases, and their costs: public numbers only."""
 
 import math
 import os
@@ -20,7 +20,7 @@ UNKNOWN_SIZE = 2.0**37
 
 
 class FitBudget(TypedDict):
-    """What one fit may spend: the parameters of its constructor."""
+    """Budget of one fit: the parameters of its constructor."""
 
     epsilon: float
     delta: float
@@ -68,7 +68,7 @@ class PrivacyCost:
         return PrivacyCost(self.mu * math.sqrt(fraction), self.epsilon * fraction, delta)
 
     def is_within(self, most: "PrivacyCost") -> bool:
-        """Whether no kind of it is more than that of another cost, but for rounding."""
+        """Return True if no kind of cost is above that of another cost, but for rounding."""
         pairs = zip(self.amounts, most.amounts, strict=True)
         return all(own <= of * (1 + ROUNDING) for own, of in pairs)
 
@@ -125,7 +125,7 @@ class ReleasePlan:
         return cls(epsilon, delta, tuple(releases))
 
     def before_count(self) -> "ReleasePlan":
-        """What is fixed before the units are counted: the count, and all else together."""
+        """Plan before the units are counted: the count, and all else together."""
         whole = self.cost
         # A delta that is set aside buys no part of a count.
         count = PlannedRelease(COUNT, whole.part(COUNT_FRACTION, 0.0))
@@ -149,18 +149,18 @@ class ReleasePlan:
         return replace(self, releases=(count, *parts))
 
     def counted(self) -> "ReleasePlan":
-        """The same with a count of the units first, whatever the count is."""
+        """Plan with a count of the units first, whatever the count is."""
         return self.before_count().after_count(self)
 
     @property
     def cost(self) -> PrivacyCost:
-        """What the whole plan costs."""
+        """Cost of the whole plan."""
         return PrivacyCost.total(
             planned.cost for planned in self.releases for _ in range(planned.uses)
         )
 
     def unused(self, left: Mapping[str, int]) -> tuple[PlannedRelease, ...]:
-        """What is paid for where so many uses of each release are left."""
+        """Releases that are paid for and not made, where so many uses of each are left."""
         return tuple(
             replace(planned, uses=left[planned.name])
             for planned in self.releases
@@ -188,7 +188,7 @@ def memory_size() -> float:
 
 
 def fits_memory(numbers: float) -> bool:
-    """Whether so many doubles at a time fit into memory."""
+    """Return True if so many doubles at a time fit into memory."""
     return 8 * numbers <= memory_size()
 
 

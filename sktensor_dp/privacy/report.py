@@ -1,4 +1,4 @@
-"""What a fit released and what it cost, for people and for programs."""
+"""Report of a fit's releases and their costs, for people and for programs."""
 
 import json
 import math
@@ -142,7 +142,7 @@ class PrivacyReport(Shown):
 
     @property
     def fractions_of(self) -> str:
-        """What `fractions` are parts of: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
+        """Whole of the `fractions`: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
         return kind_of_fractions(row.cost for row in self.rows)
 
     def joined(self, later: "PrivacyReport") -> "PrivacyReport":

@@ -21,7 +21,7 @@ SHORT = 1e-9
 # Below it nothing is allowed.
 LEAST = 1e-150
 # Part of the selection's delta that failures of trials take, where these set something aside.
-FAILURES_SHARE = 0.5
+FAILURES_FRACTION = 0.5
 
 
 def stop_probability(n_trials: float) -> float:
@@ -30,8 +30,8 @@ def stop_probability(n_trials: float) -> float:
 
 
 def failure_of_trials(delta: float, stop: float) -> float:
-    """What each trial may set aside for failures of its own, such as words that slip through."""
-    return FAILURES_SHARE * stop * delta
+    """Delta that each trial may set aside for failures such as words that slip through."""
+    return FAILURES_FRACTION * stop * delta
 
 
 def selection_delta(mu: float, stop: float, epsilon: float, failure: float = 0.0) -> float:
@@ -109,19 +109,19 @@ def _largest(allowed: Callable[[float], bool], high: float) -> float:
 
 Floats = NDArray[np.float64]
 
-# Largest step of the grid: what rounding may add to a total, and to the noise as a share.
+# Largest step of the grid: what rounding may add to a total, and to the noise as a fraction.
 STEP = 2.0**-20
 # Largest noise with a grid that fine: beyond twice as much, `NoiseSource.grid` has no more bits.
 LARGEST_SIGMA = 2.0**30
-# Points at which a threshold for shares is formed, how it may be divided, and what a larger share
-# of a key may raise it by.
+# Points at which a threshold for weights is formed, how it may be divided, and by how much a larger
+# weight of a key may raise it.
 MESH, PARTS, WORTH = 4000, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5), 1.03
 
 
 class PartitionQuery(Protocol):
-    """A sum over units of at most ``max_partitions`` shares, by key.
+    """A sum over units of at most ``max_partitions`` weights, by key.
 
-    They are ones; or, of a query that states its ``largest`` share, numbers up to it of
+    They are ones; or, of a query that states its ``largest`` weight, numbers up to it of
     which the squares add up to ``max_partitions`` at most.
     """
 
@@ -175,7 +175,7 @@ def selection_threshold(query: PartitionQuery, sensitivity: float, cost: Privacy
     most, largest = query.max_partitions, getattr(query, "largest", None)
     sigma = _grid_scale(sensitivity, cost)
     if largest is not None:
-        return STEP + _threshold_of_shares(most, largest, sigma, cost.delta)
+        return STEP + _threshold_of_weights(most, largest, sigma, cost.delta)
     # A key that one unit alone contributes has a total of 1. As many as `most` such keys stay below
     # `1 + sigma * Phi^-1((1 - delta) ** (1 / most))` together with probability `1 - delta`.
     failure = -math.expm1(math.log1p(-cost.delta) / most)
@@ -194,29 +194,29 @@ def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
     return sensitivity / cost.mu * (1 + STEP)
 
 
-def _threshold_of_shares(most: int, largest: float, sigma: float, delta: float) -> float:
-    """Threshold that keys of one unit alone reach with probability delta, whatever its shares."""
-    # A key with a share v may fail with probability `delta * (a v^2 + 1 - a) / most`: these add up
+def _threshold_of_weights(most: int, largest: float, sigma: float, delta: float) -> float:
+    """Threshold that keys of one unit alone reach with probability delta, whatever its weights."""
+    # A key with a weight v may fail with probability `delta * (a v^2 + 1 - a) / most`: these add up
     # to delta at most, for every a in [0, 1]. Between two points of the mesh, the threshold that v
     # needs is at most the one made of the larger v and of the smaller probability.
-    shares = np.linspace(0.0, largest, MESH + 1)
+    weights = np.linspace(0.0, largest, MESH + 1)
     best = math.inf
     for part in PARTS:
-        failure = delta * (part * shares[:-1] ** 2 + 1 - part) / most
-        best = min(best, float((shares[1:] - sigma * ndtri(np.minimum(failure, 0.5))).max()))
+        failure = delta * (part * weights[:-1] ** 2 + 1 - part) / most
+        best = min(best, float((weights[1:] - sigma * ndtri(np.minimum(failure, 0.5))).max()))
     return best
 
 
-def largest_share(most: int, sensitivity: float, cost: PrivacyCost) -> tuple[float, float]:
-    """Largest share of one of so many keys that hardly raises the threshold, and the threshold."""
+def largest_weight(most: int, sensitivity: float, cost: PrivacyCost) -> tuple[float, float]:
+    """Largest weight of one of so many keys that hardly raises the threshold, and the threshold."""
     sigma, delta = _grid_scale(sensitivity, cost), cost.delta
-    low = WORTH * _threshold_of_shares(most, 1.0, sigma, delta)
-    share, threshold = 1.0, math.inf
-    for share in np.geomspace(math.sqrt(most), 1.0, 40).tolist():
-        threshold = _threshold_of_shares(most, share, sigma, delta)
+    low = WORTH * _threshold_of_weights(most, 1.0, sigma, delta)
+    weight, threshold = 1.0, math.inf
+    for weight in np.geomspace(math.sqrt(most), 1.0, 40).tolist():
+        threshold = _threshold_of_weights(most, weight, sigma, delta)
         if threshold <= low:
             break
-    return share, STEP + threshold
+    return weight, STEP + threshold
 
 
 def gaussian_partition_selection(

@@ -108,7 +108,7 @@ def _as_float(units: int) -> float:
 
 @dataclass(frozen=True)
 class Spending:
-    """What has been spent: exact sums of costs, and what they protect."""
+    """Exact sums of costs, and the units that they protect."""
 
     # In units of 1e-40.
     mu_squared: int = 0
@@ -152,7 +152,7 @@ class Spending:
         return min(added, concentrated_epsilon(self.rho, delta - cost.delta))
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Whether a budget covers it."""
+        """Return True if a budget covers it."""
         return self.epsilon_at(delta) <= epsilon * (1 + ROUNDING)
 
     def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
@@ -211,7 +211,7 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
 
 
 def _kinds(unit: str) -> frozenset[str]:
-    """What a unit may be of: rows have many names, and some rows are entries of a tensor."""
+    """Kinds of a unit: rows have many names, and some rows are entries of a tensor."""
     unit, relation = unit_and_neighbours(unit)
     kinds = KINDS.get(unit, {unit})
     mark = ADDED_OR_REMOVED if relation == "add_remove" else ""

@@ -135,7 +135,7 @@ def problems(
 
 
 def _is_allowed(value: Any, rule: dict[str, Any]) -> bool:
-    """Whether a value is of a rule's type, among its choices and within its limits."""
+    """Return True if a value is of a rule's type, among its choices and within its limits."""
     flag, kinds = isinstance(value, bool), TYPES.get(rule.get("type", ""), (object,))
     if not isinstance(value, kinds) or (flag != (kinds == (bool,)) and "type" in rule):
         return False
@@ -344,7 +344,7 @@ def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any
 
 
 def _without_words(value: Any) -> Any:
-    """What later versions may say in other words."""
+    """Drop the words, which later versions may change."""
     if isinstance(value, list):
         return [_without_words(item) for item in value]
     # Of neighbours in words the words are what is stated.

@@ -1,4 +1,4 @@
-"""What reports, statements and forecasts are shown as: text, HTML, a data frame, plain values."""
+"""Render reports and forecasts as text, HTML, a data frame or plain values."""
 
 import html
 import math
@@ -38,7 +38,7 @@ NUMBER = ' style="text-align:right"'
 
 @dataclass(frozen=True)
 class Table:
-    """What is shown of an object, to people."""
+    """Table that people are shown of an object."""
 
     title: str  # the main thing, in a sentence
     head: Row  # names of columns

@@ -12,7 +12,7 @@ from sktensor_dp.estimator.base import Fitted, Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.selection import largest_share
+from sktensor_dp.privacy.selection import largest_weight
 from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
 
 # Without noise document frequencies are all there is to release. With it numbers of documents by a
@@ -142,7 +142,7 @@ def _planned(
     query = WordBuckets(m)
     moved = query.l2_contribution if counted else query.l2_sensitivity
     sigma = moved / of_buckets.mu
-    largest, votes = largest_share(m, moved, of_votes)
+    largest, votes = largest_weight(m, moved, of_votes)
     needed = NEEDED * sigma
     usual = max(needed, votes / min(ORDINARY_VOTES, largest))
     return WordPlan(releases, m, sigma, votes, largest, needed, usual)

@@ -20,7 +20,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.privacy.parts import coins_under
+from sktensor_dp.privacy.parts import keyed_coins
 
 # One row, or one value, is another
 
@@ -78,10 +78,10 @@ GONE, NEW = "p0000", "zz"
 
 def coins_of_the_one_who_left(key: bytes, labels: np.ndarray) -> np.ndarray:
     """Coins of labels, of which those of a new person are the former one's: both are as likely."""
-    return coins_under(key, np.where(labels == NEW, GONE, labels))
+    return keyed_coins(key, np.where(labels == NEW, GONE, labels))
 
 
-COUPLED = {"privacy.parts.coins_under": coins_of_the_one_who_left}
+COUPLED = {"privacy.parts.keyed_coins": coins_of_the_one_who_left}
 
 
 def persons(rng: Rng, counts: bool, n: int = 60) -> Persons:

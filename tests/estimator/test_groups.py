@@ -32,7 +32,7 @@ from sktensor_dp import (
     BudgetAccountant,
 )
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.parts import public_places
+from sktensor_dp.privacy.parts import public_ranks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -46,7 +46,7 @@ pytestmark = [
 def test_groups_of_single_rows_are_rows(kind, mode, seed, secret_integers):
     """In batches as well, once groups are dealt to them as rows are."""
     secret_integers(lambda _, size: FIRST_KEY if size == 4 else None)
-    places = public_places(N, 0)
+    places = public_ranks(N, 0)
     X = data(np.random.default_rng(seed), kind, mode)
     for name in (int, "p{:05d}".format):
         groups = labels_dealt_to(places, FIRST_KEY, name)

@@ -42,10 +42,10 @@ def begun(kind: str, accountant: BudgetAccountant | None, epsilon: float = 1.0) 
     if kind == "topics":
         model = PrivateSpectralLDA(2, n_refinements=1)
     model.set_params(accountant=accountant, epsilon=epsilon)
-    return go_on(model, 0)
+    return continue_with(model, 0)
 
 
-def go_on(model: Any, place: int) -> Any:
+def continue_with(model: Any, place: int) -> Any:
     batch = COUNTS[20 * place :][:20] if isinstance(model, PrivateSpectralLDA) else PARTS[place]
     with quiet():
         return model.partial_fit(batch)
@@ -68,16 +68,16 @@ def test_a_stream_is_charged_once_and_eight_copies_of_one_place_cost_eight_batch
     kind: str, in_file: bool, tmp_path: Path
 ) -> None:
     budget = ledger(in_file, tmp_path)
-    model = go_on(begun(kind, budget), 1)
+    model = continue_with(begun(kind, budget), 1)
     assert n_charged(budget) == 1
     copies = [copy.deepcopy(model) for _ in range(8)]
     for place in (2, 3):
         for one in copies:
-            go_on(one, place)
+            continue_with(one, place)
         # A place is worth one batch; who paid for its own is a stream of its own.
         assert n_charged(budget) == 8
     # The one that they were copied from is a copy, too.
-    go_on(model, 2)
+    continue_with(model, 2)
     assert n_charged(budget) == 9
     whole = BudgetAccountant(100.0, 1e-3)
     for entries in ([e for e in budget.entries if e.fit == 1],) * 2:
@@ -98,12 +98,12 @@ def through_a_file(model: Any, folder: Path) -> Any:
 @every_kind
 def test_a_checkpoint_that_is_loaded_twice_is_charged_twice(kind, carried, tmp_path):
     budget = ledger(True, tmp_path)
-    model = go_on(begun(kind, budget), 1)
+    model = continue_with(begun(kind, budget), 1)
     first, second = carried(model, tmp_path), carried(model, tmp_path)
-    go_on(first, 2)
+    continue_with(first, 2)
     # It went on as if it had never been saved, with another object for the same file.
     assert n_charged(budget) == 1
-    go_on(second, 2)
+    continue_with(second, 2)
     assert n_charged(budget) == n_charged(BudgetAccountant(path=budget.path)) == 2
 
 
@@ -112,10 +112,10 @@ def test_a_copy_for_which_too_little_is_left_is_refused(kind: str) -> None:
     budget = ledger(False, Path(), epsilon=0.7)
     model = begun(kind, budget)
     again = copy.deepcopy(model)
-    go_on(model, 1)
+    continue_with(model, 1)
     with pytest.raises(BudgetError, match="Nothing was charged"):
-        go_on(again, 1)
-    go_on(model, 2)
+        continue_with(again, 1)
+    continue_with(model, 2)
     assert n_charged(budget) == 1
 
 
@@ -126,12 +126,12 @@ def test_batches_off_the_ledger_or_on_another_one_end_what_was_paid_for(kind: st
     model = begun(kind, budget)
     steps = [(None, 1, 0), (budget, 2, 0), (other, 2, 1), (other, 2, 1), (budget, 3, 1)]
     for place, (payer, n_own, n_other) in enumerate(steps, start=1):
-        go_on(model.set_params(accountant=payer), place)
+        continue_with(model.set_params(accountant=payer), place)
         assert (n_charged(budget), n_charged(other)) == (n_own, n_other)
     # Of two that began without a ledger, each is charged when it comes to one.
     begun_without = begun(kind, None)
     for one in (begun_without, copy.deepcopy(begun_without)):
-        go_on(go_on(one.set_params(accountant=other), 1), 2)
+        continue_with(continue_with(one.set_params(accountant=other), 1), 2)
     assert n_charged(other) == 3
 
 
@@ -146,13 +146,13 @@ def test_a_step_that_failed_after_its_noise_is_charged_again(kind: str) -> None:
         raise ZeroDivisionError
 
     with answering(failing), pytest.raises(ZeroDivisionError):
-        go_on(model, 1)
-    go_on(model, 1)
+        continue_with(model, 1)
+    continue_with(model, 1)
     assert n_charged(budget) == 2
     # One that was refused before has made none.
     with pytest.raises(ValueError, match="must be as in the first batch"):
-        go_on(model.set_params(epsilon=2.0), 2)
-    go_on(model.set_params(epsilon=1.0), 2)
+        continue_with(model.set_params(epsilon=2.0), 2)
+    continue_with(model.set_params(epsilon=1.0), 2)
     assert n_charged(budget) == 2
 
 
@@ -199,10 +199,10 @@ def test_an_older_copy_of_a_ledger_is_noticed_after_a_batch_that_cost_nothing(tm
     model = begun("components", budget)
     file = Path(str(budget.path))
     older = file.read_bytes()
-    go_on(model, 1)
+    continue_with(model, 1)
     file.write_bytes(older)
     with pytest.raises(BudgetError, match="fewer charges"):
-        go_on(model, 2)
+        continue_with(model, 2)
 
 
 def test_a_fit_of_many_batches_is_one_charge_and_goes_on(tmp_path: Path) -> None:
@@ -212,9 +212,9 @@ def test_a_fit_of_many_batches_is_one_charge_and_goes_on(tmp_path: Path) -> None
         model.set_params(perturbation="stream").fit(COUNTS[:, :4])
     assert n_charged(budget) == 2
     again = copy.deepcopy(model)
-    go_on(model, 1)
+    continue_with(model, 1)
     assert n_charged(budget) == 2
-    go_on(again, 1)
+    continue_with(again, 1)
     assert n_charged(budget) == 3
 
 

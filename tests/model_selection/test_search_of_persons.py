@@ -21,7 +21,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.parts import public_places
+from sktensor_dp.privacy.parts import public_ranks
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.units import Units
 
@@ -84,7 +84,7 @@ def test_groups_of_one_row_are_no_groups(cv, seed):
     """Once they are dealt out as rows are."""
     X = counts(200, seed)
     found = []
-    for groups in (None, labels_dealt_to(public_places(200, 0), FIRST_KEY)):
+    for groups in (None, labels_dealt_to(public_ranks(200, 0), FIRST_KEY)):
         with unsafe_seeded_noise(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if groups is None:

@@ -58,16 +58,16 @@ def test_nothing_is_released_before_the_count():
         with pytest.raises(RuntimeError, match="not in the plan"):
             curator.release("word_frequencies", FREQUENCIES)
         with pytest.raises(RuntimeError, match="have not been counted"):
-            curator.go_on(plan_of())
+            curator.continue_with(plan_of())
         curator.count()
         with pytest.raises(RuntimeError, match="not in the plan"):
             curator.release("word_frequencies", FREQUENCIES)
-        curator.go_on(plan_of())
+        curator.continue_with(plan_of())
         with pytest.raises(RuntimeError, match="used up"):
             curator.count()
         curator.release("word_frequencies", FREQUENCIES)
         with pytest.raises(RuntimeError, match="not left open"):
-            curator.go_on(plan_of())
+            curator.continue_with(plan_of())
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_plan_by_the_count_keeps_to_what_was_charged(changed, delta):
     with opened(N, plan_of(1.0, delta).before_count()) as curator:
         curator.count()
         with pytest.raises(RuntimeError, match="not covered"):
-            curator.go_on(changed)
+            curator.continue_with(changed)
 
 
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
@@ -107,7 +107,7 @@ def test_the_split_may_follow_from_the_count(delta):
 def test_sums_are_divided_by_the_released_number_and_move_by_a_contribution():
     with opened(N, plan_of().before_count()) as curator:
         n_units = curator.count()
-        curator.go_on(plan_of())
+        curator.continue_with(plan_of())
         curator.release("word_frequencies", FREQUENCIES)
         row = curator.report().rows[1]
     assert row.sensitivity == pytest.approx(5.0 / n_units, rel=1e-12)
@@ -117,7 +117,7 @@ def test_rounding_is_paid_for_by_more_units_than_there_can_be():
     """Of a count that fell short by forty deviations, and for a sum that moves by half as much."""
     with answering(lambda usual, *of: np.array([3e6])), opened(N, plan_of().before_count()) as one:
         one.count()
-        one.go_on(plan_of())
+        one.continue_with(plan_of())
         one.release("word_frequencies", FREQUENCIES)
         count, row = one.report().rows
     most = 3e6 + math.ceil(40 * count.sigma) + 1

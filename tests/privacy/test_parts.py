@@ -13,11 +13,11 @@ from replaying import replay, state, watch
 from sktensor_dp import BudgetAccountant, BudgetError, load_statement, unsafe_seeded_noise
 from sktensor_dp.power_method import stream
 from sktensor_dp.privacy.parts import (
-    coins_under,
-    even_parts,
-    even_places,
-    own_halves,
-    own_parts,
+    balanced_parts,
+    coin_parts,
+    coin_ranks,
+    coin_split,
+    keyed_coins,
     secret_coins,
 )
 
@@ -38,7 +38,7 @@ def test_coins_are_even_and_each_unit_has_its_own(labels, seed):
     """Counts of parts, and of pairs of neighbours, within six deviations of a multinomial."""
     with unsafe_seeded_noise(seed):
         coins = secret_coins(40_000, labels and np.array(labels))
-    parts, halves = own_parts(coins, 7), own_halves(coins, 0.2)
+    parts, halves = coin_parts(coins, 7), coin_split(coins, 0.2)
     for found, expected in (
         (np.bincount(parts, minlength=7), np.full(7, 1 / 7)),
         (np.bincount(7 * parts[1:] + parts[:-1], minlength=49), np.full(49, 1 / 49)),
@@ -56,19 +56,19 @@ def test_coins_are_thrown_anew_each_time():
         assert one.shape == other.shape == (200, 2)
         assert (one != other).all()  # an equal pair: 400 * 2**-64
     for nobody in (secret_coins(0), secret_coins(0, np.array([], int))):
-        assert own_parts(nobody, 9).shape == own_halves(nobody, 0.5).shape == (0,)
-    assert own_halves(secret_coins(3), 1e-300).shape == (3,)
+        assert coin_parts(nobody, 9).shape == coin_split(nobody, 0.5).shape == (0,)
+    assert coin_split(secret_coins(3), 1e-300).shape == (3,)
 
 
 def test_the_coins_of_a_label_are_its_own():
     """Under one key they do not depend on other labels, nor on how these are stored."""
     key = bytes(32)
     names = np.array(["p0000", "p0001", "ü", "\ud800"])
-    whole = coins_under(key, names)
-    np.testing.assert_array_equal(coins_under(key, names[2:]), whole[2:])
-    np.testing.assert_array_equal(coins_under(key, np.array(["p0001", "zz" * 40]))[:1], whole[1:2])
+    whole = keyed_coins(key, names)
+    np.testing.assert_array_equal(keyed_coins(key, names[2:]), whole[2:])
+    np.testing.assert_array_equal(keyed_coins(key, np.array(["p0001", "zz" * 40]))[:1], whole[1:2])
     assert len(np.unique(whole)) == whole.size
-    assert (coins_under(bytes([1] * 32), names) != whole).all()
+    assert (keyed_coins(bytes([1] * 32), names) != whole).all()
 
 
 def test_every_even_deal_of_four_units_is_as_likely(seed):
@@ -76,7 +76,7 @@ def test_every_even_deal_of_four_units_is_as_likely(seed):
     seen = {}
     with unsafe_seeded_noise(seed):
         for _ in range(3000):
-            deal = even_parts(even_places(secret_coins(4, np.array(["d", "a", "b", "c"]))), 2)
+            deal = balanced_parts(coin_ranks(secret_coins(4, np.array(["d", "a", "b", "c"]))), 2)
             assert np.bincount(deal).tolist() == [2, 2]
             seen[deal.tobytes()] = seen.get(deal.tobytes(), 0) + 1
     assert len(seen) == 6
@@ -85,7 +85,9 @@ def test_every_even_deal_of_four_units_is_as_likely(seed):
 
 @pytest.mark.parametrize(("n_units", "n_parts"), [(0, 3), (1, 3), (7, 3), (9, 3), (10, 1)])
 def test_sizes_of_even_parts_are_public(n_units, n_parts):
-    sizes = np.bincount(even_parts(even_places(secret_coins(n_units)), n_parts), minlength=n_parts)
+    sizes = np.bincount(
+        balanced_parts(coin_ranks(secret_coins(n_units)), n_parts), minlength=n_parts
+    )
     assert sizes.tolist() == [len(part) for part in np.array_split(np.arange(n_units), n_parts)]
 
 
@@ -103,7 +105,7 @@ def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, secret_integer
     labels = rng.integers(0, 40, 100) if grouped else np.arange(100)
     names, places = np.unique(labels, return_inverse=True)
     key = np.array([seed, 0, 0, 0], np.uint64)
-    coins, gone = coins_under(key.tobytes(), names), rng.integers(len(names))
+    coins, gone = keyed_coins(key.tobytes(), names), rng.integers(len(names))
     X = np.arange(100.0)[:, None]
     stays = places != gone
 
@@ -116,7 +118,7 @@ def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, secret_integer
     assert len(whole) == len(fewer) == N_BATCHES
     left = {float(row) for row in X[~stays, 0]}
     for number, (one, other) in enumerate(zip(whole, fewer, strict=True)):
-        assert one - other == (left if number == own_parts(coins, N_BATCHES)[gone] else set())
+        assert one - other == (left if number == coin_parts(coins, N_BATCHES)[gone] else set())
         assert other <= one
     assert set.union(*whole) == set(X[:, 0])
 
@@ -124,9 +126,9 @@ def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, secret_integer
 def test_who_takes_the_coin_of_another_takes_its_place_whatever_the_labels(seed):
     """Of units of which one is replaced no other moves, whatever place labels are sorted to."""
     rng = np.random.default_rng(seed)
-    coins = coins_under(bytes([seed]), np.arange(40))
-    order, deal = rng.permutation(40), even_parts(even_places(coins), N_BATCHES)
-    assert (even_parts(even_places(coins[order]), N_BATCHES) == deal[order]).all()
+    coins = keyed_coins(bytes([seed]), np.arange(40))
+    order, deal = rng.permutation(40), balanced_parts(coin_ranks(coins), N_BATCHES)
+    assert (balanced_parts(coin_ranks(coins[order]), N_BATCHES) == deal[order]).all()
 
 
 def test_by_position_a_unit_that_leaves_moves_others():

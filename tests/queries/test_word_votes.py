@@ -13,7 +13,7 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.selection import (
     STEP,
     gaussian_partition_selection,
-    largest_share,
+    largest_weight,
     selection_threshold,
 )
 from sktensor_dp.queries.text import (
@@ -135,7 +135,7 @@ def test_no_shape_of_votes_fails_with_more_than_delta(m, mu):
     cost = PrivacyCost(mu=mu, delta=delta)
     even, worst = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)), []
     sensitivity = even.l2_sensitivity
-    for largest in (math.sqrt(m), largest_share(m, sensitivity, cost)[0]):
+    for largest in (math.sqrt(m), largest_weight(m, sensitivity, cost)[0]):
         query = WordVotes(m, largest, np.ones(N_BUCKETS))
         threshold, sigma = selection_threshold(query, sensitivity, cost), sensitivity / mu
         failures = [
@@ -174,7 +174,7 @@ def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
         )
     for sigma in (1.001 * 2.0**30, 2.0**31, 2.0**40):
         cost = PrivacyCost(mu=sensitivity / sigma, delta=1e-13)
-        for asked, of in ((selection_threshold, query), (largest_share, query.max_partitions)):
+        for asked, of in ((selection_threshold, query), (largest_weight, query.max_partitions)):
             with pytest.raises(
                 ValueError, match=r"deviation of at most 1.07374e.09, got .*epsilon"
             ):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.privacy.parts import coins_under
+from sktensor_dp.privacy.parts import keyed_coins
 
 # The first key where trials are counted (`n_trials_are`).
 FIRST_KEY = np.array([0, 2, 3, 4], np.uint64)
@@ -17,7 +17,7 @@ def labels_dealt_to(
     """One label for each row, in increasing order; its coin is at the row's place among all."""
     n = len(places)
     pool = np.array([name(number) for number in range(3 * n * n)])
-    ranks = (coins_under(key.tobytes(), pool)[:, 1] * (n / 2.0**64)).astype(int)
+    ranks = (keyed_coins(key.tobytes(), pool)[:, 1] * (n / 2.0**64)).astype(int)
     chosen, last = [], -1
     for place in places:
         last += 1 + int(np.argmax(ranks[last + 1 :] == place))

@@ -1,4 +1,4 @@
-"""What may be asked of documents: the curator's questions in the words of topic models.
+"""Curator of documents: releases in the terms of topic models.
 
 Every method makes one planned release (two, where a clip is chosen first) and
 returns public values together with the noise level they were given.

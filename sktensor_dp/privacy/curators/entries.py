@@ -1,4 +1,4 @@
-"""What may be asked of observed entries: the curator's questions in the words of completion.
+"""Curators of observed entries: releases in the terms of completion.
 
 Every method makes one planned release and returns public values together with the
 noise level they were given.
@@ -125,7 +125,7 @@ class EntryCurator(_PlainCurator):
 
     @cached_property
     def index_set(self) -> IndexSet:
-        """Where values were observed; public."""
+        """Places of observed values; public."""
         index_set: IndexSet = self._read().index_set
         return index_set
 
@@ -167,7 +167,7 @@ class EntryCurator(_PlainCurator):
         return NoisyRidgeBlock(noisy.value * query.scales[:, None], sigma * query.scales)
 
     def entry_gradients(self, jacobian: Jacobian) -> Noisy:
-        """What values add to minus the gradient of half the squared error, in all parameters."""
+        """Values' part of minus the gradient of half the squared error, in all parameters."""
         return self._sums(self.noisy("entry_gradients", EntryGradients(jacobian, self.half)))
 
     def _spread(self, name: str, size: int) -> float:
@@ -205,7 +205,7 @@ class SliceCurator(_PlainCurator):
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
-        """What units would change in one shared factor."""
+        """Changes that units would make in one shared factor."""
         noisy = self._sums(self.noisy("shared_factor_sums", query))
         rows = len(noisy.value) - noisy.value.shape[1]
         weight = MOMENT_WEIGHT * self.n_units

@@ -1,4 +1,4 @@
-"""What may be asked of samples and of private tensors, in the words of the power method."""
+"""Curators of samples and of private tensors: releases in the terms of the power method."""
 
 import math
 from dataclasses import dataclass
