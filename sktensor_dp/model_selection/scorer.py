@@ -140,7 +140,7 @@ class PrivateScorer(Payable):
     Parameters
     ----------
     metric, epsilon, delta, bounds, accountant
-        As there.
+        As for :func:`make_private_scorer`.
     """
 
     metric: str
@@ -204,7 +204,7 @@ class PrivateScorer(Payable):
         y : array-like of shape (n_rows,), optional
             Targets.
         groups : array-like of shape (n_rows,), optional
-            Whose each row is, as for the fit; needed where the model was fitted with groups.
+            Label of the group of each row; needed where the model was fitted with groups.
 
         Returns
         -------

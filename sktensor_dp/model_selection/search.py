@@ -400,7 +400,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         y : array-like of shape (n_rows,), optional
             Targets, if the estimator has any.
         groups : array-like of shape (n_rows,), optional
-            Whose each row is: integers or strings. Whole groups are then held out and
+            Label of the group of each row: integers or strings. Whole groups are then held out and
             protected; the number of rows is private.
         **unsupported : object
             Refused: ``sample_weight`` would be read from the data.

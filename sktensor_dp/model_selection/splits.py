@@ -200,11 +200,11 @@ class PrivateKFold(BaseCrossValidator):
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or list of n_rows units
-            Of which the number of rows alone is read.
+            Rows, of which only the number is read.
         y : object
             Ignored.
         groups : array-like of shape (n_rows,), optional
-            Whose each row is: integers or strings. All rows of a group are in one fold.
+            Label of the group of each row: integers or strings. A group is in one fold.
 
         Yields
         ------

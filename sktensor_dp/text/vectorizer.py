@@ -163,7 +163,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Privacy parameter, in (0, 1); half of it pays for the threshold.
         ``delta=0`` needs a ``vocabulary``.
     accountant : BudgetAccountant or None, default=None
-        Whom to charge.
+        Accountant that is charged.
     random_state : int, RandomState or None, default=None
         Without effect: nothing but the noise is random here, and noise is never
         seeded by it.
@@ -330,7 +330,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         y : None
             Ignored.
         groups : array-like of shape (n_documents,), optional
-            Whose text each one is: integers or strings. The group is then what is
+            Label of the group of each text: integers or strings. The group is then what is
             protected, with all its texts, whose words it contributes together; the number
             of groups is public, that of texts is private.
         n_samples : int or None, default=None

@@ -12,6 +12,7 @@ import replaying
 from dealt_labels import FIRST_KEY, labels_dealt_to
 from small_groups import (
     COMPONENTS,
+    MODES,
     D,
     N,
     data,
@@ -96,14 +97,19 @@ def test_batches_of_single_rows_are_rows(kind, seed):
 
 
 WAYS = {"whole": fit_whole, "sparse": fit_sparse, "chunks": fit_in_chunks}
+# Chunks are batches of a stream; topics without noise are computed from the data.
+WHOLE = [one for one in MODES if "stream" not in one[1]]
+EACH_WAY = [
+    (way, *one)
+    for way in WAYS
+    for one in (WHOLE if way == "chunks" else MODES)
+    if "exact" not in one[1]
+]
 
 
-@every_mode
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "kind", "mode"), EACH_WAY)
 def test_nothing_tells_how_many_rows_groups_have(way, kind, mode, seed):
     """A fit of other persons, of 1 to 3000 rows, that is told the same values, shows the same."""
-    if way == "chunks" and "stream" in mode:
-        pytest.skip("chunks are batches there")
     rng = np.random.default_rng(seed)
     options = options_of(kind, mode)
     one = persons(rng, kind, mode, 1)
@@ -112,8 +118,6 @@ def test_nothing_tells_how_many_rows_groups_have(way, kind, mode, seed):
     def build() -> Any:
         return model(kind, **{**options, "random_state": np.random.RandomState(0)})
 
-    if "exact" in mode:
-        return  # topics without noise are computed from the data
     replaying.replay(build, WAYS[way], one, other)
     replaying.replay(build, WAYS[way], other, one)
 
@@ -137,11 +141,9 @@ def test_progress_tells_no_number_of_rows(kind, seed):
     assert said[0] == said[1] != ""
 
 
-@every_mode
+@pytest.mark.parametrize(("kind", "mode"), WHOLE)
 def test_straddling_groups_are_fitted_as_whole_ones(kind, mode, seed):
     """In chunks cut anywhere; up to the last digits, as rows are added up in another order."""
-    if "stream" in mode:
-        pytest.skip("chunks are batches there")
     rng = np.random.default_rng(seed)
     X, groups = persons(rng, kind, mode, 20)
     # Before noise all seeds are well: with it a digit could decide what is found.

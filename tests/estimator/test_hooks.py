@@ -55,10 +55,6 @@ class Pure(NoisyMean):
     _has_pure_noise = True
 
 
-class Families(NoisyMean):
-    _unit_is_row = False
-
-
 class Silent(PrivateEstimatorMixin, BaseEstimator):
     """Says nothing of itself."""
 
@@ -91,20 +87,14 @@ def test_the_kind_of_noise_is_asked_for():
     assert [{row.epsilon > 0 for row in trial} for trial in rows] == [{False}, {True}, {True}]
 
 
-def test_units_of_several_rows_are_neither_held_out_nor_scored():
-    X, y = targets(20)
-    with pytest.raises(ValueError, match="Families that protects units of several rows"):
-        PrivateSearchCV(Families(), {}).fit(X, y)
-    with pytest.raises(ValueError, match="Families that protects units of several rows"):
-        make_private_scorer("neg_mean_squared_error")(Families(epsilon=INF).fit(X, y), X, y)
-
-
 def test_a_default_score_follows_from_what_an_estimator_offers():
     X = np.zeros((10, 1))
     with pytest.raises(ValueError, match="scoring must be given: Silent has no default"):
         PrivateSearchCV(Silent(), {}).fit(X)
     with pytest.raises(ValueError, match="bounds must be given"):
         make_private_scorer("log_likelihood", epsilon=INF)(constant(), X)
+    with pytest.raises(ValueError, match="score_bounds must be given"):
+        mixtures({}, score_bounds=None).fit(np.random.default_rng(0).standard_normal((50, 3)))
     assert (unit_score_of(Silent()), unit_score_of(Density())) == (None, "log_likelihood")
 
 
@@ -129,21 +119,17 @@ def test_an_estimator_without_worst_neighbours_is_told_so():
         worst_case(Silent())
 
 
-@pytest.mark.parametrize("path", ASKING, ids=lambda path: path.stem)
-def test_nothing_asks_for_the_name_of_a_parameter_or_for_a_type_of_estimator(path):
-    calls = [
-        node
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and getattr(node.func, "id", "") in {"getattr", "hasattr", "isinstance"}
-    ]
-    asked = [node for call in calls for node in ast.walk(call.args[1])]
-    assert {n.value for n in asked if isinstance(n, ast.Constant) and n.value} <= BY_NAME
-    ours = {n.id for n in asked if isinstance(n, ast.Name) and n.id.startswith("Private")}
-    assert ours <= {"PrivateEstimatorMixin", "PrivateScorer"}
-    assert not [n.id for n in asked if isinstance(n, ast.Name) and n.id.endswith("CompletionMixin")]
-
-
-def test_bounds_of_scores_that_nothing_implies_have_to_be_given():
-    with pytest.raises(ValueError, match="score_bounds must be given"):
-        mixtures({}, score_bounds=None).fit(np.random.default_rng(0).standard_normal((50, 3)))
+def test_nothing_asks_for_the_name_of_a_parameter_or_for_a_type_of_estimator():
+    asked = {
+        (path.stem, node)
+        for path in ASKING
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and getattr(call.func, "id", "") in {"getattr", "hasattr", "isinstance"}
+        for node in ast.walk(call.args[1])
+    }
+    names = {(path, n.value) for path, n in asked if isinstance(n, ast.Constant) and n.value}
+    assert {(path, name) for path, name in names if name not in BY_NAME} == set()
+    types = {(path, n.id) for path, n in asked if isinstance(n, ast.Name)}
+    ours = {one for one in types if one[1].startswith("Private") or one[1].endswith("Mixin")}
+    assert {name for _, name in ours} <= {"PrivateEstimatorMixin", "PrivateScorer"}
