@@ -191,11 +191,7 @@ class DirectionsLaw:
 
 
 class MixtureLaw:
-    """Equally likely Gaussians of equal variance, with equidistant means.
-
-    Means are `separation` standard deviations apart, and the ball of `radius` is so large that
-    about one sample in a hundred lies outside.
-    """
+    """Equally likely Gaussians of one variance, equidistant means, 1 % outside the ball."""
 
     def __init__(self, plan: MomentPlan, radius: float, separation: float) -> None:
         k, d = plan.n_components, plan.n_features

@@ -208,11 +208,7 @@ def warnings_of_noise(
 
 
 def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
-    """Means, weights and variances of spherical Gaussians (Hsu & Kakade, 2013).
-
-    Moments are of ``(x, c)``, so that means need be affinely independent only, and the
-    scale of each component is read off its constant. Components that noise hides are left out.
-    """
+    """Means, weights and variances of spherical Gaussians (Hsu & Kakade, 2013)."""
     second, offset, radius = curator.second_moments(), plan.offset, curator.radius
     size = len(second.value)
     spectrum = covariance_spectrum(second.value, second.sigma, offset)
@@ -272,10 +268,7 @@ def one_gaussian(
 def common_variance(
     spectrum: Floats, n_components: int, sigma: float, radius: float, n_units: int
 ) -> float:
-    """Mean eigenvalue of the covariance within components.
-
-    Of the k - 1 that they may lift, those are left out that noise and sampling do not explain.
-    """
+    """Mean eigenvalue of the covariance that noise and sampling explain, for all components."""
     n_own = len(spectrum)
     least = max(n_own - n_components + 1, 1)
     while n_own > least:
@@ -291,10 +284,7 @@ def common_variance(
 
 
 def shrunk_residual(third: NoisyThirdMoments, equal: Floats, rho: float, freedom: float) -> Floats:
-    """Shrink the residual moment towards that of equal variances (posterior mean).
-
-    Variances differ from each other by about as much as they are.
-    """
+    """Shrink the residual moment towards that of equal variances (posterior mean)."""
     spread = float(equal @ equal) / len(equal)
     noise = (third.sigma / (rho * freedom)) ** 2
     kept = spread / (spread + noise) if spread > 0 else 1.0
@@ -320,10 +310,7 @@ def covariance_spectrum(second: Floats, sigma: float, offset: float) -> Floats:
 def mixture_evidence(
     spectrum: Floats, second: Floats, sigma: float, offset: float, n_units: int
 ) -> Floats:
-    """BIC of 1 to d spherical Gaussians, by the spectrum of their covariance.
-
-    That of k has k - 1 eigenvalues above the others, which are equal.
-    """
+    """BIC of 1 to d spherical Gaussians, by the spectrum of their covariance."""
     mean = second[-1, :-1] / offset
     common = max(float(np.median(spectrum)), 0.0)
     # Noise of the release, and of the mean on which the covariance leans where that is far from
@@ -335,11 +322,7 @@ def mixture_evidence(
 
 
 def bic_of_spectrum(eigenvalues: Floats, variance: float) -> Floats:
-    """BIC of 0 to d - 1 leading eigenvalues that differ from the others, which are equal.
-
-    Of a symmetric matrix whose coordinates in an orthonormal basis have independent normal noise
-    of a variance: its d (d + 1) / 2 coordinates are the sample.
-    """
+    """BIC of 0 to d - 1 leading eigenvalues of a noisy symmetric matrix, the others equal."""
     size = len(eigenvalues)
     apart = np.arange(size)
     left = size - apart

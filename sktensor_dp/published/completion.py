@@ -62,21 +62,7 @@ class Stochastic:
 
 
 class Descent:
-    """Parameters of (4) or (5), and SGD on them.
-
-    Parameters
-    ----------
-    entries : SortedEntries
-        Coordinates of what was observed.
-    rank : int
-        Columns of every factor.
-    tucker : bool
-        True for a Tucker model, with a core.
-    sgd : Stochastic or None
-        How to descend.
-    seed : int, Generator, RandomState or None
-        Of the start and of the order of entries.
-    """
+    """Parameters of (4) or (5), and SGD on them."""
 
     def __init__(
         self, entries: SortedEntries, rank: int, tucker: bool, sgd: Stochastic | None, seed: Any

@@ -51,29 +51,7 @@ def noisy_power_iteration(
     max_iter: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
-    """Power iterations on a fixed schedule, every answer used once.
-
-    Parameters
-    ----------
-    step : callable
-        Maps unit columns U of shape (dim, n_restarts) to noisy T(I, u, u).
-    value : callable or None
-        Maps U to the noisy T(u, u, u), shape (n_restarts,). None takes ``u' step(u)`` of the
-        last step, which belongs to the iterate before the last.
-    dim, n_components : int
-        Length of a mode, number of components.
-    n_restarts, max_iter : int
-        L and R of the paper.
-    rng : Generator
-        Of the starting points.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_components,)
-        Values of the winners less what was deflated.
-    vectors : ndarray of shape (n_components, dim)
-        The winners.
-    """
+    """Power iterations on a fixed schedule; `value` None takes the lagged eigenvalue."""
     weights, vectors = np.zeros(n_components), np.zeros((n_components, dim))
     for i in range(n_components):
         found, sizes = vectors[:i], weights[:i]
@@ -90,27 +68,7 @@ def noisy_power_iteration(
 
 
 def noise_multiplier(epsilon: float, delta: float, n_queries: int) -> float:
-    """Noise over sensitivity of each of K queries, step 2 of Algorithm 3.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Guarantee claimed for all queries together.
-    n_queries : int
-        K.
-
-    Returns
-    -------
-    float
-        ``sqrt(2 log(1.25 / delta')) / epsilon'``; the paper's nu is six times it.
-
-    Examples
-    --------
-    Joint calibration of the same 550 queries needs 87.5:
-
-    >>> round(noise_multiplier(1.0, 1e-5, 550), 1)
-    578.0
-    """
+    """Noise over sensitivity of each of K queries, step 2 of Algorithm 3; nu is six times it."""
     epsilon_each = epsilon / math.sqrt(n_queries * (4 + math.log(2 / delta)))
     delta_each = delta / (2 * n_queries)
     return math.sqrt(2 * math.log(1.25 / delta_each)) / epsilon_each

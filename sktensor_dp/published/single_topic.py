@@ -245,48 +245,12 @@ def avn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> Momen
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Standard deviation of noise by the classical calibration, steps 1 and 5.
-
-    Parameters
-    ----------
-    sensitivity : float
-        In L2.
-    epsilon, delta : float
-        Of this release alone.
-
-    Returns
-    -------
-    float
-        ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``; 0 for an infinite epsilon.
-
-    Examples
-    --------
-    >>> round(classical_sigma(1.0, 1.0, 1e-6), 2)
-    5.3
-    """
+    """Standard deviation of noise by the classical calibration, steps 1 and 5."""
     return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
 def gaussian_unique_entries(dim: int, order: int, sigma: float, noise: NoiseSource) -> Floats:
-    """Symmetric array whose unique entries are independent normals (steps 1, 5 and 6).
-
-    Parameters
-    ----------
-    dim : int
-        Length of each mode.
-    order : {2, 3}
-        Number of modes.
-    sigma : float
-        Standard deviation of every entry, on the diagonal and off it.
-    noise : NoiseSource
-        Source of the noise.
-
-    Returns
-    -------
-    ndarray of shape (dim,) * order
-        Its law is not invariant under rotations: off-diagonal entries have up to six
-        times the variance that isotropic noise of the same guarantee has.
-    """
+    """Symmetric array whose unique entries are independent normals (steps 1, 5 and 6)."""
     entries = np.zeros(n_unique(dim, order))
     if sigma > 0:
         entries = sigma * noise.gaussian(entries, 1.0)
@@ -294,24 +258,7 @@ def gaussian_unique_entries(dim: int, order: int, sigma: float, noise: NoiseSour
 
 
 def spherical_unique_entries(dim: int, order: int, beta: float, noise: NoiseSource) -> Floats:
-    """Symmetric array whose unique entries b have density ``exp(-beta |b|)`` (step 5).
-
-    Parameters
-    ----------
-    dim : int
-        Length of each mode.
-    order : {2, 3}
-        Number of modes.
-    beta : float
-        Epsilon over sensitivity; infinity gives zeros.
-    noise : NoiseSource
-        Source of the noise.
-
-    Returns
-    -------
-    ndarray of shape (dim,) * order
-        ``|b|`` follows a Gamma law of shape ``n_unique(dim, order)`` and rate ``beta``.
-    """
+    """Symmetric array whose unique entries b have density ``exp(-beta |b|)`` (step 5)."""
     entries = np.zeros(n_unique(dim, order))
     if math.isfinite(beta):
         entries = noise.spherical_laplace(entries, 1.0) / beta
@@ -358,11 +305,7 @@ def positive_whitener(M2: Floats, n_components: int) -> Whitener:
 
 
 def topics_of_eigenpairs(eigenvalues: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
-    """Topics and weights from eigenvalues and unwhitened eigenvectors, the rows.
-
-    Topics have negative entries set to zero and sum to 1; a vector without a positive
-    entry becomes the uniform distribution.
-    """
+    """Topics, non-negative with sum 1, and weights from eigenvalues and unwhitened eigenvectors."""
     weights = np.divide(1.0, eigenvalues**2, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
     topics = np.maximum(eigenvalues[:, None] * unwhitened, 0.0)
     sums = topics.sum(axis=1, keepdims=True)

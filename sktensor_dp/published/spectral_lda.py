@@ -55,15 +55,7 @@ from sktensor_dp.tensor.arrays import Floats
 
 
 class CorpusMoments:
-    """Unbiased moments of LDA.
-
-    Parameters
-    ----------
-    chunk : CountChunk
-        Counts of N >= 3 documents; those of fewer than three words add nothing.
-    concentration : float
-        alpha0.
-    """
+    """Unbiased moments of LDA, from documents of three words or more."""
 
     def __init__(self, chunk: CountChunk, concentration: float) -> None:
         self._chunk = chunk
@@ -121,28 +113,7 @@ def _three_ways(A: Floats) -> Floats:
 
 
 def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Noise of Appendix A, after Proposition 22: a factor sqrt(2) is missing.
-
-    Parameters
-    ----------
-    sensitivity : float
-        Of one release.
-    epsilon, delta : float
-        Of this release alone.
-
-    Returns
-    -------
-    float
-        ``sensitivity / (2 epsilon) (sqrt(epsilon + L) + sqrt(L))``, L = ``log(1 / delta)``; 0
-        for an infinite epsilon.
-
-    Examples
-    --------
-    Exact calibration asks for 4.22:
-
-    >>> round(printed_sigma(1.0, 1.0, 1e-6), 2)
-    3.78
-    """
+    """Noise of Appendix A, after Proposition 22: a factor sqrt(2) is missing."""
     if math.isinf(epsilon):
         return 0.0
     L = math.log(1 / delta)
@@ -152,24 +123,7 @@ def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
 def private_lower_bound(
     value: float, sensitivity: float, epsilon: float, delta: float, noise: NoiseSource
 ) -> float:
-    """Release a number that is below `value` but for probability delta (Lemmas 8 and 44).
-
-    Parameters
-    ----------
-    value : float
-        What local sensitivities depend on.
-    sensitivity : float
-        Its own, global one.
-    epsilon, delta : float
-        Of this release; delta is the probability that it is too large.
-    noise : NoiseSource
-        Source of the noise.
-
-    Returns
-    -------
-    float
-        Value with Laplace noise, less the quantile of that noise.
-    """
+    """Release a number that is below `value` but for probability delta (Lemmas 8 and 44)."""
     if math.isinf(epsilon):
         return value
     noisy = float(noise.laplace(np.array([value / sensitivity]), epsilon)[0])
@@ -178,23 +132,7 @@ def private_lower_bound(
 
 @dataclass(frozen=True)
 class PrintedSensitivities:
-    """Sensitivities of LDA's moments and of what is made of them, as printed.
-
-    Parameters
-    ----------
-    n_documents : int
-        N, at least 3.
-    concentration : float
-        alpha0, the sum of the Dirichlet prior; 0 is the single topic model.
-    n_components : int
-        k.
-
-    Examples
-    --------
-    >>> printed = PrintedSensitivities(10_000, 0.0, 2)
-    >>> f"{printed.pairs:.1e} {printed.whitener(0.5):.2e} {printed.whitened(0.5):.2e}"
-    '2.0e-04 1.13e-03 1.60e-03'
-    """
+    """Sensitivities of LDA's moments and of what is made of them, as printed."""
 
     n_documents: int
     concentration: float
@@ -244,12 +182,9 @@ class PrintedSensitivities:
         return 2 * math.sqrt(self.n_components) * self.whitened(sigma) / gap
 
     def topics(self, largest: float, sigma: float, top: float, gap: float) -> float:
-        """Theorem 7, (117), with sigma_1 and sigma_k of M2 and sigma_1 of T.
-
-        The paper's factor is infinite at ``concentration`` 0; there 1 stands for it, that of
-        topics whose weights, not their prior, sum to 1.
-        """
+        """Theorem 7, (117), with sigma_1 and sigma_k of M2 and sigma_1 of T."""
         n, moved, root = self.concentration, self.eigenpairs(sigma, gap), math.sqrt(largest)
+        # The printed factor is infinite at concentration 0: 1 is that of weights that sum to 1.
         scale = (n + 2) / (2 * math.sqrt((n + 1) * n)) if n > 0 else 1.0
         vectors = top * (root * moved + root / sigma * self.pairs)
         return scale * (vectors + math.sqrt(largest + self.pairs) * moved)

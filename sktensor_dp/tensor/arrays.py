@@ -17,11 +17,7 @@ Matrix = TypeVar("Matrix", sp.csr_matrix, sp.csr_array)
 
 
 def of_same_shape(X: Matrix, values: Any, columns: Any = None, ends: Any = None) -> Matrix:
-    """Other values in the rows of a matrix; other columns and ends, if these are given.
-
-    Nothing is copied or checked, which takes longer than a product of few numbers. Columns of a
-    row have to be in order where those of `X` are.
-    """
+    """Matrix with other values, and columns and ends if given; nothing is copied or checked."""
     # A shallow copy: the class stays what it is, and what it knows of the order of columns true.
     matrix = copy(X)
     matrix.data = values
@@ -64,10 +60,7 @@ class TopRows(NamedTuple):
 
 
 def top_rows(values: Floats, n: int, excluded: NDArray[np.bool_] | None = None) -> TopRows:
-    """Numbers and values of the n largest in each row of a table; of equals the first come first.
-
-    NaN is never among them, nor what is excluded.
-    """
+    """Largest n of each row of a table, without NaN and excluded ones; of equals the first."""
     left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
     order = np.argsort(np.where(left_out, np.inf, -values), axis=1, kind="stable")[:, :n]
     found = np.take_along_axis(values, order, axis=1)

@@ -272,10 +272,7 @@ class Whitener:
 
     @property
     def transform(self) -> Floats:
-        """Map (k, k) from coordinates in `basis` to whitened ones, D^(-1/2).
-
-        E3(W, W, W) = E(transform, transform, transform) with E = E3(U, U, U).
-        """
+        """Map D^(-1/2) from coordinates in `basis` to whitened ones."""
         return np.diag(1.0 / self.scale)
 
     @property
@@ -381,10 +378,7 @@ def noisy_whitener(
     keep_all: bool = False,
     **eigen_options: Any,
 ) -> NoisyWhitener:
-    """Keep the eigenpairs above `edge`, the largest of noise alone, and one at least.
-
-    `largest` bounds an eigenvalue, by default by the first one.
-    """
+    """Keep the eigenpairs above `edge`, the largest of noise alone, and one at least."""
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())
     kept = len(values) if keep_all else max(n_resolved, 1)
@@ -409,11 +403,7 @@ _STEPS = 20
 def components_of_pairs(
     sums: Floats, counts: Floats, response: float, noise_std: float, n_components: int
 ) -> Floats:
-    """Loadings V of columns, of shape (n_columns, k), whose rows have weights of variance 1.
-
-    Off the diagonal `sums` are ``counts response V V'`` with noise of one standard deviation;
-    on it, both are 0. Components that noise hides are left out: there may be none.
-    """
+    """Loadings V of columns from noisy sums ``counts response V V'`` with zero diagonal."""
     # What is missing of a table of rank one of counts, the diagonal too, is filled in by what was
     # found so far (principal axis factoring; majorisation for weighted low rank approximation).
     n = len(sums)
