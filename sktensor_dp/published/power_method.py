@@ -35,6 +35,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.tensor import Oracle, tensor_oracle
 from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.power_method import unit_columns
 from sktensor_dp.tensor.symmetric import is_symmetric
 
 POSITIVE_INT = Number(1, math.inf, integer=True)
@@ -55,12 +56,12 @@ def noisy_power_iteration(
     weights, vectors = np.zeros(n_components), np.zeros((n_components, dim))
     for i in range(n_components):
         found, sizes = vectors[:i], weights[:i]
-        U = _unit_columns(rng.standard_normal((dim, n_restarts)))
+        U = unit_columns(rng.standard_normal((dim, n_restarts)))
         for _ in range(max_iter):
             xi = found @ U
             answer = step(U) - found.T @ (sizes[:, None] * xi**2)
             lagged = np.sum(U * answer, axis=0)
-            U = _unit_columns(answer)
+            U = unit_columns(answer)
         values = lagged if value is None else value(U) - sizes @ (found @ U) ** 3
         best = int(np.argmax(values))
         weights[i], vectors[i] = values[best], U[:, best]
@@ -93,11 +94,6 @@ def check_rank(n_components: int, dim: int, name: str) -> None:
         raise ValueError(
             f"n_components must be at most the {dim} features of {name}, got {n_components}."
         )
-
-
-def _unit_columns(U: Floats) -> Floats:
-    norms = np.linalg.norm(U, axis=0)
-    return np.divide(U, norms, out=np.zeros_like(U), where=norms > 0)
 
 
 def noisy_columns(answer: Floats, deviation: Floats, noise: NoiseSource) -> Floats:

@@ -102,9 +102,8 @@ class CorpusMoments:
 
 
 def _sum_of_products(A: Floats, B: Floats, C: Floats) -> Floats:
-    """Sum over rows of their tensor products, by way of one matrix product."""
-    pairs = (A[:, :, None] * B[:, None, :]).reshape(len(A), -1)
-    return (pairs.T @ C).reshape(A.shape[1], B.shape[1], C.shape[1])
+    """Sum over rows of their tensor products."""
+    return np.asarray(np.einsum("na,nb,nc->abc", A, B, C, optimize=True))
 
 
 def _three_ways(A: Floats) -> Floats:

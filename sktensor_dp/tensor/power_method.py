@@ -544,7 +544,7 @@ class OnlinePowerMethod:
     def _iterate(self, answers: Floats) -> None:
         answers = answers - _deflation(self.weights, self.vectors)(self.starts)
         values = np.einsum("ij,ij->j", self.starts, answers)
-        moved = _unit(answers, self.starts)
+        moved = unit_columns(answers, self.starts)
         best = int(np.argmax(values))
         self.best_weight, self.best_vector = float(values[best]), moved[:, best]
         self.starts = moved
@@ -560,7 +560,7 @@ class OnlinePowerMethod:
         answers = answers - self.vectors.T @ (self.weights[:, None] * overlaps)
         n_steps = self.n_answers - self.n_answers_needed
         self.polished = self.polished + (answers - self.polished) / n_steps
-        vectors = _unit(self.polished, self.vectors.T)
+        vectors = unit_columns(self.polished, self.vectors.T)
         self.weights = np.einsum("ij,ij->j", vectors, self.polished)
         self.vectors = vectors.T
 
@@ -571,7 +571,8 @@ def _starts(seed: int, component: int, dim: int, n_restarts: int) -> Floats:
     return cast(Floats, starts / np.linalg.norm(starts, axis=0))
 
 
-def _unit(columns: Floats, otherwise: Floats) -> Floats:
-    """Columns of length 1; those of length 0 are replaced."""
+def unit_columns(columns: Floats, otherwise: Floats | None = None) -> Floats:
+    """Columns of length 1; those of length 0 stay, or are replaced."""
     norms = np.linalg.norm(columns, axis=0)
-    return np.divide(columns, norms, out=otherwise.copy(), where=norms > 0)
+    out = np.zeros_like(columns) if otherwise is None else otherwise.copy()
+    return np.divide(columns, norms, out=out, where=norms > 0)
