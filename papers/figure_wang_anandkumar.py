@@ -29,6 +29,7 @@ from figure_files import (
     styled,
     write_figure,
 )
+from fitted_rates import half_point, log_slope
 from numpy.typing import NDArray
 from tensor_diagnostics import operator_norm
 
@@ -184,49 +185,32 @@ def fails(noise: Oracle, factor: float, d: int, rng: np.random.Generator) -> tup
 def transition(regime: Regime, d: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Transition in both criteria, with standard errors of the first."""
     mine = [row for row in rows if row["regime"] == regime.name and row["d"] == d]
-    log_sigma = np.log([row["sigma"] for row in mine])
-    point, error = half_point(log_sigma, [row["failure"] for row in mine], mine[0]["trials"])
-    other, _ = half_point(log_sigma, [row["failure_any_order"] for row in mine], 1)
+    sigmas = [row["sigma"] for row in mine]
+    point, error = half_point(sigmas, [row["failure"] for row in mine], mine[0]["trials"])
+    other, _ = half_point(sigmas, [row["failure_any_order"] for row in mine], 1)
     return {
         "regime": regime.name,
         "d": d,
-        "sigma_half": math.exp(point),
+        "sigma_half": point,
         "relative_error": error,
         "scale": regime.scale_name,
-        "scaled": math.exp(point) * regime.scale(d),
-        "any_order": math.exp(other) if math.isfinite(other) else "not reached",
+        "scaled": point * regime.scale(d),
+        "any_order": other if math.isfinite(other) else "not reached",
     }
-
-
-def half_point(log_sigma: Floats, failure: Sequence[float], trials: int) -> tuple[float, float]:
-    """Estimate of Spearman & Kärber of the log noise of 50 % failure, and its standard error.
-
-    It is the mean of the law whose distribution function the failure rates are, between the
-    lowest level, where no trial should fail, and the highest, where all should: infinite
-    where fewer than 90 % do.
-    """
-    rates = np.asarray(failure)
-    if rates[-1] < 0.9:
-        return math.inf, math.nan
-    step = log_sigma[1] - log_sigma[0]
-    point = log_sigma[0] - step / 2 + step * np.sum(1 - rates)
-    return float(point), float(step * math.sqrt(np.sum(rates * (1 - rates)) / max(trials - 1, 1)))
 
 
 def fitted_rate(regime: Regime, transitions: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Least squares line through log transition against log d, or log ln d."""
     mine = [row for row in transitions if row["regime"] == regime.name]
-    x = np.log([math.log(r["d"]) if regime.exponent_of == "ln d" else r["d"] for r in mine])
-    y = np.log([row["sigma_half"] for row in mine])
-    centred = x - x.mean()
-    weights = centred / (centred @ centred)
-    errors = np.array([row["relative_error"] for row in mine])
-    slope = float(weights @ y)
+    sizes = [math.log(r["d"]) if regime.exponent_of == "ln d" else r["d"] for r in mine]
+    points = [row["sigma_half"] for row in mine]
+    slope, error = log_slope(sizes, points, [row["relative_error"] for row in mine])
+    x, y = np.log(sizes), np.log(points)
     return {
         "regime": regime.name,
         "in": regime.exponent_of,
         "exponent": slope,
-        "standard_error": float(np.sqrt(weights**2 @ errors**2)),
+        "standard_error": error,
         "paper": RATES[regime.name],
         "largest_two_d": float((y[-1] - y[-2]) / (x[-1] - x[-2])),
         "constant": math.exp(y.mean() - slope * x.mean()),

@@ -81,15 +81,6 @@ def test_documents_have_three_words_of_one_topic(script):
     np.testing.assert_allclose(np.asarray(X.sum(axis=0)).ravel() / 60_000, expected, atol=0.03)
 
 
-def test_half_point_of_a_step_is_the_step(script):
-    figure = script("figure_wang_anandkumar")
-    log_sigma = np.log(np.geomspace(1, 16, 5))
-    point, error = figure.half_point(log_sigma, [0, 0, 0, 1, 1], 20)
-    assert np.exp(point) == pytest.approx(4 * np.sqrt(2))
-    assert error == 0
-    assert figure.half_point(log_sigma, [0, 0, 0, 0, 0.1], 20)[0] == np.inf
-
-
 @pytest.mark.parametrize("name", ["gaussian", "adversarial", "weakly_correlated"])
 def test_oracles_of_noise_are_those_of_symmetric_tensors(script, name):
     figure = script("figure_wang_anandkumar")
