@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import (
     ablations_of_completions,
+    ablations_of_components,
     ablations_of_topics,
     audit,
     budget,
@@ -55,6 +56,7 @@ BENCHES = (
     "completion",
     "ratings",
     "ablations_of_completions",
+    "ablations_of_components",
     "ablations_of_topics",
     "row_features",
     "implicit",
@@ -131,6 +133,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         ablations_of_topics.run(report, options.data)
     elif name == "ablations_of_completions":
         ablations_of_completions.run(report, options.data)
+    elif name == "ablations_of_components":
+        ablations_of_components.run(report)
     elif name == "row_features":
         row_features.run(report, options.data)
     elif name == "implicit":

@@ -26,7 +26,7 @@ from benchmarks.report import Cell
 __all__ = ["FAMILIES", "Ablation", "change", "write"]
 
 # Modules that measure a family of estimators each, and benches of these names.
-FAMILIES = ("ablations_of_topics", "ablations_of_completions")
+FAMILIES = ("ablations_of_topics", "ablations_of_completions", "ablations_of_components")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import Neighbours
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
+from sktensor_dp.power_method import defaults
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.parts import public_ranks
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, check_feasible
@@ -23,14 +24,9 @@ BY_STEPS = ("iteration", "stream")
 PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
 # Beyond, the second moment of all features takes 2 GiB.
 LARGEST_SECOND_MOMENT = 2**14
-# Constant coordinate of a mixture's samples, in radii: small enough to cost little
-# noise, large enough that scales are read off it.
-OFFSET = 0.5
-# Fractions of mu^2. The second moment decides the subspace and the scale of all components.
-FRACTIONS = {"second_moments": 0.5, "third_moment_histogram": 0.02, "third": 0.48}
 # Starts polished to this many iterations once a tensor is released; it costs nothing.
 AFTER_RELEASE = 100
-# Deviations of noise that an eigenvalue of a third moment must exceed.
+# Deviations of noise that an eigenvalue of a third moment must exceed to count as found.
 RESOLVED = 4.0
 # Forecasts: norm of equally likely, orthogonal components, in radii.
 COMPONENT = 0.5
@@ -88,10 +84,12 @@ def plan_moments(
     held, advice = _size(
         n_features, perturbation, k, model.n_restarts, "second_moments" in fractions
     )
+    mixture = model.moment == "gaussian_mixture"
+    offset = defaults.OFFSET * float(model.data_norm) if mixture else 0.0
     plan = MomentPlan(
         n_components=k, n_features=n_features, perturbation=perturbation, whiten=model.whiten,
         n_restarts=model.n_restarts, max_iter=max_iter, random_state=model.random_state,
-        offset=OFFSET * float(model.data_norm) if model.moment == "gaussian_mixture" else 0.0,
+        offset=offset,
         quantile=_quantile(n_samples, epsilon, delta),
         releases=ReleasePlan.split(epsilon, delta, fractions, uses),
     )  # fmt: skip
@@ -144,9 +142,9 @@ def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, flo
     names = ["second_moments"] if whiten or whitened else []
     if whitened and not exact:
         names.append("third_moment_histogram")
-    fractions = {name: FRACTIONS[name] for name in names}
+    fractions = {name: defaults.FRACTIONS[name] for name in names}
     third = "projected_third_moments" if whitened else "third_moments"
-    return {**fractions, third: FRACTIONS["third"]}
+    return {**fractions, third: defaults.FRACTIONS["third"]}
 
 
 def _size(
@@ -164,7 +162,7 @@ def _size(
 def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
     """Quantile of the clip: closer to 1 the less noise there is, as clipping is a bias."""
     needed = gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4
-    return 1 - min(0.05, 500 / (n_samples * needed))
+    return 1 - min(defaults.MOST_CLIPPED, defaults.CLIPPED / (n_samples * needed))
 
 
 class DirectionsLaw:
@@ -183,9 +181,11 @@ class DirectionsLaw:
         if name == "projected_third_moments":
             return math.sqrt(n_unique(k, 3)), k, 0.0
         if name == "power_iterations":
-            # The best start's squared overlap with a component.
-            overlap = min(2 * math.log(1 + plan.n_restarts) / plan.n_features, 1.0)
-            return 1.0, eigenvalue * overlap, 0.0
+            # A step scales the best start's overlap o with a component by the eigenvalue times o,
+            # and adds noise of norm sigma sqrt(d): o grows if eigenvalue sqrt(o / d) > sigma.
+            d = plan.n_features
+            squared = min(2 * math.log(1 + plan.n_restarts) / d, 1.0)
+            return 1.0, eigenvalue * math.sqrt(squared / d), 0.0
         seen = k if plan.whiten else plan.n_features
         return math.sqrt(n_unique(seen, 3)), eigenvalue * math.sqrt(k), 0.0
 

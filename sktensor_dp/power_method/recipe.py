@@ -111,7 +111,7 @@ def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponent
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     seen = components @ white.matrix
     weights = _eigenvalues(third.tensor, seen)
-    resolved = int((weights * np.linalg.norm(seen, axis=1) ** 3 > 4 * third.sigma).sum())
+    resolved = int((weights * np.linalg.norm(seen, axis=1) ** 3 > RESOLVED * third.sigma).sum())
     order = np.argsort(-weights, kind="stable")
     return FittedComponents(components[order], weights[order], min(in_second, resolved))
 
@@ -187,7 +187,7 @@ def components_of(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
     """Components found by a power method whose answers have noise of sigma."""
     weights, vectors = method.components()
     # Noise alone has T(u, u, u) of about sigma, the largest of a few starts three times it.
-    return FittedComponents(vectors, weights, int((weights > 4 * sigma).sum()))
+    return FittedComponents(vectors, weights, int((weights > RESOLVED * sigma).sum()))
 
 
 def warnings_of_noise(

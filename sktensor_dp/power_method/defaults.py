@@ -1,0 +1,9 @@
+"""Tuned constants of components; ``python -m benchmarks ablations_of_components`` tests each."""
+
+# Fractions of the budget. The second moment decides the subspace and the scale of all components.
+FRACTIONS = {"second_moments": 0.5, "third_moment_histogram": 0.02, "third": 0.48}
+# Constant coordinate of a mixture's samples, in radii: scales of components are read off it.
+OFFSET = 0.5
+# Samples whose third moments are clipped, over one over mu, and the largest fraction of them.
+CLIPPED = 500.0
+MOST_CLIPPED = 0.05
