@@ -3,7 +3,6 @@
 Each is set to its neutral value in turn. The change of held-out completion perplexity of real
 texts, and of the topic error of documents drawn from the model, is in percent, with its standard
 error over seeds of noise 0 to 2; positive numbers say that the part helps. Ten topics of texts.
-Page views and posts of a forum are for the parts that only they have.
 
     python -m benchmarks ablations_of_topics
     python -m benchmarks ablations_of_topics --quick          one epsilon, two seeds, two sets
@@ -31,8 +30,10 @@ ONE_SHAPE = shrinkage._RATIO_PRIOR[[0, 5]]
 LAWS = (
     Law(600, 20, 0.3, 8, 50_000), Law(600, 60, 4.0, 8, 50_000), Law(50, 10, 1.0, 5, 100_000),
 )  # fmt: skip
-# Sets on which one part alone is measured, and what only fits without noise have.
-OF_ONE_PART, EXACT = {"page views": "RESERVE_FROM", "forum": "JOINED_BELOW"}, "EXACT_STEPS"
+# Corpora, and what only fits without noise have.
+TEXTS, EXACT = ("newsgroups", "six tokens", "kos"), "EXACT_STEPS"
+# Epsilon at which short documents show their topics.
+MANY = 10.0
 Measure = Callable[[float, int], float]
 
 
@@ -55,12 +56,10 @@ ABLATIONS = (
     _fraction("word_frequencies", 0.03),
     _fraction("held_out_scores", 0.06),
     _constant("MATCH_FROM", 1e9),
-    _constant("RESERVE_FROM", 1e9),
     _constant("DOCUMENTS_PER_WORD", 1.0),
     _constant("STEPS", 1),
     _constant("EXACT_STEPS", 1),
     _constant("SURE_PART", 0.0),
-    _constant("JOINED_BELOW", 0.0),
     _constant("ECHO", 0.0),
     _constant("SCALE_POWER", 0.0),
     _constant("STEP_LIMIT", 1.0),
@@ -71,12 +70,9 @@ ABLATIONS = (
 )
 
 
-def _of_set(name: str, epsilon: float) -> list[Ablation]:
-    """Parts that a set is to tell something of."""
-    if name in OF_ONE_PART or math.isinf(epsilon):
-        only = OF_ONE_PART.get(name, EXACT)
-        return [one for one in ABLATIONS if one.name.startswith(only)]
-    return [one for one in ABLATIONS if not one.name.startswith((EXACT, *OF_ONE_PART.values()))]
+def _of_set(epsilon: float) -> list[Ablation]:
+    """Parts of fits with noise, or without."""
+    return [one for one in ABLATIONS if one.name.startswith(EXACT) == math.isinf(epsilon)]
 
 
 def _measures(data: Path, report: Report) -> Iterator[tuple[str, Measure]]:
@@ -85,10 +81,11 @@ def _measures(data: Path, report: Report) -> Iterator[tuple[str, Measure]]:
         yield str(law), lambda epsilon, seed, law=law: error(law, epsilon, "auto", seed)[0]
     seen = set()
     for name, X, labels in topics.corpora(data):
-        seen.add(name)
-        held = topics.HeldOut(X, labels)
-        yield name, lambda epsilon, seed, held=held: held.ratio(held.fit(epsilon, seed))
-    for name in sorted({"newsgroups", "six tokens", "kos", *OF_ONE_PART} - seen):
+        if name in TEXTS:
+            seen.add(name)
+            held = topics.HeldOut(X, labels)
+            yield name, lambda epsilon, seed, held=held: held.ratio(held.fit(epsilon, seed))
+    for name in sorted(set(TEXTS) - seen):
         report.note(f"skipped: no {name} in {data}")
 
 
@@ -99,16 +96,18 @@ def _that_tell(rows: list[list[Cell]]) -> list[list[Cell]]:
 
 def run(report: Report, data: Path) -> None:
     """Measure all parts on all sets that are there."""
-    epsilons, seeds = (1.0, 4.0, math.inf), range(3)
+    epsilons, seeds = (1.0, 4.0, MANY, math.inf), range(3)
     if report.quick:
         epsilons, seeds = (4.0,), range(2)
     rows: list[list[Cell]] = []
     for name, measure in _measures(data, report):
         if report.quick and name not in ("kos", str(LAWS[0])):
             continue
-        for epsilon in epsilons[:2] if name in OF_ONE_PART else epsilons:
+        for epsilon in epsilons:
+            if epsilon == MANY and name != "six tokens":
+                continue
             whole = np.array([measure(epsilon, seed) for seed in seeds])
-            for ablation in _of_set(name, epsilon):
+            for ablation in _of_set(epsilon):
                 with ablation.made():
                     found = np.array([measure(epsilon, seed) for seed in seeds])
                 rows.append([ablation.name, name, epsilon, *change(found, whole)])

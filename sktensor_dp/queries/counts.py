@@ -1,8 +1,7 @@
 """Counts of words in documents, norms of what a unit adds, and sums of counts."""
 
-import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -22,8 +21,6 @@ from sktensor_dp.queries.query import (
 from sktensor_dp.queries.units import (
     RowChunk,
     RowChunks,
-    RowReader,
-    Units,
     rows_of,
     scale_to,
     sum_over_rows,
@@ -178,28 +175,6 @@ class CountChunks(RowChunks[CountChunk]):
                 f"A chunk has {counts.shape[1]} features; n_features is {self.n_features}."
             )
         return counts
-
-    def joined(self) -> "CountChunks":
-        """Join the rows of each unit into one document."""
-        other = copy.copy(self)
-        other._joined = _as_one_document
-        if self._whole is not None:
-            other._whole = [
-                part for chunk in self._whole for part in other._cut(chunk.X, chunk.units)
-            ]
-        return other
-
-    def _reader(self) -> RowReader:
-        return replace(super()._reader(), joins=self._joined is not None)
-
-
-def _as_one_document(X: sp.csr_matrix, units: Units) -> tuple[sp.csr_matrix, Units]:
-    # A copy of documents that are units already has the same digits.
-    if units.are_rows:
-        return X, units
-    joined = units.sums(X)
-    np.minimum(joined.data, LARGEST_COUNT, out=joined.data)
-    return joined, Units.single(units.n)
 
 
 class Norm(Protocol):

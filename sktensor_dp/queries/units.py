@@ -416,8 +416,6 @@ class RowChunks(Generic[Chunk]):
         self._partitions: Any = None
         self.apart = False
         self._prepared = prepared
-        # What becomes of the rows of whole units, and of the units, before they are cut.
-        self._joined: Callable[[Any, Units], tuple[Any, Units]] | None = None
         if not (sp.issparse(source) or isinstance(source, np.ndarray)):
             if hasattr(source, "sum"):
                 self._partitions, self.apart = source, True
@@ -431,8 +429,6 @@ class RowChunks(Generic[Chunk]):
             self.n_units = len(names)
             self._whole = self._cut(*self._together(source, places))
         self.announced = self._whole is None and not self.apart
-        # Whether a unit may have several rows, which can be made one.
-        self.joinable = self.grouped or self._whole is None
 
     def _validated(self, part: Any) -> Any:
         """Rows of a chunk of the caller's."""
@@ -465,8 +461,6 @@ class RowChunks(Generic[Chunk]):
         self._check_number(seen)
 
     def _cut(self, X: Any, units: Units) -> list[Chunk]:
-        if self._joined is not None:
-            X, units = self._joined(X, units)
         if X.shape[0] <= UNITS_AT_ONCE:
             return [self._chunk(X, units)]
         return [self._chunk(*part) for part in _parts(X, units)]
@@ -521,12 +515,10 @@ class RowReader:
     n_features: int
     prepared: Prepared | None
     grouped: bool
-    joins: bool = False
 
     def __call__(self, partition: Any) -> Iterator[Any]:
         """Chunks of a partition, with the whole of its units."""
         chunks: Any = self.kind([partition], None, self.n_features, prepared=self.prepared)
-        chunks = chunks.joined() if self.joins else chunks
         yield from chunks
         # Rows without labels would be units of their own, which is another guarantee.
         if chunks.grouped != self.grouped:

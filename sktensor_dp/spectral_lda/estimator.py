@@ -121,7 +121,7 @@ class PrivateSpectralLDA(
         EM steps. ``"auto"`` depends on public numbers only: 6 with noise (2 if ``delta=0``)
         and 24 without, of which the first 12 take each document to have one topic; 0 for
         ``"moment_tensor"`` and where few features and many documents allow a joint fit of
-        all moments instead. With very many, 12 are kept for moments that do not fit.
+        all moments instead.
     clip_norm : "auto" or mapping, default="auto"
         Limits on what one document contributes. ``"auto"`` takes quantiles of
         noisy histograms of norms, at two percent of the budget. A mapping gives
@@ -710,7 +710,7 @@ class PrivateSpectralLDA(
         budget = (self.epsilon, self.delta) if begins else None
         leave = partial(learned, plan=plan, budget=budget)
         return PlannedFit(
-            DocumentCurator, self._joined(chunks, plan) if chunks.joinable else chunks,
+            DocumentCurator, chunks,
             plan.releases,
             partial(fit_topics, plan=plan, options=options, leave=leave), columns,
             {"known": limits},
@@ -726,8 +726,6 @@ class PrivateSpectralLDA(
         """Plan a step on a batch of so many units."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         concentration, limits = self._fitted_concentration(), self.clip_norm_
-        if chunks.joinable:
-            chunks = self._joined(chunks, self._plan(n_units, chunks.n_features))
         frequencies, _ = self._known_words(chunks.n_features, columns_of(self))
         return PlannedFit(
             DocumentCurator, chunks, plan,
@@ -736,11 +734,6 @@ class PrivateSpectralLDA(
             {"known": self._limits(), "ticket": stream.ticket},
             earlier=self.privacy_report_,
         )  # fmt: skip
-
-    def _joined(self, chunks: CountChunks, plan: TopicPlan) -> CountChunks:
-        """Make one document of a group's where public numbers advise it."""
-        joins = plan.joins_groups and self._concentration() != 0
-        return chunks.joined() if joins else chunks
 
     def _options(self, n_features: int, columns: Mapping[str, Any]) -> TopicOptions:
         frequencies, topics = self._known_words(n_features, columns)

@@ -1,10 +1,10 @@
-"""Tuned constants of topics; ``python -m benchmarks ablations_of_topics`` tests each."""
+"""Tuned constants of topics; ``python -m benchmarks ablations`` tests each."""
 
 # Fractions of the budget of few words, many words, and the published methods: EM steps of many
-# words get what is left, those of few what is kept in reserve; a held-out question its own.
+# words get what is left; a held-out question its own.
 FRACTIONS = {
     "small": {"norm_histogram": 0.02, "word_frequencies": 0.03, "pairs": 0.82, "triples": 0.13,
-              "expected_counts": 0.1, "held_out_scores": 0.02},
+              "held_out_scores": 0.02},
     "large": {"norm_histogram": 0.02, "word_frequencies": 0.10, "pairs": 0.25, "triples": 0.05,
               "held_out_scores": 0.02},
     "moment": {"norm_histogram": 0.02, "word_frequencies": 0.08, "pairs": 0.45, "triples": 0.45,
@@ -12,18 +12,14 @@ FRACTIONS = {
 }  # fmt: skip
 # Effective documents (n mu) for each probability sought from which moments are fitted jointly.
 MATCH_FROM = 4.0
-# The same number from which EM steps are kept in reserve beside them.
-RESERVE_FROM = 100.0
 # Effective documents that each word of the released pairs needs.
 DOCUMENTS_PER_WORD = 12.0
 # EM steps with noise.
 STEPS = 6
-# EM steps without noise, of one topic each and of mixtures, and of those in reserve.
+# EM steps without noise of one topic each, and as many of mixtures.
 EXACT_STEPS = 12
-# Part of the EM steps before the held-out question; with pure noise the only ones.
+# Part of the EM steps before the held-out question.
 SURE_PART = 1 / 3
-# Effective documents for each topic below which the documents of a group are joined.
-JOINED_BELOW = 200.0
 # Part of a step's release that repeats the topics it was given, and is taken off.
 ECHO = 0.3
 # Power of a word's frequency that its expected counts are divided by.

@@ -41,18 +41,15 @@ class TopicPlan:
     match_moments: bool  # whether topics are fitted to all moments jointly
     n_refinements: int  # number of EM steps
     clip_quantile: float  # share of documents left unclipped
-    joins_groups: bool  # whether the documents of a group are one; else their mean counts
     releases: ReleasePlan  # the budget
     # Held-out questions: whether topics gain something over word frequencies, and whether public
     # topics are better as they were given.
     asks_gains: bool = False
     asks_public: bool = False
-    # Whether the EM steps are made only where the released moments do not fit the model.
-    may_misfit: bool = False
     # Whether rows of the pairs are formed anew for every product, as memory cannot hold them.
     pairs_by_rows: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
-    n_sure: int = 0  # EM steps before the first question
+    n_sure: int = 0  # EM steps before the question about word frequencies
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
@@ -85,25 +82,23 @@ def plan_topics(
     sought = n_features * n_components
     small = n_features <= JOINT_WORDS and n_effective >= defaults.MATCH_FROM * sought
     kind = "moment" if moment else "small" if small else "large"
-    reserved = n_components > 1 and n_effective >= defaults.RESERVE_FROM * sought
-    n_steps, n_single, may_misfit = _steps(n_refinements, n_effective, delta, kind, reserved)
+    n_steps, n_single = _steps(n_refinements, exact, delta, kind)
     asks = n_steps > 0 and n_components > 1
     asks_gains = asks and not exact and kind == "large" and not with_public
-    asks_public = asks and with_public and not may_misfit
+    asks_public = asks and with_public
     n_questions = asks_gains + asks_public
     triples = "triple_moments" if moment else "whitened_triple_moments"
     third = triples if kind != "large" or n_steps == 0 else None
-    fractions = _fractions(kind, n_steps, n_questions, third is not None, may_misfit)
+    fractions = _fractions(kind, n_steps, n_questions, third is not None)
     most = MAX_WORDS if n_steps else n_features
     n_words = _n_words(n_effective, fractions["pairs"], n_features, n_components, small, most)
     by_rows = _pairs_by_rows(n_words, exact)
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
         match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
-        joins_groups=n_effective < defaults.JOINED_BELOW * n_components,
         asks_gains=asks_gains, asks_public=asks_public,
-        may_misfit=may_misfit, pairs_by_rows=by_rows, n_refinements=n_steps, n_single=n_single,
-        n_sure=n_single + int((n_steps - n_single) * defaults.SURE_PART),
+        pairs_by_rows=by_rows, n_refinements=n_steps, n_single=n_single,
+        n_sure=int(n_steps * defaults.SURE_PART),
         releases=_release_plan(epsilon, delta, fractions, third, n_steps, limits, n_questions),
     )  # fmt: skip
     if apart is not None:
@@ -135,16 +130,14 @@ def _pairs_by_rows(n_words: int, exact: bool) -> bool:
     return some and not fits_memory(PAIR_MATRICES * float(n_words) ** 2)
 
 
-def _fractions(
-    kind: str, n_steps: int, n_questions: int, with_triples: bool, may_misfit: bool
-) -> dict[str, float]:
+def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) -> dict[str, float]:
     """Split the budget among releases."""
     found = dict(defaults.FRACTIONS[kind])
-    question, reserve = found.pop("held_out_scores"), found.pop("expected_counts", 0.0)
+    question = found.pop("held_out_scores")
     left = 1 - sum(found.values()) if kind == "large" else ASKED_FRACTION
     if not with_triples:
         left += found.pop("triples")
-    steps = 0.0 if n_steps == 0 else reserve if may_misfit else left
+    steps = left if n_steps else 0.0
     used = sum(found.values())
     fractions = {name: part * (1 - steps) / used for name, part in found.items()}
     if steps:
@@ -155,20 +148,16 @@ def _fractions(
     return fractions
 
 
-def _steps(
-    asked: int | None, n_effective: float, delta: float, kind: str, reserved: bool
-) -> tuple[int, int, bool]:
-    """EM steps, how many take documents to have one topic, and whether moments decide on all."""
-    exact = math.isinf(n_effective)
+def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
+    """EM steps, and how many of these take documents to have one topic."""
     if asked is not None:
-        return asked, int(asked * defaults.SURE_PART) if exact and kind == "large" else 0, False
-    if kind == "large":
-        if exact:
-            return 2 * defaults.EXACT_STEPS, defaults.EXACT_STEPS, False
-        part = 1 if delta > 0 else defaults.SURE_PART
-        return max(round(part * defaults.STEPS), 1), 0, False
-    may_misfit = reserved and kind == "small" and (delta > 0 or exact)
-    return defaults.EXACT_STEPS if may_misfit else 0, 0, may_misfit
+        return asked, int(asked * defaults.SURE_PART) if exact and kind == "large" else 0
+    if kind != "large":
+        return 0, 0
+    if exact:
+        return 2 * defaults.EXACT_STEPS, defaults.EXACT_STEPS
+    # Costs of pure noise add up, those of Gaussian noise by their squares.
+    return defaults.STEPS if delta > 0 else max(round(defaults.STEPS**0.5), 1), 0
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:
@@ -234,7 +223,7 @@ class TopicForecast(Forecast):
     Attributes
     ----------
     n_refinements : int
-        EM steps the fit would make, or keep for moments that do not fit.
+        EM steps the fit would make.
     n_words : int
         Words whose pairs would be released.
     concentration : float

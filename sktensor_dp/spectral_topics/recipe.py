@@ -3,8 +3,8 @@
 1. Limits and word frequencies. 2. Pair moments of the most frequent words. 3. Few words: triple
 moments in the space that the pairs whiten; topics and the concentration are fitted to all moments
 jointly. 4. Many words: topics start from the rotated eigenvectors of the pairs, are brought in
-line with all pairs, and the pairs tell the concentration. 5. EM steps on fresh releases: of many
-words always, of few where the moments turn out not to be those of a topic model.
+line with all pairs, and the pairs tell the concentration. 5. Of many words, EM steps on fresh
+releases.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,12 +31,13 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
 from sktensor_dp.tensor.whitening import NoisyWhitener, noisy_whitener
+from sktensor_dp.topics.bootstrap import Limits
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     USUAL,
     ExplainedTopics,
     concentration_of_pairs,
-    expected_topics,
+    has_one_topic,
 )
 from sktensor_dp.topics.moments import (
     PriorCorrection,
@@ -44,12 +45,10 @@ from sktensor_dp.topics.moments import (
     match_with_concentration,
     spread_of_pairs,
     topics_from_components,
-    unexplained,
 )
 from sktensor_dp.topics.shrinkage import denoise_frequencies
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import (
-    Limits,
     clip_drift,
     std_of_decomposed,
     std_of_frequencies,
@@ -58,8 +57,6 @@ from sktensor_dp.topics.uncertainty import (
 
 # A released frequency is at least this part of an even share where public topics are adapted to it.
 LEAST_FREQUENCY = 0.01
-# Share of the second moment's structure that may stay unexplained before EM steps are made.
-MISFIT = 0.2
 # Most products with blocks of vectors in the search for eigenvectors. Where rows are formed again
 # for each, fewer: what is above the noise is found, and what is within it is not looked for.
 MANY_PRODUCTS, FEW_PRODUCTS = 60, 16
@@ -85,7 +82,6 @@ class _TopicsOfPairs:
     topics_std: Floats
     weights_std: Floats
     concentration: float
-    matched: bool = False
 
 
 def fit_topics(
@@ -127,18 +123,15 @@ class _SpectralFit:
             found = self._start(pairs, unigram, length)
         else:
             found = self._of_triples(pairs, frequencies, unigram, length)
-        refines = plan.n_refinements > 0 and not (plan.may_misfit and found.matched)
         std = _std_on_all_words(found.topics_std, pairs.words, unigram, frequencies.sigma)
         fitted = FittedTopics(
             self._on_all_words(found.topics, pairs.words, unigram), found.weights,
             unigram, frequencies.sigma, pairs.white.n_resolved, std, found.weights_std,
             concentration=found.concentration,
         )  # fmt: skip
-        if refines:
-            if plan.may_misfit:
-                # They are of documents that have triples, and steps of all: no prior for them.
-                frequencies = Noisy(frequencies.value, 1.0)
-            fitted = Refinement(self._curator, plan, options, frequencies, count_clip).run(fitted)
+        if plan.n_refinements > 0:
+            steps = Refinement(self._curator, plan, options, frequencies, count_clip)
+            fitted = steps.run(fitted)
         return replace(fitted, **seen_in(pairs, fitted.topics))
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
@@ -187,8 +180,7 @@ class _SpectralFit:
         known = unigram if pairs.words is None else unigram[pairs.words]
         concentration = self._concentration(topics, weights, pairs, known, length)
         if self._options.concentration is None:
-            # Too few tokens for mean field, which is no near limit of one topic each.
-            one_each = length < k + 1 and expected_topics(concentration, length) < 2
+            one_each = has_one_topic(concentration, length, self._plan.n_components)
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
         pairs = pairs.at(concentration)
         topics = topics_of_pairs(
@@ -314,15 +306,12 @@ class _SpectralFit:
             )
             public = public_start(learnt, self._options.public_topics, len(topics))
             other = match_with_concentration(public.topics, public.weights, moments, given)
-            if unexplained(other[0], moments) < unexplained(found, moments):
+            if other[0].misfit < found.misfit:
                 found, moments, self.assumed = other
         std: tuple[Floats, Floats] = np.zeros(topics.shape), np.zeros(len(topics))
         if released.sigma > 0:
             std = std_of_matched(found, moments, self._drift(found, length))
-        if self._plan.may_misfit and unexplained(found, moments) > MISFIT:
-            # EM begins with topics of the decomposition.
-            return _TopicsOfPairs(topics, weights, *std, found.concentration)
-        return _TopicsOfPairs(found.topics, found.weights, *std, found.concentration, matched=True)
+        return _TopicsOfPairs(found.topics, found.weights, *std, found.concentration)
 
     def _drift(self, found: ExplainedTopics, total: float) -> Floats:
         """Bias of shares by the limits on what a document counts."""

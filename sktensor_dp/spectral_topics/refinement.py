@@ -15,6 +15,7 @@ from sktensor_dp.spectral_topics import defaults
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.bootstrap import Limits, Steps
 from sktensor_dp.topics.shrinkage import (
     adapted_topics,
     denoise_frequencies,
@@ -24,8 +25,6 @@ from sktensor_dp.topics.shrinkage import (
     shrink_sampled,
 )
 from sktensor_dp.topics.uncertainty import (
-    Limits,
-    Steps,
     std_of_frequencies,
     std_of_refined,
     typical_length,
@@ -129,10 +128,8 @@ class Refinement:
             self._curator, fitted.topics, fitted.weights, fitted.concentration,
             self._step_clip, self._scales,
         )  # fmt: skip
-        # The first half of steps after moments that do not fit has far to go: no average of them.
-        n_whole = self._plan.n_refinements // 2 if self._plan.may_misfit else 0
         # Steps weigh no less than those of a usual number that count alike.
-        rate = max(1 / defaults.STEPS, 1 / (max(len(average.rates) - n_whole, 0) + 1))
+        rate = max(1 / defaults.STEPS, 1 / (len(average.rates) + 1))
         average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
         topics, unigram, weights = denoise_topics(
             *average.without_echo(), self._frequencies.value, self._frequencies.sigma,

@@ -20,6 +20,8 @@ USUAL = 1.0
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
 # Ratio of two concentrations between which the bisection ends.
 RATIO = 1.05
+# Tokens of a topic that identify it.
+TOKENS_OF_TOPIC = 3
 # Steps without shrinkage where a concentration is tried on pairs, of so many words at most.
 TRIED_STEPS, TRIED_WORDS = 12, 600
 # Share of words that topics are expected to lack. To keep a probability of 0 from being fitted as
@@ -138,6 +140,17 @@ def concentration_of_pairs(
     most = single.misfit + variance * (bounds / 2 + QUANTILE * (5 / 4 * bounds) ** 0.5)
     found = largest_not_rejected(explain, single, most)
     return None if found is None else found.concentration
+
+
+def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
+    """Tell whether a document is too short to show that it mixes topics.
+
+    Mean field rules out topics of less than a token, and is no near limit of one topic each. With
+    fewer tokens than topics, documents mix topics where these are expected to be two or more, and
+    to have the three tokens each from which topics are identified.
+    """
+    expected = expected_topics(concentration, length)
+    return length < n_components + 1 and (expected < 2 or length < TOKENS_OF_TOPIC * expected)
 
 
 def expected_topics(concentration: float, length: float) -> float:

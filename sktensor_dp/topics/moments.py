@@ -218,22 +218,6 @@ def spread_of_pairs(length: float, frequencies: Floats) -> float:
     return 2 * alike / (length * (length - 1))
 
 
-def unexplained(found: ExplainedTopics, moments: ReleasedMoments) -> float:
-    """Share of the second moment's structure that topics leave unexplained.
-
-    It is the norm of what is left of the second moment, beyond its noise and sampling error, over
-    the norm of how it differs from independent words; 0 where the error is all that is left.
-    """
-    error = model_pairs(found) - moments.pairs
-    # Off the diagonal a precision stands for two entries.
-    variance = 0.5 / pair_precision(moments)
-    np.fill_diagonal(variance, 2 * np.diagonal(variance))
-    # Twice what is to be expected, so that chance explains what it can.
-    excess = float((error**2 - 2 * variance).sum())
-    structure = moments.pairs - np.outer(moments.frequencies, moments.frequencies)
-    return float(np.sqrt(max(excess, 0.0) / max(float((structure**2).sum()), 1e-300)))
-
-
 def model_pairs(found: ExplainedTopics) -> Floats:
     """Second moment of documents that mix these topics."""
     topics, weights, mean = found.topics, found.weights, found.weights @ found.topics

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.queries.counts import CountChunks, as_counts
+from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.queries.samples import SampleChunks
 from sktensor_dp.queries.sums import UNITS_AT_ONCE
 from sktensor_dp.queries.units import RowChunks, Units, as_labels, in_order
@@ -236,18 +236,6 @@ def test_a_source_that_changes_is_refused():
         assert len(list(chunks)) == 1
         with pytest.raises(ValueError, match=r"other groups than|Every chunk must"):
             list(chunks)
-
-
-def test_one_document_of_a_group_is_the_sum_of_its_rows(seed):
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, 5, 30)
-    X = rng.poisson(1.0, (30, 4))
-    X[rng.integers(30), 0] = 2**30
-    found = chunks_of(as_counts(X), labels, CountChunks).joined()
-    rows = np.concatenate([chunk.X.toarray() for chunk in found])
-    sums = [X[labels == label].sum(axis=0) for label in np.unique(labels)]
-    np.testing.assert_array_equal(rows, np.minimum(sums, 2**30))
-    assert all(chunk.units.are_rows for chunk in found)
 
 
 def test_chunks_know_what_they_are():

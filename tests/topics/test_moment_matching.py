@@ -12,7 +12,6 @@ from sktensor_dp.topics.moments import (
     match_with_concentration,
     model_pairs,
     spread_of_pairs,
-    unexplained,
 )
 
 CONCENTRATIONS = [0.0, 0.3, 4.0]
@@ -153,26 +152,6 @@ def test_topics_without_weight_do_not_break_it(k):
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(shares.sum(), 1)
-
-
-def test_unexplained_is_the_share_of_structure_that_topics_miss():
-    topics, weights, basis = model(np.random.default_rng(0))
-    moments = exact_moments(topics, weights, basis, n_documents=10**9, pairs_sigma=1e-9)
-    truth = ExplainedTopics(topics, weights, 0.0, 0.0)
-    assert unexplained(truth, moments) == 0
-    independent = np.outer(moments.frequencies, moments.frequencies)
-    # A second moment whose structure has lost, or doubled, so much of it.
-    for share in (0.3, -1.0):
-        off = moments.pairs - share * (moments.pairs - independent)
-        less = exact_moments(
-            topics, weights, basis, pairs=off, n_documents=10**9, pairs_sigma=1e-9,
-            diagonal_sigma=1e-9,
-        )  # fmt: skip
-        expected = abs(share) / (1 - share)
-        assert unexplained(truth, less) == pytest.approx(expected, rel=1e-3)
-    # The same within its error.
-    noisy = exact_moments(topics, weights, basis, pairs=off, pairs_sigma=1.0, diagonal_sigma=1.0)
-    assert unexplained(truth, noisy) == 0
 
 
 @pytest.mark.parametrize("concentration", CONCENTRATIONS)
