@@ -151,9 +151,9 @@ def test_the_plan_is_a_function_of_the_released_count():
 # Ledgers
 
 
-@pytest.fixture(params=["memory", "file"])
-def ledger(request, tmp_path):
-    path = None if request.param == "memory" else tmp_path / "budget.sqlite"
+@pytest.fixture
+def ledger(tmp_path):
+    path = tmp_path / "budget.sqlite"
     return lambda **options: BudgetAccountant(10.0, DELTA, path=path, **options)
 
 

@@ -102,6 +102,7 @@ def test_every_pair_has_noise_of_its_own(query, delta, seed):
     assert abs(noise.mean()) < 0.33
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("law", "of_law", "n_matrices"),
     [(gaussian_pair_rows, stats.norm, 160), (laplace_pair_rows, stats.laplace, 320)],

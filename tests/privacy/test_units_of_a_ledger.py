@@ -27,10 +27,9 @@ def charge(budget, *units):
     )
 
 
-@pytest.fixture(params=["memory", "file"])
-def ledger(request, tmp_path):
-    path = None if request.param == "memory" else tmp_path / "budget.sqlite"
-    return lambda **options: BudgetAccountant(100.0, 1e-6, path=path, **options)
+@pytest.fixture
+def ledger():
+    return lambda **options: BudgetAccountant(100.0, 1e-6, **options)
 
 
 @pytest.mark.parametrize(
