@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -95,6 +95,8 @@ class SavedVocabulary(SavedState):
 Texts = TextChunks | LazyTexts
 CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]
 BOOLEAN = InstanceOf(bool, np.bool_)
+# Parameters that decide what a document is.
+READ_BY = {"input", "encoding", "decode_error", "preprocessor", "analyzer"}
 
 
 class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
@@ -444,6 +446,13 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     @property
     def _releases_nothing(self) -> bool:  # type: ignore[override]
         return self.vocabulary is not None
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        if self.input == "content" and not READ_BY & set(searched):
+            counted = self.neighbours == "add_remove"
+            private_number, least = counted or grouped, 0 if counted else 1
+            documents = as_documents(X, "X")
+            read_documents(self, documents, private_number=private_number, least=least)
 
     def _word_counter(self) -> Callable[[Any], Any]:
         return partial(document_lengths, self.build_analyzer(), distinct=bool(self.binary))

@@ -33,6 +33,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from small_searches import INF, cells, completions, counts, topics
+from small_texts import pipeline
 from toy_regressor import NAME, NoisyMean, targets
 
 from sktensor_dp import (
@@ -451,6 +452,7 @@ WRONG_DATA = [
     (samples(), {}, (with_one(-1, COUNTS),), "Negative values"),
     (entries(), {}, (CELLS, with_one(np.nan, RATINGS)), "y contains NaN"),
     (entries(), {}, (CELLS - 1, RATINGS), "coordinates >= 0"),
+    (pipeline(), {"topics__n_components": [1]}, ([*TEXTS, None],), "item 180 is of type NoneType"),
     (PrivateSpectralLDA(2), {}, (lazy("array"),), "X must lie in memory"),
     (PrivateSpectralLDA(2), {}, (lazy("frame"),), "X must lie in memory"),
 ]
