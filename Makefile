@@ -90,9 +90,9 @@ $(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
-# The documentation site, in docs/_build/html; a warning is an error.
+# The documentation site, in docs/_build/html, in about six minutes; a warning is an error.
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	$(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 # The site and the page of topics in a browser, at the width of a phone and of a desk; needs Chromium.

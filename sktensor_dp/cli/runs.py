@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp import datasets
-from sktensor_dp.cli.reading import labels, numbers, public_names, read_columns
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
+from sktensor_dp.datasets.texts import as_numbers, existing_path, read_columns
 from sktensor_dp.plotting import ComponentDisplay, MixtureDisplay, TopicsDisplay, footer_of
 from sktensor_dp.power_method import PrivateTensorPowerMethod
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -20,7 +20,7 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.text import PrivateCountVectorizer
-from sktensor_dp.topic_page import topics_of, write_topic_page
+from sktensor_dp.topic_page import topic_map, topics_of, write_topic_page
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
 SHARES = "PRIVATE-document-shares.csv"
@@ -49,6 +49,12 @@ class Run:
     def cost(self) -> PrivacyCost:
         """Cost of the whole run."""
         return PrivacyCost(gaussian_mu(self.options.epsilon, self.options.delta))
+
+    def how(self) -> dict[str, Any]:
+        """How the file is to be read."""
+        options = self.options
+        quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
+        return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
 
     def given(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
         """Parameters of every model."""
@@ -98,18 +104,13 @@ class Topics(Run):
     def read(self) -> None:
         """Read texts, and who wrote each."""
         options, self._groups = self.options, None
-        how = {
-            "delimiter": options.delimiter,
-            "quoting": options.quoting or "auto",
-            "encoding": options.encoding or "utf-8",
-        }
         if options.file is None:
             self._texts = datasets.load_docstrings()
         elif options.person is None:
-            self._texts = datasets.load_texts(options.file, options.text, **how)
+            self._texts = datasets.load_texts(options.file, options.text, **self.how())
         else:
-            found = datasets.load_texts_by_person(options.file, options.text, options.person, **how)
-            self._texts, self._groups = found
+            columns = (options.text, "text"), (options.person, "person")
+            self._texts, self._groups = read_columns(options.file, columns, **self.how())
         self.n_units = len(set(self._groups) if self._groups else self._texts)
 
     def forecasts(self) -> list[Any]:
@@ -144,6 +145,8 @@ class Topics(Run):
         """Write the page, leading words, all words, and if asked the shares of texts."""
         model, names = self.models["topics"], self._names
         write_topic_page(folder / "topics.html", model, names, report=report, warnings=warnings)
+        image = topic_map(model, names, footer_of(report))
+        (folder / "topic-map.svg").write_text(image, encoding="utf-8")
         leading = (
             [topic.number, f"{topic.weight:.6f}", rank, word, "yes" if topic.below_noise else "no"]
             for topic in self._topics
@@ -193,10 +196,8 @@ class Ratings(Run):
                 "--items FILE must name a public list of all items; or say --items-are-public, if "
                 "it is no secret which of them were rated"
             )
-        columns = [(options.person, "person"), (options.item, "item"), (options.rating, "rating")]
-        persons, rated, values = read_columns(options, columns)
-        who, what = labels(options, "person", persons), labels(options, "item", rated)
-        self._values = numbers(options.file, options.rating, values)
+        columns = [(options.person, "person"), (options.item, "item"), (options.rating, "numbers")]
+        who, what, self._values = read_columns(options.file, columns, **self.how())
         if np.isnan(self._values).any():
             raise ValueError(f"some rows of {options.file.name!r} have no {options.rating!r}")
         items = sorted(set(what)) if options.items is None else public_names(options.items)
@@ -247,7 +248,7 @@ class Groups(Run):
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
         self._columns = [column for column, _, _ in options.range]
-        ends = [numbers(Path("--range"), column, ends) for column, *ends in options.range]
+        ends = [as_numbers(Path("--range"), column, ends) for column, *ends in options.range]
         self._ranges = np.array(ends)
         low, high = self._ranges.T
         if not (np.isfinite(self._ranges).all() and (low < high).all()):
@@ -267,13 +268,12 @@ class Groups(Run):
         """Read the columns, each scaled from its range to -1 to 1."""
         options, columns = self.options, [(name, "numbers") for name in self._columns]
         self._groups = None
-        if options.person is None:
-            found = read_columns(options, columns)
-        else:
-            *found, persons = read_columns(options, [*columns, (options.person, "person")])
-            self._groups = labels(options, "person", persons)
-        named = zip(self._columns, found, strict=True)
-        X = np.column_stack([numbers(options.file, *column) for column in named])
+        if options.person is not None:
+            columns.append((options.person, "person"))
+        found = read_columns(options.file, columns, **self.how())
+        if options.person is not None:
+            self._groups = found.pop()
+        X = np.column_stack(found)
         low, high = self._ranges.T
         self._X = np.nan_to_num((2 * np.clip(X, low, high) - low - high) / (high - low))
         self.n_units = len(set(self._groups) if self._groups else X)
@@ -308,6 +308,12 @@ class Groups(Run):
         return (
             MixtureDisplay(*numbers, self._columns, self._ranges, footer_of(report)).plot().figure_
         )
+
+
+def public_names(path: Path) -> list[str]:
+    """Lines of a public list."""
+    lines = existing_path(path).read_text(encoding="utf-8-sig").splitlines()
+    return [line for line in lines if line.strip()]
 
 
 RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}

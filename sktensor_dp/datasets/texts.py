@@ -223,8 +223,11 @@ def load_texts(
     ...     load_texts(path, column="review")
     ['Fine,\nreally', '']
     """
-    texts, _ = _read(path, [(column, "text")], delimiter, quoting, encoding)
-    return texts
+    if existing_path(path).is_dir() and delimiter is None and quoting == "auto":
+        _check_options(delimiter, quoting, encoding)
+        return _texts_of_folder(Path(path), encoding)
+    (texts,) = read_columns(path, [(column, "text")], delimiter, quoting, encoding)
+    return list(texts)
 
 
 def load_texts_by_person(
@@ -274,52 +277,69 @@ def load_texts_by_person(
     (['Hello', 'Hi', 'Bye'], ['ann', 'bob', 'ann'])
     """
     columns = [(column, "text"), (person, "person")]
-    texts, persons = _read(path, columns, delimiter, quoting, encoding)
+    texts, persons = read_columns(path, columns, delimiter, quoting, encoding)
     return texts, persons
 
 
-def _read(
+def _texts_of_folder(path: Path, encoding: str) -> list[str]:
+    files, skipped = texts_of_folder(path)
+    if skipped:
+        number = "1 file is" if skipped == 1 else f"{skipped} files are"
+        told = f"{path.name!r}: {number} skipped that do not end in .txt"
+        warnings.warn(told, UserWarning, stacklevel=3)
+    return [decoded(file, encoding) for file in files]
+
+
+def read_columns(
     path: str | Path,
     columns: Sequence[tuple[str | None, str]],
     delimiter: str | None,
     quoting: str,
     encoding: str,
-) -> tuple[list[str], list[str]]:
-    """Texts, and labels of persons if a column of them is named too."""
+) -> list[Any]:
+    """Values of columns, each by what it holds: text, numbers, or labels that none may lack."""
     path = existing_path(path)
     _check_options(delimiter, quoting, encoding)
-    kind = "folder" if path.is_dir() else file_type(path)
+    kind = "" if path.is_dir() else file_type(path)
     if kind not in (".csv", ".tsv") and (delimiter is not None or quoting != "auto"):
         name = "quoting" if delimiter is None else "delimiter"
         raise ValueError(f"{name}: only a .csv or .tsv file has such, {path.name!r} is none")
-    if kind == "folder":
-        if len(columns) > 1:
-            raise ValueError(f"person: the folder {path.name!r} has no columns; give a file")
-        files, skipped = texts_of_folder(path)
-        if skipped:
-            number = "1 file is" if skipped == 1 else f"{skipped} files are"
-            told = f"{path.name!r}: {number} skipped that do not end in .txt"
-            warnings.warn(told, UserWarning, stacklevel=3)
-        found = [[decoded(file, encoding) for file in files]]
+    if not kind:
+        raise ValueError(f"person: the folder {path.name!r} has no columns; give a file")
+    if kind == ".jsonl":
+        objects = list(objects_of(path, encoding))
+        keys = list(dict.fromkeys(key for one in objects for key in one))
+        names = [choose_column(path, *one, keys, "key") if keys else "" for one in columns]
+        values = [[one.get(name) for one in objects] for name in names]
     else:
-        if kind == ".jsonl":
-            objects = list(objects_of(path, encoding))
-            keys = list(dict.fromkeys(key for one in objects for key in one))
-            names = [choose_column(path, *one, keys, "key") if keys else "" for one in columns]
-            values = [[one.get(name) for one in objects] for name in names]
-        else:
-            quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
-            delimiter = "\t" if delimiter is None and kind == ".tsv" else delimiter
-            names, rows = table_rows(path, columns, delimiter, quoted, encoding)
-            values = [list(of) for of in zip(*rows, strict=True)] or [[] for _ in columns]
-        parts = zip(names, columns, values, strict=True)
-        found = [as_texts(path, name, holds, of) for name, (_, holds), of in parts]
-    if not found[0]:
-        raise ValueError(f"path: {path.name!r} holds no document")
-    for labels in found[1:]:
-        if not all(labels):
-            raise ValueError(f"path: some rows of {path.name!r} have no person; each needs one")
-    return found[0], found[-1]
+        quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
+        delimiter = "\t" if delimiter is None and kind == ".tsv" else delimiter
+        names, rows = table_rows(path, columns, delimiter, quoted, encoding)
+        values = [list(of) for of in zip(*rows, strict=True)] or [[] for _ in columns]
+    if not values[0]:
+        raise ValueError(f"path: {path.name!r} holds no row")
+    parts = zip(names, columns, values, strict=True)
+    return [_as_held(path, name, holds, of) for name, (_, holds), of in parts]
+
+
+def _as_held(path: Path, column: str, holds: str, values: list[Any]) -> Any:
+    if holds == "numbers":
+        return as_numbers(path, column, values)
+    found = as_texts(path, column, holds, values)
+    if holds != "text" and not all(found):
+        raise ValueError(f"path: some rows of {path.name!r} have no {holds}; each needs one")
+    return found
+
+
+def as_numbers(path: Path, column: str, values: Iterable[Any]) -> NDArray[np.float64]:
+    """Numbers of a column; an empty cell is NaN."""
+    try:
+        return np.array([np.nan if v in ("", None) else float(v) for v in values])
+    except (TypeError, ValueError):
+        pass  # its message would show the cell
+    raise ValueError(
+        f"path: column {column!r} of {path.name!r} should hold numbers, and holds something else"
+    )
 
 
 def _check_options(delimiter: str | None, quoting: str, encoding: str) -> None:
@@ -471,7 +491,7 @@ def as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list
     """Texts of a column, or labels of persons; missing ones are empty."""
     texts = ["" if value is None else value for value in values]
     # A number as text might be another person's label.
-    if holds == "person" and all(text == "" or type(text) is int for text in texts):
+    if holds != "text" and all(text == "" or type(text) is int for text in texts):
         return list(map(str, texts))
     kinds = {type(text).__name__ for text in texts if not isinstance(text, str)}
     if kinds:

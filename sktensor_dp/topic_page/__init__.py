@@ -6,8 +6,18 @@ from sktensor_dp.topic_page.page import (
     odds_after,
     page,
     strength,
+    topic_map,
     topics_of,
     write_topic_page,
 )
 
-__all__ = ["Topic", "in_hundred", "odds_after", "page", "strength", "topics_of", "write_topic_page"]
+__all__ = [
+    "Topic",
+    "in_hundred",
+    "odds_after",
+    "page",
+    "strength",
+    "topic_map",
+    "topics_of",
+    "write_topic_page",
+]

@@ -17,7 +17,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is optional")
 WRITTEN = {
     *(".gitignore", "budget.sqlite", "for-the-officer.html", "for-the-officer.md"),
     *("statement.json", "topic_words.csv", "topics.csv", "topics.html", "topics.model"),
-    *("topics.svg", "words.model"),
+    *("topic-map.svg", "topics.svg", "words.model"),
 }
 
 

@@ -72,11 +72,11 @@ def test_jsonl(tmp_path):
     ("name", "content", "column", "message"),
     [
         ("a.csv", "", None, "is empty"),
-        ("a.csv", "text\n", None, "holds no document"),
+        ("a.csv", "text\n", None, "holds no row"),
         ("a.csv", f"text,id\n{SECRET},1\n", None, "column must be given: 'a.csv' has 2 columns"),
         ("a.csv", f"text,id\n{SECRET},1\n", "body", "column 'body' does not exist: 'a.csv' has"),
         ("a.csv", f"text,text\n{SECRET},1\n", "text", "column 'text' occurs more than once"),
-        ("a.jsonl", "", "t", "holds no document"),
+        ("a.jsonl", "", "t", "holds no row"),
         ("a.jsonl", f'{{"t": "x"}}\n\n{{"t": "{SECRET}', "t", "line 3 of 'a.jsonl' is not a JSON"),
         ("a.jsonl", f'["{SECRET}"]', "t", "line 1 of 'a.jsonl' is not a JSON object"),
         ("a.jsonl", f'{{"t": ["{SECRET}"]}}', "t", "should hold text, it also holds list"),
