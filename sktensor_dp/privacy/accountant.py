@@ -238,10 +238,22 @@ class BudgetAccountant(Shown):
     def check(self, epsilon: float, delta: float) -> bool:
         """Return True if (epsilon, delta) can still be spent.
 
+        Parameters
+        ----------
+        epsilon, delta : float
+            Guarantee to be spent, each >= 0.
+
+        Returns
+        -------
+        bool
+            True. Nothing is recorded.
+
         Raises
         ------
         BudgetError
-            If it cannot.
+            If it cannot be spent.
+        ValueError
+            If epsilon or delta is negative or no number.
         """
         cost = PrivacyCost(epsilon=epsilon, delta=delta)
         self.check_charge([LedgerEntry("caller", "spend", 1, cost)])
@@ -253,12 +265,19 @@ class BudgetAccountant(Shown):
         Parameters
         ----------
         epsilon, delta : float
-            Guarantee of what was done elsewhere; nothing more is assumed of it.
+            Guarantee of what was done elsewhere, each >= 0; nothing more is assumed of it.
+
+        Returns
+        -------
+        BudgetAccountant
+            Itself.
 
         Raises
         ------
         BudgetError
             If it exceeds what is left; nothing is recorded then.
+        ValueError
+            If epsilon or delta is negative or no number.
         """
         cost = PrivacyCost(epsilon=epsilon, delta=delta)
         self.charge([LedgerEntry("caller", "spend", 1, cost)])
