@@ -151,7 +151,11 @@ def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> 
         return y
     refuse_other_kinds(y, "y", "encode it first")
     values = read(lambda: np.asarray(as_numbers(y, "y"), dtype=np.float64), "y")
-    return values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values.ravel()
+    if values.ndim != 1:
+        raise ValueError(f"y must hold one number for each row, got {values.ndim} axes.")
+    return values
 
 
 def checked_score_bounds(

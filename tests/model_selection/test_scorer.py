@@ -152,6 +152,7 @@ def test_refuses_what_cannot_be_scored_before_charging():
         (SQUARED, toy, X, None, "needs y, which is None"),
         (SQUARED, toy, X, y[:50], "inconsistent numbers of samples"),
         (SQUARED, toy, wide, y, "has 2 features"),
+        (SQUARED, toy, X, wide, "y must hold one number for each row"),
         ("log_likelihood", toy, X, None, "needs an estimator with score_samples"),
         ("log_likelihood", fitted, counts()[:, 1:], None, "has 6 features"),
         ("log_likelihood", fitted, counts()[:0], None, "at least one row"),
