@@ -199,6 +199,34 @@ def test_badly_conditioned_frames_leave_the_bound_exact(seed):
     assert np.linalg.norm(totals[0] - totals[1]) <= query.l2_sensitivity
 
 
+def test_whatever_a_frame_is_no_value_moves_further_than_the_sensitivity(seed):
+    """What values are multiplied with is shortened to length 1, so that F need not be right."""
+    rng, X, y = data(seed)
+    frames = RowFrames(IndexSet(X, SHAPE), 0, rng.standard_normal((N, 3)), 0.1)
+    frames.inverses *= rng.uniform(2, 1e6)
+    query, totals = RidgeBlock(frames, HALF), []
+    for end in LIMITS:
+        y[0] = end
+        totals.append(query.total(EntryChunks(X, y, SHAPE, LIMITS)))
+    moved = np.linalg.norm(totals[0] - totals[1])
+    # The entry is at length 1, and moves by all of the range.
+    assert 2 * HALF * (1 - 1e-9) < moved <= query.l2_sensitivity
+
+
+def test_sums_do_not_depend_on_how_entries_are_cut_into_blocks(seed, cache_of):
+    rng, X, y = data(seed)
+    chunk, z = EntryChunks(X, y, SHAPE, LIMITS), rng.standard_normal((N, 3))
+    found = []
+    for numbers in (32, 200, 2**18):
+        cache_of(numbers)
+        frames = RowFrames(chunk.index_set, 1, z, 0.1)
+        found.append((frames.inverses, frames.coordinates(chunk.values)))
+    for frames, coordinates in found[1:]:
+        # Sums of up to 60 terms in another order.
+        np.testing.assert_allclose(frames, found[0][0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(coordinates, found[0][1], rtol=1e-9, atol=1e-12)
+
+
 # Slice level
 
 
@@ -363,3 +391,16 @@ def test_no_values_at_all_are_refused_where_their_number_is_public():
 def test_a_unit_mode_that_is_none_is_refused():
     with pytest.raises(ValueError, match=r"unit_mode must be one of 0\.\.2"):
         SliceChunks(np.zeros((1, 3), dtype=np.intp), np.zeros(1), SHAPE, 3, LIMITS)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_chunks_share_no_memory_with_what_was_passed(kind, order):
+    """Whoever passed an array may change it while it is fitted, or after."""
+    X, y = np.array([[0, 2], [4, 1]], dtype=kind, order=order), np.array([1.0, 2.0])
+    coordinates, values, shape = as_entries(X, y)
+    entries = EntryChunks(coordinates, values, shape, LIMITS)
+    slices = SliceChunks(coordinates, values, shape, 0, LIMITS)
+    for held in (entries.index_set.coordinates, entries.values, slices.coordinates, slices.values):
+        assert not np.shares_memory(held, X)
+        assert not np.shares_memory(held, y)

@@ -75,23 +75,6 @@ def test_sums_about_what_units_fit(mode, seed):
     np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("about", "message"),
-    [
-        (ReleasedEffects((), math.nan, 1.0), "within 1e"),
-        (ReleasedEffects((), 0.0, 0.0), "noise_variance must be"),
-        (ReleasedEffects((), 0.0, math.inf), "noise_variance must be"),
-        (
-            ReleasedEffects((SharedEffects(np.zeros(2), -np.ones(2), np.zeros(2), 1.0),), 0.0, 1.0),
-            "not be negative",
-        ),
-    ],
-)
-def test_released_numbers_that_cannot_be_bounded_are_refused(about, message):
-    with pytest.raises(ValueError, match=message):
-        SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0, about=about)
-
-
 @pytest.mark.parametrize("part", [None, "effects", "variances", "popularity"])
 def test_effects_of_other_rows_are_refused(part):
     chunk = SliceChunks(*entries(), SHAPE, 0, BOUNDS)
