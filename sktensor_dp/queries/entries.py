@@ -204,16 +204,10 @@ class EntryChunks(ValueRange):
 
 @dataclass(frozen=True)
 class Entries:
-    """The values themselves.
-
-    Parameters
-    ----------
-    half : float
-        Half of R; public.
-    """
+    """The values themselves."""
 
     # Nothing is multiplied with it: the bound holds for any R that noise can be scaled by.
-    half: float
+    half: float  # half of R; public
 
     @property
     def l2_sensitivity(self) -> float:
@@ -229,21 +223,11 @@ class Entries:
 
 @dataclass(frozen=True, eq=False)
 class RowSums:
-    """Weighted sums of the values in each row of each mode.
+    """Weighted sums of the values in each row of each mode."""
 
-    Parameters
-    ----------
-    index_set : IndexSet
-        Where values were observed; public.
-    weights : ndarray of shape (n_observed, n_modes)
-        Weight of an entry in the sum of its row of each mode; public.
-    half : float
-        Half of R; public.
-    """
-
-    index_set: IndexSet
-    weights: Floats
-    half: float
+    index_set: IndexSet  # where values were observed; public
+    weights: Floats  # (n_observed, n_modes): in the sum of the row of each mode; public
+    half: float  # half of R; public
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)

@@ -235,17 +235,10 @@ class RidgeBlock:
 
     The sums run over the entries of a row, with public z. Each row is divided by the largest
     ``|A^-1 z|`` of its entries.
-
-    Parameters
-    ----------
-    frames : RowFrames
-        Holds the index set, the mode and z.
-    half : float
-        Half of R; public.
     """
 
-    frames: RowFrames
-    half: float
+    frames: RowFrames  # hold the index set, the mode and z; public
+    half: float  # half of R; public
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)
@@ -272,17 +265,10 @@ class EntryGradients:
     """Sum over entries of ``x_e J_e``, J_e the Jacobian of the model's value in all parameters.
 
     Up to public terms it is minus the gradient of half the squared error.
-
-    Parameters
-    ----------
-    jacobian : Jacobian
-        Of the model at released parameters; public.
-    half : float
-        Half of R; public.
     """
 
-    jacobian: Jacobian
-    half: float
+    jacobian: Jacobian  # of the model at released parameters; public
+    half: float  # half of R; public
 
     def __post_init__(self) -> None:
         largest = self._norms.max()

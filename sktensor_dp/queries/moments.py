@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,8 +85,6 @@ def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
 LARGEST_TERMS = 16.0
 # From so many words eigenvectors are searched for, to a tolerance that single precision is within.
 SINGLE_FROM = 600
-# Of so many pairs in rows at least one is met, or those that are not are left out of sums.
-SPARSE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,14 +174,12 @@ class _PartOfPairs:
         repeated = of_same_shape(X, X.data * (X.data - 1))
         return cls(X.T.tocsr(), scaled, repeated.T @ weight)
 
-    def pairs(self, words: slice) -> sp.csr_matrix:
-        """Rows of some words, but for their diagonal."""
-        return self.transposed[words] @ self.scaled
-
-    def with_diagonal(self, rows: Floats, words: slice, places: NDArray[np.intp]) -> Floats:
-        """Rows of some words, which stand at these places, with their diagonal."""
-        rows[np.arange(len(rows)), places] = self.diagonal[words]
-        return rows
+    def rows(self, words: slice) -> Floats:
+        """Rows of some words."""
+        rows = (self.transposed[words] @ self.scaled).toarray()
+        own = np.arange(len(rows))
+        rows[own, words.start + own] = self.diagonal[words]
+        return np.asarray(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,34 +194,11 @@ class RowsOfPairs:
 
     def __call__(self, words: slice) -> Floats:
         """Sums of some words with all others, each of the same terms in the same order."""
-        products = [[part.pairs(words) for part in parts] for parts in self.parts]
-        own = np.arange(words.start, words.stop)
-        stored = sum(product.nnz for parts in products for product in parts)
-        if SPARSE * stored > len(own) * self.n_words:
-            return self._summed(products, words, own)
-        # Exact zeros are not added up, which changes no digit of other sums.
-        met = np.zeros(self.n_words, dtype=bool)
-        met[own] = True
-        for product in chain.from_iterable(products):
-            met[product.indices] = True
-        columns, places = np.flatnonzero(met), np.cumsum(met) - 1
-        shape = len(own), len(columns)
-        narrow = [
-            [sp.csr_matrix((p.data, places[p.indices], p.indptr), shape) for p in parts]
-            for parts in products
-        ]
-        rows = np.zeros((len(own), self.n_words))
-        rows[:, columns] = self._summed(narrow, words, places[own])
-        return rows
-
-    def _summed(
-        self, products: list[list[sp.csr_matrix]], words: slice, places: NDArray[np.intp]
-    ) -> Floats:
         of_chunks = AccurateSum()
-        for parts, of_parts in zip(self.parts, products, strict=True):
+        for parts in self.parts:
             total = AccurateSum()
-            for part, product in zip(parts, of_parts, strict=True):
-                total.add(part.with_diagonal(product.toarray(), words, places))
+            for part in parts:
+                total.add(part.rows(words))
             of_chunks.add(total.value())
         return of_chunks.value()
 

@@ -255,14 +255,9 @@ class UnitLevels:
     """Sum over units of the mean of a unit's values and their root mean square about it.
 
     Units without entries add (0, 0).
-
-    Parameters
-    ----------
-    half : float
-        Half of the width R of the range of values; public.
     """
 
-    half: float
+    half: float  # half of the width R of the range of values; public
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)
@@ -351,35 +346,17 @@ class SharedRowSums:
 
     Within a unit the residuals of the entries in a row of the mode are added to S and
     counted in C; the unit adds ``(S, C) / |C|``.
-
-    Parameters
-    ----------
-    mode : int
-        Any mode but the units'.
-    shape : tuple of n_modes int
-        Of the tensor; public.
-    level : float
-        Mean level of units, minus the middle of the range; public.
-    scale : float
-        Residual that is clipped to 1; public.
-    shrinkage : float
-        Number of entries at which a unit's own level counts as much as the mean level.
-    effects : tuple of n_modes arrays or None, optional
-        Released effect of each row of the other modes, subtracted from values first.
-    order : {2, 1}
-        Norm of C that a unit is divided by: 1 bounds the L1 norm too.
-    about : ReleasedEffects, optional
-        Released effects of all shared modes: residuals are then those about what each unit
-        fits to its own entries given these, in the place of `level`, `shrinkage`, `effects`.
     """
 
-    mode: int
-    shape: tuple[int, ...]
-    level: float
-    scale: float
-    shrinkage: float
+    mode: int  # any mode but the units'
+    shape: tuple[int, ...]  # of the tensor; public
+    level: float  # mean level of units, minus the middle of the range; public
+    scale: float  # residual that is clipped to 1; public
+    shrinkage: float  # number of entries at which a unit's own level counts as much as `level`
+    # Released effects of rows of the other modes, subtracted from values first.
     effects: tuple[Floats | None, ...] = field(default=(), repr=False)
-    order: int = 2
+    order: int = 2  # norm of C that a unit is divided by: 1 bounds the L1 norm too
+    # Effects about which units fit residuals, in the place of those above.
     about: ReleasedEffects | None = None
 
     # L2 distance of two units' contributions, before rounding.
@@ -456,38 +433,17 @@ class SharedFactorSums:
     products are added in each row and divided by the norm of the unit's counts of rows.
     With ``whole`` they are divided by their own norm instead: every unit says all that its
     bound allows, however small its residuals and slopes are.
-
-    Parameters
-    ----------
-    mode : int
-        Of the factor, among the shared modes in order.
-    shape : tuple of n_modes int
-        Of the tensor; public.
-    level : float
-        Mean level of units, minus the middle of the range; public.
-    effects : tuple of SharedEffects
-        Released, one per shared mode.
-    components : SharedComponents
-        Released factors.
-    noise_variance : float
-        Of values about the model, in each unit's own fit; public.
-    scale : float
-        Residual that is clipped to 1; public.
-    whole : bool, default=False
-        Whether a unit's sums have norm 1. Of matrices only, with few enough rows to share.
-    turned : ndarray of shape (r, r), optional
-        Symmetric, of numbers within +-1: slopes of whole units are multiplied by it before
-        they get length 1. Released numbers that say what columns shall count.
     """
 
-    mode: int
-    shape: tuple[int, ...]
-    level: float
-    effects: tuple[SharedEffects, ...] = field(repr=False)
-    components: SharedComponents = field(repr=False)
-    noise_variance: float
-    scale: float
-    whole: bool = False
+    mode: int  # of the factor, among the shared modes in order
+    shape: tuple[int, ...]  # of the tensor; public
+    level: float  # mean level of units, minus the middle of the range; public
+    effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
+    components: SharedComponents = field(repr=False)  # released factors
+    noise_variance: float  # of values about the model, in each unit's own fit; public
+    scale: float  # residual that is clipped to 1; public
+    whole: bool = False  # whether a unit's sums have norm 1: of matrices with few shared rows
+    # (r, r), symmetric, within +-1: multiplies slopes of whole units; released.
     turned: Floats | None = field(default=None, repr=False)
 
     # L2 distance of two units' sums, without their moments and before rounding.
@@ -609,30 +565,14 @@ class SharedFactorSums:
 
 @dataclass(frozen=True, eq=False)
 class UnitSums:
-    """Sums of residuals times weights in each cell, and of second moments of weights.
+    """Sums of residuals times weights in each cell, and of second moments of weights."""
 
-    Parameters
-    ----------
-    units : CellUnits
-        Posteriors of units from their entries.
-    scale : float
-        Residual that is clipped to 1.
-    slope_scale : float
-        Length of weights that is clipped to 1.
-    moment_weight : float
-        Of a moment of norm 1.
-    whole : bool, default=False
-        Whether a unit's residuals and weights are each divided by their own length.
-    turned : ndarray of shape (r, r), optional
-        Symmetric; weights of whole units are multiplied by it first.
-    """
-
-    units: CellUnits
-    scale: float
-    slope_scale: float
-    moment_weight: float
-    whole: bool = False
-    turned: Floats | None = None
+    units: CellUnits  # posteriors of units from their entries
+    scale: float  # residual that is clipped to 1
+    slope_scale: float  # length of weights that is clipped to 1
+    moment_weight: float  # of a moment of norm 1
+    whole: bool = False  # whether residuals and weights are each divided by their own length
+    turned: Floats | None = None  # (r, r), symmetric: multiplies weights of whole units
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""

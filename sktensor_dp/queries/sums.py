@@ -126,30 +126,14 @@ Reader = Callable[[Any], Iterable[Any]]
 
 @dataclass(frozen=True, eq=False)
 class PartialSum:
-    """Sum of a query's answers over some partitions, or why there is none.
+    """Sum of a query's answers over some partitions, or why there is none."""
 
-    Attributes
-    ----------
-    total : object or None
-        What was added up so far; None where a partition could not be read.
-    n_units : int
-        Number of units in these partitions.
-    error : Exception or None
-        Of the first partition that could not be read; it shows no data.
-    """
-
-    total: Any
+    total: Any  # None where a partition could not be read
     n_units: int
-    error: Exception | None = None
+    error: Exception | None = None  # of the first such partition; it shows no data
 
     def value(self) -> Any:
-        """The sum, once all partitions are in it.
-
-        Raises
-        ------
-        Exception
-            If a partition could not be read.
-        """
+        """The sum, or the error of a partition that could not be read."""
         if self.error is not None:
             raise self.error
         return self.total.value()
@@ -157,54 +141,21 @@ class PartialSum:
 
 @dataclass(frozen=True, eq=False)
 class PartialQuery:
-    """A query as it is sent to where partitions lie.
-
-    It holds public numbers alone: parameters, and values that were released before.
-
-    Parameters
-    ----------
-    query : Query
-        What is asked for.
-    reader : callable
-        Makes chunks of a partition.
-    """
+    """A query as it is sent to where partitions lie; of public numbers alone."""
 
     query: Any
-    reader: Reader
+    reader: Reader  # makes chunks of a partition
 
     def __call__(self, partition: Any) -> PartialSum:
-        """Sum over one partition.
+        """Sum over one partition, with all rows of each of its groups, or its error.
 
-        Parameters
-        ----------
-        partition : object
-            As a source of chunks yields it: rows, or a pair ``(rows, groups)`` with all
-            rows of each of its groups. For words: an iterable of documents. An exception
-            in its place says why it could not be read.
-
-        Returns
-        -------
-        PartialSum
-            It never raises: an error is in the result, and shows no data. Schedulers write
-            errors that are raised into their logs, together with the data.
+        Schedulers write errors that are raised into their logs, together with the data.
         """
         found = error_or(lambda: self._summed(partition), "Reading a partition")
         return PartialSum(None, 0, found) if isinstance(found, Exception) else found
 
     def merge(self, parts: Iterable[PartialSum]) -> PartialSum:
-        """Sum over several sets of partitions, each of which must be in one only.
-
-        Parameters
-        ----------
-        parts : iterable of PartialSum
-            They stay as they are. Sums may be merged in any shape of tree; the same tree
-            gives the same digits.
-
-        Returns
-        -------
-        PartialSum
-            Over all of them.
-        """
+        """Sum over sets of partitions, each in one only; the same tree gives the same digits."""
         merged, n_units = self._nothing(), 0
         for part in parts:
             if part.error is not None:
