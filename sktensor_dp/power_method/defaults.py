@@ -4,6 +4,5 @@
 FRACTIONS = {"second_moments": 0.5, "third_moment_histogram": 0.02, "third": 0.48}
 # Constant coordinate of a mixture's samples, in radii: scales of components are read off it.
 OFFSET = 0.5
-# Samples whose third moments are clipped, over one over mu, and the largest fraction of them.
-CLIPPED = 500.0
-MOST_CLIPPED = 0.05
+# Fraction of samples whose third moments are clipped: less noise, and fewer heavy tails.
+CLIPPED = 0.05

@@ -361,7 +361,7 @@ class PrivateTensorPowerMethod(
         X = checked._validated(X, reset=True, fits=True, grouped=groups is not None)
         grouping = checked_grouping(groups, X.shape[0], self)
         if X.shape[1] > self._widest:
-            plan = plan_moments(self, 1, X.shape[1], "stream")
+            plan = plan_moments(self, X.shape[1], "stream")
             # All components are found by then, and some batches are left to polish them.
             n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
             coins = self._number_is_private

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sktensor_dp.estimator.base import Neighbours
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.power_method import defaults
-from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
+from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.parts import public_ranks
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, check_feasible
 from sktensor_dp.queries.samples import LiftedBall, ProjectedThirdMoments, SecondMoments
@@ -49,7 +49,6 @@ class MomentPlan:
     max_iter: int
     random_state: Any
     offset: float  # constant that samples of a mixture get as their last coordinate; 0 without one
-    quantile: float  # fraction of samples whose third moment is left unclipped
     releases: ReleasePlan  # the budget; of one batch in a stream
 
     def decomposed(self, tensor: Floats, k: int) -> Floats:
@@ -62,7 +61,6 @@ class MomentPlan:
 
 def plan_moments(
     model: Any,
-    n_samples: int,
     n_features: int,
     perturbation: str,
     budget: tuple[float, float] | None = None,
@@ -90,7 +88,6 @@ def plan_moments(
         n_components=k, n_features=n_features, perturbation=perturbation, whiten=model.whiten,
         n_restarts=model.n_restarts, max_iter=max_iter, random_state=model.random_state,
         offset=offset,
-        quantile=_quantile(n_samples, epsilon, delta),
         releases=ReleasePlan.split(epsilon, delta, fractions, uses),
     )  # fmt: skip
     if to_fit:
@@ -159,12 +156,6 @@ def _size(
     return held, "or by perturbation='stream', which needs memory in proportion to them"
 
 
-def _quantile(n_samples: int, epsilon: float, delta: float) -> float:
-    """Quantile of the clip: closer to 1 the less noise there is, as clipping is a bias."""
-    needed = gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4
-    return 1 - min(defaults.MOST_CLIPPED, defaults.CLIPPED / (n_samples * needed))
-
-
 class DirectionsLaw:
     """Equally likely, orthogonal components of a fraction of the ball's norm."""
 
@@ -216,7 +207,7 @@ class MixtureLaw:
 
 def forecast_moments(model: Any, n_samples: int, n_features: int, separation: float) -> Forecast:
     """Forecast the noise and signal of each release for components inside the ball."""
-    plan = plan_moments(model, n_samples, n_features, model.perturbation)
+    plan = plan_moments(model, n_features, model.perturbation)
     k, radius, pure = plan.n_components, float(model.data_norm), plan.releases.delta == 0
     ball = LiftedBall(radius, plan.offset)
     mixture = plan.offset > 0

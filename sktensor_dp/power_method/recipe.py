@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import Fitted, PlannedFit, warnings_of_cap
 from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.plan import (
     AFTER_RELEASE,
     RESOLVED,
@@ -51,10 +52,10 @@ class FittedComponents:
 
 
 def planned_samples(
-    model: Any, chunks: SampleChunks, columns: Mapping[str, Any], n_units: int
+    model: Any, chunks: SampleChunks, columns: Mapping[str, Any], _: int
 ) -> PlannedFit[SampleCurator]:
     """Plan a fit of moments of samples."""
-    plan = plan_moments(model, n_units, chunks.n_features, model.perturbation, to_fit=True)
+    plan = plan_moments(model, chunks.n_features, model.perturbation, to_fit=True)
     recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
     if model.moment == "gaussian_mixture":
         recipe = fit_gaussian_mixture
@@ -83,7 +84,7 @@ def planned_topics(
 
 def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit[TensorCurator]:
     """Plan to decompose a tensor whose entries are private."""
-    plan = plan_moments(model, 1, len(tensor), "iteration")
+    plan = plan_moments(model, len(tensor), "iteration")
     name, n_steps = "tensor_power_iterations", plan.n_components * (plan.max_iter + 1)
     releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
     neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
@@ -156,7 +157,7 @@ def released_third_moments(
 ) -> NoisyThirdMoments:
     """Release whitened third moments by the planned perturbation."""
     if plan.perturbation == "whitened_tensor":
-        return curator.projected_third_moments(white.matrix, rho, plan.quantile)
+        return curator.projected_third_moments(white.matrix, rho, 1 - defaults.CLIPPED)
     third = curator.third_moments(white.basis, rho)
     tensor = multilinear(third.tensor, white.transform)
     # A cube grows by the mean of its squares.

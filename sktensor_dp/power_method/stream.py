@@ -99,11 +99,11 @@ def planned_step(
     chunks: SampleChunks,
     stream: ComponentStream | None,
     columns: Mapping[str, Any],
-    n_units: int,
+    _: int,
 ) -> PlannedFit[SampleCurator]:
     """Plan one step on a batch."""
     budget, radius = (model.epsilon, model.delta), float(model.data_norm)
-    plan = plan_moments(model, n_units, chunks.n_features, "stream", budget, to_fit=True)
+    plan = plan_moments(model, chunks.n_features, "stream", budget, to_fit=True)
     return PlannedFit(
         SampleCurator, chunks, plan.releases,
         lambda curator: learn_batch(curator, plan, stream, (*budget, radius)), columns,
