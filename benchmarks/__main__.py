@@ -18,6 +18,7 @@ from benchmarks import (
     completion,
     completion_kernels,
     decomposition_accuracy,
+    forecasts,
     implicit_feedback,
     laws,
     laws_of_completions,
@@ -60,6 +61,7 @@ BENCHES = (
     "ablations_of_topics",
     "row_features",
     "implicit",
+    "forecasts",
     "completion_kernels",
     "small_counts",
     "laws",
@@ -157,6 +159,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         topics.run(report, options.data)
     elif name == "topics_and_gibbs":
         topics_and_gibbs.run(report, options.data)
+    elif name == "forecasts":
+        forecasts.run(report, options.data)
     elif name == "small_counts":
         small_counts.run(report)
     elif name == "laws":

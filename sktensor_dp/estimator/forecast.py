@@ -66,17 +66,30 @@ class Forecast(Shown):
 
     _page = "tuning.html"
     unit: ClassVar[str] = "samples"
-    enough_for: ClassVar[str] = "components far apart"
+    # Verdicts, each from so many times the samples needed; below the last, "too few".
+    verdicts: ClassVar[tuple[tuple[str, float], ...]] = (("enough", 1.0),)
+
+    @property
+    def verdict(self) -> str:
+        """``"enough"`` or ``"too few"``; of topics also ``"may be enough"``, ``"likely too few"``.
+
+        Words that fits keep in nine of ten cases.
+        """
+        ratio = self.n_samples / self._typically_needed()
+        return next((said for said, least in self.verdicts if ratio >= least), "too few")
 
     @property
     def enough(self) -> bool:
         """True where the samples asked about are enough."""
-        return self.n_samples >= self.n_samples_needed
+        return self.verdict == "enough"
+
+    def _typically_needed(self) -> float:
+        """Samples that verdicts are multiples of."""
+        return float(self.n_samples_needed)
 
     def _table(self) -> Table:
-        verdict = f"enough for {self.enough_for}" if self.enough else "too few"
         said = (
-            f"{self.n_samples} {self.unit}: {verdict}; the least that {self.n_components} "
+            f"{self.n_samples} {self.unit}: {self.verdict}; the least that {self.n_components} "
             f"components need is about {self.n_samples_needed}."
         )
         rows = [

@@ -218,7 +218,8 @@ class TopicForecast(Forecast):
 
     ``n_samples_needed`` is the number from which the weakest of ``n_components``
     equally likely topics that share no words stands out from the noise of the second
-    moment: a least number, as topics that share words need more.
+    moment: a least number, as topics that share words need more. Fits find all topics of texts
+    from about three times as many documents (``verdict``).
 
     Attributes
     ----------
@@ -238,7 +239,11 @@ class TopicForecast(Forecast):
     public_topics: bool = False
 
     unit = "documents"
-    enough_for = "topics that share few words"
+    verdicts = (("enough", 3.0), ("may be enough", 1.5), ("likely too few", 0.5))
+
+    def _typically_needed(self) -> float:
+        # Of topics of texts, further ones are ever weaker than the first ten.
+        return self.n_samples_needed * max(1.0, self.n_components / 10) ** 0.5
 
     def _assumed(self) -> list[str]:
         mixed = f"mix topics with a concentration of {self.concentration:g}"

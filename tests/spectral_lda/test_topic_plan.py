@@ -92,10 +92,13 @@ def test_forecast_says_itself():
     text = str(forecast)
     assert all(release.name in text for release in forecast.releases)
     assert str(forecast.n_samples_needed) in text
-    assert ("too few" in text) == (not forecast.enough)
+    assert f": {forecast.verdict};" in text
     assert forecast.n_samples == 50_000
-    assert PrivateSpectralLDA(10).forecast(10**8, 2000).enough
-    assert not PrivateSpectralLDA(10).forecast(10, 2000).enough
+    sizes = (10, 5000, 9000, 10**8)
+    forecasts = [PrivateSpectralLDA(10).forecast(size, 2000) for size in sizes]
+    verdicts = ["too few", "likely too few", "may be enough", "enough"]
+    assert [one.verdict for one in forecasts] == verdicts
+    assert [one.enough for one in forecasts] == [False] * 3 + [True]
 
 
 def test_without_noise_everything_is_enough():

@@ -1,0 +1,95 @@
+"""Forecasts of topics against fits: how often the words of a verdict are kept.
+
+Texts and documents drawn from laws, of several sizes, numbers of topics and epsilons; noise seed
+and random_state 0. A fit keeps a verdict where it finds
+
+- *enough*: four fifths of the topics or more, and they predict held-out words better than exact
+  word frequencies do;
+- *may be enough*: a third of the topics or more;
+- *likely too few*: less than four fifths;
+- *too few*: half of the topics or fewer.
+
+A run in full writes its table to ``forecasts.csv`` beside this file.
+
+    python -m benchmarks forecasts
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks import topics
+from benchmarks.ablations import write
+from benchmarks.laws import LAWS
+from benchmarks.metrics import token_logarithms
+from benchmarks.report import Cell, Report
+from benchmarks.seeding import reproducible_noise
+from sktensor_dp import PrivateSpectralLDA
+
+__all__ = ["run"]
+
+TEXTS, TESTED, LEAST_KEPT = ("newsgroups", "six tokens", "kos"), 1000, 0.9
+OF_TEXTS, OF_LAWS = (0.5, 1.0, 2.0, 4.0, 10.0), (0.5, 2.0, 8.0)
+Case = tuple[str, sp.csr_matrix, sp.csr_matrix, int, float]
+
+
+def keeps(verdict: str, found: float, gains: bool) -> bool:
+    """Tell whether a fit that found such a part of the topics keeps a verdict."""
+    return {
+        "enough": found >= 0.8 and gains,
+        "may be enough": found >= 1 / 3,
+        "likely too few": found < 0.8,
+        "too few": found <= 1 / 2,
+    }[verdict]
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """Name, documents to learn from and to be held out, number of topics, epsilon."""
+    for name, X, labels in topics.corpora(folder):
+        if name not in TEXTS:
+            continue
+        held = topics.HeldOut(X, labels)
+        n = held.train.shape[0]
+        order = np.random.default_rng(0).permutation(n)
+        for size in sorted({1000, min(3000, n), n}):
+            for k in (5, 10, 30) if size == n else (10,):
+                for epsilon in OF_TEXTS:
+                    yield name, held.train[order[:size]], held.test[:TESTED], k, epsilon
+    for law in [LAWS[0], LAWS[3], LAWS[5], LAWS[8], LAWS[10], LAWS[11]]:
+        X = law.corpus.X
+        for size in (1000, 3000, 10_000, 40_000):
+            for epsilon in OF_LAWS:
+                name = f"{law.n_words} words, {law.length} tokens, {law.concentration:g}"
+                yield name, X[TESTED : TESTED + size], X[:TESTED], law.n_topics, epsilon
+
+
+def run(report: Report, folder: Path) -> None:
+    """Fit all cases and count verdicts that are kept."""
+    rows: list[list[Cell]] = []
+    for name, X, test, k, epsilon in cases(folder):
+        model = PrivateSpectralLDA(k, epsilon=epsilon, random_state=0)
+        length = float(X.sum()) / X.shape[0]
+        forecast = model.forecast(X.shape[0], X.shape[1], document_length=length)
+        with reproducible_noise(0):
+            model.fit(X)
+        frequencies = np.asarray(X.sum(axis=0)).ravel() + 0.01
+        words = math.exp(token_logarithms(test.sorted_indices(), frequencies / frequencies.sum()))
+        over = model.completion_perplexity(test) / words
+        kept = keeps(forecast.verdict, model.n_components_ / k, over < 1)
+        rows.append([
+            name, X.shape[0], k, epsilon, forecast.n_samples_needed, forecast.verdict,
+            model.n_components_, over, int(kept),
+        ])  # fmt: skip
+        report.note(" | ".join(map(str, rows[-1])))
+        if report.quick and len(rows) == 10:
+            break
+    columns = [
+        "set", "documents", "topics", "epsilon", "least", "verdict", "found", "over words", "kept",
+    ]  # fmt: skip
+    report.table("Forecasts and fits", columns, rows)
+    report.bar("verdicts not kept", 1 - float(np.mean([row[-1] for row in rows])), 1 - LEAST_KEPT)
+    if not report.quick:
+        write(Path(__file__).with_suffix(".csv"), columns, rows)
