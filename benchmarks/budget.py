@@ -55,7 +55,7 @@ def concurrency(report: Report, folder: Path) -> None:
 def faults(report: Report, folder: Path) -> None:
     kills = 10 if report.quick else 100
     path = folder / "killed.sqlite"
-    answer = script("kill", path, kills=kills, seed=0)
+    answer = script("kill", path, kills=kills)
     Ledger(path, "default").verify()
     report.table(
         "fits killed at random moments",

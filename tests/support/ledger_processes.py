@@ -1,7 +1,7 @@
 """Processes that share a ledger, or die while they use it; prints what they saw as JSON.
 
 python ledger_processes.py charge FILE --kind pure --processes 8 --charges 200
-python ledger_processes.py kill FILE --kills 100 --seed 0
+python ledger_processes.py kill FILE --kills 100
 
 A script of its own, so that it can fork without the threads of a test runner.
 """
@@ -147,8 +147,8 @@ def fit_for_ever(accountant: BudgetAccountant, sink: str) -> None:
     """Write down every value as soon as its noise is drawn; what is written survives a kill."""
     release, out = DataCurator.release, os.open(sink, os.O_WRONLY | os.O_APPEND)
 
-    def noted(self, name, query):
-        value, cost = release(self, name, query), planned_cost(self, name)
+    def noted(self, name, *asked):
+        value, cost = release(self, name, *asked), planned_cost(self, name)
         os.write(out, f"{name}:{cost.mu!r}:{cost.epsilon!r}\n".encode())
         return value
 
