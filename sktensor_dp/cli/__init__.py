@@ -1,5 +1,52 @@
 """The command ``sktensor-dp``: private topics, ratings and groups without writing Python."""
 
-from sktensor_dp.cli.command import main
+import os
+import sys
+from collections.abc import Sequence
+
+from sktensor_dp.cli.arguments import parse
 
 __all__ = ["main"]
+
+# What loaders call their parameters, and what the command does.
+OPTIONS = {
+    "path: ": "",
+    "column must be given": "--text COLUMN must be given",
+    "quoting='none'": "--quoting none",
+    "quoting='standard'": "--quoting standard",
+    "encoding='cp1252'": "--encoding cp1252",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the command line if not given.
+
+    Returns
+    -------
+    int
+        0; 1 if a statement or ledger is wrong; 2 on wrong input, where the forecast says that
+        there is too little data, or beyond the budget; 130 if interrupted.
+    """
+    options = parse(None if arguments is None else list(arguments))
+    try:
+        # Here, so that help is shown at once, and an interruption while it loads is a line too.
+        from sktensor_dp.cli.execution import execute
+
+        return execute(options)
+    except KeyboardInterrupt:
+        print("\nStopped; nothing was spent.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever reads, such as ``head``, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ImportError, OSError, ValueError) as error:
+        text = " ".join(str(error).split())
+        for parameter, option in OPTIONS.items():
+            text = text.replace(parameter, option)
+        print(f"error: {text}", file=sys.stderr)
+        return 2

@@ -6,7 +6,7 @@ import pytest
 from commands import SMALL, Command
 
 from sktensor_dp import BudgetAccountant
-from sktensor_dp.cli import command as module
+from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import runs
 from sktensor_dp.cli.folder import LEDGER, SCOPE
 

@@ -53,6 +53,8 @@ def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path)
         if not name.endswith((".model", ".sqlite", ".json")):
             assert "group of" not in text, name
     assert f"{N_PERSONS} persons; each person is protected" in done.err
+    assert f"{N_PERSONS} persons: " in done.err
+    assert "documents: " not in done.err
 
     # One epsilon for both steps, in a statement that adds up.
     report = load_statement(files["statement.json"])

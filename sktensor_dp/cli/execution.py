@@ -1,18 +1,16 @@
-"""The command ``sktensor-dp``: forecast, check the budget, fit, write what was found."""
+"""Runs of the command: check the budget, read, forecast, fit, write what was found."""
 
 import math
-import os
 import sys
 import webbrowser
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.officer import write_officer_pages
 from sktensor_dp.cli.progress import Progress
@@ -22,52 +20,17 @@ from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import save_svg
 
 WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
-# What loaders call their parameters, and what the command does.
-OPTIONS = {
-    "path: ": "",
-    "column must be given": "--text COLUMN must be given",
-    "quoting='none'": "--quoting none",
-    "quoting='standard'": "--quoting standard",
-    "encoding='cp1252'": "--encoding cp1252",
-}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the command line if not given.
-
-    Returns
-    -------
-    int
-        0; 1 if a statement or ledger is wrong, or the forecast says that there is too little
-        data; 2 on wrong input; 130 if interrupted.
-    """
-    options = parse(None if arguments is None else list(arguments))
-    try:
-        if options.command == "report":
-            return check_statements(options)
-        if options.command == "budget":
-            return show_budget(options)
-        if options.command == "forecast":
-            return _show_forecast(options)
-        return _run(RUNS[options.command](options))
-    except BrokenPipeError:  # whoever reads, such as ``head``, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (ImportError, OSError, ValueError) as error:
-        print(f"error: {_in_words(error)}", file=sys.stderr)
-        return 2
-
-
-def _in_words(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    for parameter, option in OPTIONS.items():
-        text = text.replace(parameter, option)
-    return text
+def execute(options: Namespace) -> int:
+    """Do what was asked for; return the status."""
+    if options.command == "report":
+        return check_statements(options)
+    if options.command == "budget":
+        return show_budget(options)
+    if options.command == "forecast":
+        return _show_forecast(options)
+    return _run(RUNS[options.command](options))
 
 
 def _show_forecast(options: Namespace) -> int:
@@ -121,7 +84,10 @@ def _is_enough(run: Any, progress: Progress) -> bool:
             f"publish a {run.unit} picked at random. Take a smaller --delta"
         )
     forecasts = run.forecasts()
-    progress.note("\n".join(map(str, forecasts)))
+    said = "\n".join(map(str, forecasts))
+    for unit in ("documents", "samples"):
+        said = said.replace(unit, f"{run.unit}s")
+    progress.note(said)
     if options.forecast:
         progress.note("This was the forecast: nothing was spent.")
         return False
