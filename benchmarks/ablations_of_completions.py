@@ -3,7 +3,7 @@
 Each is set to its neutral value in turn. The change of the error on held-out values is in percent,
 with its standard error over seeds of noise 0 to 2; positive numbers say that the part helps. Rank
 10. Sets are parts that half an hour of one core is enough for: MovieLens 100K, 5000 people of
-goodbooks and of jester, 20,000 of synthetic tastes, 1500 hours of air quality in Beijing, and
+goodbooks and of jester, 10,000 of synthetic tastes, 1000 hours of air quality in Beijing, and
 values of three modes and of a law of `laws_of_completions`, which are drawn from the model. All
 people of jester, at epsilon 1, are for products of pairs alone.
 
@@ -29,7 +29,7 @@ __all__ = ["ABLATIONS", "Ablation", "run"]
 BOTH, ENTRY, PERSON = ("entry", "slice"), ("entry",), ("slice",)
 DEFAULTS, PLAN, USERS = "completion.defaults", "completion.plan", "completion.users"
 OWN = "tensor.unit_parameters"
-PEOPLE, HOURS = {"tastes": 20_000}, 1500
+PEOPLE, HOURS = {"tastes": 10_000}, 1000
 # What all people of jester are for.
 OF_PAIRS = ("RESIDUAL_CLIP", "PAIR_LOSS", "products of pairs")
 

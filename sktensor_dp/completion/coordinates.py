@@ -30,15 +30,7 @@ from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds, RowBounds
 
 
 class LazySlices(ValueRange):
-    """Units that lie in partitions, and add up there.
-
-    Attributes
-    ----------
-    shape : tuple of n_modes int
-        Public.
-    n_units : int
-        ``shape[unit_mode]``.
-    """
+    """Units that lie in partitions, and add up there."""
 
     apart = True
 
@@ -254,7 +246,7 @@ def _column(y: Any) -> NDArray[Any]:
 
 
 def _unless_counting(estimator: Any, message: str) -> Callable[[str], str | None]:
-    """What is said in the place of how many entries there are, where that is private."""
+    """Replace messages that tell the number of entries, where it is private."""
     private = estimator.unit_mode is not None
     return lambda said: message if private and "shape" in said else None
 
@@ -281,7 +273,7 @@ def named_chunks(
     shape: Sequence[int] | None,
     bounds: Bounds,
 ) -> tuple[EntryChunks | SliceChunks, dict[str, Any]]:
-    """As `observed_chunks`, of entries whose names are rows; what they mean is in memory."""
+    """Read entries by name, for `observed_chunks`; names that are no rows are left out."""
     if checked.unit_mode is not None and is_lazy(X):
         raise TypeError(
             f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
@@ -337,7 +329,7 @@ def _public_shape(
 
 
 def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[Any]:
-    """What a fitted estimator reads as coordinates, from numbers or from names."""
+    """Read coordinates for a fitted estimator, from numbers or from names."""
     if indices is None:
         return coordinate_array(estimator, X, reset=False)
     model = estimator._model
@@ -385,7 +377,7 @@ def named_numbers(
 
 
 def columns_to_numbers(X: Any, indices: Indices, nobody: int | None = None) -> NDArray[Any]:
-    """The same, by whoever has no names of columns to compare."""
+    """Read coordinates by name, without comparing names of columns."""
     # Without an index, the column of the mode `nobody` is of rows that nothing is known of.
     columns = _columns(X)
     if len(columns) != len(indices):

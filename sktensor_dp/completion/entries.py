@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
-from sktensor_dp.completion.plan import RESIDUAL, CompletionPlan, ModelOptions
+from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
 from sktensor_dp.completion.wei import fit_gradients
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
@@ -61,8 +61,8 @@ def shared_part(
 
 
 def _residual_variance(model: Model, width: float, known_noise: float) -> float:
-    """Of exact values about the model: known noise is taken off where it does not hide it."""
-    assumed = (width * RESIDUAL) ** 2
+    """Variance of exact values about the model, less known noise unless that hides it."""
+    assumed = (width * ASSUMED.residual) ** 2
     if known_noise > assumed:
         return assumed
     return max(model.noise_variance - known_noise, LEAST_NOISE * assumed)
@@ -138,9 +138,9 @@ def pair_components(
 ) -> tuple[Floats, float]:
     """Loadings of the columns, and the variance that they leave of a value."""
     places = curator.index_set
-    residual = 2 * curator.half * RESIDUAL
+    residual = 2 * curator.half * ASSUMED.residual
     noisy = curator.entry_pairs(
-        RowCells(places, 0), centred_biases(curator, model),
+        RowCells(places, 0), places.at_entries(model.biases) + (model.mean - curator.middle),
         pair_weights(places.counts[0]), defaults.RESIDUAL_CLIP * residual,
     )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.
@@ -152,23 +152,12 @@ def pair_components(
         noisy.sums - noisy.counts * (response * left), noisy.counts, response,
         math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
     ) / math.sqrt(options.regularization)  # fmt: skip
-    return found, variance_left(found, places, residual)
-
-
-def centred_biases(curator: EntryCurator, model: Model) -> Floats:
-    """Mean and biases at every entry, about the middle that the curator's values are about."""
-    return curator.index_set.at_entries(model.biases) + (model.mean - curator.middle)
-
-
-def variance_left(found: Floats, places: IndexSet, residual: float) -> float:
-    """Variance of a value that loadings of the columns leave."""
-    shares = places.counts[1] / places.n_entries
-    explained = float((shares @ found**2).sum())
-    return unexplained(residual, explained)
+    explained = float((places.counts[1] / places.n_entries @ found**2).sum())
+    return found, unexplained(residual, explained)
 
 
 def pair_weights(counts: NDArray[np.integer]) -> Floats:
-    """Of rows by how many entries they have: one value moves the pairs of any of them as far."""
+    """Weights of rows: one value moves the pairs of any of them as far."""
     others = np.maximum(counts - 1.0, 1.0)
     return np.asarray(np.sqrt(float(others.min()) / others))
 
@@ -255,7 +244,7 @@ def _of_values(
 
 def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Mean and biases from row sums."""
-    index_set, residual = curator.index_set, (2 * curator.half * RESIDUAL) ** 2
+    index_set, residual = curator.index_set, (2 * curator.half * ASSUMED.residual) ** 2
     # Of coordinates alone, and first: weights of all entries need not be held beside them.
     features = incidence_features(index_set)
     released = curator.row_sums()
@@ -287,7 +276,7 @@ def _with_released_block(
         return model
     # In the scale in which values are linear in it.
     last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
-    residual = max(model.noise_variance, (2 * curator.half * RESIDUAL) ** 2)
+    residual = max(model.noise_variance, (2 * curator.half * ASSUMED.residual) ** 2)
     own = np.mean(last**2, axis=0)
     ridge = residual * options.regularization
     ridge = ridge / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * curator.half) ** 2))

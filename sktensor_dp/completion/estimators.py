@@ -393,7 +393,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
     def _plan(
         self, n_observed: int, shape: tuple[int, ...]
     ) -> tuple[CompletionPlan | SlicePlan, tuple[int, ...]]:
-        """What is released, and the rank of each mode."""
+        """Plan releases, and find the rank of each mode."""
         ranks = (
             checked_ranks(type(self).__name__, self.rank, shape)
             if self._full_core
@@ -552,7 +552,7 @@ class PrivateCPCompletion(
     row_features : mapping of int to table or None, default=None
         Public features of the rows of some modes, for example ``{1: genres}``: numbers of
         shape (shape[m], n_columns), rows in order. Those of a frame are found by its index
-        where the mode has ``row_names``. What is released of a row is shrunk towards a
+        where the mode has ``row_names``. Biases of rows are shrunk towards a
         regression on them, whose weight is estimated, so that features which say nothing cost
         little; rows without entries are predicted by it. None shrinks towards 0. Not for
         ``unit_mode``.

@@ -23,17 +23,7 @@ from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
 
 @dataclass(frozen=True)
 class Candidates:
-    """All rows of one mode, at one row of each mode that is neither this one nor of units.
-
-    Attributes
-    ----------
-    mode, unit_mode : int
-        The mode of the candidates, and that of units.
-    n_rows : int
-        How many there are.
-    others : tuple of n_modes int
-        Rows of the other modes.
-    """
+    """All rows of one mode, at one row of each mode that is neither this one nor of units."""
 
     mode: int
     unit_mode: int
@@ -84,7 +74,7 @@ class Candidates:
         return bounds.limits(self.others[bounds.mode])
 
     def limits_of(self, bounds: Bounds, units: Integers, rows: NDArray[Any]) -> tuple[Any, Any]:
-        """The same at some rows of each unit, (n_units, n); those below 0 are none."""
+        """Low and high ends at some rows of each unit, (n_units, n); those below 0 are none."""
         low, high = self.limits(bounds, units)
         if not isinstance(bounds, RowBounds):
             return low, high
@@ -102,7 +92,7 @@ class Candidates:
         return found
 
     def seen_by(self, places: Integers, coordinates: Integers) -> NDArray[np.bool_]:
-        """The same for units some of which may be asked for twice."""
+        """Rows that entries are in, for units of which some may be asked for twice."""
         distinct, again = np.unique(places, return_inverse=True)
         units = coordinates[:, self.unit_mode]
         spots = np.searchsorted(distinct, units)
@@ -330,12 +320,12 @@ class UnitParameters:
         return coordinates
 
     def _numbers(self) -> NDArray[np.intp]:
-        """Of the units, as coordinates have them."""
+        """Numbers of the units in coordinates."""
         index = None if self._indices is None else self._indices[self._shared.unit_mode]
         return self.units if index is None else index.encode(self.units)
 
     def _places(self, coordinates: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Of the units of entries, one beyond the last for those without any."""
+        """Places of the units of entries, one beyond the last for those without any."""
         units, numbers = coordinates[:, self._shared.unit_mode], self._numbers()
         places = np.searchsorted(numbers, units)
         known = np.append(numbers, -1)[places] == units
@@ -367,7 +357,7 @@ def fold_in(
 
 
 def _lengths(shared: SharedModel) -> list[int]:
-    """Of all modes, 0 for that of units."""
+    """Lengths of all modes, 0 for that of units."""
     lengths = [len(effects.effects) for effects in shared.effects]
     lengths.insert(shared.unit_mode, 0)
     return lengths

@@ -1,4 +1,4 @@
-"""What error of a completion to expect, from public numbers only."""
+"""Expected errors of completions, from public numbers only."""
 
 import math
 from dataclasses import dataclass
@@ -7,11 +7,7 @@ import numpy as np
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.plan import (
-    BIAS,
-    COMPONENT,
-    COMPONENT_SHARE,
-    RESIDUAL,
-    SPREAD,
+    ASSUMED,
     Assumed,
     CompletionPlan,
     SlicePlan,
@@ -33,8 +29,8 @@ from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRo
 from sktensor_dp.tensor.shared_parameters import clipped_response
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
-# As many components as share what is assumed of them, and steps of two equations for them.
-COMPONENTS, STEPS = 3, 200
+# Steps of the equations for components.
+STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ def of_entries(
     rank: int,
 ) -> EntryErrors:
     """Errors by biases, by the model, and by folding in."""
-    left, count = assumed.residual(len(shape)), min(COMPONENTS, rank)
+    left, count = assumed.about_biases(len(shape)), min(ASSUMED.n_components, rank)
     each = assumed.component_share * assumed.deviation**2 / max(count, 1)
     rows = [n_observed / n for n in shape]
     found = [0.0] * len(shape)
@@ -93,7 +89,7 @@ def _noise(
     n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, assumed: Assumed
 ) -> list[float]:
     """Variance of the estimated bias of an average row of each mode."""
-    epsilon, residual = plan.releases.epsilon, math.sqrt(assumed.residual(len(shape)))
+    epsilon, residual = plan.releases.epsilon, math.sqrt(assumed.about_biases(len(shape)))
     if plan.perturbation != "sufficient_statistics":
         return noise_of_values(n_observed, shape, epsilon, residual)
     spent = plan.releases.cost_of("row_sums").epsilon
@@ -103,7 +99,7 @@ def _noise(
 def _of_pairs(shown: float, each: float, left: float) -> float:
     """Squared cosine of a column's component and the one that pairs show."""
     # Detectability is of components worth finding, and of residuals of the usual size.
-    ratio = shown * (each / COMPONENT**2 * RESIDUAL**2 / left)
+    ratio = shown * (each / ASSUMED.component**2 * ASSUMED.residual**2 / left)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
 
@@ -131,7 +127,7 @@ def of_slices(
     """Errors with level and biases, and with components; None where they will not show."""
     each = max(n_observed / shape[plan.unit_mode], 1.0)
     bias = assumed.bias_deviation**2
-    left = assumed.residual(len(shape))
+    left = assumed.about_biases(len(shape))
     # A unit's own level is fitted to its entries, at the prior of the library.
     prior = 1 / LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
@@ -167,10 +163,7 @@ def _rows(
 
 
 class _Search:
-    """How directions will turn from sweep to sweep, if all components are alike.
-
-    `overlap` is the squared cosine of a component and the directions so far.
-    """
+    """Overlap of alike components with directions, their squared cosine, sweep by sweep."""
 
     def __init__(
         self,
@@ -188,7 +181,7 @@ class _Search:
         weights = np.full(n_rows, self._weight)
         self._columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = chance(weights, n_units)
-        self._left = assumed.residual(len(shape))
+        self._left = assumed.about_biases(len(shape))
         # As many components as have the variance that directions assume, and as were asked for;
         # columns may hold fewer.
         share = assumed.component_share * assumed.deviation**2 / self._left
@@ -282,7 +275,7 @@ class CompletionForecast(Shown):
     finds_components: bool
     bias_deviation: float = math.nan
     of_model: float = math.nan
-    component_share: float = COMPONENT_SHARE
+    component_share: float = ASSUMED.component_share
     of_fold_in: float = math.nan
 
     _page = "completion.html"
@@ -294,7 +287,7 @@ class CompletionForecast(Shown):
 
     @property
     def mean_is_all(self) -> bool:
-        """Whether nothing better than the mean can be expected."""
+        """True where nothing better than the mean can be expected."""
         return not self.finds_components and self.of_biases > 0.99 * self.of_mean
 
     def _table(self) -> Table:
@@ -313,7 +306,7 @@ class CompletionForecast(Shown):
             rows.append(["own entries folded in", f"{self.of_fold_in:.3g}"])
         bias = self.bias_deviation
         if math.isnan(bias):
-            bias = self.of_mean / SPREAD * BIAS
+            bias = self.of_mean / ASSUMED.deviation * ASSUMED.bias_deviation
         assumed = (
             f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of each "
             f"mode one of {bias:.3g}, and components {self.component_share:.0%} of "

@@ -30,7 +30,7 @@ LEAST_NOISE = 0.2
 
 
 def unexplained(deviation: float, explained: float) -> float:
-    """What of the variance of values is left, if a model explains so much."""
+    """Variance of values that is left, if a model explains so much."""
     return max(deviation**2 - explained, LEAST_NOISE * deviation**2)
 
 
@@ -129,7 +129,7 @@ def values_at(
 
 @dataclass(frozen=True, eq=False)
 class SharedModel:
-    """What was released: a level, and effects and factors of the rows of shared modes."""
+    """Released model of units: a level, and effects and factors of the rows of shared modes."""
 
     level: float  # mean value of a unit
     noise_variance: float  # of a value about the model of its unit
@@ -172,7 +172,7 @@ def _with_unknown_row(of: SharedEffects) -> SharedEffects:
 
 
 def shared_model(estimator: Any) -> SharedModel:
-    """What a fitted completion says that units share."""
+    """Model that units share, of a fitted completion."""
     check_is_fitted(estimator)
     model = estimator._model
     return model if isinstance(model, SharedModel) else estimator._shared

@@ -1,4 +1,4 @@
-"""What a completion will release, and what values are assumed to be like: public numbers only."""
+"""Releases of a completion, and assumptions about values: public numbers only."""
 
 import math
 from collections.abc import Sequence
@@ -20,23 +20,36 @@ from sktensor_dp.tensor.row_effects import standardised_given
 from sktensor_dp.tensor.shared_parameters import clipped_response
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-# What values are taken to be like, in widths of the bounds: the deviation of one component
-# worth finding, and of a value about the model.
-COMPONENT, RESIDUAL = 1 / 20, 1 / 5
-# Deviation of the biases of a mode, and how many components there are if there are any.
-BIAS, COMPONENTS = 1 / 10, 2
-# Deviation of values, in widths of the bounds, and share of their variance in components. Ratings
-# of books deviate by .25 of the width, of jokes by .26, of films by .28.
-SPREAD, COMPONENT_SHARE = 1 / 4, 0.08
-
 
 @dataclass(frozen=True)
 class Assumed:
-    """What values are taken to be like, in widths of the bounds."""
+    """Public assumptions about values, in widths of the bounds: plans and forecasts rest on them.
 
-    deviation: float = SPREAD  # of values about their mean
-    bias_deviation: float = BIAS  # of the biases of each mode
-    component_share: float = COMPONENT_SHARE  # share of components in the variance of values
+    Attributes
+    ----------
+    deviation : float
+        Of values about their mean. Ratings of books have .25, of jokes .26, of films .28.
+    bias_deviation : float
+        Of the biases of each mode.
+    component_share : float
+        Share of components in the variance of values.
+    residual : float
+        Deviation of a value about the model.
+    component : float
+        Deviation of one component that is worth finding.
+    n_components : int
+        How many there are, if there are any.
+    observed_share : float
+        Share of a unit's cells that have entries, where that is private.
+    """
+
+    deviation: float = 1 / 4
+    bias_deviation: float = 1 / 10
+    component_share: float = 0.08
+    residual: float = 1 / 5
+    component: float = 1 / 20
+    n_components: int = 3
+    observed_share: float = 1 / 4
 
     @classmethod
     def given(
@@ -48,8 +61,10 @@ class Assumed:
         component_share: float | None,
     ) -> "Assumed":
         """Checked numbers in units of the data; biases are in proportion to a deviation."""
-        spread = SPREAD * width if deviation is None else _checked("deviation", deviation, False)
-        bias, share = BIAS / SPREAD * spread, COMPONENT_SHARE
+        spread = cls.deviation * width
+        if deviation is not None:
+            spread = _checked("deviation", deviation, False)
+        bias, share = cls.bias_deviation / cls.deviation * spread, cls.component_share
         if bias_deviation is not None:
             bias = _checked("bias_deviation", bias_deviation, True)
         if component_share is not None:
@@ -62,9 +77,12 @@ class Assumed:
             )
         return cls(spread / width, bias / width, share)
 
-    def residual(self, n_modes: int) -> float:
+    def about_biases(self, n_modes: int) -> float:
         """Variance about mean and biases."""
         return self.deviation**2 - n_modes * self.bias_deviation**2
+
+
+ASSUMED = Assumed()
 
 
 def _checked(name: str, number: Any, may_be_none: bool) -> float:
@@ -103,15 +121,8 @@ def pairs_detectability(n_observed: int, shape: Sequence[int], cost: PrivacyCost
     else:
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
     counts = n_rows * min(each / n_columns, 1.0) ** 2
-    response = (clipped_response(defaults.RESIDUAL_CLIP, RESIDUAL) * COMPONENT) ** 2
+    response = (clipped_response(defaults.RESIDUAL_CLIP, ASSUMED.residual) * ASSUMED.component) ** 2
     return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
-
-
-def releases_for_folding(epsilon: float, delta: float, fraction: float) -> ReleasePlan:
-    """Row sums with pure noise, and pairs with what the fraction of epsilon buys."""
-    sums = PlannedRelease("row_sums", PrivacyCost(epsilon=(1 - fraction) * epsilon))
-    found = PlannedRelease("entry_pairs", cost_at(fraction * epsilon, delta))
-    return ReleasePlan(float(epsilon), float(delta), (sums, found))
 
 
 def cost_at(epsilon: float, delta: float) -> PrivacyCost:
@@ -123,30 +134,14 @@ def cost_at(epsilon: float, delta: float) -> PrivacyCost:
 
 @dataclass(frozen=True, eq=False)
 class ModelOptions:
-    """Which model is fitted, whatever is released.
+    """Model that is fitted, whatever is released."""
 
-    Attributes
-    ----------
-    ranks : tuple of n_modes int
-        Columns of each factor; all the same without a full core.
-    full_core : bool
-        Whether all combinations of columns are components (Tucker).
-    random_state : RandomState
-        Of starts.
-    regularization : float
-        What the variances of rows and of the core are divided by.
-    max_iter : int or None
-        Most sweeps over released values.
-    features : tuple of n_modes tables or None
-        Public ones of the rows, as they were given.
-    """
-
-    ranks: tuple[int, ...]
-    full_core: bool
-    random_state: np.random.RandomState
-    regularization: float
-    max_iter: int | None = None
-    features: tuple[NDArray[np.float64] | None, ...] | None = None
+    ranks: tuple[int, ...]  # columns of each factor; all the same without a full core
+    full_core: bool  # whether all combinations of columns are components (Tucker)
+    random_state: np.random.RandomState  # of starts
+    regularization: float  # divides the variances of rows and of the core
+    max_iter: int | None = None  # most sweeps over released values
+    features: tuple[NDArray[np.float64] | None, ...] | None = None  # public, as given
 
     def features_of(self, mode: int, weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Public features of the rows of a mode, scaled by so much weight of each."""
@@ -155,7 +150,7 @@ class ModelOptions:
         return None if found is None or found.shape[1] == 0 else found
 
     def features_at(self, entries: SortedEntries) -> list[NDArray[np.float64] | None]:
-        """Those of all modes, scaled over entries whose coordinates are public."""
+        """Features of all modes, scaled over entries whose coordinates are public."""
         counts = [counts.astype(np.float64) for counts in entries.counts]
         return [self.features_of(mode, of) for mode, of in enumerate(counts)]
 
@@ -168,13 +163,12 @@ class ModelOptions:
 # Sweeps over the factors that units share, and steps of gradient descent.
 STEPS = 30
 # Fraction of a budget for the values from which the other factors of an output are computed.
-INPUT_SHARE = 0.5
+INPUT_FRACTION = 0.5
 # Numbers in memory to a row: beside any model, for components by their squared rank, and
 # beside a model of the values themselves.
 ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
-# Of slices: share of a unit's cells that are taken to have entries, which is private; and sweeps
-# where there is no noise.
-OBSERVED_SHARE, EXACT_SWEEPS = 1 / 4, 20
+# Sweeps over shared factors where there is no noise.
+EXACT_SWEEPS = 20
 
 
 def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
@@ -219,24 +213,12 @@ def check_model_size(
 
 @dataclass(frozen=True)
 class CompletionPlan:
-    """Decisions that may depend on public numbers only.
-
-    Attributes
-    ----------
-    perturbation : {"input", "sufficient_statistics", "gradient", "output"}
-        What gets noise.
-    n_steps : int
-        Steps of descent, each a release; otherwise 0.
-    releases : ReleasePlan
-        The budget.
-    with_pairs : bool
-        Whether products of pairs are released, from which ``fold_in`` has components.
-    """
+    """Decisions that may depend on public numbers only."""
 
     perturbation: str
-    n_steps: int
+    n_steps: int  # of descent, each a release; otherwise 0
     releases: ReleasePlan
-    with_pairs: bool = False
+    with_pairs: bool = False  # whether products of pairs are released, for `fold_in`
 
     @property
     def value_deviation(self) -> float:
@@ -245,7 +227,7 @@ class CompletionPlan:
 
     @property
     def seeks_components(self) -> bool:
-        """Whether more than mean and biases is sought."""
+        """True if more than mean and biases is sought."""
         return self.perturbation != "sufficient_statistics" or self.with_pairs
 
 
@@ -255,14 +237,14 @@ def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
     # of pure epsilon: above 1 components can be found in them.
     if math.isinf(epsilon):
         return math.inf
-    noise = piecewise_deviation(epsilon) ** 2 + RESIDUAL**2
+    noise = piecewise_deviation(epsilon) ** 2 + ASSUMED.residual**2
     cells = math.prod(shape)
     edges = [2 * noise * math.sqrt(n * min(n_observed, max(cells // n, 1))) for n in shape]
-    return COMPONENT**2 * n_observed / min(edges)
+    return ASSUMED.component**2 * n_observed / min(edges)
 
 
 def noise_of_values(
-    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = RESIDUAL
+    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
     """Variance of the bias of an average row of each mode, from released values."""
     # In squared widths of the bounds, as all that follows.
@@ -271,9 +253,9 @@ def noise_of_values(
 
 
 def noise_of_sums(
-    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = RESIDUAL
+    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
-    """The same from released sums, which favour rows with few entries."""
+    """Variance of the bias of an average row of each mode, from released sums."""
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
     rows = [n_observed / n for n in shape]
     shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
@@ -284,22 +266,22 @@ def noise_of_sums(
 
 def _kept(noise: list[float]) -> float:
     """Variance of a value that is left where its biases were seen with such noise."""
-    return math.fsum(BIAS**2 * v / (BIAS**2 + v) for v in noise)
+    return math.fsum(ASSUMED.bias_deviation**2 * v / (ASSUMED.bias_deviation**2 + v) for v in noise)
 
 
 def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fraction: float) -> float:
     """By how much predictions by sums get worse if a fraction of epsilon goes to pairs."""
     less, usual = (noise_of_sums(n_observed, shape, e) for e in ((1 - fraction) * epsilon, epsilon))
-    return math.sqrt((RESIDUAL**2 + _kept(less)) / (RESIDUAL**2 + _kept(usual))) - 1
+    return math.sqrt((ASSUMED.residual**2 + _kept(less)) / (ASSUMED.residual**2 + _kept(usual))) - 1
 
 
 def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
-    """Whether components of released values explain more than their noise costs biases."""
+    """Test whether components of released values explain more than their noise costs biases."""
     # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the least
     # one to stand out; a row of the longest mode has few values to find its part of it by.
     noise = noise_of_values(n_observed, shape, epsilon)
     found = 1 - max(1.0, detectability(n_observed, shape, epsilon)) ** -2
-    gain = found * COMPONENTS * COMPONENT**4 / (COMPONENT**2 + max(noise))
+    gain = found * ASSUMED.n_components * ASSUMED.component**4 / (ASSUMED.component**2 + max(noise))
     return found > 0 and gain >= _kept(noise) - _kept(noise_of_sums(n_observed, shape, epsilon))
 
 
@@ -324,56 +306,43 @@ def plan_completion(
     n_steps = 0
     if perturbation == "gradient":
         n_steps = STEPS if max_iter is None else max_iter
-    if fraction > 0:
-        releases = releases_for_folding(epsilon, delta, fraction)
-    else:
-        releases = _releases(perturbation, n_steps, epsilon, delta)
+    releases = _releases(perturbation, n_steps, epsilon, delta, fraction)
     return CompletionPlan(perturbation, n_steps, releases, fraction > 0)
 
 
-def _releases(perturbation: str, n_steps: int, epsilon: float, delta: float) -> ReleasePlan:
+def _releases(
+    perturbation: str, n_steps: int, epsilon: float, delta: float, fraction: float
+) -> ReleasePlan:
     if perturbation == "gradient":
         alone = "entry_gradients"
         return ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
+    name, second = ("entries" if perturbation == "input" else "row_sums"), "entry_pairs"
     if perturbation == "output":
         # An epsilon too small for the law is refused now, before anything is charged.
-        piecewise_deviation(INPUT_SHARE * epsilon)
-        first = PlannedRelease("entries", PrivacyCost(epsilon=INPUT_SHARE * epsilon))
-        second = PlannedRelease("ridge_block", cost_at((1 - INPUT_SHARE) * epsilon, delta))
-        return ReleasePlan(epsilon, delta, (first, second))
-    name = "entries" if perturbation == "input" else "row_sums"
-    return ReleasePlan(epsilon, delta, (PlannedRelease(name, PrivacyCost(epsilon=epsilon)),))
+        piecewise_deviation(INPUT_FRACTION * epsilon)
+        name, second, fraction = "entries", "ridge_block", 1 - INPUT_FRACTION
+    found = [PlannedRelease(name, PrivacyCost(epsilon=(1 - fraction) * epsilon))]
+    if fraction > 0:
+        found.append(PlannedRelease(second, cost_at(fraction * epsilon, delta)))
+    return ReleasePlan(float(epsilon), float(delta), tuple(found))
 
 
 @dataclass(frozen=True)
 class SlicePlan:
-    """Decisions about slices that may depend on public numbers only.
-
-    Attributes
-    ----------
-    unit_mode : int
-        Mode of the units.
-    n_sweeps : int
-        Releases of each shared factor.
-    releases : ReleasePlan
-        The budget.
-    by_directions : bool
-        Whether components are those of a matrix, found by many small releases, the first of
-        which decide whether the others are for components.
-    n_rounds : int
-        Releases of the effects of each shared mode.
-    """
+    """Decisions about slices that may depend on public numbers only."""
 
     unit_mode: int
-    n_sweeps: int
+    n_sweeps: int  # releases of each shared factor
     releases: ReleasePlan
+    # Whether components are those of a matrix, found by many small releases, the first of which
+    # decide whether the others are for components.
     by_directions: bool = False
-    n_rounds: int = 1
+    n_rounds: int = 1  # releases of the effects of each shared mode
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
     def seeks_components(self) -> bool:
-        """Whether shared factors are released."""
+        """True if shared factors are released."""
         return self.n_sweeps > 0
 
 
@@ -393,8 +362,8 @@ def slice_detectability(
         gaussian_mu(epsilon, delta) * math.sqrt(defaults.FACTOR_FRACTION / n_queries)
     )
     # Response of a clipped residual to a component, whose weights are half hidden by noise.
-    response = 0.68 * (COMPONENT / RESIDUAL) / 2
-    each = max(OBSERVED_SHARE * math.prod(shared), 1.0)
+    response = 0.68 * (ASSUMED.component / ASSUMED.residual) / 2
+    each = max(ASSUMED.observed_share * math.prod(shared), 1.0)
     found = []
     for n in shared:
         weight = shape[unit_mode] * math.sqrt(each) / n

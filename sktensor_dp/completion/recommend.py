@@ -1,4 +1,4 @@
-"""What fitted completions recommend, and rows that components say are alike."""
+"""Recommendations of fitted completions, and rows that components say are alike."""
 
 import math
 from collections.abc import Mapping

@@ -172,7 +172,7 @@ class RowIndex:
 
     @property
     def is_calendar(self) -> bool:
-        """Whether rows are periods of time."""
+        """True if rows are periods of time."""
         return self._names is None
 
     def encode(self, values: Any) -> Integers:
@@ -293,10 +293,10 @@ Indices = tuple[RowIndex | None, ...]
 
 
 class RowNames:
-    """What `row_names` may be: for each mode an index, a list of names, or None."""
+    """Constraint on `row_names`: for each mode an index, a list of names, or None."""
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value is a sequence of these."""
+        """Accept sequences of these."""
         if not isinstance(value, list | tuple) or len(value) < 2:
             return False
         kinds = RowIndex | list | tuple | range | dict | None
@@ -357,10 +357,10 @@ MODE = Number(0, 63, integer=True)
 
 
 class RowTables:
-    """What `row_features` and `bounds` may be: a mapping from modes to tables."""
+    """Constraint on `row_features` and `bounds`: a mapping from modes to tables."""
 
     def accepts(self, value: Any) -> bool:
-        """Whether the keys are modes; what the tables hold is looked at later."""
+        """Accept mappings whose keys are modes; tables are checked later."""
         return isinstance(value, Mapping) and all(map(MODE.accepts, value))
 
     def __str__(self) -> str:
@@ -449,7 +449,7 @@ def checked_features(estimator: Any) -> dict[int, Floats]:
 
 
 def features_by_mode(estimator: Any, shape: Sequence[int]) -> Features:
-    """The same for each mode of a public shape."""
+    """Tables of public features for each mode of a public shape."""
     found = checked_features(estimator)
     check_lengths(found, shape, "row_features")
     size = max([table.shape[1] for table in found.values()], default=0)

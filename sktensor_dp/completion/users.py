@@ -20,7 +20,6 @@ from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedRows, SliceCurator
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.row_effects import regressed
 from sktensor_dp.tensor.shared_parameters import (
     SharedComponents,
     SharedEffects,
@@ -65,38 +64,12 @@ class EffectRelease:
         return cls(noisy, gain, shares @ about)
 
 
-class EffectRounds:
-    """What releases of sums of residuals say of the rows of one mode.
+class ItemBiases:
+    """Biases of the rows of one mode, from releases of sums of residuals."""
 
-    Parameters
-    ----------
-    curator : SliceCurator
-        Asked for each release.
-    mode : int
-        Any mode but the units'.
-    level, deviation : float
-        Of values, about the middle of the bounds and about their unit's own level; released.
-    options : ModelOptions
-        Which may have features of the rows.
-
-    Attributes
-    ----------
-    level, deviation : float
-        As given.
-    effects : SharedEffects
-        By all releases so far.
-    weights : ndarray of shape (n_rows,)
-        Sums over units of one over the root of the number of a unit's entries.
-    shares : ndarray of shape (n_rows,)
-        Of the rows in all weights.
-    features : ndarray of shape (n_rows, q) or None
-        Public ones.
-    """
-
-    effects: SharedEffects
-    weights: Floats
-    shares: Floats
-    features: Floats | None
+    effects: SharedEffects  # by all releases so far
+    weights: Floats  # sums over units of one over the root of the number of a unit's entries
+    shares: Floats  # of the rows in all weights
 
     def __init__(
         self, curator: SliceCurator, mode: int, level: float, deviation: float,
@@ -106,23 +79,25 @@ class EffectRounds:
         self.level, self.deviation = level, deviation
         self._released: list[EffectRelease] = []
 
-    def first(self, others: Sequence[Floats | None] = (), last: bool = True) -> None:
-        """Release sums about units' levels, and effects of the other modes, if there are any."""
-        self._ask(self.deviation, 1 if last else 0, others=others)
-
-    def again(self, n_rounds: int, rest_of: str | None = None) -> None:
-        """Release sums about what units fit given the effects so far, of all shared modes."""
+    def add_rounds(
+        self, n_rounds: int, others: Sequence[Floats | None] = (), rest_of: str | None = None
+    ) -> None:
+        """Release sums about effects of other modes first, then about what units fit so far."""
         for left in range(n_rounds, 0, -1):
-            variance = self.noise_variance()
-            about = ReleasedEffects((self.effects,), self.level, variance)
-            self._ask(math.sqrt(variance), left, about=about, rest_of=rest_of)
+            deviation, about = self.deviation, None
+            if self._released:
+                variance = self.noise_variance()
+                deviation = math.sqrt(variance)
+                about = ReleasedEffects((self.effects,), self.level, variance)
+            self._ask(deviation, others, about, rest_of)
+            self._fit(STEPS if left == 1 else ROUGH_STEPS)
 
     def noise_variance(self) -> float:
-        """What of the variance about a unit's level the effects do not explain."""
+        """Variance about a unit's level that effects do not explain."""
         return unexplained(self.deviation, self.explained())
 
     def explained(self) -> float:
-        """What of it they explain."""
+        """Variance about a unit's level that effects explain."""
         return float(self.shares @ self.effects.effects**2)
 
     def gain_of(self, rest: float) -> float:
@@ -134,29 +109,28 @@ class EffectRounds:
     def _ask(
         self,
         deviation: float,
-        left: int,
-        others: Sequence[Floats | None] = (),
-        about: ReleasedEffects | None = None,
-        rest_of: str | None = None,
+        others: Sequence[Floats | None],
+        about: ReleasedEffects | None,
+        rest_of: str | None,
     ) -> None:
-        """Release sums, of which so many are left; 0 if others will follow."""
+        """Release sums of residuals of such a deviation."""
         clip = defaults.RESIDUAL_CLIP
         noisy = self._curator.shared_row_sums(
-            self._mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE, others, about, rest_of
-        )
+            self._mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE,
+            () if self._released else others, about, rest_of,
+        )  # fmt: skip
         centre = np.zeros(len(noisy.sums)) if about is None else self.effects.effects
         self._released.append(EffectRelease(noisy, clipped_response(clip, deviation), centre))
-        self._fit(STEPS if left == 1 else ROUGH_STEPS)
 
     def _fit(self, n_steps: int) -> None:
         seen = EffectRelease.combined(self._released)
         noisy = seen.noisy
         # Scaled by released weights, as true ones are private.
-        self.features = self._options.features_of(self._mode, np.maximum(noisy.counts, 0.0))
+        features = self._options.features_of(self._mode, np.maximum(noisy.counts, 0.0))
         found = shared_effects(
             noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
             gain=seen.gain, effect_variance=LEVEL_VARIANCE * self.deviation**2,
-            features=self.features, about=seen.about, max_iter=n_steps,
+            features=features, about=seen.about, max_iter=n_steps,
         )  # fmt: skip
         self.weights = max(float(noisy.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
         self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
@@ -181,7 +155,7 @@ LEAST_VARIANCE = 1e-12
 def fit_components(
     curator: SliceCurator,
     components: SharedComponents,
-    rounds: Sequence[EffectRounds],
+    rounds: Sequence[ItemBiases],
     n_sweeps: int,
     regularization: float,
 ) -> tuple[SharedComponents, float]:
@@ -218,13 +192,13 @@ def _scale_moved(components: SharedComponents, mode: int) -> SharedComponents:
 
 
 def _factor(
-    noisy: NoisySharedFactor, of: EffectRounds, n_units: int, regularization: float
+    noisy: NoisySharedFactor, of: ItemBiases, n_units: int, regularization: float
 ) -> Floats:
-    """Rows that explain the released sums, shrunk by their noise to what features say."""
+    """Rows that explain the released sums, shrunk by their noise."""
     # The second moment of slopes is a property of the model whatever its scale: scaling the
     # result by its root (parameter expansion) makes up for what clipping and empty units take
     # from it.
-    weights, features, deviation = of.weights, of.features, of.deviation
+    weights, deviation = of.weights, of.deviation
     values, vectors = np.linalg.eigh(noisy.moment)
     trace = max(float(values.sum()), 1e-6)
     values = np.maximum(values, LEAST_MOMENT * trace)
@@ -233,38 +207,16 @@ def _factor(
     grams = gain * weights[:, None, None] * moment
     # A unit's weight in an entry is one over the root of the number of its entries.
     residual = min(n_units / max(float(weights.sum()), 1.0), 1.0) / gain
-    prior, sums, expected = defaults.COMPONENT_VARIANCE * deviation**2, noisy.sums, None
-    if features is not None:
-        # Along the moment's axes columns are apart from each other.
-        slopes = gain * weights[:, None] * values
-        along = _expected(
-            sums @ vectors, slopes, noisy.sigma**2 + residual * slopes, prior, features
-        )
-        expected = along @ vectors.T
-        sums = sums - np.einsum("iab,ib->ia", grams, expected)
-    identity = noisy.sigma**2 * np.eye(len(moment))
-    covariances = np.broadcast_to(identity, grams.shape)
-    rows = posterior_rows(sums, grams, covariances, residual, prior, regularization)
-    found = (rows if expected is None else rows + expected) * np.sqrt(trace)
+    noise = np.broadcast_to(noisy.sigma**2 * np.eye(len(moment)), grams.shape)
+    prior = defaults.COMPONENT_VARIANCE * deviation**2
+    rows = posterior_rows(noisy.sums, grams, noise, residual, prior, regularization)
+    found = rows * np.sqrt(trace)
     # Noise may be of any size; queries refuse numbers that overflow.
     return np.clip(found, -LARGEST * deviation, LARGEST * deviation)
 
 
-def _expected(
-    sums: Floats, slopes: Floats, noise: Floats, prior: float, features: Floats
-) -> Floats:
-    """What features say of numbers a of which ``slopes a`` was seen, column by column."""
-    found = []
-    for g, h, variance in zip(sums.T, slopes.T, noise.T, strict=True):
-        safe = np.maximum(variance, LEAST_VARIANCE * prior * h**2)
-        known = safe > 0
-        inverse = np.where(known, 1 / np.where(known, safe, 1.0), 0.0)
-        found.append(regressed(h**2 * inverse, h * g * inverse, prior, features).expected)
-    return np.stack(found, axis=1)
-
-
-def _noise_variance(components: SharedComponents, rounds: Sequence[EffectRounds]) -> float:
-    """What of the variance about a unit's level neither effects nor components explain."""
+def _noise_variance(components: SharedComponents, rounds: Sequence[ItemBiases]) -> float:
+    """Variance about a unit's level that neither effects nor components explain."""
     explained = sum(one.explained() for one in rounds)
     parts = [one.shares @ f**2 for one, f in zip(rounds, components.factors, strict=True)]
     if components.full_core:
@@ -285,10 +237,8 @@ class Directions:
     So noise is in proportion to what units have to say.
     """
 
-    def __init__(
-        self, curator: SliceCurator, part: EffectRounds, start: Floats, n_sweeps: int
-    ) -> None:
-        self._curator, self._part, self._n_sweeps = curator, part, n_sweeps
+    def __init__(self, curator: SliceCurator, part: ItemBiases, start: Floats) -> None:
+        self._curator, self._part = curator, part
         self._size = part.deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
@@ -347,7 +297,7 @@ class Directions:
         return self._axes @ ((vectors * np.sqrt(values)) @ vectors.T)
 
     def noise_variance(self, factor: Floats) -> float:
-        """What of the variance about a unit's level neither effects nor components explain."""
+        """Variance about a unit's level that neither effects nor components explain."""
         part = self._part
         explained = part.explained() + float((part.shares @ factor**2).sum())
         return unexplained(part.deviation, explained)
@@ -366,7 +316,7 @@ class Directions:
         return float(sigma * np.sqrt(1 / last + 1 / r))
 
     def _turned_and_kept(self) -> tuple[Floats | None, Floats]:
-        """What makes units' weights of all directions equally large, and what stays of sums."""
+        """Matrices that equalise units' weights of directions, and that keep earlier sums."""
         if not self._moments:
             return None, np.eye(self._axes.shape[1])
         values, vectors = np.linalg.eigh(self.explained(self._lately())[0])
@@ -401,19 +351,19 @@ class Directions:
 
 
 def forgetting_factor(explained: Floats) -> Floats:
-    """How much earlier sums count: all once a direction explains half of what is assumed."""
+    """Weight of earlier sums: 1 once a direction explains half of what is assumed."""
     growth = 1 / defaults.FORGETTING - 1
     return np.asarray(1 / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 
 
 def found_components(
-    curator: SliceCurator, part: EffectRounds, plan: SlicePlan, options: ModelOptions
+    curator: SliceCurator, part: ItemBiases, plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
     """Components and the variance they leave, or None where released numbers show none."""
     rank = options.ranks[1 - plan.unit_mode]
     n_columns = columns_worth(part.weights, curator.n_units, plan, rank)
     start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
-    search = Directions(curator, part, start[:, :n_columns], plan.n_sweeps)
+    search = Directions(curator, part, start[:, :n_columns])
     trial, rest = trial_sweeps(plan), rest_after_trial(plan)
     for step in range(plan.n_sweeps):
         search.sweep()
@@ -430,7 +380,7 @@ def trial_sweeps(plan: SlicePlan) -> int:
 
 
 def rest_after_trial(plan: SlicePlan) -> float:
-    """What the trial leaves of the budget, relative to what biases have had."""
+    """Budget that the trial leaves, relative to that of biases so far."""
     left = plan.n_sweeps - trial_sweeps(plan)
     sweep, biases = map(plan.releases.cost_of, ("shared_factor_sums", "shared_row_sums"))
     # Without noise there is nothing more to be known of biases.
@@ -471,7 +421,7 @@ def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> 
 
 
 def _effective_rows(weights: Floats) -> float:
-    """How many rows of equal weight are as uneven as these."""
+    """Number of rows of equal weight that are as uneven as these."""
     return float(weights.sum()) ** 2 / max(float((weights**2).sum()), 1e-100)
 
 
@@ -483,20 +433,37 @@ LEVEL_PRIOR = 3
 
 def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> Fitted:
     """Release a level, effects of each shared mode given those before, and components."""
-    model, n_units = _released(curator, plan, options), curator.n_units
+    mean, deviation, variance = _levels(curator)
+    rounds = _fit_effects(curator, plan, mean, deviation, options)
+    components, noise_variance = _components(curator, rounds, plan, options)
+    effects, n_units = [one.effects for one in rounds], curator.n_units
+    # Units' own levels are about one that is known so well.
+    model = SharedModel(
+        mean + curator.middle, noise_variance, plan.unit_mode, effects, components,
+        LEVEL_VARIANCE * noise_variance + variance,
+    )  # fmt: skip
     state = {
         **attributes_of_units(model, n_units, options.ranks), "_model": model,
         "perturbation_": plan.perturbation,
-        "n_iter_": 1 if model.components is None else plan.n_sweeps,
+        "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
     return Fitted(state)
 
 
-def _released(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> SharedModel:
-    mean, deviation, variance = _levels(curator)
-    model = _about_levels(curator, plan, mean, deviation, options)
-    # Units' own levels are about one that is known so well.
-    return replace(model, level_variance=LEVEL_VARIANCE * model.noise_variance + variance)
+def _components(
+    curator: SliceCurator, rounds: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
+) -> tuple[SharedComponents | None, float]:
+    """Components where they are sought and pay, and the variance of values that is left."""
+    if plan.by_directions:
+        found = found_components(curator, rounds[0], plan, options)
+        if found is not None:
+            return found
+        rounds[0].add_rounds(1, rest_of="shared_factor_sums")
+    elif plan.n_sweeps > 0:
+        start = _random_components(curator.shape, plan.unit_mode, options)
+        return fit_components(curator, start, rounds, plan.n_sweeps, options.regularization)
+    left = rounds[0].noise_variance() if plan.n_rounds > 1 else rounds[0].deviation ** 2
+    return None, left
 
 
 def _levels(curator: SliceCurator) -> tuple[float, float, float]:
@@ -512,24 +479,6 @@ def _levels(curator: SliceCurator) -> tuple[float, float, float]:
     return mean, deviation, variance
 
 
-def _about_levels(
-    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
-) -> SharedModel:
-    if plan.by_directions:
-        return _by_directions(curator, plan, mean, deviation, options)
-    rounds = _fit_effects(curator, plan, mean, deviation, options)
-    noise_variance = rounds[0].noise_variance() if plan.n_rounds > 1 else deviation**2
-    components = None
-    if plan.n_sweeps > 0:
-        start = _random_components(curator.shape, plan.unit_mode, options)
-        components, noise_variance = fit_components(
-            curator, start, rounds, plan.n_sweeps, options.regularization
-        )
-    level = mean + curator.middle
-    of = [one.effects for one in rounds]
-    return SharedModel(level, noise_variance, plan.unit_mode, of, components)
-
-
 def _random_components(
     shape: Sequence[int], unit_mode: int, options: ModelOptions
 ) -> SharedComponents:
@@ -542,31 +491,17 @@ def _random_components(
     return SharedComponents(tuple(factors), options.full_core)
 
 
-def _by_directions(
-    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
-) -> SharedModel:
-    """Of a matrix: components, where released numbers show some, or better effects."""
-    rounds = _fit_effects(curator, plan, mean, deviation, options)[0]
-    components, noise_variance = found_components(curator, rounds, plan, options) or (None, 0.0)
-    if components is None:
-        rounds.again(1, "shared_factor_sums")
-        noise_variance = rounds.noise_variance()
-    effects = [rounds.effects]
-    return SharedModel(mean + curator.middle, noise_variance, plan.unit_mode, effects, components)
-
-
 def _fit_effects(
     curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
-) -> list[EffectRounds]:
+) -> list[ItemBiases]:
     """Effects of the rows of each shared mode, given those of the modes before."""
     effects: list[Floats | None] = [None] * len(curator.shape)
     found = []
     for mode in range(len(curator.shape)):
         if mode == plan.unit_mode:
             continue
-        rounds = EffectRounds(curator, mode, mean, deviation, options)
-        rounds.first(effects, last=plan.n_rounds == 1)
-        rounds.again(plan.n_rounds - 1)
+        rounds = ItemBiases(curator, mode, mean, deviation, options)
+        rounds.add_rounds(plan.n_rounds, effects)
         effects[mode] = rounds.effects.effects
         found.append(rounds)
     return found

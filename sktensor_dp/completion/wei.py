@@ -3,7 +3,7 @@
 import numpy as np
 
 from sktensor_dp.completion.model import posterior_rows, unit_mean_square
-from sktensor_dp.completion.plan import COMPONENT, RESIDUAL, CompletionPlan, ModelOptions
+from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.tensor.arrays import Floats
@@ -35,7 +35,7 @@ class _BlockGaussNewton:
         self._curator, self._index_set = curator, curator.index_set
         known = options.features is not None
         self._features = options.features_at(curator.index_set) if known else None
-        self._residual = (2 * curator.half * RESIDUAL) ** 2
+        self._residual = (2 * curator.half * ASSUMED.residual) ** 2
         shape, rng = self._index_set.shape, options.random_state
         self._factors = [
             unit_mean_square(rng.standard_normal((n, r)))[0]
@@ -132,7 +132,7 @@ class _BlockGaussNewton:
         """Carry a block to its posterior mean."""
         # A factor that releases left at 0 says nothing of the scale of the others.
         least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._curator.half**2
-        prior = (2 * self._curator.half * COMPONENT) ** 2 / max(spread, least)
+        prior = (2 * self._curator.half * ASSUMED.component) ** 2 / max(spread, least)
         found = self._averages[place].posterior(self._residual, prior, self._regularization)
         if place == len(self._factors):
             self._core = found.reshape(self._ranks)

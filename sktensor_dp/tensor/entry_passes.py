@@ -22,16 +22,7 @@ Table = NDArray[np.floating[Any]]
 
 
 class MatrixPasses:
-    """Entries of a matrix sorted by its longer mode alone, for both modes.
-
-    The index is held once, and what is looked up or added to at random is the shorter
-    mode's, which may stay in a cache.
-
-    Parameters
-    ----------
-    entries : SortedEntries
-        Of two modes.
-    """
+    """Entries of a matrix sorted by its longer mode alone, for both modes."""
 
     def __init__(self, entries: SortedEntries) -> None:
         self._entries = entries

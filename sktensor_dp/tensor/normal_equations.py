@@ -152,7 +152,7 @@ def shifted_inverses(matrices: Floats) -> Floats:
 
 
 def are_positive(matrices: Floats) -> NDArray[np.bool_]:
-    """Whether symmetric matrices have positive pivots; never where they are not finite."""
+    """True for symmetric matrices with positive pivots; never where they are not finite."""
     found = np.ones(len(matrices), dtype=bool)
     for block, M in _blocks(matrices):
         positive = found[block]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.arrays import Floats, check_at_least, check_finite
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 from sktensor_dp.tensor.whitening import top_eigenpairs
@@ -104,7 +104,10 @@ class _Incidence:
 
 
 def _margin(counts: NDArray[Any]) -> Floats:
-    return np.asarray(1 / np.sqrt(np.maximum(counts, 1)), dtype=np.float64)
+    """Scales of rows: rows of few entries, which point anywhere, count as if of more."""
+    # T. Qin, K. Rohe, "Regularized spectral clustering under the degree-corrected stochastic
+    # blockmodel", NeurIPS 2013.
+    return np.asarray(1 / np.sqrt(counts + counts.mean()), dtype=np.float64)
 
 
 def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
@@ -250,7 +253,6 @@ def fit_row_sums(
         if isinstance(noise_variance, float | int)
         else noise_variance
     )
-    _check(noise, value_variance, max_iter)
     rows = _rows_seen(entries, sums, weights, noise, value_variance)
     known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
     fit = _Effects(rows, value_variance, RowRegression(known, value_variance, given))
@@ -321,9 +323,9 @@ def _rows_seen(
     noise_variance: Sequence[ArrayLike],
     value_variance: float,
 ) -> list[_RowsSeen]:
-    observed = _arrays("sums", sums, [(n,) for n in entries.shape])
     found = []
-    for mode, w in enumerate(_arrays("weights", weights, [(entries.n_entries,)] * len(observed))):
+    for mode, (own, of) in enumerate(zip(sums, weights, strict=True)):
+        w = np.asarray(of, dtype=np.float64)
         totals = entries.row_sums(w, mode)
         variance = entries.row_sums(w**2, mode) * value_variance
         variance += np.asarray(noise_variance[mode])
@@ -331,27 +333,5 @@ def _rows_seen(
         gains = np.where(totals > 0, totals / np.where(variance > 0, variance, 1.0), 0.0)
         ordered = entries.sort(w, mode)
         others = [(k, entries.matrix(ordered, mode, k)) for k in entries.others(mode)]
-        found.append(_RowsSeen(observed[mode], totals, gains, others))
+        found.append(_RowsSeen(np.asarray(own, dtype=np.float64), totals, gains, others))
     return found
-
-
-def _arrays(
-    name: str, given: Sequence[ArrayLike], shapes: Sequence[tuple[int, ...]]
-) -> list[Floats]:
-    arrays = [np.asarray(values, dtype=np.float64) for values in given]
-    if [array.shape for array in arrays] != list(shapes):
-        raise ValueError(
-            f"{name} must have shapes {list(shapes)}; got {[array.shape for array in arrays]}."
-        )
-    check_finite(name, *arrays)
-    return arrays
-
-
-def _check(noise_variance: Sequence[ArrayLike], value_variance: float, max_iter: int) -> None:
-    for each in map(np.asarray, noise_variance):
-        if not ((each >= 0) & (each < np.inf)).all():
-            least = each.min() if each.size else each
-            raise ValueError(f"noise_variance must be finite and at least 0; got {least}.")
-    if not 0 < value_variance < np.inf:
-        raise ValueError(f"value_variance must be finite and positive; got {value_variance}.")
-    check_at_least(1, max_iter=max_iter)

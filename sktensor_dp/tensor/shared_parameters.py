@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from sktensor_dp.tensor.arrays import Floats, check_at_least, check_finite
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_effects import RowRegression
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 
@@ -153,7 +153,6 @@ def shared_effects(
     # of infinitely many incidental parameters", Annals of Mathematical Statistics 1956 (the
     # nonparametric maximum likelihood estimate of a mixing distribution).
     S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
-    _check_sums(S, W, noise_std, n_units, gain, effect_variance, max_iter, grid_size)
     total = max(float(W.sum()), 1.0)
     # A unit's weight in an entry, as a mean over the entries: the sum of squared weights
     # of a row is this times its weight.
@@ -266,27 +265,3 @@ class _GridPosterior:
 
 def _expected(posterior: Floats, values: Floats) -> Floats:
     return np.asarray(np.sum(posterior * values, axis=1), dtype=np.float64)
-
-
-def _check_sums(
-    sums: Floats,
-    weights: Floats,
-    noise_std: float,
-    n_units: int,
-    gain: float,
-    effect_variance: float,
-    max_iter: int,
-    grid_size: int,
-) -> None:
-    if sums.ndim != 1 or len(sums) == 0 or weights.shape != sums.shape:
-        raise ValueError(
-            "sums and weights must both have shape (n_rows,), n_rows >= 1; "
-            f"got {sums.shape} and {weights.shape}."
-        )
-    check_finite("sums and weights", sums, weights)
-    if not 0 <= noise_std < np.inf:
-        raise ValueError(f"noise_std must be finite and at least 0; got {noise_std}.")
-    for name, number in (("gain", gain), ("effect_variance", effect_variance)):
-        if not 0 < number < np.inf:
-            raise ValueError(f"{name} must be finite and positive; got {number}.")
-    check_at_least(1, n_units=n_units, max_iter=max_iter, grid_size=grid_size)

@@ -212,7 +212,7 @@ class _Alternation:
         self._biases, self._factors = list(state[1 : 1 + n_modes]), list(state[1 + n_modes : -1])
 
     def explains_more_than_noise(self) -> bool:
-        """Whether the core's share of the values exceeds what it could take of noise."""
+        """Test whether the core's share of the values exceeds what it could take of noise."""
         # The largest Tucker tensor in noise of unit variance has a squared norm of about (sum_m
         # sqrt(d_m))^2 with d_m the degrees of freedom of a factor: for a matrix that is
         # (sqrt(n_1) + sqrt(n_2))^2 for each component, the square of the largest singular

@@ -1,19 +1,13 @@
 """Public features of rows: what they are for, what is refused, what is kept."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from internals import slice_factor
-from scipy.special import ndtr
 from sklearn.base import clone
 from small_completions import MODELS, PERTURBATIONS, SHAPE, X0, Y0, build
 
 from sktensor_dp import BudgetAccountant, PrivateCPCompletion, RowIndex, unsafe_seeded_noise
-from sktensor_dp.privacy.curators.entries import NoisySharedFactor
-from sktensor_dp.tensor.row_effects import standardised_given
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sktensor_dp.NotEnoughDataWarning", "ignore::sktensor_dp.PrivacyLeakWarning"
@@ -83,29 +77,6 @@ def test_rows_without_ratings_get_what_their_features_say(perturbation, seed):
         plain = clone(model).set_params(row_features=None).fit(X, y)
     # Without them it is the mean, and for slices noise: the error is all of the truth's spread.
     assert np.mean((predicted - truth) ** 2) < 0.5 * np.mean((plain.predict(places) - truth) ** 2)
-
-
-def test_shared_factors_are_shrunk_to_what_features_say(seed):
-    """From released sums of known noise, along a moment whose columns are not independent."""
-    rng = np.random.default_rng(seed)
-    features = standardised_given(rng.standard_normal((M, 3)), np.ones(M))
-    truth = features @ rng.choice([-0.5, 0.5], (3, 2))
-    moment, weights = np.array([[1.0, 0.3], [0.3, 0.5]]), rng.uniform(1, 40, M)
-    gain = (2 * ndtr(1.0) - 1) * np.sqrt(2)
-    sums = gain * weights[:, None] * truth @ moment + 8.0 * rng.standard_normal((M, 2))
-    noisy = NoisySharedFactor(sums, moment, 8.0, np.sqrt(2))
-    others = standardised_given(rng.standard_normal((M, 3)), np.ones(M))
-    plain, told, untold = (
-        np.mean((slice_factor(noisy, of, 1000, 1.0) / np.sqrt(1.5) - truth) ** 2)
-        for of in (
-            SimpleNamespace(weights=weights, features=public, deviation=1.0)
-            for public in (None, features, others)
-        )
-    )
-    # Nothing but three numbers a column is left to find, in place of two hundred; three that
-    # are none are worth a few of these, and one seed in a hundred takes them for a sixth.
-    assert told < 0.5 * plain
-    assert untold < 1.3 * plain
 
 
 WRONG = {

@@ -10,7 +10,7 @@ from internals import sums_and_covariance
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.plan import plan_slices
-from sktensor_dp.completion.users import Directions, EffectRounds, forgetting_factor
+from sktensor_dp.completion.users import Directions, ItemBiases, forgetting_factor
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
@@ -141,11 +141,11 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     """Whatever of earlier sums is kept; and units' weights are turned within the bounds."""
     rng = np.random.default_rng(seed)
     none = np.zeros(Noise.shape[1])
-    part = EffectRounds(None, 1, 0.0, 1.0, None)
+    part = ItemBiases(None, 1, 0.0, 1.0, None)
     part.effects, part.weights = SharedEffects(none, none, none, 1.0), none + 1
     part.shares = part.weights / len(none)
     curator = Noise(rng)
-    search = Directions(curator, part, rng.standard_normal((4000, 3)), 12)
+    search = Directions(curator, part, rng.standard_normal((4000, 3)))
     for _ in range(12):
         search.sweep()
     sums, covariance = sums_and_covariance(search)

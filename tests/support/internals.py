@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import sktensor_dp
-from sktensor_dp.completion import users
 from sktensor_dp.estimator.base import FittedStateMixin
 from sktensor_dp.model_selection.search import Trials
 from sktensor_dp.privacy import sampling
@@ -250,7 +249,6 @@ def words_of(source: NoiseSource) -> Callable[[int], np.ndarray]:
 
 # Kernels
 
-slice_factor = users._factor
 leading_pairs = row_effects._both_sides
 
 

@@ -1,7 +1,6 @@
 """Mean and biases from noisy sums over rows."""
 
 import numpy as np
-import pytest
 from small_tensors import rms
 
 from sktensor_dp.tensor.row_effects import fit_row_sums
@@ -74,25 +73,3 @@ def test_ordinary_ridge_where_it_has_a_closed_form():
     expected = (5 * left / V) / (25 / V + 1 / model.bias_scales[0])
     np.testing.assert_allclose(model.biases[0], expected, atol=1e-3)
     np.testing.assert_allclose(model.biases[1], 0.0)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"noise_variance": -1.0}, "noise_variance"),
-        ({"value_variance": 0.0}, "value_variance"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"sums": [np.zeros(2), np.zeros(3)]}, "sums must have shapes"),
-        ({"sums": [np.zeros(2), np.array([0.0, np.nan])]}, "finite"),
-        ({"weights": [np.ones(2)]}, "weights must have shapes"),
-    ],
-)
-def test_wrong_parameters(wrong, message):
-    right = {
-        "sums": [np.zeros(2), np.zeros(2)],
-        "weights": [np.ones(2), np.ones(2)],
-        "noise_variance": 1.0,
-        "value_variance": 1.0,
-    }
-    with pytest.raises(ValueError, match=message):
-        fit_row_sums(SortedEntries([[0, 0], [1, 1]], (2, 2)), **{**right, **wrong})

@@ -43,7 +43,7 @@ def test_both_modes_features_are_those_of_the_plain_matrix(rough, turned, seed):
     entries = SortedEntries(X[:, ::-1] if turned else X, shape[::-1] if turned else shape)
     table = np.zeros(entries.shape)
     np.add.at(table, tuple(entries.coordinates.T), 1.0)
-    own, theirs = (1 / np.sqrt(np.maximum(table.sum(axis=a), 1)) for a in (1, 0))
+    own, theirs = (1 / np.sqrt(n + n.mean()) for n in (table.sum(axis=1), table.sum(axis=0)))
     left, _, right = np.linalg.svd(own[:, None] * table * theirs)
     for mode, (vectors, margin) in enumerate([(left, own), (right.T, theirs)]):
         logarithm = np.log(np.maximum(entries.counts[mode], 1.0))
@@ -62,7 +62,7 @@ def test_vectors_of_both_sides_are_pairs(seed):
     near, far = leading_pairs(entries, 0)
     table = np.zeros(entries.shape)
     np.add.at(table, tuple(entries.coordinates.T), 1.0)
-    own, theirs = (1 / np.sqrt(np.maximum(table.sum(axis=a), 1)) for a in (1, 0))
+    own, theirs = (1 / np.sqrt(n + n.mean()) for n in (table.sum(axis=1), table.sum(axis=0)))
     scaled = own[:, None] * table * theirs
     singular = np.linalg.svd(scaled)[1][1 : near.shape[1] + 1]
     # All of them, whatever their gaps: up to 600 rows they are exact.

@@ -71,28 +71,3 @@ def test_exact_sums(seed):
     np.testing.assert_array_equal(fitted.effects[:3], 0.0)
     np.testing.assert_allclose(fitted.variances[:3], fitted.scale)
     assert np.isfinite(fitted.popularity).all()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"noise_std": -1.0}, "noise_std"),
-        ({"gain": 0.0}, "gain"),
-        ({"effect_variance": 0.0}, "effect_variance"),
-        ({"n_units": 0}, "n_units"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"weights": np.ones(3)}, "shape"),
-        ({"sums": np.array([1.0, np.nan])}, "finite"),
-    ],
-)
-def test_wrong_parameters(wrong, message):
-    right = {
-        "sums": np.ones(2),
-        "weights": np.ones(2),
-        "noise_std": 1.0,
-        "n_units": 3,
-        "gain": 1.0,
-        "effect_variance": 1.0,
-    }
-    with pytest.raises(ValueError, match=message):
-        shared_effects(**{**right, **wrong})
