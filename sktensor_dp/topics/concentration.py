@@ -45,22 +45,7 @@ def largest_not_rejected(
     single: ExplainedTopics,
     most: float,
 ) -> ExplainedTopics | None:
-    """Find the largest concentration at which topics leave little of the moments.
-
-    Parameters
-    ----------
-    explain : callable
-        Fit topics at a concentration, from others.
-    single : ExplainedTopics
-        Fit at concentration 0, which explains all that topics can.
-    most : float
-        Misfit from which a concentration is rejected.
-
-    Returns
-    -------
-    ExplainedTopics or None
-        The fit; None if nothing is rejected.
-    """
+    """Find the largest concentration at which topics leave little of the moments."""
     if explain(single, LARGEST_CONCENTRATION).misfit <= most:
         return None
     found = explain(single, LEAST_CONCENTRATION)
@@ -84,30 +69,9 @@ def concentration_of_pairs(
     sigma: float,
     sampling: float = 0.0,
 ) -> float | None:
-    """Estimate the concentration from a released second moment.
-
-    A concentration is rejected where non-negative topics leave more of the moment than topics of
-    documents that have one each, by more than bounds at 0 cost where it is right. Noise that no
-    topics explain is in both, so that it cancels.
-
-    Parameters
-    ----------
-    topics, weights : ndarray of shape (k, d) and (k,)
-        A guess, and shares of topics.
-    pairs : ndarray of shape (d, d)
-        Released E2, not corrected for a prior.
-    frequencies : ndarray of shape (d,)
-        Of the words, positive; E2 sums to the square of their sum.
-    sigma : float
-        Standard deviation of the noise in E2.
-    sampling : float, default=0.0
-        Sampling variance of an entry of E2 over what it is for independent words.
-
-    Returns
-    -------
-    float or None
-        Sum of the Dirichlet parameters; None if the moment rejects none.
-    """
+    """Estimate the concentration from a released second moment; None if it rejects none."""
+    # Rejected: non-negative topics leave more of the moment than topics of one topic a document do,
+    # by more than bounds at 0 cost where it is right. Noise that no topics explain cancels.
     if len(topics) == 1:
         return None
     words = np.sort(np.argsort(-frequencies, kind="stable")[:TRIED_WORDS])

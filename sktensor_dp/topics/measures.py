@@ -13,25 +13,7 @@ def umass(
     frequencies: Floats,
     sigma: float = 0.0,
 ) -> Floats:
-    """UMass coherence of Mimno et al. (2011), of pairs of tokens in the place of documents.
-
-    Parameters
-    ----------
-    leading : ndarray of shape (k, m)
-        Columns of the m leading words of every topic, the most probable first.
-    pairs : ndarray of shape (d, d)
-        Second moment: how probable two words are as a pair of tokens of one document.
-    frequencies : ndarray of shape (d,)
-        How probable a word is as a token.
-    sigma : float, default=0.0
-        Noise in the second moment: less counts as that.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Mean over pairs of ``log P(word | a more probable word)``; higher is more coherent.
-        0 where a topic has one word.
-    """
+    """UMass coherence of Mimno et al. (2011), of pairs of tokens in the place of documents."""
     k, m = leading.shape
     if m < 2:
         return np.zeros(k)

@@ -55,27 +55,7 @@ _ROWS_AT_ONCE = 256
 
 
 class PriorCorrection:
-    """Corrects released moments for the Dirichlet prior of topic proportions.
-
-    Parameters
-    ----------
-    concentration : float
-        ``alpha0``, the sum of the prior's parameters; 0 for single topics.
-    frequencies : ndarray of shape (n_features,)
-        Released E1.
-    sigma : float
-        Standard deviation of its noise: the products of E1 with itself are
-        corrected for the variance they inherit.
-
-    Examples
-    --------
-    Without a prior nothing changes:
-
-    >>> import numpy as np
-    >>> single = PriorCorrection(0.0, np.array([0.5, 0.5]), 0.0)
-    >>> single.pairs(lambda V: V)(np.eye(2)).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """Corrects released moments for the Dirichlet prior of topic proportions."""
 
     def __init__(self, concentration: float, frequencies: Floats, sigma: float) -> None:
         self.pair_scale = concentration + 1
@@ -181,17 +161,7 @@ def match_moments(
 def match_with_concentration(
     topics: Floats, weights: Floats, moments: ReleasedMoments, concentration: float | None
 ) -> tuple[ExplainedTopics, ReleasedMoments, bool]:
-    """Fit topics, and the concentration unless it is given.
-
-    Returns
-    -------
-    found : ExplainedTopics
-        The fit.
-    moments : ReleasedMoments
-        With the sampling variances that the fit implies.
-    assumed : bool
-        Whether the moments reject no concentration, so that the usual one was taken.
-    """
+    """Fit topics, and the concentration unless it is given."""
     given = 0.0 if concentration is None else concentration
     found = match_moments(topics, weights, moments, given)
     moments = replace(moments, second=model_pairs(found))

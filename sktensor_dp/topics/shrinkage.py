@@ -20,31 +20,7 @@ LEAST_PUBLIC = 0.2
 
 
 def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floats:
-    """Rescale the words of public topics so that they mix to given frequencies.
-
-    Parameters
-    ----------
-    public : ndarray of shape (k, d)
-        Rows are distributions. A word that has nothing in all of them is unknown; topics say
-        nothing of it, and it keeps its frequency in all of them.
-    weights : ndarray of shape (k,)
-        Shares of the topics, positive.
-    frequencies : ndarray of shape (d,)
-        Positive, of sum 1.
-
-    Returns
-    -------
-    ndarray of shape (k, d)
-        Rows are distributions, and positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> public = np.array([[0.8, 0.2, 0.0], [0.2, 0.8, 0.0]])
-    >>> found = adapted_topics(public, np.array([0.5, 0.5]), np.array([0.6, 0.2, 0.2]))
-    >>> found.mean(axis=0).round(2)
-    array([0.6, 0.2, 0.2])
-    """
+    """Rescale the words of public topics so that they mix to given frequencies."""
     topics = on_all_words(public, frequencies)
     weights = weights / weights.sum()
     for _ in range(PUBLIC_STEPS):
@@ -122,31 +98,7 @@ def _posterior(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats
 def denoise_frequencies(
     noisy: Floats, sigma: float | Floats, n_iter: int = 100, *, expected: Floats | None = None
 ) -> Floats:
-    """Posterior means of non-negative numbers seen under Gaussian noise.
-
-    Parameters
-    ----------
-    noisy : ndarray of shape (d,)
-        Numbers with noise.
-    sigma : float or ndarray of shape (d,)
-        Standard deviation of the noise, of each number if they differ.
-    n_iter : int, default=100
-        EM steps of the fit of the prior.
-    expected : ndarray of shape (d,) or None, default=None
-        Positive numbers that public knowledge expects. They are what is shrunk towards,
-        unless the evidence says that the numbers are better explained without.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Estimates.
-
-    Notes
-    -----
-    The prior is a mixture of narrow normals around points spaced evenly on a
-    logarithmic scale, which suits the heavy tails of word frequencies. Around expected
-    numbers it is that of :func:`shrink_deviations`.
-    """
+    """Posterior means of non-negative numbers seen under Gaussian noise."""
     if np.max(sigma) <= 0:
         return np.maximum(noisy, 0.0)
     estimate, evidence = _denoised_alone(noisy, sigma, n_iter)

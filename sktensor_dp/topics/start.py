@@ -47,37 +47,7 @@ def topics_of_pairs(
     frequencies: Floats,
     sigma: float,
 ) -> Floats:
-    """Topics that explain a noisy second moment, from a first guess.
-
-    Parameters
-    ----------
-    topics : ndarray of shape (k, d)
-        The guess; rows are distributions.
-    weights : ndarray of shape (k,)
-        Shares of the topics, which are kept.
-    product : callable
-        ``V -> M2 @ V`` of the moment corrected for the prior.
-    frequencies : ndarray of shape (d,)
-        Of the words, positive; M2 sums to the square of their sum.
-    sigma : float
-        Standard deviation of the noise in M2.
-
-    Returns
-    -------
-    ndarray of shape (k, d)
-        Rows are distributions.
-
-    Examples
-    --------
-    Without noise, topics of the moment stay what they are:
-
-    >>> import numpy as np
-    >>> topics, weights = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]), np.array([0.5, 0.5])
-    >>> M2 = topics.T @ (weights[:, None] * topics)
-    >>> topics_of_pairs(topics, weights, M2.__matmul__, weights @ topics, 0.0).round(6)
-    array([[0.7, 0.2, 0.1],
-           [0.1, 0.3, 0.6]])
-    """
+    """Topics that explain a noisy second moment, from a first guess."""
     total = float(frequencies.sum())
     mean = frequencies / total
     for _ in range(N_STEPS):

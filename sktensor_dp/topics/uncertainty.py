@@ -61,27 +61,8 @@ def typical_length(limit: float, topics: Floats, weights: Floats, order: int) ->
 def clip_drift(
     topics: Floats, weights: Floats, concentration: float, limits: Limits, total: float
 ) -> Floats:
-    """How far limits on what a document counts move shares, without any noise.
-
-    A document is scaled down to a norm. At equal length the norm is higher where words repeat,
-    so that documents of topics with few words count less than others.
-
-    Parameters
-    ----------
-    topics, weights : ndarray of shape (k, d) and (k,)
-        As found with the limits, of sum 1.
-    concentration : float
-        Sum of the Dirichlet prior; 0 for one topic per document.
-    limits : Limits
-        To which documents were scaled down.
-    total : float
-        Mean number of tokens that documents were left with, as released.
-
-    Returns
-    -------
-    drift : ndarray of shape (k,)
-        Of sum 0.
-    """
+    """Bias of shares by limits on what a document counts, without noise; (k,), of sum 0."""
+    # At equal length norms are higher where words repeat: topics of few words count less.
     shares, odds = np.eye(len(weights)), weights
     if concentration > 0:
         # Nothing that is protected hangs on these draws: all of this is made of released values.
@@ -109,29 +90,7 @@ def std_of_refined(
     steps: Steps | None,
     public: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Deviations of topics and shares that were read off noisy expected counts.
-
-    Parameters
-    ----------
-    expected_counts : ndarray of shape (k, d)
-        Released; their sum is the mean number of tokens that documents were left with.
-    sigma : float or ndarray of shape (d,)
-        Standard deviation of the noise of each entry, or of the entries of each word.
-    unigram, weights : ndarray of shape (d,) and (k,)
-        As the topics were shrunk to, and with.
-    steps : Steps or None
-        They are made again on a few documents drawn from the topics found, to see how far
-        noise is carried from step to step; None for a fixed factor.
-    public : ndarray of shape (k0, d) or None, default=None
-        Public topics that the first ones were shrunk to too.
-
-    Returns
-    -------
-    topics_std : ndarray of shape (k, d)
-        Of the probabilities of words.
-    weights_std : ndarray of shape (k,)
-        Of the shares.
-    """
+    """Deviations of topics and shares that were read off noisy expected counts."""
     k, d = expected_counts.shape
     if np.max(sigma) <= 0:
         return np.zeros((k, d)), np.zeros(k)
@@ -248,24 +207,7 @@ def std_of_decomposed(
     pairs_sigma: float,
     triples_sigma: float,
 ) -> tuple[Floats, Floats]:
-    """Deviations of topics and shares that were read off a decomposed tensor, to first order.
-
-    Parameters
-    ----------
-    unwhitened : ndarray of shape (k, d)
-        Multiples of topics, as components were unwhitened.
-    duals : ndarray of shape (k, d)
-        What the second moment was multiplied by to get them.
-    weights : ndarray of shape (k,)
-        Shares.
-    pairs_sigma, triples_sigma : float
-        Noise of the second moment, and of the third in the whitened space.
-
-    Returns
-    -------
-    topics_std, weights_std : ndarray of shape (k, d) and (k,)
-        As of :func:`std_of_refined`.
-    """
+    """Deviations of topics and shares that were read off a decomposed tensor, to first order."""
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
     # Noise turns a component towards the others, each by about its own size.
