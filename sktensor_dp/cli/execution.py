@@ -75,8 +75,8 @@ def _is_enough(run: Any, progress: Progress) -> bool:
     progress.note(f"{run.n_units:,} {run.unit}s; each {run.unit} is protected")
     if run.unit != "person" and options.file is not None:
         progress.note(
-            f"warning: whoever wrote several {run.unit}s is not protected as a person. Name the "
-            "column that says whose each is: --person COLUMN"
+            f"warning: whoever is behind several {run.unit}s is not protected as a person. Name "
+            "the column that says whose each is: --person COLUMN"
         )
     if options.delta > 1 / run.n_units:
         progress.note(
@@ -93,7 +93,7 @@ def _is_enough(run: Any, progress: Progress) -> bool:
         return False
     if any(map(too_few, forecasts)) and not options.anyway:
         ways = " or ".join(_proposals(run))
-        better = f"Enough is expected with {ways}" if ways else "Ask for less"
+        better = f"More can be expected with {ways}" if ways else "Ask for less"
         raise NotEnoughDataError(
             f"too few {run.unit}s for this, so it stopped; nothing was spent. {better}. To go on "
             "all the same: --anyway"

@@ -73,7 +73,7 @@ def test_without_a_column_of_persons_it_says_who_is_not_protected(
     done = command("topics", posts, "--text", "post", "--forecast")
     assert done.status == 0
     assert f"{N_TEXTS:,} texts; each text is protected" in done.err
-    assert "whoever wrote several texts is not protected as a person" in done.err
+    assert "whoever is behind several texts is not protected as a person" in done.err
     assert "--person COLUMN" in done.err
 
 
