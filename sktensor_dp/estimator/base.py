@@ -43,13 +43,14 @@ PARENT = "_parent_callback_ctx"
 
 
 def _known(estimator: Any) -> bool:
+    """True, or AttributeError before scikit-learn 1.9: `set_callbacks` then does not exist."""
     if CallbackSupportMixin is None:
         raise AttributeError("callbacks need scikit-learn 1.9 or newer.")
     return True
 
 
 class Callbacks:
-    """``set_callbacks`` of a private estimator."""
+    """Mixin with ``set_callbacks``: callbacks that follow a fit by the names of its releases."""
 
     @available_if(_known)
     def set_callbacks(self, *callbacks: Any) -> Self:
@@ -90,7 +91,11 @@ class Callbacks:
     def _followed(
         self, run: Callable[[Callable[[str], None]], Result], n_releases: int | None
     ) -> Result:
-        """Result of `run`, which is handed a function to call with the name of each release."""
+        """Call `run` under the callbacks and return its result.
+
+        `run` gets a function to call with the name of each release, before it. `n_releases` is
+        their number where it is public, else None.
+        """
         shown = clone(self)
         shown.accountant = None
         if hasattr(self, PARENT):
@@ -113,7 +118,7 @@ class Callbacks:
 
 
 class _Releases:
-    """Tasks of callbacks, one for each release."""
+    """Report the releases of a fit to scikit-learn's callbacks as tasks, one after another."""
 
     def __init__(self, estimator: Any, context: Any) -> None:
         self._estimator, self._context = estimator, context
@@ -132,7 +137,7 @@ class _Releases:
 
 
 def _check(callback: Any) -> None:
-    """Refuse a callback that asks for more than where a fit is."""
+    """Raise TypeError if a hook of `callback` asks for data or estimators as keywords."""
     for hook in HOOKS:
         method = getattr(callback, hook, None)
         asked = inspect.signature(method).parameters.values() if callable(method) else ()
@@ -147,12 +152,14 @@ def _check(callback: Any) -> None:
 
 
 class FittedStateMixin:
-    """Fitted state: attributes whose names end in ``_``, and those of ``_hidden_state``."""
+    """Fitted state of an estimator, replaced as a whole.
+    Fitted are the attributes whose names end in ``_``, and those that `_hidden_state` lists.
+    """
 
     _hidden_state: ClassVar[frozenset[str]] = frozenset()
 
     def _publish(self, attributes: Mapping[str, Any]) -> None:
-        """Replace all that earlier fits left behind, in one step that cannot fail half way."""
+        """Replace the whole fitted state by `attributes`, in one step that cannot fail half way."""
         strange = [name for name in attributes if not self._is_fitted_state(name)]
         assert not strange, f"{strange} are no names of fitted state"
         fitted = self._fitted_state()
@@ -164,12 +171,12 @@ class FittedStateMixin:
         return public or name in self._hidden_state
 
     def _fitted_state(self) -> dict[str, Any]:
-        """All that the last fit left behind."""
+        """Fitted attributes by name, as the last fit left them; empty before a fit."""
         return {name: v for name, v in vars(self).items() if self._is_fitted_state(name)}
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Undo a fit where something in this block fails after it."""
+        """Context manager that puts the earlier fitted state back if its block raises."""
         before = self._fitted_state()
         try:
             yield
@@ -182,7 +189,7 @@ OWN = ("sktensor_dp", "sklearn")  # packages whose lines say nothing to a caller
 
 
 def _level_of_caller() -> int:
-    """Stack level of the line of the caller that a warning is about."""
+    """Stack level of the caller's line outside OWN packages, for ``warnings.warn``."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OWN:
         frame, level = frame.f_back, level + 1
@@ -190,7 +197,7 @@ def _level_of_caller() -> int:
 
 
 class Documented:
-    """Links of scikit-learn's diagrams to the documentation."""
+    """Mixin that links scikit-learn's HTML diagrams of estimators to the documentation."""
 
     _doc_link_module = "sktensor_dp"
     _doc_link_template = "{address}"
@@ -204,9 +211,10 @@ Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
 
 
 class Hooks:
-    """Answers to search, scorer and audit, by public numbers alone; subclasses override them.
+    """Answers about an estimator to the search, the scorer and the audit; subclasses override them.
 
-    An object of this class answers for a public model.
+    They depend on public numbers alone. The defaults fit an estimator whose units of privacy are
+    rows.
     """
 
     # Whether units are rows, which may then be held out and scored one by one.
@@ -219,16 +227,15 @@ class Hooks:
     _releases_nothing: bool = False
 
     def _check_public(self) -> None:
-        """Refuse parameters that are wrong together for any data."""
+        """Raise ValueError for parameters that contradict each other whatever the data are."""
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        """Refuse data that no fit takes, before a search pays for fits; called on a copy.
-
-        `searched` names the parameters that candidates may change.
+        """Raise an error for data that every fit would refuse, before a search pays for fits.
+        Called on a copy. `grouped`: groups are given. `searched`: parameters that may change.
         """
 
     def _word_counter(self) -> Callable[[Any], Any] | None:
-        """Function that counts the words of texts; None where units are no texts."""
+        """Function from texts to the number of words of each; None where units are not texts."""
         return None
 
     def _unit_score(self) -> str | None:
@@ -236,11 +243,15 @@ class Hooks:
         return "log_likelihood" if hasattr(self, "score_samples") else None
 
     def _target_range(self) -> Sequence[float] | None:
-        """Public (low, high) of targets and predictions."""
+        """Public (low, high) that targets and predictions lie in; None where there is none."""
         return None
 
     def _worst_case(self, n_units: int | None) -> Neighbours | None:
-        """Neighbouring data sets of about `n_units`, as far apart as the releases allow."""
+        """Neighbouring data sets that differ by a whole sensitivity, for an audit; None if unknown.
+
+        Arguments of ``fit`` for about `n_units` units (None: any number), those for a neighbour,
+        and a function of the fitted model that is larger, in expectation, for the neighbour.
+        """
         return None
 
 
@@ -274,7 +285,7 @@ Curator = TypeVar("Curator", bound=DataCurator)
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Result of a recipe."""
+    """Result of a recipe, the part of a fit that asks the curator for releases."""
 
     attributes: Mapping[str, Any]  # fitted state to publish
     # By released values; raised before publishing, as a caller may turn warnings into errors.
@@ -302,16 +313,15 @@ class PlannedFit(Generic[Curator]):
     by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
 
     def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
-        """Plan for the largest number of units, to be replanned by a released one.
-
-        `by_count` is a pure function. The largest number needs the most memory.
+        """Return this plan with a noisy count of units before all else, which replans the rest.
+        `by_count` is a pure function of the number. This plan is for the largest possible one.
         """
         releases = self.releases.before_count()
         options = {**self.options, "neighbours": "add_remove"}
         return replace(self, releases=releases, options=options, by_count=by_count)
 
     def after_count(self, curator: Curator) -> "PlannedFit[Curator]":
-        """Replan by the released number of units."""
+        """Release the number of units, and return the fit as planned for that number."""
         assert self.by_count is not None
         replanned = self.by_count(curator.count())
         curator.continue_with(replanned.releases)
@@ -320,16 +330,17 @@ class PlannedFit(Generic[Curator]):
 
 @cache
 def _libraries() -> ThreadpoolController:
+    """Controller of the threads of BLAS, made once as it searches all loaded libraries."""
     return ThreadpoolController()
 
 
 def is_read_in_parts(X: Any) -> bool:
-    """True for data that is lazy or read in parts."""
+    """True for Dask collections and sources of chunks, which are not in memory as a whole."""
     return hasattr(X, "to_delayed") or hasattr(X, "in_chunks")
 
 
 def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
-    """Warn where more components are asked for than there are features."""
+    """Tuple of one UserWarning where `asked` components exceed `n_features`, else empty."""
     if asked <= n_features:
         return ()
     told = (
@@ -339,31 +350,34 @@ def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tu
 
 
 def columns_of(checked: Any) -> dict[str, Any]:
-    """Attributes of the columns that validation set."""
+    """Attributes ``n_features_in_`` and ``feature_names_in_`` of `checked` that validation set."""
     return {name: vars(checked)[name] for name in COLUMNS if name in vars(checked)}
 
 
 def check_arguments(
     estimator: Any, given: Mapping[str, Any], method: str = "fit", *, n_samples: Any = None
 ) -> None:
-    """Refuse arguments that a fit does not take."""
+    """Raise TypeError for the first argument of `method` that a fit does not take.
+    `given` holds such arguments by name (``sample_weight``); `n_samples` is one if not None.
+    """
     for name in [*given, *(() if n_samples is None else ["n_samples"])]:
         reason = f": {REASONS[name]}" if name in REASONS else ""
         raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
 
 
 def unit_of(row: str, grouped: bool) -> str:
-    """Name of the unit of privacy: rows with one label are a person's."""
+    """Name of the unit of privacy: "person" where rows have groups, else `row` ("document")."""
     return "person" if grouped else row
 
 
 class PrivateEstimatorMixin(
     Documented, Callbacks, Hooks, Payable, FittedStateMixin, ModelFileMixin
 ):
-    """Parameters ``epsilon, delta, accountant, random_state, verbose`` and the report.
+    """Base of private estimators: the parameters of the guarantee, and the life of a fit.
 
-    A subclass lists its other parameters in ``_own_constraints``, names its unit of
-    privacy in ``_unit``, and overrides those of the :class:`Hooks` whose answers do not fit.
+    Its parameters are ``epsilon, delta, accountant, random_state, verbose``. A subclass lists its
+    others in ``_own_constraints``, names its unit of privacy in ``_unit``, and overrides those of
+    the :class:`Hooks` whose answers do not fit.
     """
 
     _unit: ClassVar[str] = "sample"
@@ -389,6 +403,7 @@ class PrivateEstimatorMixin(
     privacy_report_: PrivacyReport
 
     def _check_parameters(self) -> None:
+        """Raise ValueError for wrong parameters, or epsilon and delta too small for any noise."""
         check_parameters(self, {**self._own_constraints, **self._privacy_constraints})
         own: Any = self
         if own.delta == 0 and own.epsilon < LEAST_PURE_EPSILON:
@@ -404,7 +419,9 @@ class PrivateEstimatorMixin(
             )
 
     def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> Self:
-        """Refuse unsupported arguments and wrong parameters; return a copy for validation."""
+        """Refuse wrong parameters and arguments, and return a copy for validation.
+        `unsupported` holds arguments that no fit takes; `n_samples` is for data read in parts.
+        """
         check_arguments(self, unsupported, n_samples=None if is_read_in_parts(X) else n_samples)
         checked = self._validation_copy()
         checked._check_parameters()
@@ -412,7 +429,7 @@ class PrivateEstimatorMixin(
 
     @property
     def _number_is_private(self) -> bool:
-        """True where the number of units is private and a noisy count replaces it."""
+        """True where the number of units is private, so that a fit releases a noisy count."""
         return self.neighbours == "add_remove"
 
     def _open_curator(
@@ -425,7 +442,9 @@ class PrivateEstimatorMixin(
         unit: str | None = None,
         **options: Any,
     ) -> Curator:
-        """Charge the plan and hand the data to a curator."""
+        """Charge `plan` to the accountant and return a curator of class `kind` that holds the data.
+        ``charge=False`` is for a plan that has been paid; `unit` names the unit of a row.
+        """
         if charge and getattr(chunks, "announced", False):
             self._read_through(chunks, plan)
         return kind(
@@ -440,7 +459,7 @@ class PrivateEstimatorMixin(
         )
 
     def _validation_copy(self) -> Self:
-        """Copy that validation may write on."""
+        """Shallow copy of the estimator, with fitted attributes, that validation may write on."""
         # Neither `copy` nor `clone`: no constructor or `__setstate__` of a subclass runs, and
         # fitted attributes are kept.
         copied = type(self).__new__(type(self))
@@ -448,22 +467,25 @@ class PrivateEstimatorMixin(
         return copied
 
     def _run_counted(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Any]]) -> Self:
-        """Plan by the public or released number of units, and fit."""
+        """Fit by `plan`, a pure function from the number of units to a planned fit.
+        The number is the public one, or a noisy count that the fit releases first.
+        """
         return self._end(self._charge(self._planned_by_number(chunks, plan)))
 
     def _planned_by_number(
         self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Curator]]
     ) -> PlannedFit[Curator]:
+        """Planned fit for the public number of units, or one that first releases that number."""
         if self._number_is_private:
             return plan(LARGEST_COUNT).counted(plan)
         return plan(chunks.n_units)
 
     def _run(self, planned: PlannedFit[Any]) -> Self:
-        """Charge, run the recipe and publish."""
+        """Charge a planned fit, run its recipe, publish the attributes and return the estimator."""
         return self._end(self._charge(planned))
 
     def _charge(self, planned: PlannedFit[Curator]) -> Fitted:
-        """Charge a plan and run its recipe; nothing is published yet."""
+        """Warn, charge a planned fit and run its recipe under callbacks; publish nothing."""
         for warning in planned.warnings:
             warnings.warn(warning, stacklevel=_level_of_caller())
         if not getattr(self, CALLBACKS, None):
@@ -476,7 +498,9 @@ class PrivateEstimatorMixin(
     def _execute(
         self, planned: PlannedFit[Curator], progress: Callable[[str], None] | None
     ) -> Fitted:
-        """Charge a plan, run its recipe and write the report."""
+        """Charge a planned fit, run its recipe and add the privacy report to the attributes.
+        `progress` is called with the name of each release, before it.
+        """
         # Products are small or bound by memory: threads that wait for each other made fits ten
         # times slower on a busy machine, and none faster on an idle one.
         with _libraries().limit(limits=1, user_api="blas"):
@@ -494,14 +518,14 @@ class PrivateEstimatorMixin(
         return replace(fitted, attributes=attributes)
 
     def _end(self, fitted: Fitted) -> Self:
-        """Warn by released values, then publish."""
+        """Issue the warnings of a finished fit, then publish its attributes."""
         for warning in fitted.warnings:
             warnings.warn(warning, stacklevel=_level_of_caller())
         self._publish(fitted.attributes)
         return self
 
     def _adopt(self, report: PrivacyReport) -> None:
-        """Replace the report by that of a search, which covers the choice as well."""
+        """Replace the privacy report of this model by that of a search that chose it."""
         # The search was charged as one: a stream that goes on is charged anew.
         state = {**self._fitted_state(), "privacy_report_": report}
         if "_stream" in state:
@@ -529,7 +553,7 @@ class PrivateEstimatorMixin(
             return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
 
     def _read_through(self, chunks: Any, plan: ReleasePlan) -> None:
-        """Read chunks once before the charge, to refuse those that are not as announced."""
+        """Read all chunks once before the charge, to refuse those of other sizes than announced."""
         payer = self._payer()
         if payer is not None:
             payer.check_charge(charges_of(plan, type(self).__name__, neighbours=self.neighbours))

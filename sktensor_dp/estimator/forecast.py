@@ -1,4 +1,4 @@
-"""Forecasts of the noise of a fit from public numbers."""
+"""Forecasts, from public numbers alone, of the noise that a fit would add."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ HEAD = ("release", "sigma", "noise", "signal", "ratio")
 
 @dataclass(frozen=True)
 class ReleaseForecast:
-    """Noise and signal of one release.
+    """Expected noise of one release, beside the signal that it must not hide.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class ReleaseForecast:
         Size of the noise in the norm that matters: operator norm for the second
         moment, Frobenius norm for the third, one coordinate otherwise.
     signal : float
-        Size of what it must not hide.
+        Size, in the same norm, of the part of the answer that the fit has to see.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ReleaseForecast:
 
     @property
     def ratio(self) -> float:
-        """Signal over noise."""
+        """Signal-to-noise ratio; infinite without noise."""
         return self.signal / self.noise if self.noise > 0 else math.inf
 
 
@@ -49,13 +49,13 @@ class Forecast(Shown):
     n_samples : int
         Samples asked about.
     n_samples_needed : int
-        Samples from which ``n_components`` equally likely components stand out from
-        the noise of the release that says least of them.
+        Samples from which ``n_components`` equally likely components stand out from the
+        noise of the release with the lowest ratio of signal to noise.
     n_components : int
         Components asked about.
     count_sigma : float or None
-        Where the number of samples is private: noise of the one that a fit would release,
-        which the number asked about is taken for.
+        Standard deviation of the noise of the number of samples, where that is private and
+        a fit would release it; ``n_samples`` then stands for the released number.
     """
 
     releases: tuple[ReleaseForecast, ...]
@@ -73,18 +73,18 @@ class Forecast(Shown):
     def verdict(self) -> str:
         """``"enough"`` or ``"too few"``; of topics also ``"may be enough"``, ``"likely too few"``.
 
-        Words that fits keep in nine of ten cases.
+        Nine of ten fits turn out as these words say.
         """
         ratio = self.n_samples / self._typically_needed()
         return next((said for said, least in self.verdicts if ratio >= least), "too few")
 
     @property
     def enough(self) -> bool:
-        """True where the samples asked about are enough."""
+        """True where the verdict on `n_samples` is ``"enough"``."""
         return self.verdict == "enough"
 
     def _typically_needed(self) -> float:
-        """Samples that verdicts are multiples of."""
+        """Number of samples that the factors of `verdicts` multiply."""
         return float(self.n_samples_needed)
 
     def _table(self) -> Table:
@@ -99,7 +99,7 @@ class Forecast(Shown):
         return Table(said, HEAD, rows, self._assumed(), HEAD[:1])
 
     def _assumed(self) -> list[str]:
-        """Assumptions of the forecast."""
+        """Assumptions of the forecast, a sentence each, for its printed table."""
         if self.count_sigma is None:
             return []
         return [
@@ -111,7 +111,9 @@ class Forecast(Shown):
 def counted_releases(
     plan: ReleasePlan, pure: bool, neighbours: str
 ) -> tuple[ReleasePlan, float | None]:
-    """Releases with a noisy count where the number of units is private, and its noise."""
+    """Plan with a noisy count of units first, and the deviation of its noise, for "add_remove".
+    For other `neighbours` the plan itself and None. `pure` is True for Laplace noise.
+    """
     if neighbours != "add_remove":
         return plan, None
     plan = plan.counted()

@@ -53,7 +53,9 @@ COUNTING = {
 
 
 def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
-    """Refuse dates, durations, text, masked and lazy arrays by their type."""
+    """Raise an error, by type alone, for dates, durations, text, masked and Dask arrays.
+    `name` is the argument's name in the message, `text` the advice on texts.
+    """
     if hasattr(X, "__dask_graph__"):
         raise TypeError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}, which is not computed yet. Pass "
@@ -79,7 +81,9 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
 
 
 def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Convert an array or lists to a dense tensor of floats."""
+    """Float64 array from an array or nested lists `T`; errors for sparse, complex, text and dates.
+    `method` ends the advice on sparse input: ``T.toarray()`` followed by it.
+    """
     if sp.issparse(T):
         raise TypeError(
             f"T must be dense, got a {type(T).__name__}. Where absent entries are zeros pass "
@@ -102,7 +106,11 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
 def checked_table(
     estimator: Any, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
 ) -> Any:
-    """Validate a table by scikit-learn, with errors that quote no entry."""
+    """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
+
+    `reset` stores the columns on `estimator` (else they are compared), `fits` is True within fits,
+    and `grouped` where rows have groups: their number is private then.
+    """
     counted = getattr(estimator, "neighbours", None) == "add_remove"
     # Where units come and go, a fit takes data without any.
     least, rows_private = 0 if counted and fits else 1, counted or grouped
@@ -129,7 +137,7 @@ def checked_table(
 
 
 def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
-    """Convert validated rows; a MemoryError does not tell their number."""
+    """Return ``convert(X)``; a MemoryError is raised anew without the number of rows."""
     try:
         return convert(X)
     except MemoryError:
@@ -139,12 +147,12 @@ def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
 
 
 def precision_of(X: Any) -> type[np.floating[Any]]:
-    """Precision of the result of a transform, as scikit-learn preserves it."""
+    """Type of the result of a transform: float32 for input of float32, else float64."""
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 
 def refuse_lists(X: Any) -> None:
-    """Refuse lists of rows: an empty one has no columns."""
+    """Raise TypeError for a list or tuple: without rows it has no number of columns."""
     if isinstance(X, list | tuple):
         raise TypeError(
             f"X must be an array, a sparse matrix or a data frame where neighbours='add_remove', "
@@ -154,12 +162,14 @@ def refuse_lists(X: Any) -> None:
 
 
 def _shape_of(X: Any, hidden: bool) -> str:
-    """Shape, or the number of dimensions where the shape is private."""
+    """Shape of `X` as text for messages; only its number of dimensions where `hidden`."""
     return f"{np.ndim(X)} dimension(s)" if hidden else f"shape {np.shape(X)}"
 
 
 def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:
-    """Validated labels of rows, or None."""
+    """Label of the group of each row, as an array of shape (n_rows,), or None; ValueError if wrong.
+    A single group is refused unless `neighbours` is "add_remove".
+    """
     if groups is None:
         return None
     labels = as_labels(groups, n_rows)
@@ -170,7 +180,7 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
 
 
 def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]:
-    """Validated labels of rows, if there are any."""
+    """Keyword ``groups`` of chunks with validated labels of rows; no keyword for None."""
     if groups is None:
         return {}
     return {"groups": checked_groups(groups, n_rows, estimator.neighbours)}
@@ -179,7 +189,7 @@ def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]
 def check_source(
     source: Iterable[Any], n_samples: Any, n_features: Any, neighbours: str = "replace_one"
 ) -> None:
-    """Refuse a source that can be read only once, or wrong public sizes."""
+    """Raise an error for a source of chunks that can be read only once, or wrong public sizes."""
     if not any(hasattr(source, name) for name in ("sum", "__iter__", "__getitem__")):
         raise TypeError(f"source must be an iterable of chunks, got a {type(source).__name__}.")
     if not hasattr(source, "sum") and iter(source) is source:
@@ -193,7 +203,7 @@ def check_source(
 
 
 def number_is_private(n_samples: Any, neighbours: str) -> bool:
-    """True where the number of units is private; it must not be given then."""
+    """True where `neighbours` makes the number of units private; ValueError if it is given then."""
     if neighbours == "add_remove" and n_samples is not None:
         raise ValueError(
             "n_samples must not be given where neighbours='add_remove': how many there are is "
@@ -212,7 +222,9 @@ def row_chunks(
     *,
     reset: bool = True,
 ) -> Kind:
-    """Chunks of validated rows, of groups where labels are given; lazy ones are not computed."""
+    """Chunks of class `kind` with the rows of a table; with `groups` units are groups of rows.
+    `checked` is the copy of `estimator` that validates `X`. Lazy tables are not computed.
+    """
     if hasattr(X, "to_delayed"):
         table = lazy_table(checked, X, groups, n_samples, reset=reset)
         return kind(table.partitions, table.n_units, table.n_features, prepared=Numeric)
@@ -223,13 +235,13 @@ def row_chunks(
 def source_chunks(
     estimator: Any, kind: Callable[..., Kind], source: Any, n_samples: Any, n_features: Any
 ) -> Kind:
-    """Chunks of a source of announced size."""
+    """Chunks of class `kind` that read a source of announced public sizes."""
     check_source(source, n_samples, n_features, estimator.neighbours)
     return kind(unchecked(source), n_samples, n_features, prepared=Numeric)
 
 
 class Numeric:
-    """Source of chunks that refuses wrong kinds as they are read."""
+    """Source of chunks, each checked as it is read to be a two-dimensional table of numbers."""
 
     def __init__(self, source: Iterable[Any]) -> None:
         self._source = source
@@ -249,7 +261,7 @@ class Numeric:
 
 
 def unchecked(source: Any) -> Any:
-    """Wrap an array of chunks, which would be taken for validated rows."""
+    """Wrap an array whose items are chunks: bare, it would be taken for rows that are validated."""
     whole = sp.issparse(source) or isinstance(source, np.ndarray)
     return Numeric(source) if whole else source
 
@@ -259,7 +271,9 @@ def _array_of(part: Any) -> np.ndarray[Any, Any]:
 
 
 def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:
-    """Refuse a batch with other units or neighbours than the first one."""
+    """Raise ValueError if a later batch of a stream has other units or neighbours than the first.
+    `before` is the report on the batches so far; `grouped` says that the new batch has groups.
+    """
     check_same("neighbours", before.neighbours, neighbours)
     if (before.unit == "person") != grouped:
         raise ValueError(
@@ -269,7 +283,7 @@ def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> No
 
 
 def check_same(name: str, before: Any, now: Any) -> None:
-    """Refuse a batch with another parameter than was charged for."""
+    """Raise ValueError if parameter `name` was `before` in the first batch and is `now` another."""
     if before != now:
         raise ValueError(
             f"{name} must be as in the first batch, {before!r}, which was charged for; got "
@@ -292,7 +306,7 @@ def is_lazy(X: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class LazyTable:
-    """Rows in partitions."""
+    """A validated Dask table as partitions of rows, with its public sizes."""
 
     partitions: DaskPartitions  # the data
     n_units: int | None  # number of rows, or of groups; None where it is private
@@ -300,7 +314,7 @@ class LazyTable:
 
 
 def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool) -> LazyTable:
-    """Validate a lazy table without computing it."""
+    """Validate the type, columns and sizes of a Dask table without computing it."""
     X = check_columns(estimator, X, reset=reset)
     known = math.nan if hasattr(X, "columns") else X.shape[0]
     n_units = number_of_units(estimator, known, groups, n_samples, "rows")
@@ -310,7 +324,9 @@ def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bo
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> Any:
-    """Validate columns and types of a lazy table; `text` advises on columns of text."""
+    """Lazy table with its columns in one chunk, validated by its metadata alone.
+    `text` advises on columns of text. `reset` stores the columns on `estimator` or compares them.
+    """
     refuse_other_kinds(X._meta, "X", text)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
@@ -332,7 +348,9 @@ def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> A
 def number_of_units(
     estimator: Any, known: float, groups: Any, n_samples: Any, noun: str
 ) -> int | None:
-    """Announced or known number of units; None where it is private, NaN rows are unknown."""
+    """Public number of units (rows, or groups) of lazy data; None where it is private.
+    `known` is the number of rows or NaN, if `n_samples` must announce it; `noun` names units.
+    """
     if number_is_private(n_samples, estimator.neighbours):
         return None
     if n_samples is not None:
@@ -355,12 +373,12 @@ def number_of_units(
 
 
 def row_partitions(X: Any) -> list[Any]:
-    """Delayed partitions of rows."""
+    """List of the delayed partitions of a Dask array, frame or series along its rows."""
     return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
 
 
 def partitions_by_group(rows: Sequence[Any], groups: Any, X: Any) -> DaskPartitions:
-    """Partitions of rows, each with all rows of its groups."""
+    """Partitions of rows; with `groups`, shuffled so that all rows of a group are in one."""
     if groups is None:
         return DaskPartitions(rows)
     labels = partitions_beside(groups, X, len(rows), "groups", "label")
@@ -368,7 +386,9 @@ def partitions_by_group(rows: Sequence[Any], groups: Any, X: Any) -> DaskPartiti
 
 
 def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) -> Sequence[Any]:
-    """Delayed parts of an array with one item for each row of X, partitioned as X."""
+    """Delayed parts of `given`, one item for each row of `X`, in the `n_parts` partitions of X.
+    `name` and `noun` ("groups", "label") call the array and an item of it in errors.
+    """
     unequal = f"{name} must hold one {noun} for each row of X."
     if not is_lazy(given):
         if not (hasattr(X, "chunks") and not math.isnan(X.shape[0])):
@@ -400,7 +420,7 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
 
 
 def worker_copy(estimator: Any, stays: Iterable[str]) -> Any:
-    """Copy of an estimator for workers, without its accountant and given attributes."""
+    """Copy of an estimator for workers, without its accountant and the attributes `stays`."""
     copied = copy.copy(estimator)
     copied.accountant = None
     for name in stays:
@@ -409,7 +429,7 @@ def worker_copy(estimator: Any, stays: Iterable[str]) -> Any:
 
 
 def _rows_of(method: Callable[[Any], Any], width: int | None, dtype: Any, part: Any) -> Any:
-    """Apply a method of a fitted estimator to the rows of a partition."""
+    """Result of `method` for the rows of a partition, of shape (n_rows,) or (n_rows, width)."""
     rows = part.to_numpy() if hasattr(part, "to_numpy") else part
     if rows.shape[0] == 0:
         return np.zeros((0,) if width is None else (0, width), dtype=dtype)
@@ -439,5 +459,5 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **o
 
 
 def computed(value: Any, doing: str) -> Any:
-    """Compute a lazy value; errors show no data."""
+    """Compute a Dask value, and return any other; errors name the action `doing`, not data."""
     return call_untrusted(value.compute, doing) if hasattr(value, "to_delayed") else value

@@ -14,18 +14,20 @@ MOST_SHOWN, LONGEST_SHOWN = 10, 200
 
 
 class Constraint(Protocol):
-    """Condition on a parameter, with its description."""
+    """Condition on a parameter, and its description for error messages."""
 
     def accepts(self, value: Any) -> bool:
-        """Check a value."""
+        """Return True if `value` satisfies the condition."""
 
     def __str__(self) -> str:
-        """Describe accepted values."""
+        """Describe the accepted values, to follow "must be"."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A real number (or integer) in an interval; booleans and NaN are refused."""
+    """Constraint: a number (an int where `integer`) in an interval; booleans, NaN are refused.
+    `closed` names the ends that belong to the interval: "both", "left", "right" or "neither".
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -54,7 +56,7 @@ class Number:
 
 
 class OneOf:
-    """One of a few values, ``None`` among them where that is a choice."""
+    """Constraint: one of a few strings or None."""
 
     def __init__(self, *values: Any) -> None:
         self.values = values
@@ -70,7 +72,7 @@ class OneOf:
 
 
 class InstanceOf:
-    """An instance of one of some classes."""
+    """Constraint: an instance of one of some classes."""
 
     def __init__(self, *classes: type) -> None:
         self.classes = classes
@@ -84,7 +86,7 @@ class InstanceOf:
 
 @dataclass(frozen=True)
 class IntegerRange:
-    """A pair of positive integers, the first not larger than the second."""
+    """Constraint: a tuple of two positive integers, the first not larger than the second."""
 
     def accepts(self, value: Any) -> bool:
         if not (isinstance(value, tuple) and len(value) == 2):
@@ -98,7 +100,7 @@ class IntegerRange:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A regular expression, as ``re`` reads it."""
+    """Constraint: a string that ``re`` compiles as a regular expression."""
 
     def accepts(self, value: Any) -> bool:
         if not isinstance(value, str):
@@ -114,7 +116,9 @@ class Pattern:
 
 
 class Numbers:
-    """List, tuple or one-dimensional array of a given number of numbers."""
+    """Constraint: a list, tuple or one-dimensional array of `length` numbers that obey `number`.
+    `said` describes it in messages.
+    """
 
     def __init__(self, number: Number, length: int, said: str) -> None:
         self.number, self.length, self.said = number, length, said
@@ -128,7 +132,9 @@ class Numbers:
 
 
 def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constraint]]) -> None:
-    """Refuse the first parameter that satisfies none of its alternative constraints."""
+    """Raise ValueError for the first parameter of `estimator` that none of its constraints accepts.
+    `constraints` maps names of parameters to alternatives, one of which must accept the value.
+    """
     for name, alternatives in constraints.items():
         value = getattr(estimator, name)
         if not any(constraint.accepts(value) for constraint in alternatives):
@@ -140,7 +146,7 @@ def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constrai
 
 
 def shown(value: Any) -> str:
-    """Show a parameter in a message: by its type and shape where it could be data.
+    """Text of a parameter for a message: its value, or type and shape where it could be data.
 
     Examples
     --------
@@ -157,7 +163,7 @@ def shown(value: Any) -> str:
 
 
 def check_sizes(**sizes: Any) -> None:
-    """Refuse public sizes that are not an int >= 1."""
+    """Raise ValueError, by name, for public sizes that are not an int >= 1."""
     for name, value in sizes.items():
         if not Number(1, math.inf, integer=True).accepts(value):
             raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")

@@ -36,20 +36,20 @@ NOT_FINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
 def require(condition: Any, wanted: str) -> None:
-    """Raise ModelFileError unless the condition holds."""
+    """Raise ModelFileError unless the condition holds; `wanted` says what the file must have."""
     if not condition:
         raise ModelFileError(f"In the model's file, {wanted}.")
 
 
 class Arrays:
-    """Arrays on their way to a file, or out of it."""
+    """Arrays of a model file by name, to be written or just read; `used` has the names taken."""
 
     def __init__(self, by_name: Mapping[str, NDArray[Any]] | None = None) -> None:
         self.by_name = dict(by_name or {})
         self.used: set[str] = set()
 
     def add(self, array: NDArray[Any], where: str) -> str:
-        """Keep an array under a name made of its place."""
+        """Keep an array to be written and return its name, made of the attribute's name `where`."""
         name = start = "".join(c if c.isalnum() else "_" for c in where)[:50]
         while name in self.by_name:
             name = f"{start}_{len(self.by_name)}"
@@ -57,7 +57,7 @@ class Arrays:
         return name
 
     def take(self, name: Any, where: str) -> NDArray[Any]:
-        """Array of a name that the file gives."""
+        """Array that the file calls `name`, marked as used; ModelFileError for an unknown name."""
         known = isinstance(name, str) and name in self.by_name
         require(known, f"{where} must name an array of the file")
         self.used.add(name)
@@ -65,7 +65,9 @@ class Arrays:
 
 
 def pack(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
-    """Lay out JSON and arrays as the parts of a file; equal ones give equal bytes."""
+    """Bytes of a model file, in pieces to be written in order; equal content gives equal bytes.
+    ValueError if JSON or arrays exceed LARGEST_TEXT or LARGEST_ARRAYS bytes.
+    """
     # The order of a matrix decides in which order products add, so their last digits.
     fortran = [
         name for name, a in arrays.items() if a.flags.f_contiguous and not a.flags.c_contiguous
@@ -88,7 +90,7 @@ def pack(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> lis
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Document and arrays of a file that `pack` laid out, or ModelFileError."""
+    """JSON document and arrays by name of a file that `pack` laid out; else ModelFileError."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -113,14 +115,14 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def _header(data: bytes) -> tuple[dict[str, Any], int]:
-    """Header of safetensors, and the place of the checksum in the file."""
+    """Header of the safetensors format, and the offset of the checksum in the file."""
     start = 8 + int.from_bytes(data[:8], "little")
     header = parsed(data[8 : min(start, LARGEST_TEXT + 9)])
     return header, start + header[DOCUMENT]["data_offsets"][1] - END - len(ZEROS)
 
 
 def _digest(data: bytes, place: int) -> bytes:
-    """SHA-256, in hexadecimal, of all but its own place."""
+    """SHA-256 of the file without its own 64 characters at `place`, as hexadecimal bytes."""
     view = memoryview(data)
     digest = hashlib.sha256(view[:place])
     digest.update(view[place + len(ZEROS) :])
@@ -128,12 +130,12 @@ def _digest(data: bytes, place: int) -> bytes:
 
 
 def _backed(array: NDArray[Any], size: int) -> bool:
-    """Whether no length is beyond what the file could fill, of empty arrays too."""
+    """True where no axis is longer than the file's `size` in bytes, in empty arrays too."""
     return math.prod(n for n in array.shape if n) <= size
 
 
 def parsed(text: bytes) -> dict[str, Any]:
-    """A JSON object, or ModelFileError; no key twice, no NaN."""
+    """JSON object in `text`; ModelFileError for other content, a repeated key or NaN."""
     try:
         document = strict_json(text, LARGEST_TEXT)
     except ValueError:
@@ -144,7 +146,7 @@ def parsed(text: bytes) -> dict[str, Any]:
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
-    """Content of a regular file of bounded size; ModelFileError if it is none."""
+    """Content of a regular file of at most LARGEST_FILE bytes; else ModelFileError."""
     status = os.stat(path)
     # A pipe or a device might never end.
     if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
@@ -157,7 +159,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def write_file(path: str | os.PathLike[str], parts: Sequence[bytes]) -> None:
-    """Replace a file by new content, all of it or nothing."""
+    """Write a file, or replace it; it appears whole or not at all, even if writing fails."""
     target = Path(path)
     writer = f"{os.getpid()}-{threading.get_ident()}"
     unfinished = target.with_name(f".{target.name}.{writer}.unfinished")

@@ -1,6 +1,6 @@
-"""Values of declared types as JSON and arrays, and back with suspicion.
+"""Values of declared types as JSON and arrays, and back with every value checked.
 
-Types are annotations of dataclasses in code. What a file says never chooses a class, a function or
+Types are annotations of dataclasses in code. A file's content never chooses a class, a function or
 an attribute: it fills what is declared, or is refused.
 """
 
@@ -28,7 +28,9 @@ NUMBERS = frozenset(
 
 
 def write_parameter(value: Any, arrays: Arrays, where: str) -> Any:
-    """JSON of a plain value, of a collection of these, or of a type of numbers; arrays aside."""
+    """JSON form of a parameter: plain values, collections of them, or types of numbers.
+    Arrays go to `arrays` under the name `where`; TypeError for others, such as functions.
+    """
     if value is None or isinstance(value, bool | np.bool_ | str):
         return bool(value) if isinstance(value, np.bool_) else value
     if isinstance(value, numbers.Integral):
@@ -61,7 +63,9 @@ def write_parameter(value: Any, arrays: Arrays, where: str) -> Any:
 
 
 def read_parameter(value: Any, arrays: Arrays, depth: int = 0) -> Any:
-    """The parameter that some JSON stands for, or ModelFileError."""
+    """Parameter whose JSON form `write_parameter` wrote; ModelFileError for anything else.
+    `depth` is the number of collections around it, at most DEEPEST.
+    """
     require(depth <= DEEPEST, f"parameters must be nested at most {DEEPEST} deep")
     if isinstance(value, list):
         return [read_parameter(item, arrays, depth + 1) for item in value]
@@ -89,6 +93,7 @@ def read_parameter(value: Any, arrays: Arrays, depth: int = 0) -> Any:
 
 
 def _plain(value: Any) -> bool:
+    """True for None, booleans, numbers and strings."""
     return value is None or isinstance(value, bool | int | float | str)
 
 
@@ -102,11 +107,11 @@ OF_REPORTS = dict.fromkeys(("epsilon", "delta", "mu", "sigma", "sensitivity", "n
 
 @dataclasses.dataclass(kw_only=True)
 class SavedState:
-    """Fitted state that a file holds; a subclass adds its own attributes, and what they obey.
+    """Base of dataclasses that declare which fitted attributes a model file holds.
 
-    `layout` gives, by the name of an attribute or of a part of one, the lengths of its axes by
-    letters: equal letters are equal lengths, "?" is any, a capital is a length of its own at each
-    place of a list. "d:" before them is the length of a list. "+" says that no number is below 0.
+    `layout` maps the name of an attribute, or of a field of one, to letters for the lengths of its
+    axes: equal letters are equal lengths, "?" is any length, a capital may differ at each place of
+    a list. "d:" before them is the length of a list. "+" says that no number is below 0.
     """
 
     layout: ClassVar[Mapping[str, str]] = {}
@@ -117,7 +122,9 @@ class SavedState:
 
     @classmethod
     def of(cls, estimator: Any, **rebuilt: Any) -> Self:
-        """State of a fitted estimator; AttributeError if it is not fitted."""
+        """State of a fitted estimator, to be written; AttributeError names an attribute it lacks.
+        `rebuilt` gives values of fields that are saved in another form than the estimator's own.
+        """
         found = {**rebuilt}
         for field in dataclasses.fields(cls):
             if field.name in vars(estimator):
@@ -127,31 +134,39 @@ class SavedState:
         return cls(**found)
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes of an estimator with these parameters; refuse what no fit leaves."""
+        """Fitted attributes by name that this state gives to `estimator`, as read from a file.
+        Subclasses raise an error for values that no fit with its parameters leaves behind.
+        """
         return {name: value for name, value in vars(self).items() if value is not ABSENT}
 
 
 @cache
 def _parts(kind: Any) -> dict[str, Any]:
+    """Declared type of each field of a dataclass, by name."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 def _is_absent(kind: Any, name: str) -> bool:
+    """True where a field may be missing, as its default is ABSENT."""
     return bool(kind.__dataclass_fields__[name].default is ABSENT)
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
+    """Types of a union except None; empty for any other type."""
     union = get_origin(kind) in (Union, types.UnionType)
     return tuple(of for of in get_args(kind) if of is not types.NoneType) if union else ()
 
 
 def _name(kind: Any) -> str:
+    """Name of a type in files and messages, without its arguments."""
     return str((get_origin(kind) or kind).__name__)
 
 
 def write(kind: Any, value: Any, arrays: Arrays, where: str = "") -> Any:
-    """JSON of a value of a type, with arrays put aside."""
+    """JSON form of a value of the declared type `kind`; its arrays go to `arrays`.
+    `where` is the value's path in the state, such as ``privacy_report_``; arrays are named by it.
+    """
     origin, args = get_origin(kind) or kind, get_args(kind)
     if several := _alternatives(kind):
         if value is None:
@@ -187,7 +202,11 @@ def write(kind: Any, value: Any, arrays: Arrays, where: str = "") -> Any:
 
 @dataclasses.dataclass
 class Reader:
-    """Values of declared types from JSON and arrays, whose lengths agree as a layout says."""
+    """Reads values of declared types from JSON and arrays, and checks their lengths.
+
+    `layout` is that of SavedState. `lengths` holds the length that each letter has stood for so
+    far, by letter and, for capitals, by `position` in the list that is being read.
+    """
 
     arrays: Arrays
     layout: Mapping[str, str]
@@ -195,7 +214,9 @@ class Reader:
     position: int | None = None
 
     def read(self, kind: Any, value: Any, where: str, spec: str = "") -> Any:
-        """Value of a type, or ModelFileError."""
+        """Value of the declared type `kind` from its JSON form; ModelFileError if it is not one.
+        `where` names it in errors, `spec` gives its lengths by letters, as in SavedState.
+        """
         origin, args = get_origin(kind) or kind, get_args(kind)
         if several := _alternatives(kind):
             return self._one_of(kind, several, value, where, spec)
@@ -295,7 +316,7 @@ class Reader:
         return list(value)
 
     def _measure(self, letters: str, lengths: Any, where: str) -> None:
-        """Check lengths against those of the same letters so far."""
+        """Refuse lengths of axes that differ from earlier ones with the same letters."""
         for letter, n in zip(letters, lengths, strict=True):
             key = (letter, self.position if letter.isupper() else None)
             same = letter == "?" or self.lengths.setdefault(key, n) == n
@@ -303,7 +324,7 @@ class Reader:
 
 
 def made(build: Any, where: str) -> Any:
-    """Result of a constructor that refuses values of a file; its message may quote them."""
+    """Call `build`, a constructor; a ModelFileError without its message stands for its errors."""
     try:
         return build()
     except ModelFileError:

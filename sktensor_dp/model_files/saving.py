@@ -1,4 +1,4 @@
-"""Fitted estimators in files: released values, the report and parameters, and no code."""
+"""Saving and loading of fitted estimators: released values, the report and parameters, no code."""
 
 import inspect
 import os
@@ -31,7 +31,7 @@ NOT_SAVED = ("accountant",)
 
 
 class ModelFileMixin:
-    """``save`` and ``load``; a subclass declares its fitted attributes in ``_saved``."""
+    """Mixin with ``save`` and ``load``; a subclass declares its fitted attributes in ``_saved``."""
 
     _saved: ClassVar[type[SavedState]]
 
@@ -103,12 +103,12 @@ class ModelFileMixin:
         return _model_in(cls, read_file(path))
 
     def _parameter_to_save(self, name: str) -> Any:
-        """Parameter in serialisable form; a subclass makes plain values of tables with names."""
+        """Value of parameter `name` for the file; subclasses turn data frames into plain values."""
         return getattr(self, name)
 
 
 def _packed(estimator: Any) -> list[bytes]:
-    """Parts of the file of a fitted estimator."""
+    """Pieces of bytes that make up the model file of a fitted estimator."""
     cls, arrays, parameters = type(estimator), Arrays(), {}
     try:
         state = cls._saved.of(estimator)
@@ -130,7 +130,7 @@ def _packed(estimator: Any) -> list[bytes]:
 
 
 def _model_in(cls: Any, data: bytes) -> Any:
-    """The fitted estimator that a file holds, made once everything has been checked."""
+    """Fitted estimator of class `cls` that the bytes of a file hold; ModelFileError if none."""
     content, arrays = _content(cls.__name__, {"parameters", "state"}, data)
     names = _parameter_names(cls)
     known = isinstance(content["parameters"], dict) and set(content["parameters"]) == set(names)
@@ -158,7 +158,7 @@ def _model_in(cls: Any, data: bytes) -> Any:
 
 
 def read_state(kind: type, written: Any, arrays: Arrays) -> Any:
-    """State of a declared type that uses all arrays of a file."""
+    """State of the declared class `kind` from its JSON form; every array must belong to it."""
     layout = {**OF_REPORTS, **kind.layout}  # type: ignore[attr-defined]
     state = Reader(arrays, layout).read(kind, written, "")
     require(arrays.used == arrays.by_name.keys(), "every array must belong to an attribute")
@@ -166,25 +166,28 @@ def read_state(kind: type, written: Any, arrays: Arrays) -> Any:
 
 
 def save_record(path: str | os.PathLike[str], name: str, record: Any) -> None:
-    """Write an object other than a model: a dataclass with a layout."""
+    """Write a dataclass with a layout that is no model, under the class name `name`."""
     arrays = Arrays()
     state = write(type(record), record, arrays)
     write_file(path, _document(name, {"state": state}, arrays))
 
 
 def load_record(path: str | os.PathLike[str], name: str, kind: type) -> Any:
-    """The object that `save_record` wrote, or ModelFileError."""
+    """Read the dataclass `kind` that `save_record` wrote as `name`; else ModelFileError."""
     content, arrays = _content(name, {"state"}, read_file(path))
     return read_state(kind, content["state"], arrays)
 
 
 def _document(name: str, content: dict[str, Any], arrays: Arrays) -> list[bytes]:
+    """Pieces of bytes of a file with `content` under a heading of format, version and class."""
     heading = {"format": FORMAT, "version": FORMAT_VERSION, "class": name}
     return pack({**heading, **content}, arrays.by_name)
 
 
 def _content(name: str, keys: set[str], data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Document of a file of this format and class, and its arrays."""
+    """Document and arrays of a file of class `name`, with exactly the keys `keys`.
+    ModelFileError if the format, its version, the class or the keys differ.
+    """
     document, by_name = unpack(data)
     if document.pop("format", None) != FORMAT:
         raise ModelFileError("The file holds no model.")
@@ -204,8 +207,10 @@ def _content(name: str, keys: set[str], data: bytes) -> tuple[dict[str, Any], Ar
 
 
 def _class_names(cls: type) -> set[str]:
+    """Names of a class and of all its subclasses."""
     return {cls.__name__}.union(*map(_class_names, cls.__subclasses__()))
 
 
 def _parameter_names(cls: type) -> list[str]:
+    """Names of the constructor's parameters that are saved."""
     return [name for name in inspect.signature(cls).parameters if name not in NOT_SAVED]

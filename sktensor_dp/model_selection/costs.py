@@ -1,4 +1,4 @@
-"""Costs of each use of the data in a trial of a search, and the report of the whole."""
+"""Privacy cost of each fit and score in a trial of a search, and the report on the whole search."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ NOT_PLANNED = (
 
 
 class TrialAccountant(BudgetAccountant):
-    """Lets one fit spend what the plan gives it, in the kind of noise that was planned."""
+    """Accountant of one fit of a search: allows its planned cost and kind of noise, no more."""
 
     # It is asked before anything is read, so what it refuses depends on public numbers.
     # The search has been charged: fits elsewhere are none of its business.
@@ -33,7 +33,7 @@ class TrialAccountant(BudgetAccountant):
         self._allowed = allowed
 
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Any:
-        """Check the kind of a charge and its size, and record it."""
+        """Record the charges in `entries`, or raise BudgetError if they exceed the allowed cost."""
         asked = [entry.cost for entry in entries for _ in range(entry.uses)]
         cost = PrivacyCost.total([self.cost, *asked])
         # Of each kind: a trial of mixed kinds has another profile than either.
@@ -47,7 +47,7 @@ class TrialAccountant(BudgetAccountant):
 
 @dataclass(frozen=True)
 class TrialCosts:
-    """Cost of each use of the data in a trial."""
+    """Privacy cost of each use of the data in one trial of a search."""
 
     fit: PrivacyCost  # of one fit on training units; fits alone may set a part of delta aside
     score: PrivacyCost  # of one score on held-out units
@@ -55,7 +55,11 @@ class TrialCosts:
 
     @classmethod
     def divided(cls, trial: PrivacyCost, n_folds: int | None) -> "TrialCosts":
-        """Divide the cost of a trial, so that no unit is in more than it pays for."""
+        """Divide the cost of a trial among its fits and scores, so that they compose to it.
+
+        Without folds (`n_folds` None) a unit is in the fit or in the score; with folds it is in
+        n_folds - 1 fits, one score and the last fit on all units.
+        """
         if n_folds is None:  # a unit is in the fit or in the score (parallel composition)
             return cls(trial, trial.part(1.0, 0.0), None)
         n_fits = n_folds - 1
@@ -68,7 +72,9 @@ class TrialCosts:
 
 
 def composed(n_folds: int | None, parts: Sequence[Part], n_units: int) -> Composition:
-    """Composition of the fits and scores of a trial."""
+    """Composition of `parts`, the fits and scores of a trial, as TrialCosts divides its cost.
+    With folds the last part is the fit on all `n_units`.
+    """
     if n_folds is None:
         return Composition("parallel", parts=tuple(parts))
     memberships = ((("fit", n_folds - 1), ("score", 1)),)
@@ -77,7 +83,9 @@ def composed(n_folds: int | None, parts: Sequence[Part], n_units: int) -> Compos
 
 
 def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
-    """Part of a trial: the fits, or the score, of some reports on the same units."""
+    """Part of a composition that stands for a use of the data: "fit", "refit" or "score".
+    `reports` are those of its private steps, one after the other on the same units.
+    """
     # A report of elsewhere may not say how its rows add up; the plan was one of releases.
     found = [one.composition or Composition("releases", one.rows) for one in reports]
     number = reports[-1].n_units
@@ -90,7 +98,9 @@ def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
 def divided_among(
     cost: PrivacyCost, steps: Mapping[str, Any], fractions: Mapping[str, float] | None
 ) -> dict[str, PrivacyCost]:
-    """Cost of each private step of a fit, by its name."""
+    """Cost of each private step of a fit, by its name, in proportion to `fractions` (None: equal).
+    Steps that learn nothing from the data cost nothing; those that set delta aside share delta.
+    """
     # A step that learns nothing from the data needs nothing.
     given = dict.fromkeys(steps, 1.0) if fractions is None else fractions
     weights = {n: 0.0 if step._releases_nothing else float(given[n]) for n, step in steps.items()}
@@ -111,7 +121,11 @@ def report_of_search(
     delta: float,
     n_trials: float,
 ) -> PrivacyReport:
-    """Report of a search whose best trial composes in a way, and had fits of some reports."""
+    """Privacy report of a search, given the reports of the winner's private steps.
+
+    `trial` is how its releases compose; `epsilon` and `delta` are the guarantee of the whole, and
+    `n_trials` the mean of the secret number of trials.
+    """
     note = (
         "These are the releases of one trial. Trials with candidates drawn at random were "
         f"repeated a secret number of times, geometrically distributed with mean {n_trials:g}, and "
@@ -129,7 +143,9 @@ def report_of_search(
 
 
 def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tuple[float, float]:
-    """Epsilon and delta that buy a cost, for a fit that sets a fraction of its delta aside."""
+    """Parameters (epsilon, delta) with which a fit costs `cost`, at the given delta.
+    `set_aside` is the fraction of its delta that the fit spends on failures of its own.
+    """
     if delta == 0:
         return cost.epsilon, 0.0
     if math.isinf(cost.mu):

@@ -1,4 +1,4 @@
-"""Scores with noise, for scikit-learn's own tools."""
+"""Private scorers: noisy scores for scikit-learn's cross-validation and searches."""
 
 import copy
 import math
@@ -120,7 +120,11 @@ def make_private_scorer(
 
 
 def scored_unit(reports: Sequence[PrivacyReport], grouped: bool) -> str:
-    """Unit that a score protects: that of the reports, never less than they do."""
+    """Name of the unit that a score protects: "person" for groups, else that of the model's
+    reports.
+
+    ValueError if the model was fitted with groups and the score is not `grouped`.
+    """
     units = [report.unit for report in reports]
     if "person" in units:
         if not grouped:

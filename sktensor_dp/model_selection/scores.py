@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
-    """Rows to be scored, which lie unit by unit where they have labels of groups."""
+    """Held-out rows to be scored, sorted by group where `labels` gives the group of each row."""
     if labels is None:
         return HeldOutChunk(X, y, n_rows(X))
     order, groups = Units.gathered(labels)
@@ -38,7 +38,11 @@ def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
 
 
 def answers(question: Callable[[Any], Any], X: Any) -> Floats:
-    """One number of a model for each row, whatever the others are; NaN where it refuses one."""
+    """Result of `question`, a method of a model, for each row, of shape (n_rows,); NaN where it
+    fails.
+
+    If it fails on all rows at once, each is asked alone: one row decides nothing for another.
+    """
 
     def ask(rows: Any) -> Floats:
         found = np.asarray(question(rows), dtype=np.float64)
@@ -83,14 +87,14 @@ UNKNOWN_WORD = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class UnitScores:
-    """A score of a fitted model as a function of rows, each by itself."""
+    """Score of a fitted model, by name, as a function from rows and targets to a number per row."""
 
     scoring: str
     model: Any
     words: WordCounter | None = None  # number of words of raw documents, where X holds such
 
     def __call__(self, X: Any, y: Any) -> Floats:
-        """One number for each row; NaN where there is none."""
+        """Score of each row, of shape (n_rows,), larger being better; NaN for rows refused."""
         if SCORES[self.scoring] == "predict":
             error = np.abs(y - answers(self.model.predict, X))
             return -np.square(error) if self.scoring == "neg_mean_squared_error" else -error
@@ -100,7 +104,9 @@ class UnitScores:
         return answers(self.model.score_samples if per_row else self._per_token, X)
 
     def _per_token(self, X: Any) -> Any:
-        """Log-likelihood per token; of texts also of tokens that the vocabulary does not have."""
+        """Log-likelihood per token of each row, of shape (n_rows,).
+        Of texts each token that the vocabulary lacks counts with a probability of UNKNOWN_WORD.
+        """
         *steps, last = steps_of(self.model).values()
         found = None
         for step in steps:
@@ -114,7 +120,7 @@ class UnitScores:
 
 
 def word_counter(estimator: Any) -> WordCounter | None:
-    """Function that counts words of texts, where an estimator has a vocabulary of its own."""
+    """Function that counts words of texts; None unless a step of the pipeline counts words."""
     counting = [step for step in [*steps_of(estimator).values()][:-1] if _counts_words(step)]
     return counting[0]._word_counter() if counting else None
 
@@ -128,13 +134,17 @@ def _row_sums(counts: Any) -> Floats:
 
 
 def check_scoring(scoring: Any, name: str) -> None:
-    """Refuse what is not the name of a score."""
+    """Raise ValueError if `scoring` is not the name of a score; `name` is the parameter's name."""
     if not isinstance(scoring, str) or scoring not in SCORES:
         raise ValueError(f"{name} must be one of {sorted(SCORES)}; got {shown(scoring)}.")
 
 
 def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> Any:
-    """Targets as numbers, where a score has any; refuse what cannot be scored at all."""
+    """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is.
+
+    ValueError if the estimator lacks the method that the score needs, or X or y do not fit; `name`
+    is the parameter that holds the score.
+    """
     method = SCORES[scoring]
     if not hasattr(estimator, method):
         raise ValueError(
@@ -161,7 +171,9 @@ def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> 
 def checked_score_bounds(
     given: Sequence[float] | None, scoring: str, step: Any, name: str, *, texts: bool = False
 ) -> tuple[float, float]:
-    """Public (low, high) of a score: those given, or those that the model implies."""
+    """Public (low, high) that scores are clipped to: `given`, or implied by the private `step`.
+    `name` is the parameter's name in errors; `texts` says that rows are texts.
+    """
     bounds = given if given is not None else _implied_bounds(scoring, step, texts)
     if bounds is None:
         raise ValueError(
@@ -177,6 +189,7 @@ def checked_score_bounds(
 
 
 def _is_range(bounds: Any) -> bool:
+    """True for two numbers, low < high, of a size and distance for which noise has a grid."""
     if isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
         return False
     if not all(Number(-SCORE[1], SCORE[1]).accepts(bound) for bound in bounds):
@@ -185,6 +198,7 @@ def _is_range(bounds: Any) -> bool:
 
 
 def _implied_bounds(scoring: str, step: Any, texts: bool) -> tuple[float, float] | None:
+    """Bounds of a score by the number of words, or the range of targets; None without these."""
     if scoring == "log_likelihood_per_token":
         if texts:
             return math.log(UNKNOWN_WORD), 0.0
@@ -207,7 +221,9 @@ def release_score(
     accountant: BudgetAccountant | None,
     neighbours: str,
 ) -> tuple[float, PrivacyReport]:
-    """Charge a plan, and release a mean over units; their number first, where it is private."""
+    """Charge `plan`, and release the mean over units of the scores that `query` computes.
+    Returns the noisy mean and the report. Where units come and go their number is released first.
+    """
     counted = neighbours == "add_remove"
     with DataCurator(
         chunks, plan.before_count() if counted else plan, spender=spender, unit=unit,

@@ -1,4 +1,4 @@
-"""Choosing hyperparameters without giving away more than was asked for."""
+"""Private random search: only the best of a secret number of trials is released."""
 
 import math
 import sys
@@ -82,7 +82,9 @@ from sktensor_dp.queries.scores import HeldOutScores
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Everything that one trial would release if it won; one that failed loses to all others."""
+    """Outcome of one trial: all that the search releases if it wins.
+    A trial whose fit failed has a `failure`, and a score of minus infinity.
+    """
 
     score: float
     params: dict[str, Any]
@@ -94,7 +96,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Trials on the data of one search."""
+    """Data and settings of one search, from which its trials are run."""
 
     search: Any  # estimator, bounds of scores, fractions of steps
     X: Any
@@ -108,7 +110,11 @@ class Trials:
     neighbours: str
 
     def best(self, stop: float) -> Trial:
-        """Best of a secret number of trials, with a model of all rows where there are folds."""
+        """Run a secret number of trials and return the one with the largest score.
+
+        `stop` is the probability that a trial is the last. With folds its model is refitted to all
+        rows. NotEnoughDataError if no trial could be fitted.
+        """
         best: Trial | None = None
         for bits in secret_trials(stop):
             # Fits keep their own warnings; one from elsewhere in each trial would count them.
@@ -123,11 +129,14 @@ class Trials:
         return self._guarded(partial(self.refitted, best), "The last fit")
 
     def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
+        """Call `make`; its errors are raised anew without data and name the action `doing`."""
         private = self.labels is not None or self.neighbours == "add_remove"
         return call_untrusted(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
-        """Draw a candidate, fit it and score it, all by secret randomness of this trial alone."""
+        """Draw a candidate, fit and score it on each split, and return the trial.
+        `bits` seed all randomness of this trial except noise; they are secret and its own.
+        """
         # An error leaves the search at once, as if trials that fail had the highest score:
         # that, too, is a selection of the best.
         rng = secret_random_state(bits)
@@ -150,7 +159,7 @@ class Trials:
         return Trial(mean, params, model, tuple(parts), tuple(caught))
 
     def refitted(self, trial: Trial) -> Trial:
-        """Fit the best of several splits on all rows."""
+        """Fit the best candidate to all rows; without folds the trial itself."""
         if self.costs.refit is None:
             return trial
         everything = np.ones(len(self.splits.parts), dtype=bool)
@@ -159,7 +168,7 @@ class Trials:
         return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *told))
 
     def _fitted(self, template: Any, chosen: Mask, cost: PrivacyCost) -> tuple[Any, list[Any]]:
-        """Fit a clone to units under a budget of its own; return its warnings too."""
+        """Clone of `template`, fitted to the `chosen` units at `cost`, and its warnings."""
         model = clone(template)
         steps = private_steps(model)
         costs = divided_among(cost, steps, self.search.step_fractions)
@@ -182,7 +191,7 @@ class Trials:
         return model, caught
 
     def _scored(self, model: Any, chosen: Mask) -> tuple[float, PrivacyReport]:
-        """Score a model on held-out units, with noise."""
+        """Noisy score of a model on the `chosen`, held-out units, and the report on its release."""
         step, words = [*private_steps(model).values()][-1], word_counter(self.search.estimator)
         low, high = checked_score_bounds(
             self.search.score_bounds, self.scoring, step, "score_bounds", texts=words is not None
@@ -200,11 +209,12 @@ class Trials:
 
 
 def _fit_part(model: Any, role: str) -> Part:
+    """Part of the trial's composition that stands for the fit of `model`."""
     return part_of([step.privacy_report_ for step in private_steps(model).values()], role)
 
 
 def secret_random_state(bits: Sequence[int]) -> np.random.RandomState:
-    """Generator of all that one trial draws besides noise, from secret bits of its own."""
+    """Generator of one trial's draws other than noise, seeded by secret `bits` of its own."""
     # What the winning trial drew is published; trials share no generator, so it tells
     # nothing of what others drew.
     return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(list(bits))))
@@ -220,6 +230,8 @@ FLATTERS = (
 
 
 def _model_has(name: str) -> Callable[[Any], bool]:
+    """Condition for ``available_if``: the best model, or before a fit the estimator, has `name`."""
+
     def check(search: "PrivateSearchCV") -> bool:  # or an AttributeError of the model's own
         getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
@@ -472,7 +484,11 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
     def _checked(
         self, y: Any, groups: Any, unsupported: Mapping[str, Any]
     ) -> tuple[dict[str, Any], list[Mapping[str, Any]], str, float, bool]:
-        """Refuse wrong parameters; private steps, candidates, score, delta, whether set aside."""
+        """Refuse wrong parameters; return what a search needs of the right ones.
+
+        Private steps by name, distributions of candidates, name of the score, delta, and True if a
+        step sets a part of delta aside.
+        """
         check_parameters(
             self, {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         )
@@ -507,7 +523,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         return steps, distributions, scoring, delta, aside
 
     def _attributes(self, best: Trial, delta: float) -> dict[str, Any]:
-        """Fitted state of the search."""
+        """Fitted attributes of the search that ended with the trial `best`."""
         steps = private_steps(best.model).values()
         # Public, or as the trial has released it.
         number = sum(part.n_units for part in (best.parts[-1:] if self.cv else best.parts))
@@ -526,12 +542,13 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         return state if names is None else {**state, "feature_names_in_": names}
 
     def _say(self, what: str) -> None:
+        """Print a line on standard error, where verbose."""
         if self.verbose:
             print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features."""
+        """Number of features of the best estimator."""
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(f"{type(self).__name__} has no n_features_in_ before fit.")
         return int(self.best_estimator_.n_features_in_)
@@ -563,6 +580,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         return float(self._by_best("score", X, *(() if y is None else (y,))))
 
     def _by_best(self, method: str, *given: Any) -> Any:
+        """Result of a method of the best model; its errors show no data."""
         check_is_fitted(self)
         return call_untrusted(lambda: getattr(self.best_estimator_, method)(*given), method)
 
@@ -579,7 +597,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         return tags
 
     def _found(self) -> Table:
-        """Table of the released candidate and score."""
+        """Table of the best candidate's parameters and its noisy score, for the printed search."""
         rows = [(name, " ".join(repr(value).split())) for name, value in self.best_params_.items()]
         rows.append(("score", f"{self.best_score_:.6g}"))
         return Table(self.privacy_report_.guarantee, HEAD, rows, (FLATTERS,), HEAD)

@@ -1,4 +1,4 @@
-"""Training and held-out units of a search, and folds of units for scikit-learn's own searches."""
+"""Splits of units into training and held-out parts, for the search and scikit-learn's tools."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +31,9 @@ from sktensor_dp.queries.units import as_labels
 def checked_units(
     X: Any, y: Any, groups: Any, neighbours: str
 ) -> tuple[Any, Any, NDArray[Any] | None]:
-    """Rows that can be taken by their numbers, and the labels of their groups if there are any."""
+    """Rows and targets that can be indexed, and the label of the group of each row or None.
+    TypeError for Dask collections; ValueError if lengths differ. Errors tell no private number.
+    """
     for name, given in (("X", X), ("y", y), ("groups", groups)):
         if hasattr(given, "to_delayed"):
             raise TypeError(
@@ -47,19 +49,19 @@ def checked_units(
 
 
 def take(data: Any, rows: NDArray[np.intp] | slice) -> Any:
-    """Rows of an array, a sparse matrix, a data frame or a list; None of None."""
+    """Rows of an array, a sparse matrix, a data frame or a list by index or slice; None of None."""
     if data is None or isinstance(data, np.ndarray) or sp.issparse(data):
         return None if data is None else data[rows]
     return taken(data, rows)
 
 
 def one_row(data: Any, row: int) -> Any:
-    """One row, in a container of the same kind."""
+    """Table of one row, in a container of the kind of `data`."""
     return take(data, slice(row, row + 1))
 
 
 def n_rows(data: Any) -> int:
-    """Number of rows."""
+    """Number of rows of an array, a sparse matrix, a data frame or a list."""
     return int(data.shape[0]) if hasattr(data, "shape") else len(data)
 
 
@@ -71,7 +73,9 @@ MOST_FOLDS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Part of each unit: its fold, or 1 where the only split holds it out."""
+    """Fold of each unit (a row, or a group of rows), in `parts`; 1 or 0 where there are no folds.
+    Without folds 1 marks held-out units.
+    """
 
     parts: Integers
     n_folds: int | None  # public, as it decides how often a unit is used
@@ -79,12 +83,12 @@ class Splits:
 
     @property
     def pairs(self) -> list[tuple[Mask, Mask]]:
-        """Units that are trained on and held out, of each split."""
+        """Training and held-out units of each split: pairs of boolean masks of shape (n_units,)."""
         held_out = [1] if self.n_folds is None else range(self.n_folds)
         return [(self.parts != part, self.parts == part) for part in held_out]
 
     def rows(self, chosen: Mask) -> Integers:
-        """Rows of the chosen units."""
+        """Indices of the rows of the units that the mask `chosen` holds."""
         return np.flatnonzero(chosen if self.units is None else chosen[self.units])
 
 
@@ -97,7 +101,11 @@ def split_units(
     counted: bool,
     random_state: Any,
 ) -> Splits:
-    """Split rows at public positions; groups, and units that come and go, by secret coins."""
+    """Split units into `cv` folds, or a training and a held-out part where `cv` is None.
+
+    Rows are split at public positions, seeded by `random_state`; groups (`labels`) by secret coins,
+    and so are units whose number is private (`counted`).
+    """
     names, units, n_units = None, None, n_rows
     if labels is not None:
         names, units = np.unique(labels, return_inverse=True)

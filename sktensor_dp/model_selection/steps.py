@@ -1,4 +1,4 @@
-"""Steps of an estimator: private ones, and listed ones that learn nothing from the data."""
+"""Steps of an estimator: private ones, and known ones that learn nothing from the data."""
 
 import itertools
 import math
@@ -37,11 +37,11 @@ class RowByRow(TransformerMixin, BaseEstimator):
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Do nothing."""
+        """Return the transformer: it learns nothing."""
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform each row."""
+        """Transform each row by itself; ValueError if the function fails on a blank row."""
         if self.transformer.func is None:
             return X
         X = as_documents(as_numbers(X, "X") if hasattr(X, "columns") else X, "X")
@@ -72,7 +72,7 @@ class RowByRow(TransformerMixin, BaseEstimator):
         return sp.vstack(rows, format="csr")[1:] if sp.issparse(spare) else np.concatenate(rows)[1:]
 
     def _made(self, row: Any) -> Any:
-        """One row of numbers or a text; None of anything else."""
+        """Row of finite numbers, or text, that the function makes of a one-row table; or None."""
         found = self.transformer.transform(row)
         if n_rows(found) != 1:
             return None
@@ -85,19 +85,21 @@ class RowByRow(TransformerMixin, BaseEstimator):
 
 
 def as_text(text: str) -> str:
-    """A text that every vectorizer can encode."""
+    """Copy of `text` with characters that UTF-8 cannot encode (lone surrogates) replaced by "?"."""
     return text.encode("utf-8", "replace").decode()
 
 
 def steps_of(estimator: Any) -> dict[str, Any]:
-    """Steps of a pipeline that do something, by name; ``""`` for what is no pipeline."""
+    """Steps of a pipeline by name, without those passed through; ``{"": estimator}`` for others."""
     if not isinstance(estimator, Pipeline):
         return {"": estimator}
     return {name: step for name, step in estimator.steps if step not in (None, "passthrough")}
 
 
 def private_steps(estimator: Any) -> dict[str, Any]:
-    """Private steps by name, where all others are listed as learning nothing; or ValueError."""
+    """Private steps of an estimator by name (``""`` for the estimator itself).
+    ValueError if there is none, units are not rows, or another step may learn from the data.
+    """
     steps = steps_of(estimator)
     if any(getattr(one, "_skl_callbacks", None) for one in (estimator, *steps.values())):
         raise ValueError("estimator must have no callbacks: they would see every trial.")
@@ -122,7 +124,9 @@ def private_steps(estimator: Any) -> dict[str, Any]:
 
 
 def row_by_row(estimator: Any) -> Any:
-    """The estimator, whose functions of the caller's treat every row by itself."""
+    """Pipeline whose FunctionTransformers call their function for each row alone, by RowByRow.
+    An estimator that is no pipeline is returned as it is.
+    """
     if not isinstance(estimator, Pipeline):
         return estimator
     return Pipeline(
@@ -131,7 +135,7 @@ def row_by_row(estimator: Any) -> Any:
 
 
 def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
-    """Name of the first private step, and rows as the steps before it make them."""
+    """Name of the first private step, and `X` transformed by the steps before it."""
     for name, step in steps_of(row_by_row(estimator)).items():
         if isinstance(step, PrivateEstimatorMixin):
             return name, X
@@ -140,7 +144,11 @@ def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
 
 
 def checked_rows(estimator: Any, X: Any) -> Any:
-    """Rows of a type that one of them cannot change: texts, numbers, or a table as it is."""
+    """`X` as texts or numbers where the first step takes these, so that no row decides the type of
+    all.
+
+    Other tables are returned as they are. ValueError if texts are expected and X holds others.
+    """
     first = next(iter(steps_of(estimator).values()))
     if _kind(first) in VECTORIZERS:
         X = as_documents(X, "X")
@@ -154,7 +162,11 @@ def checked_rows(estimator: Any, X: Any) -> Any:
 
 
 def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
-    """Distributions, of names to lists of values or objects with ``rvs``, as a list."""
+    """List of the distributions of candidates: dicts from names of parameters to values or
+    distributions.
+
+    `given` is such a dict or a list of them; TypeError or ValueError for anything else.
+    """
     several = [given] if isinstance(given, Mapping) else given
     if not isinstance(several, Sequence) or not all(isinstance(one, Mapping) for one in several):
         raise TypeError(
@@ -169,7 +181,7 @@ def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
 
 
 def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:
-    """Refuse fractions that are not those of the private steps."""
+    """Raise ValueError unless `fractions` is None or maps each private step to a number > 0."""
     positive = Number(0, math.inf, closed="neither")
     given = fractions if isinstance(fractions, Mapping) else {}
     right = set(given) == set(steps) and all(map(positive.accepts, given.values()))
@@ -181,10 +193,10 @@ def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:
 
 
 def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> list[Any]:
-    """Private steps, as they are and with each listed value; refuse names and values.
+    """Refuse wrong names or listed values of parameters; return the private steps with each value.
 
-    Each value is tried by itself, and where they are few with all others. What a distribution
-    draws, or is wrong only together with the data, is known when it is drawn.
+    Values are tried one by one, and in all combinations if these are few. Draws of distributions,
+    and values that only some data make wrong, are refused later, when they are drawn.
     """
     steps = steps_of(estimator)
     tried = list(private_steps(estimator).values())
@@ -208,7 +220,11 @@ def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> 
 
 
 def _tried(step: Any, candidates: Mapping[str, Any]) -> list[Any]:
-    """A step with listed values, if it is private; refuse wrong ones."""
+    """Clones of a step with the listed values of `candidates`, if it is private; else an empty
+    list.
+
+    Wrong values raise an error, and so do values that make a step learn from the data.
+    """
     listed = {key: values for key, values in candidates.items() if not hasattr(values, "rvs")}
     together = len(listed) == len(candidates)
     together = together and math.prod(map(len, listed.values())) <= MOST_COMBINATIONS
@@ -233,7 +249,9 @@ def _tried(step: Any, candidates: Mapping[str, Any]) -> list[Any]:
 def delta_in_use(
     private: Mapping[str, Any], tried: Iterable[Any], epsilon: float, delta: float
 ) -> tuple[float, bool]:
-    """Delta of a search: 0 where a step's noise is pure; and whether one tried sets it aside."""
+    """Delta of a search, and True if one of the `tried` steps sets a part of delta aside.
+    It is 0 where the noise of a private step is pure, so that no delta is spent.
+    """
     sets_aside = max([step._delta_set_aside for step in tried]) > 0
     if any(step._has_pure_noise for step in private.values()):
         delta = 0.0
@@ -246,7 +264,7 @@ def delta_in_use(
 
 
 def configured(estimator: Any, params: Mapping[str, Any], rng: Any) -> Any:
-    """A clone with the parameters of a candidate, silent, and drawing nothing itself."""
+    """Clone of an estimator with the parameters of a candidate, not verbose, seeded by `rng`."""
     # `rng` is secret: numpy's global generator would be left in a state that tells how many
     # trials there were. A pipeline that is made anew has no cache, which would keep on disk what
     # trials that lost have fitted.
@@ -263,12 +281,13 @@ def configured(estimator: Any, params: Mapping[str, Any], rng: Any) -> Any:
 
 
 def _kind(step: Any) -> str | None:
-    """Name of a class of scikit-learn's own; a subclass may do anything."""
+    """Class name of a step of scikit-learn's own; None for others: a subclass may do anything."""
     own = type(step).__module__.split(".")[0] == "sklearn"
     return type(step).__name__ if own else None
 
 
 def _refuse_unlisted(step: Any, where: str) -> None:
+    """Raise ValueError for a step that may learn from the data; `where` says which one it is."""
     kind = _kind(step)
     right = kind in STATELESS or isinstance(step, RowByRow)
     if kind in VECTORIZERS:
