@@ -41,7 +41,9 @@ PAIRS_AT_ONCE, PAIRS_OF_A_UNIT = 2**22, 2**26
 
 
 def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
-    """Validated counts in float64 compressed rows."""
+    """Validate `X` as word counts, whole numbers >= 0; return float64 CSR, with counts clipped at
+    2**30.
+    """
     # The bounds of moments hold for whole numbers >= 0 alone; counts above 2**30 are taken for it.
     counts = sp.csr_matrix(X, dtype=np.float64)
     if not np.isfinite(counts.data).all():
@@ -66,7 +68,9 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
 
 @dataclass(frozen=True, eq=False)
 class UnitWords:
-    """Cells in which the counts of a unit's documents are added up."""
+    """Layout for adding up word counts by unit: one place for each (unit, word) pair
+    that occurs.
+    """
 
     # (n_units,): number of documents of each unit, and 0 of those that are left out.
     sizes: Integers
@@ -80,7 +84,9 @@ class UnitWords:
 
     @classmethod
     def of(cls, X: sp.csr_matrix, of_rows: Integers, chosen: NDArray[np.bool_]) -> "UnitWords":
-        """Select the documents of chosen units."""
+        """Lay out the rows of `X` whose unit is in the mask `chosen`; `of_rows` is the unit of each
+        row.
+        """
         rows = np.flatnonzero(chosen[of_rows])
         per_row = np.diff(X.indptr)[rows]
         ends = np.cumsum(per_row)
@@ -97,42 +103,46 @@ class UnitWords:
 
 
 class CountChunk(RowChunk):
-    """Some units' documents with their power sums, computed once."""
+    """Word counts of the documents of some units, with cached power sums of each document."""
 
     # Moments and their norms ask for the same words one after the other.
     _restricted: "tuple[NDArray[np.intp], CountChunk] | None" = None
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:
-        """Row of every non-zero."""
+        """Row (document) of each stored count, of shape (nnz,)."""
         return np.repeat(np.arange(self.X.shape[0]), np.diff(self.X.indptr))
 
     @cached_property
     def lengths(self) -> Floats:
-        """Number of tokens of each document."""
+        """Number of tokens of each document, of shape (n_documents,)."""
         return self.sum_over_words(lambda c: c)
 
     @cached_property
     def squares(self) -> Floats:
-        """Sum of the squared counts of each document."""
+        """Sum of the squared counts of each document, of shape (n_documents,)."""
         return self.sum_over_words(np.square)
 
     @cached_property
     def by_words(self) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-        """Documents sorted by their number of different words, and their counts as singles."""
+        """Order of documents by their number of distinct words, and float32 counts in
+        that order.
+        """
         order = np.argsort(np.diff(self.X.indptr), kind="stable")
         # Singles first: rows are copied, and half as much memory is.
         return order, of_same_shape(self.X, self.X.data.astype(np.float32))[order]
 
     def sum_over_words(self, function: Callable[[Floats], Floats]) -> Floats:
-        """Sum of a function of the counts that is 0 at 0, document by document."""
+        """Sum of `function(count)` over each document's words, (n_documents,); `function` maps 0 to
+        0.
+        """
         values = function(self.X.data)
         sums = np.bincount(self.rows, weights=values, minlength=self.X.shape[0])
         return sums.astype(np.float64, copy=False)
 
     @cached_property
     def unit_squares(self) -> Floats:
-        """Sum of the squared mean counts of each unit."""
+        """Squared Euclidean norm of each unit's mean count vector, of shape (n_units,)."""
         if self.units.are_rows:
             return self.squares
         means = self.units.sums(self.X)
@@ -141,17 +151,19 @@ class CountChunk(RowChunk):
 
     @cached_property
     def unit_words(self) -> UnitWords:
-        """Cells that add counts up for units of several documents."""
+        """`UnitWords` of the units with several documents, for their exact norms."""
         return UnitWords.of(self.X, self.units.of_rows, self.units.sizes > 1)
 
     @cached_property
     def sorted_unit_words(self) -> UnitWords:
-        """`unit_words` with documents in the order of `by_words`."""
+        """`UnitWords` of the units with several documents, in the row order of `by_words`."""
         order, counts = self.by_words
         return UnitWords.of(counts, self.units.of_rows[order], self.units.sizes > 1)
 
     def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
-        """Keep the counts of some words only."""
+        """Chunk with the columns `words` only (None: all); lengths stay those of whole
+        documents.
+        """
         # Lengths stay those of the whole documents: the restriction is a restriction of the
         # moments.
         if words is None:
@@ -164,11 +176,12 @@ class CountChunk(RowChunk):
 
 
 class CountChunks(RowChunks[CountChunk]):
-    """Counts to be read several times, some documents at a time."""
+    """Word counts of documents, validated and yielded as `CountChunk`, once for each release."""
 
     noun, _chunk = "documents", CountChunk
 
     def _validated(self, part: Any) -> sp.csr_matrix:
+        """Counts of one chunk as CSR; refuses another number of columns than `n_features`."""
         counts = as_counts(part, "a chunk")
         if counts.shape[1] != self.n_features:
             raise ValueError(
@@ -178,15 +191,17 @@ class CountChunks(RowChunks[CountChunk]):
 
 
 class Norm(Protocol):
-    """A norm of one unit's contribution."""
+    """Norm of one unit's contribution to a sum, by which contributions are clipped."""
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Upper bounds on the norm, unit by unit."""
+        """Upper bound on the norm of each unit in `chunk`, of shape (n_units,)."""
 
 
 @dataclass(frozen=True)
 class Clip:
-    """A norm and the public limit that contributions are scaled down to."""
+    """Norm and the public limit of it: contributions of larger norm are scaled down to
+    the limit.
+    """
 
     norm: Norm
     limit: float
@@ -197,7 +212,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class CountNorm:
-    """Norm of the counts themselves: their number (order 1) or Euclidean norm (2)."""
+    """Norm of a unit's mean count vector: L1, which is its mean length (`order` 1), or L2 (2)."""
 
     order: int = 2
 
@@ -206,7 +221,7 @@ class CountNorm:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Norm of the counts."""
+        """Norm of each unit's mean count vector, raised by 1e-4 for rounding; (n_units,)."""
         if self.order == 1:
             return NORM_SLACK * chunk.units.means(chunk.lengths)
         return NORM_SLACK * np.sqrt(chunk.unit_squares)
@@ -214,7 +229,9 @@ class CountNorm:
 
 @dataclass(frozen=True)
 class PairNorm:
-    """Norm of the pair masses ``l (2 M2_ij for i < j, diagonal_weight M2_ii)``."""
+    """Norm of a unit's pair moment: 2 l M2_ij for i < j and `diagonal_weight` l M2_ii, where l is a
+    document's length; on the columns `words`, or all if None.
+    """
 
     # `diagonal_weight` sqrt(2) is sqrt(2) times the Frobenius norm, 1 the norm of the histogram of
     # word pairs.
@@ -226,13 +243,15 @@ class PairNorm:
         check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Exact norm of a document; a unit's own, or where it costs too much the mean of these."""
+        """Norm bound of each unit: the mean of its documents' norms or, where cheap, its smaller
+        exact norm.
+        """
         part = chunk.restricted(self.words)
         means = chunk.units.means(self._of_documents(part))
         return np.minimum(means, NORM_SLACK * norms_of_mean_pairs(part, self.diagonal_weight))
 
     def _of_documents(self, part: CountChunk) -> Floats:
-        """Exact norm of each document, from power sums of the counts."""
+        """Exact pair norm of each document, from power sums of its counts; (n_documents,)."""
         squares = part.squares
         # sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2
         distinct = 2 * (squares**2 - part.sum_over_words(lambda c: c**4))
@@ -242,7 +261,9 @@ class PairNorm:
 
 
 def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
-    """Norms of the mean pair masses; infinite where a unit has too many pairs, too."""
+    """Exact pair norm of each unit's mean moment, (n_units,); infinity where the unit has one
+    document, or so many word pairs that computing it costs too much.
+    """
     norms, units = np.full(part.units.n, np.inf), part.units
     squares = np.diff(part.X.indptr).astype(np.float64) ** 2
     costs = np.bincount(units.of_rows, squares, units.n)
@@ -258,7 +279,9 @@ def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
 def _pair_norms(
     part: CountChunk, rows: slice, chosen: NDArray[np.intp], diagonal_weight: float
 ) -> Floats:
-    """Pair norms of chosen units, which lie in some rows."""
+    """Exact pair norms of the units `chosen`, whose documents lie in the slice `rows`
+    of the chunk.
+    """
     X, of_rows = rows_of(part.X, rows), part.units.of_rows[rows] - chosen[0]
     wanted = np.zeros(int(chosen[-1] - chosen[0]) + 1, dtype=bool)
     wanted[chosen - chosen[0]] = True
@@ -284,7 +307,9 @@ def norms_of_mean_counts(
     expected: NDArray[np.floating],
     topics: Floats | None,
 ) -> Floats:
-    """Euclidean norms of the mean of ``ratios expected``, times their topics if there are any."""
+    """Euclidean norm, per unit, of the mean over its documents of ``ratios_w expected_k topics_kw``
+    (word w, topic k; without topics if None); infinity for units that `at` leaves out.
+    """
     data, squares = ratios[at.stored].astype(np.float64), np.zeros(len(at.words))
     for topic, share in enumerate(expected[at.rows].T):
         sums = np.bincount(at.places, data * np.repeat(share, at.per_row), len(at.words))
@@ -297,10 +322,12 @@ def norms_of_mean_counts(
 
 @dataclass(frozen=True)
 class TripleNorm:
-    """Frobenius norm of ``l M3`` in word space."""
+    """Frobenius norm of a unit's third moment ``l M3`` over all words, l a document's length."""
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Exact norm of a document, from power sums of the counts; mean of these for a unit."""
+        """Mean over each unit's documents of their exact norms, from power sums of counts;
+        (n_units,).
+        """
         p2 = chunk.squares
         p4 = chunk.sum_over_words(lambda c: c**4)
         p6 = chunk.sum_over_words(lambda c: c**6)
@@ -317,7 +344,9 @@ class TripleNorm:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedTripleNorm:
-    """Upper bound on the Frobenius norm of ``l M3(W, W, W)``."""
+    """Upper bound on the Frobenius norm of ``l M3(W, W, W)``, a third moment in the whitened space;
+    W is `whitener` (n_words, k), for the columns `words` or all if None.
+    """
 
     # The smaller of the triangle inequality on its three terms and of the mean of |w_a| |w_b| |w_c|
     # over ordered draws of three different tokens.
@@ -329,7 +358,7 @@ class WhitenedTripleNorm:
         check_array("the whitener", self.whitener, LARGEST_WHITENER)
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Mean over a unit's documents of bounds from power sums of the whitener's row norms."""
+        """Mean over each unit's documents of a bound from the row norms of W; (n_units,)."""
         X = chunk.restricted(self.words).X
         row_norms = np.linalg.norm(self.whitener, axis=1)
         p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))
@@ -348,13 +377,15 @@ class WhitenedTripleNorm:
 
 
 def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:
-    """Sum of the norms of the three terms of a whitened triple moment."""
+    """Triangle bound of a whitened third moment per document, from ``X @ W`` and sums over its
+    tokens of the squared and cubed row norms of W.
+    """
     lengths = np.linalg.norm(projected, axis=1)
     return np.asarray(lengths**3 + 2 * cubes + 3 * squares * lengths)
 
 
 def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
-    """One factor in [0, 1] per unit that keeps every norm within its limit."""
+    """Factor in [0, 1] of each unit that brings its norm within the limits of all `clips`."""
     # The same factor scales all moments of a unit, so that their identities survive clipping.
     factors = np.ones(chunk.units.n)
     for clip in clips:
@@ -364,13 +395,17 @@ def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
 
 
 def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
-    """Weight of each document: its part of its unit, within every limit."""
+    """Weight of each document: its unit's clipping factor over the unit's number of documents; 0
+    for documents of fewer than `min_tokens` tokens.
+    """
     return (chunk.lengths >= min_tokens) * chunk.units.spread(unit_factors(chunk, clips))
 
 
 @dataclass(frozen=True, eq=False)
 class NormHistogram(NormBins):
-    """How many units with enough tokens have a norm in each bin, once it is clipped."""
+    """Histogram of units by `norm` after `clips`; a unit counts if a document has `min_tokens`
+    tokens.
+    """
 
     norm: Norm
     edges: Floats
@@ -378,7 +413,7 @@ class NormHistogram(NormBins):
     min_tokens: int = 0
 
     def total(self, chunk: CountChunk) -> Floats:
-        """Counts per bin."""
+        """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
         norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
         if self.min_tokens > 0:
             norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
@@ -387,7 +422,9 @@ class NormHistogram(NormBins):
 
 @dataclass(frozen=True, eq=False)
 class WordFrequencies(NonNegative):
-    """Weighted sum of the counts."""
+    """Sum over units of their mean count vectors, each clipped by `clip` and `clips`; documents of
+    fewer than `min_tokens` tokens count as empty.
+    """
 
     # `clip` is of a CountNorm: its limit bounds what one document adds.
 
@@ -404,6 +441,6 @@ class WordFrequencies(NonNegative):
         return norms_within(self.clip.limit, self.clip.norm.order)
 
     def total(self, chunk: CountChunk) -> Floats:
-        """Sum of w c."""
+        """Clipped sum of counts of each word, of shape (n_features,)."""
         weight = weights(chunk, (self.clip, *self.clips), self.min_tokens)
         return sum_over_rows(len(weight), lambda rows: rows_of(chunk.X, rows).T @ weight[rows])

@@ -30,7 +30,9 @@ SCALE, LARGEST = (1e-100, 1e100), 1e100
 def as_entries(
     coordinates: Any, values: Any, shape: Sequence[int] | None = None
 ) -> tuple[Integers, Floats, tuple[int, ...]]:
-    """Validated coordinates and values of the observed entries of a tensor."""
+    """Validate entries of a tensor: return `coordinates` (n_observed, n_modes) as intp, `values` as
+    float64, and the shape, which is one more than the largest coordinates if not given.
+    """
     # How many entries there are may be private.
     X = np.asarray(coordinates)
     if X.ndim != 2 or X.shape[1] < 2:
@@ -62,7 +64,7 @@ def as_entries(
 
 
 def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
-    """Lengths of a tensor's modes, one for each column of coordinates."""
+    """Validate `shape`: one int >= 1 for each of `n_modes` columns of coordinates."""
     rows = tuple(shape)
     # Of a bool nobody would say that it counts rows.
     counts = [isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in rows]
@@ -74,6 +76,7 @@ def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
 
 
 def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
+    """Raise ValueError unless `X` holds integers in ``[0, shape)``, column by column."""
     if X.dtype.kind not in "iuf":
         raise ValueError(
             f"X must have integer coordinates, got type {X.dtype}; encode categories first, for "
@@ -90,13 +93,15 @@ def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
 
 
 def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
-    """Refuse a mode that a tensor does not have."""
+    """Raise ValueError unless `unit_mode` is a mode of a tensor with this shape."""
     if not 0 <= unit_mode < len(shape):
         raise ValueError(f"unit_mode must be one of 0..{len(shape) - 1}, got {unit_mode!r}.")
 
 
 class ValueRange:
-    """The public range that values are clamped to, and centred on the middle of."""
+    """Public range of the values, to which they are clipped and on whose middle they
+    are centred.
+    """
 
     shape: tuple[int, ...]
 
@@ -112,7 +117,7 @@ class ValueRange:
             raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
 
     def centred(self, values: Floats, coordinates: Integers) -> Floats:
-        """Numbers in ``[-half, half]``, exactly."""
+        """Values clipped to the range, minus its middle, so within ``[-half, half]`` exactly."""
         if isinstance(self._bounds, RowBounds):
             self._bounds.check_shape(self.shape)
             values = in_scale(self._bounds, values, coordinates)
@@ -124,18 +129,20 @@ class ValueRange:
 
 
 class IndexSet(SortedEntries):
-    """Coordinates of observed values, with sums over rows of bounded rounding.
+    """Coordinates of observed values, with sums over the rows of a mode that hardly round.
 
-    Public, wherever the unit of privacy is a value; parameters as of
-    :class:`~sktensor_dp.tensor.SortedEntries`.
+    A row of a mode is a slice of the tensor. Public wherever the unit of privacy is one value;
+    parameters are those of :class:`~sktensor_dp.tensor.SortedEntries`.
     """
 
     def sums(self, mode: int, terms: Floats) -> Floats:
-        """Sums over the entries of each row of a mode."""
+        """Sum `terms` (n_entries, ...) over the entries in each row of `mode`; (n_rows, ...)."""
         return sums_by_row(self.rows(mode), terms, self.shape[mode])
 
     def grams(self, mode: int, rows: Floats) -> Floats:
-        """Sums of ``z z'`` over the entries of each row."""
+        """Sums of ``z z'`` over the entries in each row of `mode`, z their `rows` (n_entries, r);
+        (n_rows, r, r).
+        """
         r = rows.shape[1]
         result = np.empty((self.shape[mode], r, r))
         for a in range(r):
@@ -144,7 +151,9 @@ class IndexSet(SortedEntries):
         return result
 
     def balanced_weights(self, power: float = 0.5) -> Floats:
-        """Weights of each entry over modes, that sum to 1 and favour rows with few entries."""
+        """Weight of each entry for each mode, ``count ** -power`` of its row there, normalised to
+        sum 1 over modes; (n_entries, n_modes). Rows with few entries weigh more.
+        """
         weights = np.empty((self.n_entries, len(self.shape)), order="F")
         for m, counts in enumerate(self.counts):
             # Rows without entries are never looked up.
@@ -204,26 +213,26 @@ class EntryChunks(ValueRange):
 
 @dataclass(frozen=True)
 class Entries:
-    """The values themselves."""
+    """All values themselves, released one by one where the unit of privacy is one value."""
 
     # Nothing is multiplied with it: the bound holds for any R that noise can be scaled by.
     half: float  # half of R; public
 
     @property
     def l2_sensitivity(self) -> float:
-        """One value moves, by R at most."""
+        """Width of the range: replacing one value moves it by no more."""
         return 2 * self.half
 
     l1_sensitivity = l2_sensitivity
 
     def total(self, chunk: EntryChunks) -> Floats:
-        """Values, of shape (n_observed,)."""
+        """Centred values of `chunk`, of shape (n_observed,)."""
         return chunk.values.copy()
 
 
 @dataclass(frozen=True, eq=False)
 class RowSums:
-    """Weighted sums of the values in each row of each mode."""
+    """Weighted sums of the values in each row of every mode; the unit of privacy is one value."""
 
     index_set: IndexSet  # where values were observed; public
     weights: Floats  # (n_observed, n_modes): in the sum of the row of each mode; public
@@ -242,17 +251,17 @@ class RowSums:
 
     @cached_property
     def l2_sensitivity(self) -> float:
-        """One value moves a sum of each mode by its weight there."""
+        """Width of the range times the largest L2 norm of an entry's weights over the modes."""
         norms = np.sqrt(np.square(self.weights).sum(axis=1))
         return 2 * self.half * SUM_SLACK * float(norms.max())
 
     @cached_property
     def l1_sensitivity(self) -> float:
-        """Largest sum of absolute changes between neighbours."""
+        """Width of the range times the largest L1 norm of an entry's weights over the modes."""
         return 2 * self.half * SUM_SLACK * float(np.abs(self.weights).sum(axis=1).max())
 
     def total(self, chunk: EntryChunks) -> Floats:
-        """Sums of the first mode's rows, then of the second's, and so on."""
+        """Sums for the rows of mode 0, then of mode 1, and so on, in one vector."""
         modes = range(len(self.index_set.shape))
         sums = [self.index_set.sums(m, self.weights[:, m] * chunk.values) for m in modes]
         return np.concatenate(sums)
@@ -260,7 +269,7 @@ class RowSums:
 
 @dataclass(frozen=True, eq=False)
 class RowCells:
-    """Pairs of a row and a column of a matrix that have values; public."""
+    """Cells (row, column) of a public matrix pattern that hold one or more observed values."""
 
     index_set: IndexSet  # where values of a matrix were observed
     unit_mode: int  # 0 or 1: mode of the rows; the other one is of columns
@@ -271,13 +280,15 @@ class RowCells:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
+        """Number of rows (indices of `unit_mode`) and of columns."""
         shape = self.index_set.shape
         return shape[self.unit_mode], shape[1 - self.unit_mode]
 
     @cached_property
     def _found(self) -> tuple[Integers, Integers]:
-        """Number of each cell, row by row, and which one each entry is in."""
+        """Cells that occur, as ``row * n_columns + column`` in order, and the cell of
+        each entry.
+        """
         places = self.index_set
         keys = places.rows(self.unit_mode).astype(np.int64) * self.shape[1]
         keys += places.rows(1 - self.unit_mode)
@@ -290,40 +301,42 @@ class RowCells:
 
     @cached_property
     def rows(self) -> Integers:
-        """Row of each cell, in order."""
+        """Row of each cell, of shape (n_cells,), in order."""
         return np.asarray(self._found[0] // self.shape[1], dtype=np.intp)
 
     @cached_property
     def columns(self) -> Integers:
-        """Column of each cell."""
+        """Column of each cell, of shape (n_cells,)."""
         return np.asarray(self._found[0] % self.shape[1], dtype=np.intp)
 
     @cached_property
     def repeats(self) -> Floats:
-        """Number of values in each cell."""
+        """Number of observed values in each cell, of shape (n_cells,)."""
         return self.sums(np.ones(self.index_set.n_entries))
 
     @property
     def n_cells(self) -> int:
-        """How many there are."""
+        """Number of cells with one or more values."""
         return len(self._found[0])
 
     def sums(self, terms: Floats) -> Floats:
-        """Sums over the entries of each cell."""
+        """Sum `terms` (n_entries,) over the entries in each cell; (n_cells,)."""
         found = np.bincount(self._found[1], terms, minlength=self.n_cells)
         return np.asarray(found, dtype=np.float64)
 
     def by_row(self, terms: Floats) -> Floats:
-        """Sums over the cells of each row."""
+        """Sum `terms` (n_cells,) over the cells in each row; (n_rows,)."""
         found = np.bincount(self.rows, terms, minlength=self.shape[0])
         return np.asarray(found, dtype=np.float64)
 
     def beside(self, terms: Floats) -> Floats:
-        """Sums over the other cells of each one's row."""
+        """Sum of `terms` (n_cells,) over the other cells in the row of each cell; (n_cells,)."""
         return np.asarray(self.by_row(terms)[self.rows] - terms)
 
     def products(self, cells: Floats, columns: Floats) -> Floats:
-        """The matrix with these numbers in its cells, times a table with a line per column."""
+        """Product of the sparse matrix with values `cells` and the table `columns` (n_columns, k);
+        (n_rows, k).
+        """
         pointers = np.zeros(self.shape[0] + 1, dtype=np.intp)
         np.cumsum(np.bincount(self.rows, minlength=self.shape[0]), out=pointers[1:])
         matrix = sp.csr_matrix((cells, self.columns, pointers), self.shape)
@@ -332,11 +345,12 @@ class RowCells:
 
 @dataclass(frozen=True, eq=False)
 class EntryPairs:
-    """Sum over the rows of one mode of products of their residuals in two columns.
+    """Sum over rows of a matrix of products of their residuals in two columns.
 
-    A residual is what a public prediction leaves of a value, clipped to [-1, 1]. Those of a row
-    are multiplied by the root of a public weight and rounded to a public grid. A row's
-    residuals in the same column are added; products are those of two different columns.
+    For covariances of columns where the unit of privacy is one value. A residual is a value minus
+    its public prediction, over `scale`, clipped to [-1, 1], times the root of its row's public
+    weight, rounded to a public grid. Residuals in one cell are added; products are those of two
+    different columns.
     """
 
     cells: RowCells  # where values of a matrix were observed, and mode of the rows; public
@@ -357,7 +371,9 @@ class EntryPairs:
 
     @cached_property
     def l2_sensitivity(self) -> float:
-        """One value moves its row's products with all other columns."""
+        """Largest L2 change of the sums if one value is replaced: twice its row's weight times the
+        norm of the row's numbers of values in the other columns.
+        """
         return self._largest_move(np.sqrt(self.cells.beside(self.cells.repeats**2)))
 
     @cached_property
@@ -378,11 +394,11 @@ class EntryPairs:
         return self._pairs(residuals) / self._grid**2
 
     def counts(self) -> Floats:
-        """Total of residuals that are all 1; public."""
+        """Largest possible sums, with all residuals at 1: public, to turn sums into means."""
         return self._pairs(self._steps) / self._grid**2
 
     def _pairs(self, residuals: Floats) -> Floats:
-        """Products of integers, which add up without rounding."""
+        """Sums over rows of products of two columns, i < j, of integer residuals: exact."""
         cells, (n_rows, n_columns) = self.cells, self.cells.shape
         places, mode = cells.index_set, cells.unit_mode
         matrix = places.matrix(places.sort(residuals, mode), mode, 1 - mode)
@@ -395,18 +411,20 @@ class EntryPairs:
 
     @property
     def _steps(self) -> Floats:
-        """Largest residual of each value, in steps of the grid."""
+        """Largest residual of each value, in steps of the grid; (n_entries,)."""
         cells = self.cells
         return np.asarray(self._limits[cells.index_set.rows(cells.unit_mode)] * self._grid)
 
     @cached_property
     def _grid(self) -> float:
-        """Steps of the grid to 1: few enough that no sum exceeds what doubles count to."""
+        """Steps of the grid to 1: a power of 2, small enough that sums of products are exact."""
         largest = self.cells.index_set.n_entries * float(self.cells.repeats.max())
         digits = (EXACT - math.ceil(math.log2(largest))) // 2
         return 2.0 ** max(0, min(MOST_DIGITS, digits))
 
     @cached_property
     def _limits(self) -> Floats:
-        """Largest residual of each row on the grid, in [0, 1]."""
+        """Largest residual of each row, the root of its weight rounded down to the
+        grid; (n_rows,).
+        """
         return np.asarray(np.floor(np.sqrt(self.weights) * self._grid) / self._grid)

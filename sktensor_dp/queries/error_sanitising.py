@@ -67,7 +67,9 @@ END = object()
 def read(
     call: Callable[[], Result], name: str, told: Callable[[str], str | None] = lambda message: None
 ) -> Result:
-    """Result of a call to another library that reads what was passed as `name`."""
+    """Return ``call()``, which reads the parameter `name` by another library; raise its errors anew
+    without data: with the text ``told(message)`` if there is one, or a text known to be safe.
+    """
     # An error it raises is told anew: of its kind, without an entry of the data in it or behind it.
     try:
         with np.errstate(all="ignore"):
@@ -86,7 +88,9 @@ def read(
 
 
 def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
-    """Result of a call that runs the caller's own code, or other libraries', on raw data."""
+    """Return ``call()``, which runs callers' or other libraries' code on raw data; raise its errors
+    anew, by type and place only. `doing` begins the message; `rows_private` hides numbers of rows.
+    """
     # The library's own errors pass as they are, others are told by their type and place.
     try:
         with np.errstate(all="ignore"):
@@ -99,7 +103,7 @@ def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool
 
 
 def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
-    """Result of a call to foreign code on a worker, or its error, which shows no data.
+    """Return ``call()`` on a worker, or its error without data.
 
     Schedulers write errors that are raised into their logs, together with the data.
     """
@@ -110,14 +114,16 @@ def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
 
 
 def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
-    """Items of a source of the caller's, by :func:`call_untrusted`."""
+    """Yield the items of a caller's iterable; its errors are raised anew without data."""
     items = call_untrusted(lambda: iter(source), doing)
     while (item := call_untrusted(lambda: next(items, END), doing)) is not END:
         yield item
 
 
 def _of_conversion(error: BaseException, name: str) -> Exception | None:
-    """Numpy's error for a non-numeric table, with the name of the parameter."""
+    """Translate numpy's and narwhals' errors for tables that hold no numbers into one that names
+    the parameter; None for other errors.
+    """
     if isinstance(error, np.exceptions.DTypePromotionError):
         return ValueError(
             f"{name} must hold numbers; its columns have types that do not go together, such "
@@ -137,20 +143,24 @@ def _of_conversion(error: BaseException, name: str) -> Exception | None:
 
 
 def _told(error: BaseException) -> BaseException | None:
-    """The error itself, where its message shows no data; the library's own show none."""
+    """Return the error itself if its message is known to show no data, without its context; or
+    None.
+    """
     own = _package(_place(error)) == OWN and _is_raised(_place(error))
     return _cut(error) if own or SHOWS_NONE.fullmatch(_message(error)) else None
 
 
 def _cut(error: BaseException) -> BaseException:
-    """The error without what led to it, whose messages and frames hold data."""
+    """Remove the error's cause, context, traceback and notes, which may hold data."""
     error.__cause__ = error.__context__ = error.__traceback__ = None
     error.__dict__.pop("__notes__", None)
     return error
 
 
 def _placed(error: BaseException, doing: str, rows_private: bool) -> BaseException:
-    """The error as it may be shown: as it is, where it shows no data, or by its place."""
+    """Return the error itself if it shows no data, or one of its type that names file and line
+    only.
+    """
     place = _place(error)
     file = place.tb_frame.f_code.co_filename
     # What others say of data is told by place alone, unless it is known to show none.
@@ -164,7 +174,7 @@ def _placed(error: BaseException, doing: str, rows_private: bool) -> BaseExcepti
 
 
 def _place(error: BaseException) -> TracebackType:
-    """Last frame of an error's traceback."""
+    """Last frame of the error's traceback, where it was raised."""
     trace = error.__traceback__
     assert trace is not None
     while trace.tb_next is not None:
@@ -173,15 +183,17 @@ def _place(error: BaseException) -> TracebackType:
 
 
 def _package(trace: TracebackType) -> str:
+    """Top-level package whose code runs in the frame."""
     return str(trace.tb_frame.f_globals.get("__name__")).split(".")[0]
 
 
 def _is_raised(trace: TracebackType) -> bool:
-    """Whether a ``raise`` of that frame made the error, and not C code that it called."""
+    """Return True if a ``raise`` statement in the frame made the error, not C code it called."""
     return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
 def _message(error: BaseException) -> str:
+    """Text of the error; empty if making it fails."""
     try:
         return str(error)
     except Exception:  # of a class of the caller's
@@ -189,7 +201,7 @@ def _message(error: BaseException) -> str:
 
 
 def _kind(error: BaseException) -> type[BaseException]:
-    """The nearest class of Python's own that an error is of, and that takes a message."""
+    """Nearest built-in exception class of the error that takes a plain message."""
     for kind in type(error).__mro__:
         if kind.__module__ == "builtins" and kind not in NO_MESSAGE:
             return kind
@@ -197,7 +209,7 @@ def _kind(error: BaseException) -> type[BaseException]:
 
 
 def refuse_lazy(data: Any, name: str) -> None:
-    """Refuse a query that is not computed yet, such as a ``LazyFrame`` of polars."""
+    """Raise TypeError for a lazy query that has no data yet, such as a ``LazyFrame`` of polars."""
     if hasattr(type(data), "collect"):
         kind = type(data)
         raise TypeError(
@@ -210,7 +222,7 @@ BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def _known(data: Any, name: str) -> Any:
-    """A table or column as narwhals sees it; None of what is neither."""
+    """Wrap a table or column of pandas, polars or pyarrow by narwhals; None for anything else."""
     refuse_lazy(data, name)
     # What frames are not is not worth a look; Dask computes later.
     if isinstance(data, np.ndarray | np.generic | list | tuple | str | bytes) or sp.issparse(data):
@@ -227,7 +239,9 @@ def _known(data: Any, name: str) -> Any:
 
 
 def in_chunks(data: Any) -> Any:
-    """Arrays and record batches of pyarrow as its columns and tables; anything else as it is."""
+    """Convert pyarrow arrays and record batches to chunked arrays and tables; return others as
+    given.
+    """
     if type(data).__module__.split(".")[0] != "pyarrow":
         return data
     import pyarrow as pa
@@ -238,7 +252,9 @@ def in_chunks(data: Any) -> Any:
 
 
 def kinds_of(data: Any, name: str) -> list[tuple[str, str]]:
-    """Kind of each column, ``"text"``, ``"time"`` or ``"other"``, and what its type is called."""
+    """Kind of each column (``"text"``, ``"time"`` or ``"other"``) and the name of its type; empty
+    for data without types.
+    """
     refuse_lazy(data, name)
     types: Any = getattr(data, "dtypes", None)  # of a table
     if types is None and hasattr(data, "dtype"):
@@ -269,19 +285,19 @@ def _kind_of_column(dtype: Any) -> str:
 
 
 def as_numbers(data: Any, name: str) -> Any:
-    """A table or column as an array; anything else as it is."""
+    """Convert a table or column to a numpy array; return anything else as given."""
     known = _known(data, name)
     return data if known is None else read(known.to_numpy, name)
 
 
 def as_documents(data: Any, name: str) -> Any:
-    """A column as a list of texts; anything else as it is."""
+    """Convert a column to a list of texts; return anything else as given."""
     known = _known(data, name)
     return read(known.to_list, name) if isinstance(known, nw.Series) else data
 
 
 def taken(data: Any, rows: Any) -> Any:
-    """Rows of an array, a sparse matrix, a table, a column or a list, by numbers or a slice."""
+    """Select `rows` (indices or a slice) of an array, sparse matrix, table, column or list."""
     if hasattr(data, "iloc"):
         return data.iloc[rows]
     known = _known(data, "X")
@@ -294,7 +310,7 @@ def taken(data: Any, rows: Any) -> Any:
 
 
 def new_frame(columns: Mapping[str, Sequence[Any]], backend: str = "pandas") -> Any:
-    """A table of a library, from lists; ImportError where it is not installed."""
+    """Build a table of `backend` from lists by column name; ImportError if it is not installed."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {list(BACKENDS)}, got {backend!r}.")
     if find_spec(backend) is None:

@@ -56,7 +56,9 @@ ARRAYS = ("gamma", "moved", "prior", "expected", "lost", "inverse", "square")
 
 @dataclass(frozen=True, eq=False)
 class ExpectedCounts(NonNegative):
-    """Sum over documents of the expected counts of each word in each topic."""
+    """Sum over units of expected counts of each word in each topic (the E step), clipped to
+    `limit`.
+    """
 
     # A document's array has entries c_w p(topic | w, document) >= 0, which sum to its length. It
     # depends on that document and on released values only.
@@ -90,7 +92,7 @@ class ExpectedCounts(NonNegative):
         return norms_within(self.limit, self.order)
 
     def total(self, chunk: CountChunk) -> Floats:
-        """Array of shape (n_components, n_features)."""
+        """Clipped sum of expected counts, of shape (n_components, n_features)."""
         with np.errstate(all="ignore"):
             ratios, scaled = (self._single if self.single else self._mixed)(chunk)
             # In double precision: sums of many documents must not round.
@@ -98,6 +100,9 @@ class ExpectedCounts(NonNegative):
         return result.T if self.single else result.T * self.topics
 
     def _single(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+        """Expected counts under one topic per document, as factors: sparse counts (n_documents,
+        n_features) and clipped topic probabilities (n_documents, n_components).
+        """
         blocks = [rows_in(chunk.X, block) for block in row_blocks(chunk.X)]
         found = [topic_posterior(counts, self.topics, self.prior) for counts in blocks]
         posterior = np.concatenate([np.zeros((0, len(self.topics))), *found])
@@ -111,6 +116,9 @@ class ExpectedCounts(NonNegative):
         return counts.X, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
 
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+        """Expected counts under LDA by mean field, as factors: sparse ratios (n_documents,
+        n_features) and clipped topic proportions (n_documents, n_components).
+        """
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
         asked = self._asks(norms)
         alone = (asked & (units.sizes == 1))[units.of_rows]
@@ -134,35 +142,38 @@ class ExpectedCounts(NonNegative):
         return ratios, expected * left[field.order, None]
 
     def _bounds(self, scaled: CountChunk) -> Floats:
-        """Bounds of the counts of a unit, which also bound the parts they are divided into."""
+        """Upper bound on the norm of each unit's expected counts: the norm of its counts."""
         if self.scales is None:
             return CountNorm(self.order).of(scaled)
         return NORM_SLACK * scaled.units.means(np.sqrt(scaled.squares))
 
     def _scaled(self, chunk: CountChunk) -> CountChunk:
-        """Counts divided by the scales of their words."""
+        """Chunk with each word's counts divided by its `scales`, if there are any."""
         if self.scales is None:
             return chunk
         X = chunk.X
         return CountChunk(of_same_shape(X, X.data / self.scales[X.indices]), chunk.units)
 
     def _asks(self, bounds: Floats) -> NDArray[np.bool_]:
-        """Units whose own norm makes a difference."""
+        """Mask of units whose bound exceeds the limit, so that their exact norm is computed."""
         return (bounds > self.limit) & (self.order == 2)
 
     @cached_property
     def _single_precision(self) -> tuple[Singles, Singles]:
+        """Topics and prior in float32, computed once."""
         return single_precision(self.topics, self.prior)
 
 
 class Space:
-    """Arrays that are used again by the next batch: fresh memory is slow."""
+    """Named float32 work arrays of one thread, reused by its next batch to save allocations."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Singles] = {}
 
     def take(self, name: str, shape: tuple[int, ...]) -> Singles:
-        """Uninitialised array of a shape."""
+        """Uninitialised work array `name` of a shape, in memory that an earlier batch may have
+        used.
+        """
         size = math.prod(shape)
         if name not in self._arrays or self._arrays[name].size < size:
             self._arrays[name] = np.empty(size, dtype=np.float32)
@@ -170,17 +181,19 @@ class Space:
 
 
 def single_precision(topics: Floats, prior: Floats) -> tuple[Singles, Singles]:
-    """Topics, and the prior as a column, away from underflow."""
+    """Topics (n_components, n_features) and the prior as a column, in float32, raised to small
+    positive numbers so that nothing underflows.
+    """
     singles = np.maximum(topics, TINY).astype(np.float32)
     return np.ascontiguousarray(singles), np.maximum(prior, LEAST_PRIOR).astype(np.float32)[:, None]
 
 
 class MeanField:
-    """Mean field steps of a chunk's documents, and norms of those that are asked for.
+    """Mean-field inference of topic proportions for the documents of a chunk.
 
-    All steps but the first and the last go twice as far as mean field does, but no more than half
-    the way from there to the prior, from which documents hardly come back. Seven or thirteen come
-    as near to the fixed point as ten or twenty plain ones.
+    All steps but the first and the last go twice as far as plain mean field, but no more than
+    half the way from there to the prior, from which documents hardly return. Seven or thirteen
+    steps come as near to the fixed point as ten or twenty plain ones.
 
     Attributes
     ----------
@@ -218,7 +231,7 @@ class MeanField:
         run_in_batches(self._work, counts, len(prior))
 
     def _work(self, batch: slice, space: Space) -> None:
-        """Work on one batch."""
+        """Run all mean-field steps for one batch of documents and store their results."""
         counts, words, used = columns(self._counts, batch)
         n, (longest, width), k = batch.stop - batch.start, counts.shape, len(self._prior)
         own = space.take("own", (k, longest, width))
@@ -263,7 +276,9 @@ class MeanField:
 
 
 def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
-    """``exp(psi(gamma))`` up to a factor for each column, in the first of five more arrays."""
+    """``exp(psi(gamma))``, each column up to a factor; the five further arrays are work space, the
+    first of which holds the result.
+    """
     # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. The factor makes
     # the last three terms 0 where they are least, so that the largest value is 2.5 or more.
     value, lost, inverse, square, series = space
@@ -290,7 +305,7 @@ def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
 
 
 def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Integers) -> Floats:
-    """Euclidean norms of ``ratios * expected * own``, in the columns that are asked for."""
+    """Euclidean norms of ``ratios * expected * own`` for the columns (documents) `asked`."""
     # Columns are repeated up to a full number of lanes. They are taken, not indexed: that may
     # change the order of memory, and with it that of sums.
     columns = np.resize(asked, -(-len(asked) // LANES) * LANES)
@@ -304,7 +319,7 @@ def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Integers) ->
 def run_in_batches(
     work: Callable[[slice, Space], None], counts: sp.csr_matrix, n_components: int
 ) -> None:
-    """Work on each batch of documents that are sorted by their numbers of words."""
+    """Call `work` on batches of documents sorted by their number of words, in several threads."""
     # At most 4 MB of singles to a batch, and enough batches for threads, unless they get smaller
     # than 1 MB. Calls on small arrays are slow.
     least, most = rows_at_once(1, 1 / 2), rows_at_once(1, 2)
@@ -327,7 +342,9 @@ def run_in_batches(
 
 
 def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
-    """Documents, sorted by their numbers of words, in batches of about as many words."""
+    """Slices of documents, sorted by their number of words `n_words`, that hold up to `room`
+    numbers each and waste little on padding shorter documents.
+    """
     stop, first = len(n_words), int(np.searchsorted(n_words, 1))
     filled = np.concatenate([[0], np.cumsum(n_words, dtype=np.int64)])
     while stop > first:
@@ -350,7 +367,9 @@ def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> It
 def columns(
     counts: sp.csr_matrix, batch: slice
 ) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_]]:
-    """Counts and words with a column for each document, and which are used, by documents."""
+    """Counts and word indices of a batch, padded to (longest, n_columns) with a column per
+    document, and the mask (n_documents, longest) of numbers that are not padding.
+    """
     ends = counts.indptr[batch.start : batch.stop + 1]
     per_row = np.diff(ends)
     n, longest = len(per_row), int(per_row[-1])

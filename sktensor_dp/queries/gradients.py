@@ -19,7 +19,8 @@ ENTRIES_AT_ONCE = 2**8
 
 
 class Jacobian:
-    """Derivative of a CP or Tucker model's values at the observed entries in all parameters.
+    """Jacobian of a CP or Tucker model: rows J_e are the derivatives of its value at observed entry
+    e in all parameters.
 
     Parameters
     ----------
@@ -53,19 +54,21 @@ class Jacobian:
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Shapes of the parameters in their order: mean, biases, factors, core."""
+        """Shapes of the parameters in order: mean, biases, factors, core."""
         of_offsets = [(1,), *((n,) for n in self.index_set.shape)] if self.offsets else []
         of_core = [] if self.core is None else [self.core.shape]
         return [*of_offsets, *(factor.shape for factor in self.factors), *of_core]
 
     def split(self, parameters: Floats) -> list[Floats]:
-        """Arrays of all parameters, in the order of ``shapes``, from one vector."""
+        """Split one vector of all parameters into arrays, in the order and form of ``shapes``."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         parts = np.split(parameters, ends[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def rows(self, mode: int) -> Floats:
-        """Derivatives of the multilinear part in the rows of a factor: z, (n_entries, r)."""
+        """Derivatives z of the model's values in the entry's row of the factor of `mode`;
+        (n_entries, r).
+        """
         others = self.index_set.others(mode)
         factors = [self.factors[k] for k in others]
         if self.core is None:
@@ -78,7 +81,7 @@ class Jacobian:
         return result
 
     def scatter(self, weights: Floats) -> Floats:
-        """``sum_e weights_e J_e``, of shape (n_parameters,)."""
+        """``sum_e weights_e J_e`` over entries e, of shape (n_parameters,)."""
         modes = range(len(self.factors))
         parts = []
         if self.offsets:
@@ -90,7 +93,9 @@ class Jacobian:
         return np.concatenate(parts)
 
     def _core_sums(self, weights: Floats, size: int) -> Floats:
-        """Sums of the Kronecker products of all factors' rows times weights."""
+        """Weighted sum over entries of the Kronecker products of their factor rows, (core.size,):
+        the part of ``scatter`` for the core.
+        """
         *others, last = range(len(self.factors))
         factors, total = [self.factors[k] for k in others], AccurateSum()
         for block in blocks(self.index_set.n_entries, min(ENTRIES_AT_ONCE, rows_at_once(size))):
@@ -100,14 +105,15 @@ class Jacobian:
         return total.value().ravel()
 
     def norms(self) -> Floats:
-        """L2 norm of each J_e, of shape (n_entries,)."""
+        """L2 norm of each entry's J_e, of shape (n_entries,)."""
         return np.sqrt(self._added(np.square) + self._core_norms(2) ** 2)
 
     def absolute_norms(self) -> Floats:
-        """L1 norm of each J_e, of shape (n_entries,)."""
+        """L1 norm of each entry's J_e, of shape (n_entries,)."""
         return self._added(np.abs) + self._core_norms(1)
 
     def _added(self, of: np.ufunc) -> Floats:
+        """Sum of ``of(derivative)`` over mean, biases and factors, for each entry; (n_entries,)."""
         ones = float(1 + len(self.factors)) if self.offsets else 0.0
         total = np.full(self.index_set.n_entries, ones)
         for m in range(len(self.factors)):
@@ -115,7 +121,7 @@ class Jacobian:
         return total
 
     def _core_norms(self, order: int) -> Floats:
-        """Norms of the part of the core; 0 without one."""
+        """L1 or L2 norm (`order`) of each entry's derivatives in the core; 0 without a core."""
         if self.core is None:
             return np.zeros(self.index_set.n_entries)
         columns = [
@@ -136,10 +142,11 @@ _Block = tuple[slice, Floats, Places, Places]
 
 
 class RowFrames:
-    """Largest ``|A^-1 z|`` of the entries of every row of a mode, ``A = sum z z' + ridge``.
+    """Ridge inverses of the rows of a factor, over the largest ``|A^-1 z|`` of a row's entries.
 
-    A row of ridge regression is released over that number, so that the noise of each row is
-    that of its own worst entry.
+    ``A = sum z z' + ridge`` over a row's entries, z their public regressors. A row of ridge
+    regression is released after that division, so that its noise is scaled by its own worst
+    entry.
 
     Parameters
     ----------
@@ -183,6 +190,7 @@ class RowFrames:
         self._take(inverse_roots.transpose(0, 2, 1) @ inverse_roots)
 
     def _take(self, solutions: Floats) -> None:
+        """Store `largest` and `inverses` from the matrices A^-1, (n_rows, r, r)."""
         along = np.ascontiguousarray(solutions.transpose(1, 2, 0))
         largest = np.zeros(len(solutions))
         for _, z, rows, starts in self._blocks():
@@ -195,7 +203,9 @@ class RowFrames:
         self.inverses[seen] = solutions[seen] / largest[seen, None, None]
 
     def coordinates(self, values: Floats) -> Floats:
-        """``A^-1 sum_e x_e z_e`` of each row over its largest norm, of shape (n_rows, r)."""
+        """``A^-1 sum_e x_e z_e`` of each row over its `largest`, from `values` x (n_entries,);
+        (n_rows, r).
+        """
         # However badly conditioned A is, what a value is multiplied with has a length that is
         # looked at: rounding has nothing to enlarge.
         order, along = (
@@ -210,7 +220,9 @@ class RowFrames:
         return self.index_set.sums(self.mode, terms)
 
     def _blocks(self) -> Iterator[_Block]:
-        """Span, z of shape (r, b), rows of the mode, and where each of them begins."""
+        """Yield the entries in blocks sorted by row: their span, z as (r, b), the rows that occur,
+        and where each row begins.
+        """
         order = self.index_set.order(self.mode)
         # A matrix for each entry of a block: it has to stay in the cache.
         size = rows_at_once(max(self.rows.shape[1], 4) ** 2, caches=1 / 2)
@@ -220,21 +232,23 @@ class RowFrames:
 
 
 def _of_entries(matrices: Floats, rows: Places, starts: Places, n: int) -> Floats:
-    """Matrices (r, r, n_rows) of the rows of a block, for each of its n entries."""
+    """Repeat the `matrices` (r, r, n_rows) of a block's rows for each of its n entries;
+    (r, r, n).
+    """
     return np.repeat(matrices[:, :, rows], np.diff(np.append(starts, n)), axis=2)
 
 
 def _lengths(vectors: Floats) -> Floats:
-    """Norms of columns."""
+    """Euclidean norm of each column."""
     return np.sqrt(np.einsum("ae,ae->e", vectors, vectors))
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeBlock:
-    """Rows ``A^-1 sum_e x_e z_e`` of one factor by ridge regression, ``A = sum z z' + ridge``.
+    """Rows of one factor by ridge regression on public z; the unit of privacy is one value.
 
-    The sums run over the entries of a row, with public z. Each row is divided by the largest
-    ``|A^-1 z|`` of its entries.
+    A row is ``A^-1 sum_e x_e z_e`` over its entries with values x, ``A = sum z z' + ridge``,
+    divided by the largest ``|A^-1 z|`` of its entries.
     """
 
     frames: RowFrames  # hold the index set, the mode and z; public
@@ -247,22 +261,23 @@ class RidgeBlock:
 
     @property
     def l2_sensitivity(self) -> float:
-        """One value moves one row, by ``R |A^-1 z|`` over the largest such norm."""
+        """Width of the range: one value moves one row, whose worst entry has norm 1."""
         return 2 * self.half * SUM_SLACK
 
     @property
     def scales(self) -> Floats:
-        """Divisors of the rows, of shape (n_rows,)."""
+        """Divisor of each row, to undo the division after the release; (n_rows,)."""
         return self.frames.largest
 
     def total(self, chunk: EntryChunks) -> Floats:
-        """Rows over their scales, of shape (n_rows, r)."""
+        """Rows of the factor over their `scales`, of shape (n_rows, r)."""
         return self.frames.coordinates(chunk.values)
 
 
 @dataclass(frozen=True, eq=False)
 class EntryGradients:
-    """Sum over entries of ``x_e J_e``, J_e the Jacobian of the model's value in all parameters.
+    """Gradient sum ``sum_e x_e J_e`` over entries with values x, J_e the Jacobian of a CP or Tucker
+    model in all parameters.
 
     Up to public terms it is minus the gradient of half the squared error.
     """
@@ -279,19 +294,21 @@ class EntryGradients:
 
     @cached_property
     def _norms(self) -> Floats:
+        """L2 norm of each entry's J_e, computed once."""
         return self.jacobian.norms()
 
     @property
     def l2_sensitivity(self) -> float:
-        """One value moves by R at most, and its ``J_e`` times as far."""
+        """Width of the range times the largest L2 norm of an entry's J_e."""
         return self._largest_move(self._norms)
 
     @cached_property
     def l1_sensitivity(self) -> float:
-        """L1 sensitivity."""
+        """Width of the range times the largest L1 norm of an entry's J_e."""
         return self._largest_move(self.jacobian.absolute_norms())
 
     def _largest_move(self, norms: Floats) -> float:
+        """Width of the range times the largest of `norms`; the width itself if all are 0."""
         # Where nothing can move, any noise is enough.
         return SUM_SLACK * (float((2 * self.half * norms).max()) or 2 * self.half)
 

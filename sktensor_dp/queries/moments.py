@@ -34,7 +34,9 @@ TERMS_AT_ONCE = 2**12
 def terms_of_documents(
     X: sp.csr_matrix, projected: Floats, weight: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Weighted sums of ``y y y`` over documents, and of c and ``c y`` for each word."""
+    """Sums over documents with weights: of the cubes y y y of their `projected` rows y, (k, k, k),
+    of their counts c, (n_words,), and of c y', (n_words, k).
+    """
     cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
     for rows in blocks(X.shape[0], TERMS_AT_ONCE):
         part, seen = rows_of(X, rows), projected[rows]
@@ -46,7 +48,9 @@ def terms_of_documents(
 
 
 def put_together(cubes: Floats, ones: Floats, pairs: Floats, B: Floats) -> Floats:
-    """The moment in a basis B, from sums over documents."""
+    """Third moment in a basis B, (k, k, k), from the sums of `terms_of_documents`: takes off the
+    terms in which a token is drawn twice or three times.
+    """
     # Words that occur twice or three times, in one product: twice is in three places.
     repeated = pairs - (2 / 3) * ones[:, None] * B
     twice = AccurateSum()
@@ -58,7 +62,7 @@ def put_together(cubes: Floats, ones: Floats, pairs: Floats, B: Floats) -> Float
 
 
 def words_in_use(X: sp.csr_matrix, basis: Floats) -> tuple[sp.csr_matrix, Floats]:
-    """Counts of the words that occur, and their rows of a basis."""
+    """Columns of `X` with a non-zero count, and the rows of `basis` that belong to them."""
     occurs = np.zeros(X.shape[1], dtype=bool)
     occurs[X.indices] = True
     places = np.cumsum(occurs) - 1
@@ -67,7 +71,7 @@ def words_in_use(X: sp.csr_matrix, basis: Floats) -> tuple[sp.csr_matrix, Floats
 
 
 def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
-    """``sum_n A_na A_nb C_nc``, symmetric in a and b, or in all if C is a multiple of A by rows."""
+    """``sum_n A_na A_nb C_nc``, (k, k, k); `all_alike` if rows of C are multiples of those of A."""
     # Columns in the order of memory, one a at a time: nothing larger than A is formed, and of
     # entries that are equal one is computed.
     k = A.shape[1]
@@ -89,7 +93,9 @@ SINGLE_FROM = 600
 
 @dataclass(frozen=True, eq=False)
 class PairMoments(NonNegative):
-    """Weighted sum of ``l M2 = (c c' - diag(c)) / (l - 1)`` over pairs of some words."""
+    """Sum over units of clipped pair moments ``l M2 = (c c' - diag(c)) / (l - 1)`` of documents
+    with counts c and length l; on the columns `words`, or all if None.
+    """
 
     # `clip` is of a PairNorm (L2), or of a CountNorm of order 1 (L1 and L2).
 
@@ -113,12 +119,13 @@ class PairMoments(NonNegative):
         return norms_within(self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2)
 
     def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+        """Counts of `words`, and each document's weight over ``l - 1``."""
         weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
         weight /= np.maximum(chunk.lengths - 1, 1)
         return chunk.restricted(self.words).X, weight
 
     def total(self, chunk: CountChunk) -> Floats:
-        """Dense symmetric matrix over the words."""
+        """Sum of the pair moments of `chunk`, dense and symmetric, of shape (n_words, n_words)."""
         # Some words at a time, with all others: there is room for one matrix of many words.
         rows = self.by_rows([chunk])
         found = np.empty((rows.n_words, rows.n_words))
@@ -127,7 +134,9 @@ class PairMoments(NonNegative):
         return found
 
     def by_rows(self, chunks: Iterable[CountChunk]) -> "RowsOfPairs":
-        """Sum of the totals of chunks, to be formed row by row, as often as it is asked for."""
+        """Sum over `chunks`, kept sparse so that its rows can be formed whenever they
+        are needed.
+        """
         parts, n_words = [], 0
         for chunk in chunks:
             X, weight = self._weighted(chunk)
@@ -139,7 +148,9 @@ class PairMoments(NonNegative):
         return RowsOfPairs(parts, n_words)
 
     def add_products(self, chunk: CountChunk, V: Floats, total: Floats) -> None:
-        """Add what ``total(chunk) @ V`` is made of, without forming the matrix."""
+        """Add to `total` the parts of ``M @ V``, M the sum of pair moments of `chunk`, without
+        forming M.
+        """
         # Only without noise, where rounding is no matter of privacy. The last column is that of
         # the diagonal, which is taken off once: of many words, V is larger than a chunk.
         X, weight = self._weighted(chunk)
@@ -152,13 +163,15 @@ class PairMoments(NonNegative):
         total += X.T @ projected
 
     def of_products(self, total: Floats, V: Floats) -> Floats:
-        """The product of V and the matrix, of which :meth:`add_products` has added up the parts."""
+        """``M @ V`` from the parts that :meth:`add_products` added up in `total`."""
         return np.asarray(total[:, :-1] - total[:, -1:] * V)
 
 
 @dataclass(frozen=True, eq=False)
 class _PartOfPairs:
-    """Weighted sum of ``c c' - diag(c)`` over some documents."""
+    """Sparse factors of the weighted sum of ``c c' - diag(c)`` over some documents with
+    counts c.
+    """
 
     transposed: sp.csr_matrix
     scaled: sp.csr_matrix
@@ -166,7 +179,9 @@ class _PartOfPairs:
 
     @classmethod
     def of(cls, X: sp.csr_matrix, weight: Floats) -> "_PartOfPairs":
-        """Build the terms from counts and the weights of their rows."""
+        """Build the factors from counts `X` and one weight per row; copies what a caller could
+        change.
+        """
         # It is kept, and whoever holds the data may change where words stand as well.
         places = X.indices.copy(), X.indptr.copy()
         scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)), *places)
@@ -175,7 +190,7 @@ class _PartOfPairs:
         return cls(X.T.tocsr(), scaled, repeated.T @ weight)
 
     def rows(self, words: slice) -> Floats:
-        """Rows of some words."""
+        """Dense rows `words` of the sum, of shape (n_rows, n_words)."""
         rows = (self.transposed[words] @ self.scaled).toarray()
         own = np.arange(len(rows))
         rows[own, words.start + own] = self.diagonal[words]
@@ -184,7 +199,7 @@ class _PartOfPairs:
 
 @dataclass(frozen=True, eq=False)
 class RowsOfPairs:
-    """Rows of the sum of pair moments over all units, the same to the last bit each time."""
+    """Sum of pair moments of which any rows can be formed, with the same digits each time."""
 
     # Copies of the data, which whoever holds the data may change: the sums of one moment, and as
     # raw as it is.
@@ -193,7 +208,7 @@ class RowsOfPairs:
     n_words: int
 
     def __call__(self, words: slice) -> Floats:
-        """Sums of some words with all others, each of the same terms in the same order."""
+        """Dense rows `words` of the sum over all units, of shape (n_rows, n_words)."""
         of_chunks = AccurateSum()
         for parts in self.parts:
             total = AccurateSum()
@@ -205,7 +220,9 @@ class RowsOfPairs:
 
 @dataclass(frozen=True, eq=False)
 class _Triples:
-    """Weighted sum of ``l M3(B, B, B)`` for a public matrix B, in factored form."""
+    """Weighted sum over units of third moments ``l M3(B, B, B)``, where l is a document's length
+    and B the public matrix `basis` (n_words, k).
+    """
 
     basis: Floats
     clips: tuple[Clip, ...]
@@ -215,12 +232,15 @@ class _Triples:
         return self.clips[0].limit, math.inf
 
     def weights(self, chunk: CountChunk) -> Floats:
-        """Weight of each document's terms."""
+        """Weight of each document in the sum, within all clips; 0 for fewer than three tokens."""
         # Each is bounded beside their sum: where they cancel, digits of large ones would be left
         # over.
         return self._weights(chunk, chunk.restricted(self.words).X @ self.basis)
 
     def _weights(self, chunk: CountChunk, projected: Floats) -> Floats:
+        """Weight of each document; the terms of a moment are bounded too, as they may cancel in its
+        norm.
+        """
         X, lengths = chunk.restricted(self.words).X, chunk.lengths
         products = np.maximum((lengths - 1) * (lengths - 2), 1)
         counted = lengths >= MIN_TOKENS
@@ -234,7 +254,7 @@ class _Triples:
         return counted * chunk.units.spread(factors) / products
 
     def total(self, chunk: CountChunk) -> Floats:
-        """Symmetric tensor of the basis' dimension; work in non-zeros and in d k^3."""
+        """Symmetric tensor of shape (k, k, k); takes time in the non-zeros and in n_words k^3."""
         X, B = words_in_use(chunk.restricted(self.words).X, self.basis)
         projected = X @ B
         return put_together(*terms_of_documents(X, projected, self._weights(chunk, projected)), B)
@@ -242,7 +262,7 @@ class _Triples:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedTripleMoments(_Triples, Signed):
-    """``l M3(W, W, W)`` for a public whitener W, clipped in the whitened space."""
+    """Sum of third moments ``l M3(W, W, W)`` in the space of a public whitener W, clipped there."""
 
     # The first clip is of a WhitenedTripleNorm of the same W.
 
@@ -254,7 +274,9 @@ class WhitenedTripleMoments(_Triples, Signed):
 
 @dataclass(frozen=True, eq=False)
 class TripleMoments(_Triples, NonNegative):
-    """``l M3(U, U, U)`` for orthonormal U, bounded in word space (AGN, AVN)."""
+    """Sum of third moments ``l M3(U, U, U)`` in the span of orthonormal U, clipped over
+    all words.
+    """
 
     # The first clip is of a TripleNorm, or of a CountNorm of order 1, which bounds every norm of
     # it. The bound on the whole tensor covers its part at `words`.
@@ -268,5 +290,5 @@ class TripleMoments(_Triples, NonNegative):
 
     @property
     def ambient_dimension(self) -> int:
-        """Dimension of the space of which the coordinates are a part."""
+        """Number of distinct entries of the tensor over all words, that is projected here."""
         return n_unique(self.basis.shape[0], 3)

@@ -27,14 +27,16 @@ SUM_SLACK = 1 + 1e-6
 
 
 class Summand(Protocol):
-    """Statistic that is summed over chunks."""
+    """Statistic that is a sum over units (protected persons, documents or rows), chunk by chunk."""
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
-        """Sum of the contributions of the units in a chunk."""
+        """Sum of what the units in `chunk` contribute to the statistic."""
 
 
 class Query(Summand, Protocol):
-    """A sum over units of contributions with a proved bound."""
+    """Sum over units (protected persons, documents or rows) with proved bounds on one unit's
+    change.
+    """
 
     # The parameters of a query are public. Its answer on a chunk is the sum of the units'
     # contributions, so chunks add up. Its sensitivities bound the distance of two contributions:
@@ -44,94 +46,108 @@ class Query(Summand, Protocol):
 
     @property
     def l2_sensitivity(self) -> float:
-        """L2 norm, in the mechanism's coordinates, of the largest change of the sum."""
+        """Largest L2 change of the sum if one unit is replaced, in the mechanism's coordinates."""
 
     @property
     def l1_sensitivity(self) -> float:
-        """L1 norm of the largest change of the sum; infinity where no bound is proved."""
+        """Largest L1 change of the sum if one unit is replaced; infinity without a proved bound."""
 
 
 class Chunks(Protocol):
-    """Raw data that can be read several times, a chunk of units at a time."""
+    """Raw data in chunks of whole units, which can be iterated over once for each release."""
 
     @property
     def n_units(self) -> int:
-        """Number of units; for the curator alone where it is private."""
+        """Number of units (protected persons, documents or rows); private with ``add_remove``."""
 
     def __iter__(self) -> Any:
-        """Yield the chunks, in the form their queries expect."""
+        """Yield the chunks, in the form that the queries' ``total`` takes."""
 
 
 class Source(Protocol):
-    """Raw data that lies wherever it lies, and adds up there."""
+    """Raw data on other workers or threads, which add up a query there instead of
+    yielding chunks.
+    """
 
     apart: bool  # whether the data has to be asked where it is, instead of read here
 
     @property
     def n_units(self) -> int:
-        """Number of units; for the curator alone where it is private."""
+        """Number of units (protected persons, documents or rows); private with ``add_remove``."""
 
     def sum(self, query: Any) -> Any:
-        """Sum over all units of their contributions to a query, each counted once."""
+        """Sum of `query` over all units, each counted once."""
 
 
 class Bounded:
-    """Contributions of units within norms that the query states; how far two may be apart."""
+    """Query in which one unit's contribution has norms within stated limits; gives its
+    sensitivities.
+    """
 
     # Largest L2 distance of two contributions over the largest norm of one.
     farthest: ClassVar[float]
 
     def _largest_norms(self) -> tuple[float, float]:
-        """Largest L2 norm of a contribution, and L1 norm; infinity where no bound is proved."""
+        """Largest (L2, L1) norm of one unit's contribution; infinity without a proved bound."""
         raise NotImplementedError
 
     @property
     def l2_contribution(self) -> float:
-        """Largest L2 norm of a contribution."""
+        """Largest L2 norm of one unit's contribution: how far adding or removing it
+        moves the sum.
+        """
         return self._largest_norms()[0]
 
     @property
     def l1_contribution(self) -> float:
-        """Largest L1 norm of a contribution."""
+        """Largest L1 norm of one unit's contribution: how far adding or removing it
+        moves the sum.
+        """
         return self._largest_norms()[1]
 
     @property
     def l2_sensitivity(self) -> float:
-        """Largest L2 distance of two contributions."""
+        """Largest L2 distance of two contributions: how far replacing a unit moves the sum."""
         return self.farthest * self.l2_contribution
 
     @property
     def l1_sensitivity(self) -> float:
-        """Largest L1 distance of two contributions, by the triangle inequality."""
+        """Largest L1 distance of two contributions, bounded by twice the largest L1 norm."""
         return 2 * self.l1_contribution
 
     @classmethod
     def sensitivity_of(cls, limit: float, order: int = 2, neighbours: str = "replace_one") -> float:
-        """Largest distance of two contributions of a norm, or of one from 0."""
+        """Sensitivity of a sum of contributions whose norm of `order` 1 or 2 is `limit` at most:
+        the limit for ``"add_remove"``, otherwise the largest distance of two contributions.
+        """
         if neighbours == "add_remove":
             return limit
         return (cls.farthest if order == 2 else 2.0) * limit
 
 
 class NonNegative(Bounded):
-    """Contributions at no obtuse angle, such as those without negative numbers."""
+    """Contributions with inner products >= 0, so that two of norm c are at most sqrt(2) c apart."""
 
     farthest = math.sqrt(2)
 
 
 class Signed(Bounded):
-    """Contributions of any sign: two may be opposite."""
+    """Contributions of any sign: two of norm c may be opposite, 2 c apart."""
 
     farthest = 2.0
 
 
 def norms_within(limit: float, order: int) -> tuple[float, float]:
-    """L2 and L1 norms of what has a norm of an order within a limit: L1 norms bound L2 norms."""
+    """L2 and L1 bounds of a vector with norm of `order` (1 or 2) <= `limit`; L1 is
+    infinite for 2.
+    """
     return limit, limit if order == 1 else math.inf
 
 
 class NormBins(NonNegative):
-    """Numbers of units by bins of a norm between edges; too small and too large go to the ends."""
+    """Histogram of units by a norm, with bin borders `edges`; norms beyond them go to
+    the end bins.
+    """
 
     edges: Floats
 
@@ -146,7 +162,7 @@ class NormBins(NonNegative):
             raise ValueError("edges must increase.")
 
     def counted(self, norms: Floats) -> Floats:
-        """Numbers of norms in each bin."""
+        """Number of `norms` in each bin, as floats of shape (n_edges - 1,)."""
         n_bins = len(self.edges) - 1
         bins = np.searchsorted(self.edges, norms, side="left") - 1
         return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
@@ -154,21 +170,21 @@ class NormBins(NonNegative):
 
 @dataclass(frozen=True)
 class UnitCount:
-    """The number of units, to which each contributes 1 whatever its rows hold."""
+    """Number of units (protected persons, documents or rows); each contributes 1."""
 
     # Replacing a unit does not change it: there it is public, and never released.
     l2_sensitivity = l1_sensitivity = 0.0
     l2_contribution = l1_contribution = 1.0
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
-        """Units of a chunk: of rows, or of a list of units."""
+        """Number of units in `chunk`, as an array of shape (1,)."""
         number = chunk.units.n if hasattr(chunk, "units") else len(chunk)
         return np.array([float(number)])
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Parts of ``total(chunk) @ V``, for a query that multiplies without forming its matrix."""
+    """Sum that gives ``M @ V`` for a `query` whose total is a matrix M, without forming M."""
 
     # Asked for under `epsilon=inf` alone, in the place of a query that was admitted.
 
@@ -176,18 +192,20 @@ class Product:
     V: NDArray[np.float64]
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
-        """The parts of a chunk's product, with a column more than V."""
+        """Parts of the product for `chunk`, of shape (n_words, n_columns + 1): see
+        ``of_products``.
+        """
         found = np.zeros((len(self.V), self.V.shape[1] + 1))
         self.add_to(found, chunk)
         return found
 
     def add_to(self, found: NDArray[np.float64], chunk: Any) -> None:
-        """Add them to those of other chunks, in place."""
+        """Add the parts of the product for `chunk` to `found`, in place."""
         self.query.add_products(chunk, self.V, found)
 
 
 def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = False) -> None:
-    """Refuse a number outside a range; NaN is outside any."""
+    """Raise ValueError unless `value` lies in `allowed` (low, high), or is +inf with `infinite`."""
     low, high = allowed
     if low <= value <= high or (infinite and value == math.inf):
         return
@@ -195,7 +213,9 @@ def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = Fals
 
 
 def check_array(name: str, array: Any, largest: float, *, least: float | None = None) -> None:
-    """Refuse an array with numbers that are not finite, or too large."""
+    """Raise ValueError unless all of `array` lies in [`least`, `largest`]; `least` is -`largest` by
+    default.
+    """
     array, low = np.asarray(array), -largest if least is None else least
     # NaN fails both comparisons.
     if array.size and not (array.min() >= low and array.max() <= largest):

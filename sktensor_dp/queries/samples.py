@@ -41,7 +41,9 @@ LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
 
 
 def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
-    """Validated samples in float64, dense or in compressed rows."""
+    """Validate samples (rows): return `X` in float64, dense or CSR, with entries clipped at 1e100;
+    errors call it `name`.
+    """
     kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
     samples = kind(X, dtype=np.float64)
     entries = samples.data if sp.issparse(samples) else samples
@@ -61,7 +63,7 @@ def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
 
 
 def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
-    """``X @ basis``, each row of which has the same digits whatever others there are."""
+    """``X @ basis`` in which a row's digits do not depend on the other rows, as BLAS's do."""
     # BLAS takes other instructions for the last rows of a block, and for small ones. How many
     # rows lie before is private where units have several, and a digit may move a norm into the
     # next bin, or past a limit. Sparse products add up one row after the other.
@@ -74,7 +76,7 @@ def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
 
 
 def _square_norms(X: Floats) -> Floats:
-    """Sums of squares of some rows, each with digits of its own."""
+    """Squared norm of each row of a dense matrix, whose digits do not depend on the other rows."""
     X = np.ascontiguousarray(X)
     sums = np.zeros(len(X))
     for start in range(0, X.shape[1], COLUMNS_AT_ONCE):
@@ -84,14 +86,14 @@ def _square_norms(X: Floats) -> Floats:
 
 
 class SampleChunk(RowChunk):
-    """Some samples with their norms, computed once."""
+    """Samples (rows) of some units, with their norms computed once."""
 
     # One radius is in use at a time, and asked for block by block.
     _scales: tuple[float, Floats] | None = None
 
     @cached_property
     def square_norms(self) -> Floats:
-        """Squared Euclidean norm of each sample."""
+        """Squared Euclidean norm of each sample, of shape (n_samples,)."""
         if sp.issparse(self.X):
             # Block by block: a copy of the data may not fit beside it.
             parts = (self.X[rows] for rows in self.blocks(1))
@@ -101,14 +103,16 @@ class SampleChunk(RowChunk):
         return np.concatenate([np.zeros(0), *sums])
 
     def scales(self, radius: float) -> Floats:
-        """Factor in (0, 1] per sample that puts it into the ball of a radius."""
+        """Clipping factor in (0, 1] of each sample that puts it into the ball of `radius`."""
         if self._scales is None or self._scales[0] != radius:
             norms = NORM_SLACK * np.sqrt(self.square_norms)
             self._scales = (radius, scale_to(norms, radius))
         return self._scales[1]
 
     def blocks(self, width: int, within: slice | None = None) -> Iterator[slice]:
-        """Slices of rows for work on them beside arrays with `width` numbers a row."""
+        """Slices of the rows in `within` (default: all), small enough that they and `width` numbers
+        for each row stay in the cache.
+        """
         n_rows, n_features = self.X.shape
         stored = -(-self.X.nnz // max(n_rows, 1)) if sp.issparse(self.X) else n_features
         size = rows_at_once(max(width, stored))
@@ -118,11 +122,12 @@ class SampleChunk(RowChunk):
 
 
 class SampleChunks(RowChunks[SampleChunk]):
-    """Samples to be read several times, some at a time."""
+    """Samples, validated and yielded as `SampleChunk`, once for each release."""
 
     noun, _chunk = "samples", SampleChunk
 
     def _validated(self, part: Any) -> Floats | sp.csr_matrix:
+        """Samples of one chunk; refuses another number of columns than `n_features`."""
         samples = as_samples(part, "a chunk")
         if samples.ndim != 2 or samples.shape[1] != self.n_features:
             # How many rows it has may be private.
@@ -133,7 +138,9 @@ class SampleChunks(RowChunks[SampleChunk]):
 
 @dataclass(frozen=True)
 class LiftedBall:
-    """The ball that samples are scaled into, with a constant as one more coordinate."""
+    """Ball of `radius` into which samples x are scaled, with the constant `offset` appended as one
+    more coordinate if it is > 0: the embedded sample z.
+    """
 
     radius: float
     offset: float = 0.0
@@ -149,21 +156,21 @@ class LiftedBall:
 
     @property
     def norm(self) -> float:
-        """Largest norm of z."""
+        """Largest norm of an embedded sample z."""
         return math.hypot(self.radius, self.offset)
 
     @property
     def farthest_cubes(self) -> float:
-        """Largest distance of two ``z (x) z (x) z``, of opposite samples and one constant."""
+        """Largest distance of two ``z (x) z (x) z``: that of opposite samples with one constant."""
         square, constant = self.radius**2, self.offset**2
         return math.sqrt(2 * (square + constant) ** 3 + 2 * (square - constant) ** 3)
 
     def dimension(self, n_features: int) -> int:
-        """Number of coordinates of z."""
+        """Number of coordinates of z: `n_features`, and one for the constant."""
         return n_features + (self.offset > 0)
 
     def projected(self, chunk: SampleChunk, rows: slice, basis: Floats) -> Floats:
-        """Rows ``basis' z``."""
+        """Embedded samples z of the slice `rows` times `basis`; (n_rows, k)."""
         n_features = chunk.X.shape[1]
         scales = chunk.scales(self.radius)[rows]
         result = row_by_row(chunk.X[rows], basis[:n_features]) * scales[:, None]
@@ -172,13 +179,13 @@ class LiftedBall:
         return result
 
     def square_norms(self, chunk: SampleChunk, rows: slice) -> Floats:
-        """Squared norms of z."""
+        """Squared norms of the embedded samples z of the slice `rows`."""
         return chunk.square_norms[rows] * chunk.scales(self.radius)[rows] ** 2 + self.offset**2
 
 
 @dataclass(frozen=True, eq=False)
 class SecondMoments(NonNegative):
-    """Sum of ``z z'``, dense and symmetric, in the Frobenius norm."""
+    """Sum over units of their mean ``z z'``, z the samples scaled into the ball of `embedding`."""
 
     embedding: LiftedBall
 
@@ -187,12 +194,14 @@ class SecondMoments(NonNegative):
         return self.embedding.norm**2, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Dense symmetric matrix over features, the constant last."""
+        """Dense symmetric matrix over the coordinates of z, of which the constant is the last."""
         scales, shares = chunk.scales(self.embedding.radius), chunk.units.shares
         return sum_over_rows(len(shares), lambda part: self._part(chunk, part, scales, shares))
 
     def _part(self, chunk: SampleChunk, part: slice, scales: Floats, share: Floats) -> Floats:
-        """Sum over some rows, each by its share of its unit."""
+        """Sum of ``z z'`` over a slice of rows, each weighted by `share`, one over its
+        unit's rows.
+        """
         X, offset = chunk.X, self.embedding.offset
         n_features = X.shape[1]
         size = self.embedding.dimension(n_features)
@@ -214,7 +223,7 @@ class SecondMoments(NonNegative):
 
 @dataclass(frozen=True, eq=False)
 class _ThirdMoments:
-    """Contribution of a unit to third moments in a subspace, and a bound on its norm."""
+    """Third moments of units in the span of `basis`, with a bound on the norm of each."""
 
     # With `y = basis' z` and s the squared distance of z from the span of the basis it is `y (x) y
     # (x) y` and, where `residual_weight` rho is not 0, `rho s y`.
@@ -229,7 +238,9 @@ class _ThirdMoments:
         check_number("the residual weight", self.residual_weight, (0.0, LARGEST_RESIDUAL / norm**2))
 
     def _seen(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
-        """Projections of all samples, and their squared distances from the span."""
+        """Projections ``y = basis' z`` of all samples (n_samples, k), and their squared distances
+        from the span of the basis.
+        """
         seen = np.empty((chunk.X.shape[0], self.basis.shape[1]))
         distances, frame = np.zeros(len(seen)), np.linalg.qr(self.basis)[0]
         for rows in chunk.blocks(self.basis.shape[1]):
@@ -241,20 +252,20 @@ class _ThirdMoments:
         return seen, distances
 
     def _norms(self, chunk: SampleChunk, seen: Floats, distances: Floats) -> Floats:
-        """Mean norm of each unit's samples, in the coordinates that get noise."""
+        """Mean over each unit's samples of the norm of their third moment; (n_units,)."""
         # No norm of a mean is larger.
         squares = np.square(seen).sum(axis=1)
         norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
         return chunk.units.means(norms)
 
     def _unit_norms(self, chunk: SampleChunk) -> Floats:
-        """Norms of units' projections."""
+        """Bound on the norm of each unit's projected third moment; (n_units,)."""
         return self._norms(chunk, *self._seen(chunk))
 
 
 @dataclass(frozen=True, eq=False)
 class ThirdMomentHistogram(NormBins, _ThirdMoments):
-    """How many units have a third moment of a norm in each bin."""
+    """Histogram of units by the norm of their projected third moment, to choose a clip from."""
 
     edges: Floats = None  # type: ignore[assignment]  # follows a field with a default
 
@@ -263,13 +274,15 @@ class ThirdMomentHistogram(NormBins, _ThirdMoments):
         super().__post_init__()
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Counts per bin."""
+        """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
         return self.counted(self._unit_norms(chunk))
 
 
 @dataclass(frozen=True, eq=False)
 class ProjectedThirdMoments(_ThirdMoments, Signed):
-    """Third moments in a public subspace, each contribution clipped there."""
+    """Sum over units of their third moments in the span of a public `basis`, each clipped to
+    `limit` there.
+    """
 
     limit: float = math.inf
 
@@ -281,7 +294,9 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
         return self.limit, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Orthonormal coordinates of the symmetric tensor, then the m of the second part."""
+        """Orthonormal coordinates of the symmetric tensor ``sum y y y``, then, with a residual
+        weight rho, the k numbers ``rho sum s y``, s a sample's squared distance from the span.
+        """
         seen, distances = self._seen(chunk)
         weights = chunk.units.shares
         if math.isfinite(self.limit):
@@ -294,7 +309,7 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
     def _part(
         self, chunk: SampleChunk, part: slice, weights: Floats, seen: Floats, distances: Floats
     ) -> Floats:
-        """Weighted sum over some rows."""
+        """Weighted sum over a slice of rows, in the coordinates of :meth:`total`."""
         size = self.basis.shape[1]
         tensor, mean = np.zeros((size,) * 3), np.zeros(size)
         for rows in chunk.blocks(size * size, part):
@@ -308,7 +323,9 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
 
 @dataclass(frozen=True, eq=False)
 class ThirdMoments(ProjectedThirdMoments):
-    """A linear projection of ``z (x) z (x) z``, noised in the whole space (AGN, AVN)."""
+    """Sum over units of ``z (x) z (x) z`` projected on the span of `basis`, with a bound that holds
+    for the whole tensor, so no clip (AGN, AVN).
+    """
 
     # `residual_weight` is (3 / n)^(1/2), n the dimension of the complement of the span, or 0: then
     # the second part too is an orthonormal coordinate of the tensor.
@@ -326,7 +343,7 @@ class ThirdMoments(ProjectedThirdMoments):
 
     @property
     def l2_sensitivity(self) -> float:
-        """A projection moves neighbours no farther apart."""
+        """Largest distance of two ``z (x) z (x) z``: projecting them does not increase it."""
         return self.embedding.farthest_cubes
 
     def _largest_norms(self) -> tuple[float, float]:
@@ -335,7 +352,7 @@ class ThirdMoments(ProjectedThirdMoments):
 
     @property
     def ambient_dimension(self) -> int:
-        """Dimension of the space of which the coordinates are a part."""
+        """Number of distinct entries of the whole symmetric tensor, which is projected here."""
         return n_unique(self.basis.shape[0], 3)
 
 
@@ -348,7 +365,9 @@ SIZES = (1e-10, 1e10)
 
 @dataclass(frozen=True, eq=False)
 class PowerIterations(Signed):
-    """Sum of ``z (z' u)^2`` for several u, in orthonormal coordinates of what they ask."""
+    """Sum over units of ``z (z' u)^2`` for all columns u of `starts` (the tensor power method's
+    step), in coordinates in which the sensitivity does not grow with the number of starts.
+    """
 
     # `T(I, u, u)` asks the symmetric tensor `z (x) z (x) z` for its products with the symmetric
     # parts of `e_i (x) u (x) u`. These are far from orthonormal where starts are alike, and shorter
@@ -379,7 +398,9 @@ class PowerIterations(Signed):
         return self.radius**3, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Coordinates outside the span of the starts, below them those within."""
+        """Coordinates outside the span of the starts, (n_features, p), above those
+        within, (k, p).
+        """
         mixed = sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part))
         within = self.frame.T @ mixed
         mixed -= self.frame @ within
@@ -387,7 +408,7 @@ class PowerIterations(Signed):
         return np.concatenate([mixed, within])
 
     def _part(self, chunk: SampleChunk, part: slice) -> Floats:
-        """Sum over some rows, each by its share of its unit."""
+        """Sum over a slice of rows, each weighted by one over its unit's rows; (n_features, p)."""
         mixed = np.zeros((len(self.starts), self.pairs.shape[1]))
         scales, share = chunk.scales(self.radius), chunk.units.shares
         for rows in chunk.blocks(len(self.pairs), part):
@@ -399,7 +420,7 @@ class PowerIterations(Signed):
         return mixed
 
     def answers(self, coordinates: Floats) -> Floats:
-        """``T(I, u, u)`` for every column u, from released coordinates."""
+        """``T(I, u, u)`` for every start u as columns, from the released `coordinates`."""
         n_features = len(self.starts)
         outside, within = coordinates[:n_features], coordinates[n_features:]
         outside = outside - self.frame @ (self.frame.T @ outside)
@@ -410,7 +431,7 @@ class PowerIterations(Signed):
 
 @dataclass(frozen=True, eq=False)
 class TensorChunk:
-    """A symmetric tensor that is itself the data, and the only chunk."""
+    """Symmetric tensor that is itself the private data, as one chunk."""
 
     oracle: Oracle  # maps U of shape (d, L) to T(I, u, u) for its columns u
     n_units: int = 1
@@ -425,7 +446,9 @@ class TensorChunk:
 
 @dataclass(frozen=True, eq=False)
 class TensorPowerIterations:
-    """``T(I, u, u)`` of a private tensor, whose neighbours differ in one entry."""
+    """Power steps ``T(I, u, u)`` of a private symmetric tensor T for the columns u of `starts`;
+    neighbours differ in one entry, by `bound`.
+    """
 
     # Neighbours differ by `bound` times the sum of `e_i (x) e_j (x) e_k` over the six orders of (i,
     # j, k) (Wang & Anandkumar, Definition 4.2).
@@ -442,7 +465,7 @@ class TensorPowerIterations:
 
     @property
     def l2_sensitivity(self) -> float:
-        """Largest at i = j = k: six times the root of the sum of ``u_i^4`` over starts."""
+        """``6 bound sqrt(sum_u u_i^4)`` at the worst row i of the starts, with rounding."""
         # Rounding of an answer, to which all entries contribute, is paid for by `NORM_SLACK`, or
         # added where that is not enough.
         largest = math.sqrt((self.starts**4).sum(axis=1).max())
@@ -451,7 +474,7 @@ class TensorPowerIterations:
 
     @property
     def _rounding(self) -> float:
-        """Bound on the error of all answers, for a change of 1."""
+        """Bound on the L2 rounding error of all answers together, for `bound` = 1."""
         d = len(self.starts)
         # Longest chain of roundings: one product with all pairs, or one with half the tensor.
         steps = max(d**2 + 2 if d < HALVED_FROM else 0, 3 * d + 4)
@@ -460,10 +483,10 @@ class TensorPowerIterations:
         return share * math.sqrt(d) * float(np.linalg.norm(sizes))
 
     def total(self, chunk: TensorChunk) -> Floats:
-        """Answers to all starts at once."""
+        """``T(I, u, u)`` for all starts as columns, of shape (d, n_starts)."""
         return chunk.oracle(self.starts)
 
 
 def _squares(rows: Floats) -> Floats:
-    """Entries of ``y y'`` for every row y."""
+    """``y y'``, flattened, of each row y; (n_rows, k^2)."""
     return (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)

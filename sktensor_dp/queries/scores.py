@@ -32,7 +32,9 @@ LEAST_SHARE, LEAST_COLLAPSED_PRIOR = 1e-15, 1e-20
 
 @dataclass(frozen=True, eq=False)
 class HeldOutChunk:
-    """Raw data of units that no model to be scored has seen, and the only chunk of it."""
+    """Held-out data of a model's score, as one chunk: rows `X` with targets `y`, of `n_units`
+    units.
+    """
 
     X: Any
     y: Any
@@ -49,9 +51,9 @@ class HeldOutChunk:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores(Signed):
-    """Sum over units of their score, clipped to public bounds and centred on their middle.
+    """Sum over held-out units of a model's score, clipped to [`low`, `high`] minus the middle.
 
-    The score of a unit is the mean of its rows' scores, each of which is clipped.
+    A unit's score is the mean of its rows' clipped scores.
     """
 
     # `score` maps (X, y) to one number for each row, computed from that row and released values
@@ -68,7 +70,7 @@ class HeldOutScores(Signed):
 
     @property
     def middle(self) -> float:
-        """Middle of the bounds."""
+        """Middle of the bounds, which is subtracted from the scores."""
         return self.low / 2 + self.high / 2
 
     def _largest_norms(self) -> tuple[float, float]:
@@ -77,7 +79,7 @@ class HeldOutScores(Signed):
         return half, half
 
     def total(self, chunk: HeldOutChunk) -> Floats:
-        """Sum of the scores of a chunk, about the middle."""
+        """Sum over the units of `chunk` of their clipped scores minus the middle, of shape (1,)."""
         n_rows = chunk.n_units if chunk.groups is None else len(chunk.groups.of_rows)
         if n_rows == 0:
             return np.zeros(1)  # models refuse what has no rows
@@ -103,7 +105,7 @@ class HeldOutScores(Signed):
         return np.array([math.fsum(centred.tolist())])
 
     def _found(self, chunk: HeldOutChunk) -> Any:
-        """Scores of a chunk by a function that may be a caller's, and warn."""
+        """Scores of the rows of `chunk` by `score`, with its warnings silenced."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.score(chunk.X, chunk.y)
@@ -111,10 +113,12 @@ class HeldOutScores(Signed):
 
 @dataclass(frozen=True, eq=False)
 class CompletionGains(HeldOutScores):
-    """Sum over documents of what topics gain over word frequencies on half of the words."""
+    """Sum over documents of the clipped gain of topics over word frequencies, in log-likelihood of
+    held-out words given the others.
+    """
 
     def total(self, chunk: CountChunk | HeldOutChunk) -> Floats:
-        """Sum of the gains of a chunk, about the middle."""
+        """Sum over the units of `chunk` of their clipped gains minus the middle, of shape (1,)."""
         if isinstance(chunk, CountChunk):
             groups = None if chunk.units.are_rows else chunk.units
             chunk = HeldOutChunk(chunk.X, None, chunk.X.shape[0], groups)
@@ -128,7 +132,9 @@ class CompletionGains(HeldOutScores):
 
 @dataclass(frozen=True, eq=False)
 class TopicGain:
-    """Log-probability of the words in one half of the vocabulary by those in the other."""
+    """Score of topics on documents: log-likelihood of half of a document's words under topic shares
+    inferred from the other half, minus that under a baseline.
+    """
 
     topics: Floats  # (n_components, n_features): released topics
     weights: Floats  # (n_components,): their shares
@@ -149,7 +155,7 @@ class TopicGain:
             )
 
     def __call__(self, X: sp.csr_matrix, _: Any) -> Floats:
-        """Gain of each row in nats over other probabilities of the same words."""
+        """Gain of each document of `X` in nats over the baseline, of shape (n_documents,)."""
         seen, asked = _halves(X, self.divides_words)
         # Both over the same frequencies: what is rounded is small.
         over = self.weights @ self.topics
@@ -166,13 +172,17 @@ def gains_of(
     against: TopicGain | None = None,
     divides_words: bool = False,
 ) -> CompletionGains:
-    """A query for the gain of topics, computed from a document and released values alone."""
+    """Query for the gain of released topics over `against`, or over word frequencies if that is
+    None; see `TopicGain`.
+    """
     score = TopicGain(topics, weights, concentration, against, divides_words)
     return CompletionGains(score, -MOST_GAIN, MOST_GAIN)
 
 
 def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[CountChunk, CountChunk]:
-    """Counts of the words that topics are inferred from, and of those that they are asked for."""
+    """Split the counts of each document into words to infer topics from and held-out words to
+    score.
+    """
     # Which half a word is in depends on its number alone, so that it is public.
     hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
     asked = hidden.astype(np.float64).take(X.indices)
@@ -185,13 +195,16 @@ def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[CountChunk, CountChu
 
 
 def _where_positive(X: sp.csr_matrix, data: Floats) -> CountChunk:
-    """Counts of the same documents, without those that are 0."""
+    """Chunk of the documents of `X` with counts `data`, without those that are 0."""
     kept = np.flatnonzero(data > 0)
     pointers = np.searchsorted(kept, X.indptr)
     return CountChunk(of_same_shape(X, data.take(kept), X.indices.take(kept), pointers))
 
 
 def _gains(seen: CountChunk, asked: CountChunk, gain: TopicGain, over: Floats) -> Floats:
+    """Log-likelihood of the `asked` words over that under the word probabilities `over`, with topic
+    shares inferred from the `seen` words; (n_documents,).
+    """
     if gain.concentration == 0:
         blocks = [rows_in(seen.X, block) for block in row_blocks(seen.X)]
         found = [topic_posterior(counts, gain.topics, gain.weights) for counts in blocks]
@@ -203,9 +216,9 @@ def _gains(seen: CountChunk, asked: CountChunk, gain: TopicGain, over: Floats) -
 
 
 def collapsed_shares(chunk: CountChunk, topics: Floats, prior: Floats, n_iter: int) -> Singles:
-    """Shares of topics in each document, of the words of a chunk (CVB0).
+    """Topic shares of each document, (n_documents, n_components), by `n_iter` steps of CVB0.
 
-    As :func:`sktensor_dp.topics.inference.collapsed_proportions`, in single precision.
+    Computes :func:`sktensor_dp.topics.inference.collapsed_proportions` in single precision.
     """
     order, counts = chunk.by_words
     topics, k = np.maximum(topics, LEAST_SUM), len(topics)
@@ -247,7 +260,9 @@ def collapsed_shares(chunk: CountChunk, topics: Floats, prior: Floats, n_iter: i
 
 
 def log_mixtures(chunk: CountChunk, topics: Floats, over: Floats, shares: Floats) -> Floats:
-    """Log-probability of each document's words under its shares, over other probabilities."""
+    """Log-likelihood of each document's words under its topic shares, minus that under the word
+    probabilities `over`; (n_documents,).
+    """
     order, counts = chunk.by_words
     ratios = (np.maximum(topics, LEAST_SUM) / np.maximum(over, LEAST_SUM)).astype(np.float32)
     k, sorted_shares = len(topics), shares[order].astype(np.float32)

@@ -133,7 +133,9 @@ class SliceChunks(ValueRange):
 
     @cached_property
     def cells(self) -> Integers | None:
-        """Coordinates of all cells of a slice, (n_cells, n_modes - 1); None if they are many."""
+        """Coordinates of all cells of a unit's slice in the shared modes, (n_cells, n_modes - 1);
+        None where there are more than 2**14.
+        """
         # By the shape alone, which is public.
         shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
         if math.prod(shared) > MOST_CELLS:
@@ -147,12 +149,14 @@ class SliceChunks(ValueRange):
 
     @property
     def places(self) -> Integers:
-        """Cells in which units may have entries: all, or those with entries where many."""
+        """Shared coordinates at which posteriors are computed: all cells, or each entry where cells
+        are too many.
+        """
         return self.shared if self.cells is None else self.cells
 
     @cached_property
     def by_cells(self) -> sp.csr_matrix:
-        """Values as a matrix of units by cells."""
+        """Values as a CSR matrix of units by cells, of shape (n_units, n_cells)."""
         shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
         columns = np.ravel_multi_index(tuple(self.shared.T), shared).astype(np.int32)
         pointers = np.zeros(self.n_units + 1, dtype=np.int64)
@@ -162,7 +166,9 @@ class SliceChunks(ValueRange):
 
     @cached_property
     def cell_table(self) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Values of cells by units, and which there are; None where few are."""
+        """Dense values and mask of observed cells, each (n_cells, n_units); None if few are
+        observed.
+        """
         # Either way all sums are the same, but for the order of units in them.
         matrix = self.by_cells
         if matrix.nnz < DENSE_SHARE * math.prod(matrix.shape):
@@ -171,12 +177,15 @@ class SliceChunks(ValueRange):
         return matrix.toarray(order="F").T, taken.toarray(order="F").T
 
     def count_norms(self, mode: int) -> Floats:
-        """Norm of each unit's numbers of entries in the rows of a mode; 1 without entries."""
+        """Euclidean norm, per unit, of its numbers of entries in the rows of `mode`; 1 for a unit
+        without entries; (n_units,).
+        """
         if mode not in self._count_norms:
             self._count_norms[mode] = self._norms_of_counts(self.coordinates[:, mode])
         return self._count_norms[mode]
 
     def _norms_of_counts(self, rows: Integers) -> Floats:
+        """Norms of `count_norms`, from the row of each entry in the mode."""
         if len(self.shape) == 2:
             # No row twice: entries are distinct.
             return np.sqrt(np.maximum(np.bincount(self.units, minlength=self.n_units), 1.0))
@@ -196,7 +205,7 @@ class SliceChunks(ValueRange):
 def by_unit(
     coordinates: Integers, values: Floats, shape: tuple[int, ...], unit_mode: int
 ) -> Integers:
-    """Order by unit, then by the other modes."""
+    """Order that sorts entries by unit, then by the other modes, then by value."""
     # Sorted by value last, so that a mean does not depend on the order of the rows.
     columns = [coordinates[:, unit_mode]]
     columns += [coordinates[:, m] for m in reversed(range(len(shape))) if m != unit_mode]
@@ -208,7 +217,9 @@ def by_unit(
 
 @dataclass(frozen=True)
 class SliceReader:
-    """How coordinates and values of a partition become units; of public parameters alone."""
+    """Public parameters by which workers turn coordinates and values of a partition into units,
+    each all entries of one index of `unit_mode`.
+    """
 
     shape: tuple[int, ...]
     unit_mode: int
@@ -216,7 +227,9 @@ class SliceReader:
 
     @classmethod
     def checked(cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: Bounds) -> Self:
-        """Once the shape has as many lengths as coordinates have columns."""
+        """Build a reader after checking that shape, mode and bounds fit `n_modes` columns of
+        coordinates.
+        """
         rows = checked_shape(shape, n_modes)
         check_unit_mode(unit_mode, rows)
         if isinstance(bounds, RowBounds):
@@ -224,7 +237,9 @@ class SliceReader:
         return cls(rows, unit_mode, bounds)
 
     def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
-        """Entries of a partition, by the part that each unit goes to; an error is returned."""
+        """Split a partition's entries into `n_parts` pieces by a hash of their unit; errors are
+        returned.
+        """
         return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
 
     def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
@@ -235,7 +250,9 @@ class SliceReader:
         return split(table, coordinates[:, self.unit_mode], n_parts)
 
     def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
-        """All entries of some units from the pieces of all partitions, or the first error."""
+        """Join the pieces that hold the same units into a chunk; returns the first
+        error instead.
+        """
         found = gathered(pieces)
         if isinstance(found, Exception):
             return found
@@ -246,15 +263,15 @@ class SliceReader:
         return SliceChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
 
     def __call__(self, partition: SliceChunks) -> SliceChunks:
-        """The partition, which is what queries read."""
+        """Return the partition, a chunk that queries can read, as it is."""
         return partition
 
 
 @dataclass(frozen=True)
 class UnitLevels:
-    """Sum over units of the mean of a unit's values and their root mean square about it.
+    """Sum over units of the mean of a unit's values and of their standard deviation about it.
 
-    Units without entries add (0, 0).
+    Units without entries add (0, 0). Values are centred on the middle of their range.
     """
 
     half: float  # half of the width R of the range of values; public
@@ -264,16 +281,16 @@ class UnitLevels:
 
     @property
     def l2_sensitivity(self) -> float:
-        """R: mean and deviation lie in a half disc of diameter R."""
+        """R, the width of the range: (mean, deviation) lies in a half disc of diameter R."""
         return 2 * self.half * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
-        """``(1 + sqrt 2) R / 2``, from an end of the diameter to an arc."""
+        """``(1 + sqrt 2) R / 2``: the largest L1 distance in that half disc."""
         return (1 + math.sqrt(2)) * self.half * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
-        """Sum of means, and of deviations, of values minus the middle of their range."""
+        """Sum of the units' means and sum of their deviations, of shape (2,)."""
         counts, means = _unit_means(chunk, chunk.values)
         squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.units]))
         deviations = np.sqrt(squares / np.maximum(counts, 1))
@@ -285,14 +302,16 @@ class UnitLevels:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedEffects:
-    """Released numbers about which units fit their own parameters."""
+    """Released effects of the shared modes' rows, with which units fit parameters of their own."""
 
     effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
     level: float  # mean level of units, minus the middle of the range; public
     noise_variance: float  # of values about the model, in each unit's own fit; public
 
     def check(self, scale: float) -> None:
-        """Refuse numbers that might overflow in a unit's fit."""
+        """Raise ValueError unless all numbers, relative to `scale`, are too small to overflow in a
+        fit.
+        """
         # Relative to the scale all numbers are what they are for values of any other unit.
         if not LEAST_UNIT <= scale <= 1 / LEAST_UNIT:
             raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}.")
@@ -307,14 +326,17 @@ class ReleasedEffects:
             raise ValueError("variances must not be negative.")
 
     def are_of(self, shared: Sequence[int]) -> bool:
-        """Whether there are effects of the rows of all shared modes, which have so many."""
+        """Return True if there is an effect for each row of the shared modes, whose lengths are
+        `shared`.
+        """
         parts = ("effects", "variances", "popularity")
         return all([len(getattr(of, p)) for of in self.effects] == list(shared) for p in parts)
 
     def posteriors(
         self, chunk: SliceChunks, components: SharedComponents | None = None
     ) -> tuple[EntryEffects, Floats, Floats]:
-        """Posteriors of units by cells, or by entries where cells are many.
+        """Effects at ``chunk.places``, and posterior means and covariances of each unit's own
+        parameters given its entries; with `components`, of its weights of these too.
 
         And means and covariances of the parameters of each unit, from its own entries.
         """
@@ -327,7 +349,9 @@ class ReleasedEffects:
         return at, *unit_posteriors(chunk.units, chunk.values, at, n_units=chunk.n_units, **known)
 
     def residuals(self, chunk: SliceChunks) -> Floats:
-        """Values minus what each unit's own parameters make of them; finite."""
+        """Values minus the prediction from effects and each unit's own parameters, (n_distinct,); 0
+        where not finite.
+        """
         at, means, _ = self.posteriors(chunk)
         parts = at.effects, *at.design()
         if chunk.cells is not None:
@@ -342,10 +366,10 @@ class ReleasedEffects:
 
 @dataclass(frozen=True, eq=False)
 class SharedRowSums:
-    """Sum over units of clipped residuals in each row of a shared mode, and of their numbers.
+    """Sum over units of clipped residuals in each row of a shared mode, and of their counts.
 
-    Within a unit the residuals of the entries in a row of the mode are added to S and
-    counted in C; the unit adds ``(S, C) / |C|``.
+    A unit adds ``(S, C) / |C|``: S the sums of its clipped residuals in each row of the mode, C its
+    numbers of entries there.
     """
 
     mode: int  # any mode but the units'
@@ -381,16 +405,16 @@ class SharedRowSums:
 
     @property
     def l2_sensitivity(self) -> float:
-        """Contributions have norm ``sqrt 2`` at most and no obtuse angle between them."""
+        """2, the largest distance: contributions have norm sqrt(2) at most and no obtuse angle."""
         return self.farthest * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
-        """Contributions have an L1 norm of 2 at most, if they are divided by that of C."""
+        """4 for ``order=1``, as a contribution has L1 norm 2 at most; otherwise infinity."""
         return 4 * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: SliceChunks) -> Floats:
-        """Sums in the first row, numbers in the second: shape (2, shape[mode])."""
+        """Sums of residuals in the first row, of counts in the second: shape (2, shape[mode])."""
         if self.mode == chunk.unit_mode or chunk.shape != self.shape:
             raise ValueError("the mode must be shared by units, and the shape that of the data.")
         shared = [n for mode, n in enumerate(self.shape) if mode != chunk.unit_mode]
@@ -403,7 +427,7 @@ class SharedRowSums:
         return sums_by_row(rows, np.stack([weights * residuals, weights], axis=1), size).T.copy()
 
     def _weights(self, chunk: SliceChunks) -> Floats:
-        """Of entries: one over the norm of their unit's C."""
+        """Weight of each entry: one over the norm of its unit's counts C; (n_distinct,)."""
         if self.order == 1:
             norms = np.maximum(_unit_sums(chunk, None), 1.0)
         else:
@@ -411,7 +435,9 @@ class SharedRowSums:
         return np.asarray(1 / norms[chunk.units])
 
     def _residuals(self, chunk: SliceChunks) -> Floats:
-        """Values minus released effects and the unit's own level, clipped to [-1, 1]."""
+        """Values minus released effects and the unit's own level, over `scale`, clipped
+        to [-1, 1].
+        """
         if self.about is not None:
             return np.clip(self.about.residuals(chunk) / self.scale, -1.0, 1.0)
         values = chunk.values
@@ -426,13 +452,13 @@ class SharedRowSums:
 
 @dataclass(frozen=True, eq=False)
 class SharedFactorSums:
-    """Sum over units of what each would change in one shared factor, and its second moment.
+    """Gradient step of one shared factor, summed over units, and the second moment of slopes.
 
-    A unit fits its own parameters to its entries. Each of its entries then has a residual,
-    clipped to [-1, 1], and a slope in the factor's row, clipped to length 1. Their
-    products are added in each row and divided by the norm of the unit's counts of rows.
-    With ``whole`` they are divided by their own norm instead: every unit says all that its
-    bound allows, however small its residuals and slopes are.
+    A unit fits its own parameters to its entries. Each of its entries then has a residual, clipped
+    to [-1, 1], and a slope (derivative of its prediction in the factor's row), clipped to length 1.
+    Their products are added in each row and divided by the norm of the unit's counts of rows. With
+    ``whole`` they are divided by their own norm instead, so that every unit contributes as much as
+    the bound allows, however small its residuals and slopes are.
     """
 
     mode: int  # of the factor, among the shared modes in order
@@ -473,25 +499,28 @@ class SharedFactorSums:
 
     @staticmethod
     def may_be_whole(shape: Sequence[int], shared: Sequence[int]) -> bool:
-        """Whether units are rows of a matrix, of few enough columns to be cells of a table."""
+        """Return True if units are rows of a matrix with few enough columns (`shared`) for
+        ``whole``.
+        """
         return len(shape) == 2 and len(shared) == 1 and shared[0] <= MOST_CELLS
 
     @property
     def _released(self) -> ReleasedEffects:
+        """Released effects with which units fit their parameters."""
         return ReleasedEffects(self.effects, self.level, self.noise_variance)
 
     @property
     def slope_scale(self) -> float:
-        """Slope that is clipped to length 1: that of weights of one each."""
+        """Slope that is clipped to length 1: sqrt(r), that of component weights of 1 each."""
         return math.sqrt(self.components.factors[self.mode].shape[1])
 
     @property
     def l2_sensitivity(self) -> float:
-        """Sums lie in the unit ball; moments do too, at acute angles to each other."""
+        """Largest distance: sums lie in the unit ball, weighted moments at acute angles."""
         return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
-        """Rows of sums, then those of the weighted moment: (shape[mode] + r, r) numbers."""
+        """Sums for each row of the factor, then the weighted moment: shape (shape[mode] + r, r)."""
         if np.delete(chunk.shape, chunk.unit_mode).tolist() != [
             len(factor) for factor in self.components.factors
         ]:
@@ -513,7 +542,9 @@ class SharedFactorSums:
         return np.concatenate([sums, self._moment(chunk, second)])
 
     def _of_matrix(self, chunk: SliceChunks, cells: Integers) -> Floats:
-        """The total where a unit has one value in each row of the factor, and slopes are equal."""
+        """Total for a matrix, where a unit has one value for each row and equal slopes
+        in all rows.
+        """
         at = effects_at_entries(self.effects, cells, self.components.rows(cells))
         units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
         sums = UnitSums(
@@ -522,7 +553,9 @@ class SharedFactorSums:
         return sums.total(chunk)
 
     def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
-        """Clipped residuals, and clipped slopes, of entries and the means of their units."""
+        """Clipped residuals (n,) and slopes (n, r) of entries, from the posterior `means` of their
+        units.
+        """
         at = effects_at_entries(self.effects, shared)
         plain = np.einsum("nq,qn->n", means[:, :N_PLAIN], at.design())
         residuals = (values - self.level - at.effects - plain) / self.scale
@@ -532,7 +565,9 @@ class SharedFactorSums:
         return np.clip(residuals, -1.0, 1.0), slopes
 
     def _moment(self, chunk: SliceChunks, second: Floats) -> Floats:
-        """Sum over units of their mean second moment of slopes, clipped and weighted."""
+        """Sum over units of the mean second moment of their slopes, clipped to norm 1, times its
+        weight; `second` (n_units, r, r) is that of the units' component weights.
+        """
         counts = np.maximum(_unit_sums(chunk, None), 1.0)
         beside = self.components.beside(self.mode, chunk.places)
         first, second_of = np.triu_indices(beside.shape[1])
@@ -565,7 +600,9 @@ class SharedFactorSums:
 
 @dataclass(frozen=True, eq=False)
 class UnitSums:
-    """Sums of residuals times weights in each cell, and of second moments of weights."""
+    """Sums over units (rows of a matrix) of clipped residuals times slopes in each cell, and of
+    second moments of slopes; a fast path of `SharedFactorSums`.
+    """
 
     units: CellUnits  # posteriors of units from their entries
     scale: float  # residual that is clipped to 1
@@ -575,7 +612,7 @@ class UnitSums:
     turned: Floats | None = None  # (r, r), symmetric: multiplies weights of whole units
 
     def total(self, chunk: SliceChunks) -> Floats:
-        """Rows of sums, then those of the weighted moment: (n_cells + r, r) numbers."""
+        """Sums for each cell (column), then the weighted moment: shape (n_cells + r, r)."""
         by_cells, table, result = chunk.by_cells, chunk.cell_table, AccurateSum()
         numbers = max(self.units.packed_size, 0 if table is None else len(table[0]))
         for span in blocks(chunk.n_units, max(rows_at_once(numbers), LEAST_BLOCK)):
@@ -586,7 +623,7 @@ class UnitSums:
         return result.value()
 
     def _of_units(self, entries: CellEntries) -> Iterator[Floats]:
-        """Sums over few units each."""
+        """Yield the totals of at most 750 units each, so that they are added accurately."""
         means, roots = self.units.posteriors(entries)
         weights = means[N_PLAIN:]
         terms = self.units.terms[: N_PLAIN - 1]
@@ -610,7 +647,9 @@ class UnitSums:
             yield np.concatenate([entries.products(residuals, slopes, span), moment])
 
     def moments(self, roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-        """Moments Y Y' + w w', positive by how they are formed, and what shortens each."""
+        """Packed second moments ``Y Y' + w w'`` of slopes w with covariance ``Y Y'``, positive by
+        construction, and the clipping factor of each unit's.
+        """
         packed, diagonal = products_of_roots(roots, weights), packed_diagonal(len(weights))
         with np.errstate(over="ignore"):
             # Rounding in a product is far below what is added to the diagonal.
@@ -628,7 +667,9 @@ class UnitSums:
 
 
 def _turned(slopes: Floats, by: Floats) -> Floats:
-    """Columns times a matrix, number by number: those of a unit do not depend on its block."""
+    """Multiply slopes (r, n) by the matrix `by` (r, r), element by element: a unit's digits do not
+    depend on the other units.
+    """
     turned = np.zeros_like(slopes)
     for own, row in zip(turned, by, strict=True):
         for slope, number in zip(slopes, row, strict=True):
@@ -637,22 +678,23 @@ def _turned(slopes: Floats, by: Floats) -> Floats:
 
 
 def _inverses(lengths: Floats) -> Floats:
-    """One over each length; 0 where it is none, or not finite."""
+    """``1 / length``, or 0 where a length is 0 or not finite."""
     usable = (lengths > LEAST_LENGTH) & np.isfinite(lengths)
     return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
 
 
 def _whole_mode(chunk: SliceChunks, mode: int) -> int:
-    """Mode of the tensor from its place among the shared ones."""
+    """Mode of the tensor, from its index among the shared modes."""
     return mode + (mode >= chunk.unit_mode)
 
 
 def _unit_means(chunk: SliceChunks, values: Floats) -> tuple[Floats, Floats]:
-    """Number of entries of each unit, and the mean of their values (0 of none)."""
+    """Number of entries of each unit, and the mean of their `values` (0 without entries)."""
     counts = _unit_sums(chunk, None)
     return counts, _unit_sums(chunk, values) / np.maximum(counts, 1.0)
 
 
 def _unit_sums(chunk: SliceChunks, terms: Floats | None) -> Floats:
+    """Sum of `terms` (None: of ones) over the entries of each unit; (n_units,)."""
     sums = np.bincount(chunk.units, weights=terms, minlength=chunk.n_units)
     return sums.astype(np.float64)

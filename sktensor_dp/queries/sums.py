@@ -27,25 +27,25 @@ PLAIN_SQUARES = 2**28
 
 
 def blocks(n: int, size: int = UNITS_AT_ONCE) -> Iterator[slice]:
-    """Slices of at most `size` of n units; an empty one if there are none."""
+    """Slices of at most `size` that cover ``range(n)``; one empty slice for n = 0."""
     for start in range(0, max(n, 1), size):
         yield slice(start, min(start + size, n))
 
 
 def excess(n_units: float) -> float:
-    """Factor, from 1, that pays for rounding in sums over more than `COVERED_UNITS` units."""
+    """Factor >= 1 on the sensitivity that covers rounding in sums over more than 2**22 units."""
     return 1 + EXCESS * max(n_units / COVERED_UNITS - 1, 0.0)
 
 
 class AccurateSum:
-    """A sum of arrays that errs by one rounding, however many are added (Neumaier 1974)."""
+    """Running sum of arrays that errs by one rounding, however many are added (Neumaier 1974)."""
 
     def __init__(self) -> None:
         self._total: Floats | None = None
         self._rest: Floats | None = None
 
     def add(self, part: Floats) -> None:
-        """Add an array; the first one is kept and changed in place by others."""
+        """Add `part`; the first array added is kept as the running sum and changed in place."""
         if self._total is None:
             self._total = part
             return
@@ -61,7 +61,7 @@ class AccurateSum:
             self._total[block] = both
 
     def merge(self, other: Self) -> None:
-        """Add what another one holds, which stays as it is."""
+        """Add another running sum, which stays unchanged."""
         # The first one is kept: it must not be that of another, which may be merged again.
         if other._total is not None:
             self.add(other._total.copy() if self._total is None else other._total)
@@ -69,14 +69,16 @@ class AccurateSum:
             self._rest = other._rest + (0.0 if self._rest is None else self._rest)
 
     def value(self) -> Floats:
-        """The sum so far."""
+        """Sum of the arrays added so far; ValueError if there are none."""
         if self._total is None:
             raise ValueError("nothing was added.")
         return self._total if self._rest is None else self._total + self._rest
 
 
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
-    """Sums of terms as `add` forms them, nearly as if they were exact."""
+    """Apply a summation `add` to high and low digits of `terms` apart, so that rounding hardly
+    matters; `squares` is the sum of the squared numbers of terms in each sum.
+    """
     # `add` adds up rows of an array shaped like `terms`, in any order, and does nothing else.
     largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
     anchor = split_anchor(largest, len(terms), squares)
@@ -90,7 +92,9 @@ def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) ->
 
 
 def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
-    """Power of 2 at which terms of size `largest` are split; None where plain sums do."""
+    """Power of 2 that splits terms of size up to `largest` in `split_sum`; None where plain sums
+    are accurate enough.
+    """
     if squares <= PLAIN_SQUARES:
         return None
     # Above the sum of all moduli: multiples of its last digit add up without rounding. A
@@ -101,12 +105,14 @@ def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
 
 
 def axis_sum(terms: Floats) -> Floats:
-    """Sum over the first axis, nearly as if it were exact."""
+    """Sum over the first axis with hardly any rounding, by `split_sum`."""
     return split_sum(lambda part: part.sum(axis=0), terms, float(len(terms)) ** 2)
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
-    """Sums of the terms of each row, column by column, nearly as if they were exact."""
+    """Sum `terms` (n_terms, ...) by their row, `rows` (n_terms,); returns (n_rows, ...), hardly
+    rounded.
+    """
     columns = terms.reshape(len(terms), math.prod(terms.shape[1:])).T
     squares = float(np.square(np.bincount(rows, minlength=n_rows).astype(np.float64)).sum())
 
@@ -126,14 +132,14 @@ Reader = Callable[[Any], Iterable[Any]]
 
 @dataclass(frozen=True, eq=False)
 class PartialSum:
-    """Sum of a query's answers over some partitions, or why there is none."""
+    """Sum of a query over some partitions (chunks on a worker), or the error of one that failed."""
 
     total: Any  # None where a partition could not be read
     n_units: int
     error: Exception | None = None  # of the first such partition; it shows no data
 
     def value(self) -> Any:
-        """The sum, or the error of a partition that could not be read."""
+        """Sum over the partitions; raises the error of a partition that could not be read."""
         if self.error is not None:
             raise self.error
         return self.total.value()
@@ -141,13 +147,13 @@ class PartialSum:
 
 @dataclass(frozen=True, eq=False)
 class PartialQuery:
-    """A query as it is sent to where partitions lie; of public numbers alone."""
+    """Query sent to the workers that hold partitions of the data; holds public numbers only."""
 
     query: Any
     reader: Reader  # makes chunks of a partition
 
     def __call__(self, partition: Any) -> PartialSum:
-        """Sum over one partition, with all rows of each of its groups, or its error.
+        """Sum of the query over one partition; an error is returned, not raised.
 
         Schedulers write errors that are raised into their logs, together with the data.
         """
@@ -155,7 +161,7 @@ class PartialQuery:
         return PartialSum(None, 0, found) if isinstance(found, Exception) else found
 
     def merge(self, parts: Iterable[PartialSum]) -> PartialSum:
-        """Sum over sets of partitions, each in one only; the same tree gives the same digits."""
+        """Add up sums over disjoint sets of partitions; returns the first that has an error."""
         merged, n_units = self._nothing(), 0
         for part in parts:
             if part.error is not None:
@@ -165,9 +171,11 @@ class PartialQuery:
         return PartialSum(merged, n_units)
 
     def _nothing(self) -> Any:
+        """Empty sum of the kind that the query adds up."""
         return getattr(self.query, "sums", AccurateSum)()
 
     def _summed(self, partition: Any) -> PartialSum:
+        """Sum of the query over the chunks of `partition`, with its number of units."""
         if isinstance(partition, Exception):
             raise partition
         total, n_units = self._nothing(), 0
@@ -180,7 +188,7 @@ class PartialQuery:
 
 
 def units_of(chunk: Any) -> int:
-    """Number of units in a chunk."""
+    """Number of units (protected persons, documents or rows) in a chunk of any kind."""
     if hasattr(chunk, "n_units"):
         return int(chunk.n_units)
     units = getattr(chunk, "units", None)
@@ -193,7 +201,7 @@ def _libraries() -> ThreadpoolController:
 
 
 class OneThread:
-    """Products by one thread each, while any block of this kind is open in this process.
+    """Context that limits BLAS to one thread in this process, so that sums have the same digits.
 
     The limit belongs to the process. The last block that ends takes it back, not each its
     own: tasks of a scheduler overlap, and one that ends would lift the limit of another.

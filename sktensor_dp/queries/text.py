@@ -36,31 +36,31 @@ VOTE, NORM_SLACK, SLACK_WORDS = 2.0**-20, 1e-9, 10**6
 
 
 class KeyedSum(Counter[str]):
-    """A sum of numbers by key."""
+    """Running sum of numbers by key (word)."""
 
     # A counter adds by `update`, in C.
     add = merge = Counter.update
 
     def value(self) -> Self:
-        """The sum so far."""
+        """Sums by key so far."""
         return self
 
 
 class Words:
-    """Distinct words of a corpus, in the order in which it shows them."""
+    """Distinct words of a corpus, numbered in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self._places: defaultdict[str, int] = defaultdict(itertools.count().__next__)
 
     @cached_property
     def names(self) -> list[str]:
-        """The words; none can be added any more."""
+        """All words by number; after this no word can be added."""
         self._places.default_factory = None
         return list(self._places)
 
     @cached_property
     def ranks(self) -> Integers:
-        """Place of each word in an order of its own."""
+        """Rank of each word in a fixed order (checksum, then text), by which ties are broken."""
         # Two words compare alike in every corpus; the order in which a corpus happens to show them
         # would let one document steer the ties of others.
         keys = list(zip(self.checksums.tolist(), self.names, strict=True))
@@ -71,25 +71,25 @@ class Words:
 
     @cached_property
     def checksums(self) -> Integers:
-        """A fixed checksum of each word."""
+        """Fixed checksum (CRC-32) of each word."""
         return checksums(self.names)
 
     def numbers(self, documents: list[list[str]]) -> Integers:
-        """Every word of some documents as a number, those first seen as new ones."""
+        """Number of each word of `documents`, one after the other; new words get new numbers."""
         stream = itertools.chain.from_iterable(documents)
         return np.fromiter(map(self._places.__getitem__, stream), np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """How often each of some units uses each word of a corpus."""
+    """Word counts of units (documents or groups of documents), by number of the word."""
 
     words: Words  # of the corpus
     counts: sp.csr_matrix  # (n_units, n_words): without duplicates
 
     @classmethod
     def of(cls, documents: Iterable[Iterable[str]]) -> "WordCounts":
-        """Count the words of documents, some documents at a time."""
+        """Count the words of `documents`, each an iterable of words."""
         words, lengths = Words(), [np.zeros(1, np.intp)]
         numbers: list[Integers] = [np.zeros(0, np.int32)]
         documents = iter(documents)
@@ -103,7 +103,7 @@ class WordCounts:
         return int(self.counts.shape[0])
 
     def joined(self, groups: NDArray[Any]) -> "WordCounts":
-        """Words of all documents of each group together, in the order of labels."""
+        """Word counts of each group of documents, in the order of the groups' labels."""
         order, units = in_order(np.unique(groups, return_inverse=True)[1])
         rows = self.counts if order is None else self.counts[order]
         shape = (units.n, rows.shape[1])
@@ -113,10 +113,12 @@ class WordCounts:
 
 
 def _as_list(found: Iterable[str]) -> list[str]:
+    """Words of one document as a list."""
     return found if type(found) is list else list(found)
 
 
 def _counted(numbers: Integers, ends: Integers, n_words: int) -> sp.csr_matrix:
+    """Counts of each document's words as CSR; `ends` says where documents begin in `numbers`."""
     ones = np.ones(len(numbers), np.int32)
     counts = sp.csr_matrix((ones, numbers, ends), (len(ends) - 1, n_words))
     counts.sum_duplicates()
@@ -124,7 +126,9 @@ def _counted(numbers: Integers, ends: Integers, n_words: int) -> sp.csr_matrix:
 
 
 class TextChunks:
-    """Words of documents, a chunk of units at a time: of documents, or of groups."""
+    """Words of documents, split by `analyze` and yielded as `WordCounts` of some units at a time;
+    units are documents, or groups of them.
+    """
 
     def __init__(
         self,
@@ -152,13 +156,16 @@ class TextChunks:
         return map(self._chunk, range(0, max(self.n_units, 1), CHUNK_SIZE))
 
     def _chunk(self, start: int) -> WordCounts:
+        """Up to 4096 units from `start` on."""
         stop = min(start + CHUNK_SIZE, self.n_units)
         return WordCounts(self._units.words, self._units.counts[start:stop])
 
 
 @dataclass(frozen=True, eq=False)
 class WordContributions(NonNegative):
-    """Contributions of a document that adds to so many words, of the L2 norm of as many ones."""
+    """Query in which a unit adds to at most `max_words_per_document` words, with the L2 norm of as
+    many ones.
+    """
 
     max_words_per_document: int
 
@@ -171,7 +178,7 @@ class WordContributions(NonNegative):
 
     @property
     def max_partitions(self) -> int:
-        """Largest number of words to which one document contributes."""
+        """Largest number of words to which one unit contributes."""
         return self.max_words_per_document
 
     def _largest_norms(self) -> tuple[float, float]:
@@ -179,13 +186,13 @@ class WordContributions(NonNegative):
 
     @property
     def l2_sensitivity(self) -> float:
-        """Largest distance, rounded once: two contributions that have no word in common."""
+        """Largest L2 distance of two units' contributions: those without a word in common."""
         return math.sqrt(2 * self.max_words_per_document)
 
 
 @dataclass(frozen=True)
 class DocumentFrequencies(WordContributions):
-    """In how many documents each word of the corpus occurs."""
+    """Number of documents that contain each word; the words are private too."""
 
     # A document counts towards the `max_words_per_document` words it uses most. Ties go by a fixed
     # checksum of the word, which every document ranks alike: their votes then meet on the same
@@ -194,7 +201,7 @@ class DocumentFrequencies(WordContributions):
     sums = KeyedSum
 
     def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
-        """Count, for each word, the documents of a chunk that contribute it."""
+        """Number of units of `chunk` that contribute each word, by word."""
         units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
         _, kept = chosen_words(units, self.max_words_per_document)
         return named_totals(np.bincount(kept, minlength=1), units.words)
@@ -202,7 +209,9 @@ class DocumentFrequencies(WordContributions):
 
 @dataclass(frozen=True)
 class WordBuckets(WordContributions):
-    """Numbers of documents by bucket of their words: by known words, or by a checksum of any."""
+    """Number of documents in each bucket of words: a checksum modulo 2**18, or one of the given
+    `words`.
+    """
 
     # A document adds one to the bucket of every word that it contributes, and no more than one to a
     # bucket. All buckets are released, empty ones too. Where `words` are given, each is a bucket,
@@ -211,7 +220,7 @@ class WordBuckets(WordContributions):
     words: tuple[str, ...] | None = None
 
     def total(self, chunk: WordCounts | list[list[str]]) -> Floats:
-        """Count, for each bucket, the documents of a chunk that are in it."""
+        """Number of units of `chunk` that contribute to each bucket, of shape (n_buckets,)."""
         units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
         most = self.max_words_per_document
         if self.words is not None:
@@ -229,7 +238,9 @@ class WordBuckets(WordContributions):
 
 @dataclass(frozen=True, eq=False)
 class WordVotes(WordContributions):
-    """Votes of documents for words, which buckets with a weight of 0 cannot get."""
+    """Votes of documents for words, in proportion to the `weights` of their buckets, at most
+    `largest` for each word.
+    """
 
     # Among words of positive weight a document chooses as above. It votes for each in proportion to
     # the weight of its bucket, with as many votes in L2 norm as a document frequency has: one for
@@ -252,11 +263,11 @@ class WordVotes(WordContributions):
 
     @property
     def _slack(self) -> float:
-        """Slack that covers the rounding of as many squares."""
+        """Relative slack by which votes are lowered, to cover rounding in their norms."""
         return min(NORM_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
 
     def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
-        """Sum the votes of a chunk's documents for each word."""
+        """Sum of the votes of the units of `chunk` for each word, by word."""
         units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
         weights = np.asarray(self.weights, np.float64)[units.words.checksums % N_BUCKETS]
         documents, kept = chosen_words(units, self.max_words_per_document, weights > 0)
@@ -274,7 +285,9 @@ class WordVotes(WordContributions):
 def chosen_words(
     units: WordCounts, most: int, allowed: NDArray[np.bool_] | None = None
 ) -> tuple[Integers, Integers]:
-    """Units and words of the pairs that count: of each unit the words it uses most."""
+    """Unit and word of each (unit, word) pair that counts: for each unit the `most` words it uses
+    most, among those in the mask `allowed` if given.
+    """
     sizes = np.diff(units.counts.indptr)
     documents = np.repeat(np.arange(len(sizes)), sizes)
     columns, counts = units.counts.indices, units.counts.data
@@ -295,13 +308,13 @@ def chosen_words(
 
 
 def named_totals(totals: NDArray[Any], words: Words) -> Counter[str]:
-    """Totals above 0 by word."""
+    """Totals above 0, by word instead of by number."""
     found = np.flatnonzero(totals)
     names = map(words.names.__getitem__, found.tolist())
     return Counter(dict(zip(names, totals[found].tolist(), strict=True)))
 
 
 def checksums(words: Iterable[str]) -> Integers:
-    """A fixed checksum of each word."""
+    """Fixed checksum (CRC-32) of each word."""
     encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), words)
     return np.fromiter(map(zlib.crc32, encoded), np.int64)

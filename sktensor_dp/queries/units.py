@@ -25,7 +25,9 @@ ONE_GROUP = (
 
 
 def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
-    """Validated labels of rows; messages show none, nor how many rows there are."""
+    """Validate `groups`, one label (integer or string) for each of `n_rows` rows; errors show no
+    label.
+    """
     # The number of rows of a unit is private.
     # Of a list numpy would make text, and 'nan' of a label that is missing.
     if not isinstance(groups, np.ndarray):
@@ -54,12 +56,12 @@ def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
 
 
 def are_several(labels: NDArray[Any]) -> bool:
-    """Whether rows are of two groups or more: the number of groups is public."""
+    """Return True if rows have two different labels or more."""
     return bool((labels[1:] != labels[:-1]).any())
 
 
 def _of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:
-    """Objects as integers or as text, if they are of one kind; otherwise as they are."""
+    """Convert an object array to int64 or text if its labels are of one kind; or return it."""
     kinds = set(map(type, labels.tolist()))
     if kinds and all(issubclass(kind, str) for kind in kinds):
         return labels.astype(str)
@@ -79,7 +81,7 @@ FIRST, SECOND, PRIME = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x100000001B3
 
 
 def split_chunk(part: Any) -> tuple[Any, Any]:
-    """Rows and labels of a chunk; None for the labels where it has none."""
+    """Split a chunk, rows or a pair (rows, labels), into (rows, labels or None)."""
     if isinstance(part, tuple) and len(part) == 2:
         return part
     return part, None
@@ -87,14 +89,16 @@ def split_chunk(part: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class GroupTable:
-    """All groups of a source, in the order of their labels, and how many rows each has."""
+    """Sorted labels of all groups of rows in a source, and the number of rows of each."""
 
     labels: NDArray[Any]
     sizes: Integers
 
     @classmethod
     def of(cls, source: Iterable[Any], least: int = 2) -> Self:
-        """Read the labels of all chunks, of at least so many groups."""
+        """Read the labels of every chunk of `source`; ValueError if there are fewer than `least`
+        groups.
+        """
         read = [
             np.unique(_labels(split_chunk(part)[1]), return_counts=True)
             for part in read_each(source, "The source of chunks")
@@ -110,7 +114,7 @@ class GroupTable:
         return cls(labels, sizes.astype(np.intp))
 
     def places(self, labels: NDArray[Any]) -> Integers:
-        """Place of each label."""
+        """Index of each of `labels` in the table; ValueError if one is not in it."""
         if not len(labels):
             return np.zeros(0, np.intp)
         places = np.searchsorted(self.labels, labels)
@@ -121,13 +125,14 @@ class GroupTable:
 
 
 def _labels(groups: Any) -> NDArray[Any]:
+    """Validated labels of a chunk of pairs; ValueError where it has none."""
     if groups is None:
         raise ValueError(MIXED)
     return as_labels(groups, np.shape(groups)[0] if np.ndim(groups) else 0)
 
 
 class Waiting:
-    """Rows of groups of which more rows are to come."""
+    """Buffer that holds rows of a group back until the last row of the group was read."""
 
     def __init__(self, table: GroupTable) -> None:
         self._table = table
@@ -135,7 +140,9 @@ class Waiting:
         self._rows: list[tuple[Any, Integers]] = []
 
     def after(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
-        """Rows of the groups that are complete with these, and the places of their groups."""
+        """Take `rows` with their `labels`; return the rows of all groups that are now complete and
+        the group's index of each, or None.
+        """
         places = self._table.places(labels)
         self._left -= np.bincount(places, minlength=len(self._left))
         if (self._left < 0).any():
@@ -157,13 +164,13 @@ class Waiting:
         return stacked([X for X, _ in ready]), np.concatenate([places for _, places in ready])
 
     def check_empty(self) -> None:
-        """Refuse a source that ended before all rows of its groups."""
+        """Raise ValueError if the source ended before the last row of some group."""
         if self._left.any():
             raise ValueError(CHANGED)
 
 
 def stacked(parts: list[Any]) -> Any:
-    """Rows of several matrices, one after the other."""
+    """Matrices stacked one below the other; CSR if one of them is sparse."""
     if len(parts) == 1:
         return parts[0]
     if any(map(sp.issparse, parts)):
@@ -175,7 +182,7 @@ def stacked(parts: list[Any]) -> Any:
 
 
 def split_by_group(X: Any, groups: Any, n_parts: int) -> list[Piece] | Exception:
-    """Rows of a partition and their labels, by the part that each group goes to.
+    """Split a partition's rows and labels into `n_parts` pieces, by a hash of the label.
 
     A label goes to the same part wherever it occurs. An error is returned, not raised:
     schedulers write those that are raised into their logs, with the data.
@@ -184,7 +191,9 @@ def split_by_group(X: Any, groups: Any, n_parts: int) -> list[Piece] | Exception
 
 
 def gathered(pieces: Sequence[Piece | Exception]) -> Piece | Exception:
-    """Rows of whole groups from the pieces of all partitions, or the first error."""
+    """Join the pieces that hold the same groups, one from each partition; returns the first error
+    instead.
+    """
     found: list[Piece] = []
     for piece in pieces:
         if isinstance(piece, Exception):
@@ -198,12 +207,14 @@ def gathered(pieces: Sequence[Piece | Exception]) -> Piece | Exception:
 
 
 def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
-    """One of the pieces of a partition."""
+    """Piece number `place` of a split partition, or the error that splitting it returned."""
     return pieces if isinstance(pieces, Exception) else pieces[place]
 
 
 def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
-    """Result of `split_by_group`; errors are raised."""
+    """Split rows by a hash of their group's label into `n_parts` pairs (rows, labels); raises
+    errors.
+    """
     rows = as_numbers(X, "a partition")
     if not hasattr(rows, "shape"):
         rows = np.fromiter(rows, object)  # of a bag
@@ -217,7 +228,7 @@ def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
 
 
 def _digests(labels: NDArray[Any]) -> NDArray[np.uint64]:
-    """A number of each label that is the same in every process: it says where work is done."""
+    """Hash of each label, the same in every process, that decides which worker gets the group."""
     if labels.dtype.kind == "U":
         keys = np.full(len(labels), PRIME, np.uint64)
         width = labels.dtype.itemsize // 4
@@ -232,7 +243,7 @@ def _digests(labels: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Other numbers, one to one, whose bits depend on all bits of these."""
+    """Permute 64-bit integers so that every bit of the result depends on all bits (SplitMix64)."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(FIRST)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(SECOND)
     return keys ^ (keys >> np.uint64(31))
@@ -245,7 +256,9 @@ Prepared = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 class Units:
-    """Rows that lie unit by unit, and the means over each unit's rows."""
+    """Units of privacy as runs of consecutive rows: `starts` (n_units + 1,) holds where each
+    begins.
+    """
 
     def __init__(self, starts: Integers) -> None:
         # First row of each unit, and the number of all rows.
@@ -258,48 +271,50 @@ class Units:
 
     @classmethod
     def single(cls, n_rows: int) -> "Units":
-        """Every row a unit."""
+        """Units of one row each."""
         return cls(np.arange(n_rows + 1))
 
     @classmethod
     def gathered(cls, labels: NDArray[Any]) -> "tuple[Integers | None, Units]":
-        """Rows group by group in the order of labels, or None where they lie so already."""
+        """Order that sorts rows by label (None if they are sorted), and the units in that order."""
         return in_order(np.unique(labels, return_inverse=True)[1])
 
     @cached_property
     def of_rows(self) -> Integers:
-        """Unit of each row."""
+        """Unit of each row, of shape (n_rows,)."""
         return np.repeat(np.arange(self.n), self.sizes)
 
     @cached_property
     def shares(self) -> Floats:
-        """Each row's share of its unit: they sum to 1."""
+        """Weight of each row, one over its unit's number of rows; (n_rows,)."""
         return self.spread(np.ones(self.n))
 
     def means(self, values: Floats) -> Floats:
-        """Mean over the rows of each unit, of a number per row."""
+        """Mean of `values` (n_rows,) over the rows of each unit; (n_units,)."""
         # In the order of the rows: the digits depend on nothing but the unit's own.
         sums = np.bincount(self.of_rows, weights=values, minlength=self.n)
         return sums.astype(np.float64, copy=False) / self.sizes
 
     def sums(self, X: sp.csr_matrix) -> sp.csr_matrix:
-        """Sum of the rows of each unit, of counts."""
+        """Sum of the sparse rows of `X` in each unit, as CSR of shape (n_units, n_columns)."""
         layout = (np.ones(len(self.of_rows)), np.arange(len(self.of_rows)), self.starts)
         result = sp.csr_matrix(layout, shape=(self.n, len(self.of_rows))) @ X
         result.sort_indices()
         return result
 
     def any(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether any row of each unit is marked."""
+        """Mask of the units in which `flags` (n_rows,) holds for some row; (n_units,)."""
         return np.bincount(self.of_rows[flags], minlength=self.n) > 0
 
     def spread(self, factors: Floats) -> Floats:
-        """Factor of each row, whose sum is then that of means times the factors of units."""
+        """Weight of each row: its unit's factor over the unit's number of rows, so that a weighted
+        sum of rows is the sum of unit means times `factors`.
+        """
         return np.repeat(factors / self.sizes, self.sizes)
 
 
 def scale_to(norms: Floats, limit: float) -> Floats:
-    """Factor in [0, 1] of each contribution that brings its norm within a limit."""
+    """Clipping factors ``min(1, limit / norm)``, of the shape of `norms`; 0 for a norm of NaN."""
     # A norm of NaN is scaled to 0, as an infinite one is: no comparison would stop it.
     if math.isinf(limit):
         return np.ones_like(norms)
@@ -309,7 +324,9 @@ def scale_to(norms: Floats, limit: float) -> Floats:
 
 
 def in_order(places: Integers) -> tuple[Integers | None, Units]:
-    """Rows unit by unit, in the order of places, or None where they lie so already."""
+    """Order that sorts rows by the index of their unit, `places` (None if sorted), and the units
+    then.
+    """
     order = None
     if (places[1:] < places[:-1]).any():
         order = np.argsort(places, kind="stable")
@@ -319,7 +336,7 @@ def in_order(places: Integers) -> tuple[Integers | None, Units]:
 
 
 def rows_of(X: Any, rows: slice) -> Any:
-    """Consecutive rows of a matrix, without copying what it holds."""
+    """Rows in the slice `rows` of a dense or CSR matrix, as views of its memory."""
     if rows.start == 0 and rows.stop >= X.shape[0]:
         return X
     if not sp.issparse(X):
@@ -333,7 +350,7 @@ def rows_of(X: Any, rows: slice) -> Any:
 
 
 def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
-    """Sum of what `add` makes of at most 2**14 rows at a time."""
+    """Sum of `add(slice)` over slices of at most 2**14 of `n_rows` rows, added accurately."""
     if n_rows <= UNITS_AT_ONCE:
         return np.asarray(add(slice(0, n_rows)))
     result = AccurateSum()
@@ -343,7 +360,9 @@ def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
 
 
 def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:
-    """Whole units with at most 2**14 rows together, or one with more."""
+    """Split a matrix between units into parts of at most 2**14 rows; a longer unit is a part of its
+    own.
+    """
     start, n = 0, units.n
     while True:
         limit = units.starts[start] + UNITS_AT_ONCE
@@ -357,7 +376,7 @@ def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:
 
 
 class RowChunk:
-    """Some units' rows, and what queries that come one after the other all ask of them."""
+    """Rows `X` of some whole units; subclasses cache what successive queries need of them."""
 
     def __init__(self, X: Any, units: Units | None = None) -> None:
         self.X = X
@@ -365,7 +384,7 @@ class RowChunk:
 
 
 class RowChunks(Generic[Chunk]):
-    """Rows to be read several times, some units at a time.
+    """Rows of a data set, yielded in chunks of whole units, once for each release.
 
     Parameters
     ----------
@@ -431,21 +450,22 @@ class RowChunks(Generic[Chunk]):
         self.announced = self._whole is None and not self.apart
 
     def _validated(self, part: Any) -> Any:
-        """Rows of a chunk of the caller's."""
+        """Rows of one chunk of the caller's source, checked and converted."""
         raise NotImplementedError
 
     def sum(self, query: Any) -> Any:
-        """Sum of contributions over all units, which lie apart."""
+        """Sum of `query` over all units, added up where the partitions lie."""
         partial = self._partitions.sum(PartialQuery(query, self._reader()))
         value = partial.value()
         self._check_number(partial.n_units)
         return value
 
     def _reader(self) -> "RowReader":
+        """Callable that workers use to make chunks of a partition."""
         return RowReader(type(self), self.n_features, self._prepared, self.grouped)
 
     def _check_number(self, seen: int) -> None:
-        """Refuse another number of units than was announced."""
+        """Raise ValueError if the number of units `seen` is not the one announced."""
         if self._announced_units is not None and seen != self._announced_units:
             noun = "groups" if self.grouped else self.noun
             raise ValueError(f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}.")
@@ -454,6 +474,7 @@ class RowChunks(Generic[Chunk]):
         return self._from_source() if self._whole is None else iter(self._whole)
 
     def _from_source(self) -> Iterator[Chunk]:
+        """Read the source once, yield its chunks, and check the number of units at the end."""
         seen = 0
         for X, units in self._read():
             seen += units.n
@@ -461,17 +482,18 @@ class RowChunks(Generic[Chunk]):
         self._check_number(seen)
 
     def _cut(self, X: Any, units: Units) -> list[Chunk]:
+        """Chunks of at most 2**14 rows, or of one unit, from rows that lie unit by unit."""
         if X.shape[0] <= UNITS_AT_ONCE:
             return [self._chunk(X, units)]
         return [self._chunk(*part) for part in _parts(X, units)]
 
     def _together(self, X: Any, places: Integers) -> tuple[Any, Units]:
-        """Rows unit by unit."""
+        """Sort rows so that each unit's lie together; `places` is the unit of each row."""
         order, units = in_order(places)
         return X if order is None else X[order], units
 
     def _read(self) -> Iterator[tuple[Any, Units]]:
-        """Rows of units of which the last row was read; others are held back until then."""
+        """Yield (rows, units) from the source; rows of a group wait until its last one was read."""
         waiting: Waiting | None = None
         rows, told = None, False
         for number, part in enumerate(read_each(self._source, "The source of chunks")):
@@ -509,7 +531,7 @@ class RowChunks(Generic[Chunk]):
 
 @dataclass(frozen=True, eq=False)
 class RowReader:
-    """How rows of a partition become chunks; of public numbers alone."""
+    """Picklable callable that makes chunks of a partition on a worker, of public numbers only."""
 
     kind: type[RowChunks[Any]]
     n_features: int
@@ -517,7 +539,7 @@ class RowReader:
     grouped: bool
 
     def __call__(self, partition: Any) -> Iterator[Any]:
-        """Chunks of a partition, with the whole of its units."""
+        """Yield the chunks of a partition, each with whole units."""
         chunks: Any = self.kind([partition], None, self.n_features, prepared=self.prepared)
         yield from chunks
         # Rows without labels would be units of their own, which is another guarantee.
