@@ -14,7 +14,7 @@ class ModelFileError(ValueError):
 
 
 class NotEnoughDataError(ValueError):
-    """Nothing useful can be released: so say public numbers, or what was released already."""
+    """Public numbers, or values released before, show that nothing useful can be released."""
 
 
 class StatementError(ValueError):
@@ -30,4 +30,4 @@ class UnsoundClaimWarning(PrivacyLeakWarning):
 
 
 class NotEnoughDataWarning(UserWarning):
-    """What was released is too noisy for what was asked of it (said from released values only)."""
+    """Released values are too noisy for the model asked for; judged from released values only."""

@@ -91,6 +91,7 @@ def coherence(
 
 
 def _mean_npmi(counts: sp.csc_matrix) -> float:
+    """Mean normalised pointwise mutual information over pairs of columns of `counts`."""
     present = (counts > 0).astype(np.float64)
     together = np.asarray((present.T @ present).todense()) / counts.shape[0]
     first, second = np.triu_indices(len(together), 1)
@@ -186,7 +187,7 @@ def match_topics(
 
 
 def topic_hierarchy(topics: ArrayLike) -> Floats:
-    """Which topics belong together: average linkage of their Jensen-Shannon distances.
+    """Cluster topics by average linkage of their Jensen-Shannon distances.
 
     Parameters
     ----------
@@ -224,6 +225,7 @@ def topic_hierarchy(topics: ArrayLike) -> Floats:
 
 
 def _distributions(name: str, topics: ArrayLike) -> Floats:
+    """Validate topics, a row each, and scale rows to sum 1."""
     found = np.asarray(topics, dtype=np.float64)
     right = found.ndim == 2 and found.size > 0
     if not right or not np.isfinite(found).all() or (found < 0).any():
@@ -311,7 +313,9 @@ def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int =
 
 
 def _hits(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, k: int) -> tuple[Floats, Floats]:
-    """Relevant items among the k best, and in all, of people to whom any is relevant."""
+    """Numbers of relevant items among the k best scored, and in all, for each person with relevant
+    items.
+    """
     truth = sp.csr_matrix(y_true) > 0
     scores = np.asarray(y_score, dtype=np.float64)
     if truth.shape != scores.shape:

@@ -78,6 +78,7 @@ def load_docstrings(
 
 
 def _source_files(package: str) -> list[Path]:
+    """Python files of an installed package, without its tests."""
     # A dotted name would make find_spec import the parent package.
     if not package.isidentifier():
         raise ValueError(f"packages must name top-level packages, got {package!r}")
@@ -96,6 +97,7 @@ def _source_files(package: str) -> list[Path]:
 
 
 def _docstrings_of(source: Path) -> Iterator[str]:
+    """Yield the docstrings of a source file; none if it cannot be parsed."""
     try:
         module = ast.parse(source.read_bytes())
     except (SyntaxError, ValueError):
@@ -118,6 +120,7 @@ def _docstrings_in(node: ast.AST) -> Iterator[str]:
 
 
 def _newdoc_in(call: ast.Call) -> Iterator[str]:
+    """Yield the text of a call of ``add_newdoc``; nothing for other calls."""
     name = getattr(call.func, "id", getattr(call.func, "attr", ""))
     if not name.endswith("add_newdoc"):
         return
@@ -224,7 +227,7 @@ def fetch_movielens_100k(
 
 
 def _download(files: Mapping[str, Path]) -> None:
-    """Write the files that are read, once all of them are known to be right."""
+    """Download the archive, check the two files that are read, and write them."""
     try:
         with urllib.request.urlopen(ARCHIVE, timeout=TIMEOUT) as response:
             archive = response.read()
@@ -246,6 +249,7 @@ def _download(files: Mapping[str, Path]) -> None:
 
 
 def _check(contents: Mapping[str, bytes], where: str) -> None:
+    """Raise OSError if the SHA-256 checksum of a file is not the known one."""
     for name, content in contents.items():
         if hashlib.sha256(content).hexdigest() != CHECKSUMS[name]:
             raise OSError(
@@ -255,6 +259,7 @@ def _check(contents: Mapping[str, bytes], where: str) -> None:
 
 
 def _as_bunch(contents: Mapping[str, bytes], files: Mapping[str, Path]) -> Bunch:
+    """Parse the two files, train and test, into the Bunch that `fetch_movielens_100k` returns."""
     tables = [np.loadtxt(io.BytesIO(contents[name]), dtype=np.int64, ndmin=2) for name in files]
     first = min(int(table[:, 3].min()) for table in tables)
     parts = []

@@ -31,7 +31,9 @@ _DELIMITERS = (",", ";", "\t")
 def read_delimited(
     lines: Iterable[str], name: str, delimiter: str | None, quoted: bool
 ) -> tuple[list[str], Iterator[list[str]]]:
-    """Header and rows of a file, each as long as the header; others are refused by their line."""
+    """Header of delimited text and an iterator over its rows; ValueError names the line of a row of
+    another length. `delimiter` None is guessed; `quoted` allows quoted cells.
+    """
     lines = iter(lines)
     first = next(lines, "")
     if delimiter is None:
@@ -46,6 +48,7 @@ def read_delimited(
 def _rows(
     records: Iterator[tuple[int, list[str]]], header: list[str], name: str, quoted: bool
 ) -> Iterator[list[str]]:
+    """Yield the cells of each record; ValueError if they are not as many as those of the header."""
     for line, row in records:
         if row and len(row) != len(header):
             cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
@@ -59,7 +62,9 @@ def _rows(
 
 
 def _delimiter_of(first: str, name: str) -> str:
-    """Delimiter that occurs most often in the first line, outside quotes."""
+    """Most frequent of comma, semicolon and tab in the line `first`, outside quotes; warn if no
+    comma.
+    """
     header = re.sub(r'"[^"]*"', "", first)
     best = max(_DELIMITERS, key=header.count)
     if best != ",":
@@ -75,7 +80,7 @@ def _delimiter_of(first: str, name: str) -> str:
 def _records(
     lines: Iterable[str], name: str, delimiter: str, quoted: bool
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows with the lines of the file at which they begin."""
+    """Yield each row with the number of the line at which it begins."""
     taken: list[str] = []
 
     def remembered() -> Iterator[str]:
@@ -113,6 +118,7 @@ def _records(
 
 
 def _advice(quoted: bool) -> str:
+    """Advise on `quoting` for a malformed file that was read with quotes (`quoted`) or without."""
     if quoted:
         return (
             "Cells that hold quotes, delimiters or line breaks have to be quoted, and quotes in "
@@ -125,7 +131,7 @@ def _advice(quoted: bool) -> str:
 
 
 def _well_formed(delimiter: str) -> re.Pattern[str]:
-    """Pattern of a row of RFC 4180; the csv module lets quotes stand inside a cell."""
+    """Pattern of a row of RFC 4180; the csv module is laxer and lets quotes stand inside a cell."""
     mark = re.escape(delimiter)
     cell = rf'(?:"(?:[^"]|"")*+"|[^"{mark}\r\n]*+)'
     return re.compile(rf"{cell}(?:{mark}{cell})*+(?:\r\n|\r|\n)?")
@@ -133,7 +139,7 @@ def _well_formed(delimiter: str) -> re.Pattern[str]:
 
 @contextmanager
 def unlimited_fields() -> Iterator[None]:
-    """A block in which cells of any length are read."""
+    """Context in which the csv module reads cells of any length; restores its limit."""
     # The largest value that fits a C long on every platform.
     previous = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:
@@ -239,7 +245,7 @@ def load_texts_by_person(
     quoting: str = "auto",
     encoding: str = "utf-8",
 ) -> tuple[list[str], list[str]]:
-    r"""Read a collection of texts, and whose each of them is.
+    r"""Read a collection of texts, and the person behind each text.
 
     Parameters
     ----------
@@ -282,7 +288,8 @@ def load_texts_by_person(
 
 
 def _texts_of_folder(path: Path, encoding: str) -> list[str]:
-    files, skipped = texts_of_folder(path)
+    """Read the .txt files of a folder; warn of other files."""
+    files, skipped = text_files_in(path)
     if skipped:
         number = "1 file is" if skipped == 1 else f"{skipped} files are"
         told = f"{path.name!r}: {number} skipped that do not end in .txt"
@@ -297,7 +304,9 @@ def read_columns(
     quoting: str,
     encoding: str,
 ) -> list[Any]:
-    """Values of columns, each by what it holds: text, numbers, or labels that none may lack."""
+    """Read columns of a file, pairs (name, kind), as a list or array each. Kinds are "text",
+    "numbers", or a noun for labels, which no row may lack; a name of None takes the only column.
+    """
     path = existing_path(path)
     _check_options(delimiter, quoting, encoding)
     kind = "" if path.is_dir() else file_type(path)
@@ -323,6 +332,9 @@ def read_columns(
 
 
 def _as_held(path: Path, column: str, holds: str, values: list[Any]) -> Any:
+    """Convert values of a column to its kind `holds`: texts, numbers, or labels, which must not be
+    empty.
+    """
     if holds == "numbers":
         return as_numbers(path, column, values)
     found = as_texts(path, column, holds, values)
@@ -332,7 +344,7 @@ def _as_held(path: Path, column: str, holds: str, values: list[Any]) -> Any:
 
 
 def as_numbers(path: Path, column: str, values: Iterable[Any]) -> NDArray[np.float64]:
-    """Numbers of a column; an empty cell is NaN."""
+    """Convert values of a column to floats, empty cells to NaN; ValueError shows no cell."""
     try:
         return np.array([np.nan if v in ("", None) else float(v) for v in values])
     except (TypeError, ValueError):
@@ -343,6 +355,7 @@ def as_numbers(path: Path, column: str, values: Iterable[Any]) -> NDArray[np.flo
 
 
 def _check_options(delimiter: str | None, quoting: str, encoding: str) -> None:
+    """Raise ValueError for a delimiter, quoting or encoding that cannot be."""
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(
             f"delimiter must be one character, not a quote or line break, got {delimiter!r}"
@@ -358,7 +371,7 @@ def _check_options(delimiter: str | None, quoting: str, encoding: str) -> None:
 
 
 def existing_path(path: str | Path) -> Path:
-    """A path at which there is something."""
+    """Convert to a Path; FileNotFoundError if nothing is there."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
@@ -366,14 +379,14 @@ def existing_path(path: str | Path) -> Path:
 
 
 def suffix_of(path: Path) -> tuple[str, bool]:
-    """Suffix in small letters, ``.gz`` apart, and whether that follows."""
+    """Suffix in lower case, without ``.gz``, and True if ``.gz`` follows it."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
     return "".join(suffixes[-2:-1] if packed else suffixes[-1:]), packed
 
 
 def file_type(path: Path) -> str:
-    """Suffix of a file of texts, one of those that are supported."""
+    """Suffix of a file of texts; ValueError if it is not a supported one."""
     kind, packed = suffix_of(path)
     if kind not in _SUFFIXES or (packed and kind == ".parquet"):
         raise ValueError(
@@ -383,8 +396,8 @@ def file_type(path: Path) -> str:
     return kind
 
 
-def texts_of_folder(path: Path) -> tuple[list[Path], int]:
-    """Files of texts in a folder or below, and the number of other files."""
+def text_files_in(path: Path) -> tuple[list[Path], int]:
+    """Paths of the .txt files in a folder or below, sorted, and the number of other files."""
     files = sorted(file for file in path.rglob("*") if file.is_file())
     texts = [file for file in files if file.suffix.lower() == ".txt"]
     if not texts:
@@ -393,12 +406,14 @@ def texts_of_folder(path: Path) -> tuple[list[Path], int]:
 
 
 def decoded(path: Path, encoding: str) -> str:
-    """Text of a file, which may be compressed."""
+    """Whole text of a file, decompressed if its name ends in .gz."""
     return "".join(lines_of(path, encoding))
 
 
 def lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
-    """Lines of a text file, which may be compressed; without a byte order mark."""
+    """Yield the lines of a text file with their ends, decompressed if its name ends in .gz, without
+    a byte order mark; `newline` is as for ``open``.
+    """
     packed, number = path.suffix.lower() == ".gz", 0
     opened: Any = gzip.open if packed else open
     with opened(path, "rt", encoding=encoding, newline=newline) as file:
@@ -433,7 +448,9 @@ def table_rows(
     quoted: bool,
     encoding: str,
 ) -> tuple[list[str], Iterator[Sequence[Any]]]:
-    """Names of the columns of a table that are meant, and rows of what stands in these."""
+    """Names of the wanted `columns`, pairs (name, kind), of a .csv, .tsv or .parquet file, and an
+    iterator over the values of each row in them.
+    """
     if file_type(path) == ".parquet":
         known = parquet_names(path)
         names = [choose_column(path, *one, known, "column") for one in columns]
@@ -453,7 +470,7 @@ def table_rows(
 
 
 def objects_of(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
-    """Objects of a file with one in each line that is not blank."""
+    """Yield the JSON object in each line that is not blank."""
     # Other characters that break lines may stand in strings.
     for number, line in enumerate(lines_of(path, encoding, "\n"), start=1):
         if line.strip():
@@ -461,7 +478,7 @@ def objects_of(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
 
 
 def parsed_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    """JSON object of a line."""
+    """Parse a line as a JSON object; ValueError gives its `number`."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -472,7 +489,7 @@ def parsed_object(path: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def parquet_file(path: Path) -> Any:
-    """A Parquet file that is opened; errors of what opens it are told by their type."""
+    """Open a Parquet file; errors in opening it are raised without their text."""
     if find_spec("pyarrow") is None:
         raise ImportError("reading .parquet files needs pyarrow: pip install pyarrow")
     import pyarrow.parquet
@@ -488,7 +505,9 @@ def parquet_names(path: Path) -> list[str]:
 
 
 def as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:
-    """Texts of a column, or labels of persons; missing ones are empty."""
+    """Validate values of a column as texts, None as ''. Labels (a kind `holds` other than "text")
+    may be integers too, and are converted.
+    """
     texts = ["" if value is None else value for value in values]
     # A number as text might be another person's label.
     if holds != "text" and all(text == "" or type(text) is int for text in texts):
@@ -505,7 +524,9 @@ def as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list
 def choose_column(
     path: Path, column: str | None, holds: str, columns: Sequence[str], what: str
 ) -> str:
-    """Name of the column that is meant; messages do not show other names."""
+    """Name of the wanted column, or key, among `columns`; None stands for the only one. ValueError
+    if it does not occur once, without showing other names; `holds` says what is wanted.
+    """
     if column is None and len(columns) == 1:
         return columns[0]
     if column is not None and columns.count(column) == 1:
@@ -526,7 +547,7 @@ def choose_column(
 
 
 class OpenTexts:
-    """Texts of a file, in lists of at most so many; each pass reads the file anew.
+    """Iterable over lists of at most `chunk_size` texts of a file; each pass reads the file anew.
 
     :class:`~sktensor_dp.PrivateCountVectorizer` takes it in the place of texts, with
     ``n_samples``, and never has more than a list of them.
@@ -546,7 +567,7 @@ class OpenTexts:
 
 
 class OpenTable:
-    """Rows of numbers of a file, in arrays of at most so many; each pass reads it anew.
+    """Iterable over arrays of at most `chunk_size` rows of numbers; each pass reads the file anew.
 
     Attributes
     ----------
@@ -638,7 +659,7 @@ def open_texts(
     """
     path = _existing(path, chunk_size)
     if path.is_dir():
-        files, _ = texts_of_folder(path)
+        files, _ = text_files_in(path)
         return OpenTexts(path, lambda: (decoded(file, encoding) for file in files), chunk_size)
     kind = file_type(path)
     if kind == ".jsonl" and column is None:
@@ -715,6 +736,7 @@ def open_table(
 
 
 def _existing(path: str | Path, chunk_size: Any) -> Path:
+    """Validate a path and a chunk size; return the Path."""
     path = existing_path(path)
     if not (isinstance(chunk_size, int) and not isinstance(chunk_size, bool) and chunk_size >= 1):
         raise ValueError(f"chunk_size must be an int >= 1, got {chunk_size!r}")
@@ -722,11 +744,15 @@ def _existing(path: str | Path, chunk_size: Any) -> Path:
 
 
 def _csv_names(path: Path) -> list[str]:
+    """Names of the columns of a .csv file."""
     stream = call_untrusted(lambda: _csv_stream(path), f"Opening {path.name!r}")
     return [str(name) for name in stream.schema.names]
 
 
 def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
+    """Open a .csv file with pyarrow, as an iterator over batches of rows; given `columns` are
+    numbers.
+    """
     if find_spec("pyarrow") is None:
         raise ImportError("reading .csv files in parts needs pyarrow: pip install pyarrow")
     import pyarrow

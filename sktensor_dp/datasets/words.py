@@ -86,7 +86,9 @@ def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_arr
 
 
 def _parse_ldac(path: Path, content: bytes) -> tuple[NDArray[np.int64], ...]:
-    """Stated numbers of pairs, words, counts, and the numbers of pairs found."""
+    """Parse LDA-C text into arrays: numbers of pairs that lines state, words, counts, and numbers
+    of pairs that lines hold.
+    """
     content = content.strip() + b"\n"
     characters = np.frombuffer(content, dtype=np.uint8)
     ends = np.flatnonzero(characters == ord("\n"))
@@ -109,7 +111,7 @@ _SUFFIXES = (".csv", ".tsv", ".txt", ".json")
 def load_word_frequencies(
     path: str | Path, *, lowercase: bool = True, encoding: str = "utf-8"
 ) -> dict[str, float]:
-    r"""Read how often words are used, from a public list.
+    r"""Read public word frequencies from a file.
 
     The words serve as a vocabulary that costs nothing, and the frequencies as what noisy ones
     are shrunk towards: `word_frequencies` of :class:`~sktensor_dp.PrivateSpectralLDA`.
@@ -180,7 +182,7 @@ def load_word_frequencies(
 
 
 def _of_rows(path: Path, text: str, kind: str) -> list[tuple[str, float]]:
-    """Words and numbers of a file with one of each per row; the first row may be a header."""
+    """Pairs (word, number) of a file with one pair per row; the first row may be a header."""
     if kind == ".txt":
         rows = [line.rsplit(None, 1) for line in text.splitlines() if line.strip()]
     else:
@@ -192,6 +194,7 @@ def _of_rows(path: Path, text: str, kind: str) -> list[tuple[str, float]]:
 
 
 def _of_json(path: Path, text: str) -> list[tuple[str, float]]:
+    """Pairs (word, number) of a JSON object, or of a list of pairs."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -206,6 +209,9 @@ def _of_json(path: Path, text: str) -> list[tuple[str, float]]:
 
 
 def _checked(path: Path, rows: Iterable[Any], first: int) -> list[tuple[str, float]]:
+    """Validate rows as pairs (word, number); ValueError names the row, the first of which is
+    `first`.
+    """
     found = []
     for place, row in enumerate(rows, start=first):
         pair = isinstance(row, list | tuple) and len(row) == 2 and isinstance(row[0], str)
@@ -219,7 +225,7 @@ def _checked(path: Path, rows: Iterable[Any], first: int) -> list[tuple[str, flo
 
 
 def _number(value: Any) -> float:
-    """A number, also as it is written; NaN of anything else."""
+    """Convert a number, or its text, to float; NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return math.nan
     try:

@@ -97,6 +97,8 @@ TOO_WIDE = (
 
 
 def _needs(*moments: str) -> Callable[[Any], bool]:
+    """Condition for ``available_if``: `moment` is one of `moments`, or AttributeError."""
+
     def check(estimator: Any) -> bool:
         if estimator.moment in moments:
             return True
@@ -108,7 +110,7 @@ def _needs(*moments: str) -> Callable[[Any], bool]:
 
 
 def reads_batches(estimator: Any) -> bool:
-    """Raise where `partial_fit` has no meaning."""
+    """Condition for ``available_if``: True if `partial_fit` has a meaning, or AttributeError."""
     if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
         return True
     raise AttributeError(
@@ -776,7 +778,9 @@ class PrivateTensorPowerMethod(
         return forecast_moments(self, n_samples, n_features, separation)
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:
-        """Refuse parameters that are wrong together for a method."""
+        """Raise ValueError for parameters that are wrong together in a `method`, whose
+        perturbations are `allowed`.
+        """
         name = type(self).__name__
         if self.perturbation not in allowed:
             raise ValueError(
@@ -797,7 +801,9 @@ class PrivateTensorPowerMethod(
             )
 
     def _reads_stream(self, source: Any, n_samples: int | None) -> bool:
-        """Tell batches of a stream from chunks that are read several times."""
+        """True if each chunk of `source` is a batch of a stream, read once; False if chunks are
+        read again.
+        """
         apart = hasattr(source, "sum")
         if self.perturbation == "stream" and apart:
             raise TypeError(
@@ -810,12 +816,12 @@ class PrivateTensorPowerMethod(
         return public and not apart and self.moment == "raw"
 
     def _learn(self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]) -> Self:
-        """Fit chunks that are read as often as needed."""
+        """Fit the model to `chunks`, which may be read as often as needed."""
         planned: Any = planned_topics if isinstance(chunks, CountChunks) else planned_samples
         return self._run_counted(chunks, partial(planned, self, chunks, columns))
 
     def _fit_stream(self, batches: Iterable[SampleChunks], checked: Any) -> Self:
-        """Take one step on each validated batch; publish once all are read."""
+        """Make one power step on each batch of a stream; set fitted attributes after the last."""
         fitted: Mapping[str, Any] = {}
         process = OneProcess()
         for chunks in read_each(batches, "The source of chunks"):
@@ -838,18 +844,21 @@ class PrivateTensorPowerMethod(
         columns: Mapping[str, Any],
         earlier: PrivacyReport | None,
     ) -> PlannedFit[Any]:
-        """Plan one step on a batch."""
+        """Plan one power step on a batch; `earlier` is the report on the batches before it."""
         if earlier is not None:
             check_same_unit(earlier, chunks.grouped, self.neighbours)
         step = partial(planned_step, self, chunks, stream, columns)
         return replace(self._planned_by_number(chunks, step), earlier=earlier)
 
     def _found(self) -> FittedComponents:
+        """Fitted components, in the form that inference takes."""
         variances = getattr(self, "covariances_", None)
         return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)
 
     def _criterion(self, X: Any, price: Callable[[int], float]) -> float:
-        """-2 log-likelihood plus a penalty for each parameter."""
+        """Information criterion: -2 log-likelihood of `X`, plus ``price(n_samples)`` for each
+        parameter.
+        """
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.components_.shape
         # Shares; then means and variances, or probabilities that sum to one.
@@ -858,11 +867,12 @@ class PrivateTensorPowerMethod(
 
     @property
     def _kind(self) -> Callable[..., CountChunks | SampleChunks]:
+        """Class of the chunks of a fit: counts for topics, samples otherwise."""
         return CountChunks if self.moment == "single_topic" else SampleChunks
 
     @property
     def _widest(self) -> float:
-        """Number of features beyond which rows are split at random into a stream."""
+        """Number of features above which `fit` splits rows at random into batches of a stream."""
         if self.moment != "raw" or self.perturbation not in ("auto", "stream"):
             return math.inf
         return LARGEST_SECOND_MOMENT if self.perturbation == "auto" else 0
@@ -890,7 +900,9 @@ class PrivateTensorPowerMethod(
 
 
 def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
-    """Validate a symmetric tensor; clip it far beyond the largest change of an entry."""
+    """Validate a symmetric tensor (d, d, d), and clip entries to a large multiple of `bound`, the
+    largest change of one.
+    """
     tensor = dense_tensor(T, "; fit() takes samples")
     if tensor.ndim != 3:
         raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")

@@ -14,7 +14,9 @@ from sktensor_dp.topics.inference import document_log_likelihood, topic_posterio
 
 
 def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
-    """Responsibilities under the mixture models, projections otherwise."""
+    """Coordinates (n, k) of samples: probabilities of the components in a mixture, or projections
+    on the components for the "raw" moment.
+    """
     if moment == "raw":
         return np.asarray(samples @ found.components.T)
     if moment == "single_topic":
@@ -23,7 +25,9 @@ def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
 
 
 def fits(samples: Any, moment: str, found: FittedComponents) -> Floats:
-    """Log-likelihood of each sample, or its part of the fit to the third moment."""
+    """Score (n,) of each sample: its log-likelihood in a mixture, or for the "raw" moment what it
+    adds to the fit of the third moment.
+    """
     if moment == "single_topic":
         return document_log_likelihood(samples, found.components, found.weights, None)
     if moment == "gaussian_mixture":
@@ -34,7 +38,9 @@ def fits(samples: Any, moment: str, found: FittedComponents) -> Floats:
 
 
 def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
-    """Draw points of given components."""
+    """Draw a point of each Gaussian in `chosen`, an array of indices: shape (len(chosen),
+    n_features).
+    """
     assert found.variances is not None
     means = found.components[chosen]
     return np.asarray(
@@ -43,7 +49,9 @@ def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
 
 
 def sampled_counts(topics: Floats, chosen: Any, length: int, rng: Any) -> sp.csr_matrix:
-    """Draw documents of given topics and length."""
+    """Draw a document of `length` tokens of each topic in `chosen`, an array of indices, as sparse
+    counts.
+    """
     parts = spans(len(chosen), topics.shape[1], caches=8)
     return sp.vstack(
         [sp.csr_matrix(rng.multinomial(length, topics[chosen[part]])) for part in parts],
@@ -52,7 +60,7 @@ def sampled_counts(topics: Floats, chosen: Any, length: int, rng: Any) -> sp.csr
 
 
 def _log_joint(samples: Any, found: FittedComponents) -> Floats:
-    """Joint log-density of each sample and component."""
+    """Log of weight times density of each sample and Gaussian, of shape (n, k)."""
     assert found.variances is not None
     distances = euclidean_distances(samples, found.components, squared=True)
     spread = samples.shape[1] * np.log(2 * math.pi * found.variances)

@@ -38,7 +38,7 @@ CLIP = 3.0
 
 @dataclass(frozen=True)
 class MomentPlan:
-    """Decisions that depend on public numbers alone."""
+    """Releases and settings of a fit, chosen from public numbers alone."""
 
     n_components: int  # capped by the number of features
     n_features: int  # of the data
@@ -52,7 +52,7 @@ class MomentPlan:
     releases: ReleasePlan  # the budget; of one batch in a stream
 
     def decomposed(self, tensor: Floats, k: int) -> Floats:
-        """Orthonormal components of a released tensor."""
+        """Decompose a released tensor into `k` orthonormal components, the rows of the result."""
         return orthogonal_decomposition(
             tensor, k, n_restarts=self.n_restarts, max_iter=self.max_iter,
             random_state=check_random_state(self.random_state),
@@ -67,7 +67,9 @@ def plan_moments(
     *,
     to_fit: bool = False,
 ) -> MomentPlan:
-    """Choose releases and split the budget; with `to_fit`, check that memory suffices."""
+    """Choose the releases of a fit and split the budget among them; `budget` (epsilon, delta)
+    replaces the model's, and `to_fit` checks that memory suffices.
+    """
     check_width(model, n_features)
     epsilon, delta = budget or (model.epsilon, model.delta)
     exact, k, max_iter = math.isinf(epsilon), min(model.n_components, n_features), model.max_iter
@@ -102,7 +104,7 @@ def plan_moments(
 def plan_single_topics(
     model: Any, n_samples: int, n_features: int, apart: bool | None = None
 ) -> TopicPlan:
-    """Plan topics of documents with one topic each."""
+    """Plan a fit of documents with one topic each; `apart` is as for `plan_topics`."""
     moment = model.perturbation == "moment_tensor"
     return plan_topics(
         n_samples, n_features, model.n_components, epsilon=model.epsilon, delta=model.delta,
@@ -112,7 +114,7 @@ def plan_single_topics(
 
 
 def check_width(model: Any, n_features: int) -> None:
-    """Refuse more Gaussians than two moments can tell apart."""
+    """Raise ValueError for more Gaussians than features: two moments cannot tell them apart."""
     if model.moment == "gaussian_mixture" and model.n_components > n_features:
         raise ValueError(
             f"n_components={model.n_components} Gaussians cannot be told apart in "
@@ -122,12 +124,14 @@ def check_width(model: Any, n_features: int) -> None:
 
 
 def power_iterations_needed(n_features: int) -> int:
-    """Iterations from a random start: a logarithm of the dimension, and a few to converge."""
+    """Number of iterations from a random start: a logarithm of the dimension, and 4 to converge."""
     return math.ceil(math.log2(max(n_features, 2))) + 4
 
 
 def noise_edge(sigma: float, size: int) -> float:
-    """Approximate operator norm of isotropic symmetric noise."""
+    """Approximate operator norm of a symmetric noise matrix of `size` rows, whose orthonormal
+    coordinates have deviation `sigma`.
+    """
     return sigma * float(np.sqrt(2 * size))
 
 
@@ -147,7 +151,7 @@ def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, flo
 def _size(
     n_features: int, perturbation: str, n_components: int, n_restarts: int, with_pairs: bool
 ) -> tuple[float, str]:
-    """Numbers held in memory at once, and advice how to need fewer."""
+    """Numbers that a fit holds in memory at once, and advice on how to need fewer, for an error."""
     d = float(n_features)
     if perturbation in BY_STEPS:
         return d * (n_components + n_restarts), "or less n_restarts"
@@ -157,14 +161,16 @@ def _size(
 
 
 class DirectionsLaw:
-    """Equally likely, orthogonal components of a fraction of the ball's norm."""
+    """Data that forecasts assume without a mixture: equally likely, orthogonal components."""
 
     def __init__(self, plan: MomentPlan, norm: float) -> None:
         self._plan, self._length = plan, COMPONENT * norm
         self.square = float(plan.n_components)  # mean squared norm of a whitened sample
 
     def sizes(self, name: str) -> tuple[float, float, float]:
-        """Noise of a release per standard deviation, signal, and deviation of one sample."""
+        """Noise of the release `name` per standard deviation, its signal, and the deviation of one
+        sample.
+        """
         plan, k = self._plan, self._plan.n_components
         eigenvalue = self._length**3 / k
         if name == "second_moments":
@@ -182,7 +188,9 @@ class DirectionsLaw:
 
 
 class MixtureLaw:
-    """Equally likely Gaussians of one variance, equidistant means, 1 % outside the ball."""
+    """Data that forecasts of mixtures assume: equally likely Gaussians of one variance, whose means
+    are `separation` deviations apart, with 1 % outside the ball.
+    """
 
     def __init__(self, plan: MomentPlan, radius: float, separation: float) -> None:
         k, d = plan.n_components, plan.n_features
@@ -195,7 +203,9 @@ class MixtureLaw:
         self.square = k + 2 * k * (k - 1) / separation**2
 
     def sizes(self, name: str) -> tuple[float, float, float]:
-        """Noise of a release per standard deviation, signal, and deviation of one sample."""
+        """Noise of the release `name` per standard deviation, its signal, and the deviation of one
+        sample.
+        """
         if name == "second_moments":
             edge = noise_edge(1.0, self._size)
             return edge, self._eigenvalue, edge * self._variance * math.sqrt(2)
@@ -206,7 +216,7 @@ class MixtureLaw:
 
 
 def forecast_moments(model: Any, n_samples: int, n_features: int, separation: float) -> Forecast:
-    """Forecast the noise and signal of each release for components inside the ball."""
+    """Forecast noise and signal of each release of a fit to samples of the assumed law."""
     plan = plan_moments(model, n_features, model.perturbation)
     k, radius, pure = plan.n_components, float(model.data_norm), plan.releases.delta == 0
     ball = LiftedBall(radius, plan.offset)
@@ -236,7 +246,9 @@ def forecast_moments(model: Any, n_samples: int, n_features: int, separation: fl
 def _query(
     name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str, square: float
 ) -> tuple[int, float]:
-    """Dimension of a release's noise, and L2 sensitivity of its sum over samples."""
+    """Dimension of the noise of the release `name`, and L2 sensitivity of its sum over samples;
+    `square` is the mean squared norm of whitened samples.
+    """
     size, k = plan.n_features + (plan.offset > 0), plan.n_components
     leaves = neighbours == "add_remove"
     cubes = ball.norm**3 if leaves else ball.farthest_cubes
@@ -255,7 +267,9 @@ def _query(
 def worst_samples(
     data_norm: float | None, shuffled_by: Any, n_units: int | None, neighbours: str
 ) -> Neighbours:
-    """Samples along one direction; the neighbour reverses one, read last by a seeded stream."""
+    """Neighbouring data sets for an audit, of samples along one direction, one of which is reversed
+    or left out (a seeded stream reads it last), and the statistic to compare.
+    """
     if data_norm is None:
         raise ValueError("data_norm must be given: samples are made of that length.")
     n_samples = n_units or 1000

@@ -54,7 +54,7 @@ class FittedComponents:
 def planned_samples(
     model: Any, chunks: SampleChunks, columns: Mapping[str, Any], _: int
 ) -> PlannedFit[SampleCurator]:
-    """Plan a fit of moments of samples."""
+    """Plan a fit of components to moments of samples."""
     plan = plan_moments(model, chunks.n_features, model.perturbation, to_fit=True)
     recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
     if model.moment == "gaussian_mixture":
@@ -69,7 +69,7 @@ def planned_samples(
 def planned_topics(
     model: Any, chunks: CountChunks, columns: Mapping[str, Any], n_units: int
 ) -> PlannedFit[DocumentCurator]:
-    """Plan a fit of documents of one topic each."""
+    """Plan a fit of topics to documents of one topic each."""
     plan = plan_single_topics(model, n_units, chunks.n_features, chunks.apart)
     n_iter = model.max_iter or AFTER_RELEASE
     options = TopicOptions(0.0, model.random_state, model.n_restarts, n_iter)
@@ -83,7 +83,7 @@ def planned_topics(
 
 
 def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit[TensorCurator]:
-    """Plan to decompose a tensor whose entries are private."""
+    """Plan to decompose a tensor with private entries; `bound` is the largest change of one."""
     plan = plan_moments(model, len(tensor), "iteration")
     name, n_steps = "tensor_power_iterations", plan.n_components * (plan.max_iter + 1)
     releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
@@ -97,7 +97,9 @@ def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit[Tenso
 
 
 def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
-    """Components of ``E[x (x) x (x) x]`` as unit vectors with their eigenvalues."""
+    """Components of ``E[x (x) x (x) x]``, as unit vectors with their eigenvalues, from released
+    moments.
+    """
     k, n_features = plan.n_components, plan.n_features
     if plan.perturbation == "moment_tensor" and not plan.whiten:
         white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
@@ -118,14 +120,14 @@ def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponent
 
 
 def single_topics(topics: FittedTopics, _: Any, plan: TopicPlan, n_iter: int) -> Fitted:
-    """Fitted state of single-topic components, the most probable first."""
+    """Fitted attributes of topics of documents with one topic each, the most probable first."""
     order = np.argsort(-topics.weights, kind="stable")
     found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
     return _fitted_state(found, plan, n_iter)
 
 
 def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> FittedComponents:
-    """Power method with noise at every step, all steps on the same data."""
+    """Power method with noise in every step, all steps on the same data."""
     method, sigma = new_method(plan), 0.0
     while not method.is_complete:
         answers = curator.power_iterations(method.ask())
@@ -135,7 +137,7 @@ def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> Fi
 
 
 def new_method(plan: MomentPlan) -> OnlinePowerMethod:
-    """Power method before its first step."""
+    """Start a power method, before its first step."""
     return OnlinePowerMethod.begin(
         plan.n_features, plan.n_components, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
         random_state=check_random_state(plan.random_state),
@@ -143,11 +145,12 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
 
 
 def run_recipe(curator: Any, recipe: Callable[..., FittedComponents], plan: MomentPlan) -> Fitted:
-    """Run a recipe; return the fitted state and warnings."""
+    """Run `recipe`, which makes the releases; return fitted attributes and warnings."""
     return _fitted_state(recipe(curator, plan), plan, plan.max_iter)
 
 
 def _fitted_state(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
+    """Fitted attributes of components, with a warning if noise hides some."""
     warnings = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
     return Fitted({**attributes_of(found), "n_iter_": n_iter}, warnings)
 
@@ -155,7 +158,9 @@ def _fitted_state(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
 def released_third_moments(
     curator: SampleCurator, plan: MomentPlan, white: Whitener, rho: float
 ) -> NoisyThirdMoments:
-    """Release whitened third moments by the planned perturbation."""
+    """Release the third moment in whitened coordinates, with noise where the plan puts it; `rho`
+    weighs the moment of residuals that is released with it (0: none).
+    """
     if plan.perturbation == "whitened_tensor":
         return curator.projected_third_moments(white.matrix, rho, 1 - defaults.CLIPPED)
     third = curator.third_moments(white.basis, rho)
@@ -166,14 +171,16 @@ def released_third_moments(
 
 
 def _eigenvalues(tensor: Floats, seen: Floats) -> Floats:
-    """Non-negative least squares weights of the cubes of some vectors."""
+    """Least-squares weights of the cubes v (x) v (x) v of the rows of `seen` in a tensor, negative
+    ones set to 0.
+    """
     products = np.einsum("abc,ia,ib,ic->i", tensor, seen, seen, seen, optimize=True)
     weights = np.linalg.lstsq((seen @ seen.T) ** 3, products, rcond=1e-12)[0]
     return np.maximum(weights, 0.0)
 
 
 def attributes_of(found: FittedComponents) -> dict[str, Any]:
-    """Public attributes of fitted components."""
+    """Public attributes of fitted components, by name."""
     state = {
         "components_": found.components,
         "weights_": found.weights,
@@ -185,7 +192,7 @@ def attributes_of(found: FittedComponents) -> dict[str, Any]:
 
 
 def components_of(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
-    """Components found by a power method whose answers have noise of sigma."""
+    """Components that a power method found; `sigma` is the noise of each of its answers."""
     weights, vectors = method.components()
     # Noise alone has T(u, u, u) of about sigma, the largest of a few starts three times it.
     return FittedComponents(vectors, weights, int((weights > RESOLVED * sigma).sum()))
@@ -194,7 +201,7 @@ def components_of(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
 def warnings_of_noise(
     found: FittedComponents, n_components: int, epsilon: float
 ) -> tuple[Warning, ...]:
-    """Warn where noise hides components."""
+    """Warning, if any, that noise hides some of the components asked for."""
     wanted = min(n_components, found.components.shape[1])
     if found.n_resolved >= wanted or (math.isinf(epsilon) and len(found.components) >= wanted):
         return ()
@@ -209,7 +216,9 @@ def warnings_of_noise(
 
 
 def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
-    """Means, weights and variances of spherical Gaussians (Hsu & Kakade, 2013)."""
+    """Fit means, weights and variances of spherical Gaussians to released moments (Hsu & Kakade,
+    2013).
+    """
     second, offset, radius = curator.second_moments(), plan.offset, curator.radius
     size = len(second.value)
     spectrum = covariance_spectrum(second.value, second.sigma, offset)
@@ -250,7 +259,9 @@ def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComp
 
 
 def roots_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tuple[Floats, Floats]:
-    """Square roots of the weights, and means, of whitened components."""
+    """Square roots of the weights (k,) and means (k, d) of Gaussians, from whitened components
+    `vectors` of samples whose last coordinate is the constant `offset`.
+    """
     scaled = white.unwhiten(vectors)  # sqrt(w) (mu, c)
     roots = scaled[:, -1] / offset
     return roots, scaled[:, :-1] / np.maximum(roots, LEAST_ROOT)[:, None]
@@ -259,7 +270,7 @@ def roots_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tup
 def one_gaussian(
     spectrum: Floats, second: Noisy, offset: float, radius: float, evidence: Floats, n_resolved: int
 ) -> FittedComponents:
-    """Single Gaussian by the first and second moments."""
+    """Mixture of one Gaussian, by the released first and second moments."""
     mean = second.value[-1, :-1] / offset
     mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
     variance = common_variance(spectrum, 1, second.sigma, radius, 1)
@@ -269,7 +280,9 @@ def one_gaussian(
 def common_variance(
     spectrum: Floats, n_components: int, sigma: float, radius: float, n_units: int
 ) -> float:
-    """Mean eigenvalue of the covariance that noise and sampling explain, for all components."""
+    """Variance shared by all components: mean of the least eigenvalues of the covariance, as many
+    as noise and sampling explain as equal.
+    """
     n_own = len(spectrum)
     least = max(n_own - n_components + 1, 1)
     while n_own > least:
@@ -285,7 +298,9 @@ def common_variance(
 
 
 def shrunk_residual(third: NoisyThirdMoments, equal: Floats, rho: float, freedom: float) -> Floats:
-    """Shrink the residual moment towards that of equal variances (posterior mean)."""
+    """Posterior mean (k,) of the moment of residuals, shrunk towards `equal`, its value if all
+    components have one variance.
+    """
     spread = float(equal @ equal) / len(equal)
     noise = (third.sigma / (rho * freedom)) ** 2
     kept = spread / (spread + noise) if spread > 0 else 1.0
@@ -301,7 +316,7 @@ def sampling_deviation(white: NoisyWhitener, second: Floats, n_units: int) -> fl
 
 
 def covariance_spectrum(second: Floats, sigma: float, offset: float) -> Floats:
-    """Ascending eigenvalues of the covariance, by the second moment of ``(x, offset)``."""
+    """Ascending eigenvalues of the covariance of x, by a noisy second moment of ``(x, offset)``."""
     mean = second[-1, :-1] / offset
     of_mean = sigma / np.sqrt(2) / offset
     covariance = second[:-1, :-1] - np.outer(mean, mean) + of_mean**2 * np.eye(len(mean))
@@ -311,7 +326,9 @@ def covariance_spectrum(second: Floats, sigma: float, offset: float) -> Floats:
 def mixture_evidence(
     spectrum: Floats, second: Floats, sigma: float, offset: float, n_units: int
 ) -> Floats:
-    """BIC of 1 to d spherical Gaussians, by the spectrum of their covariance."""
+    """BIC (d,) of 1 to d spherical Gaussians, from the spectrum of their covariance; lower is
+    better.
+    """
     mean = second[-1, :-1] / offset
     common = max(float(np.median(spectrum)), 0.0)
     # Noise of the release, and of the mean on which the covariance leans where that is far from
@@ -323,7 +340,9 @@ def mixture_evidence(
 
 
 def bic_of_spectrum(eigenvalues: Floats, variance: float) -> Floats:
-    """BIC of 0 to d - 1 leading eigenvalues of a noisy symmetric matrix, the others equal."""
+    """BIC (d,) of models in which 0 to d - 1 leading eigenvalues of a noisy symmetric matrix differ
+    and all others are equal; `variance` is that of the noise.
+    """
     size = len(eigenvalues)
     apart = np.arange(size)
     left = size - apart

@@ -36,7 +36,7 @@ STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
 
 @dataclass(frozen=True, eq=False)
 class ComponentStream:
-    """Released quantities carried from batch to batch; nothing of the batches themselves."""
+    """Released values carried from batch to batch, and nothing of the batches themselves."""
 
     method: OnlinePowerMethod  # components and starts so far
     sigma: float  # noise of the last answer
@@ -45,12 +45,14 @@ class ComponentStream:
 
     @property
     def found(self) -> FittedComponents:
-        """Components so far."""
+        """Components found so far."""
         return components_of(self.method, self.sigma)
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Fitted attributes of a stream."""
+        """Fitted attributes of a stream: its state, batches read and needed, and True once
+        complete.
+        """
         method = self.method
         progress = (method.n_answers, method.n_answers_needed, method.is_complete)
         return {"_stream": self, **dict(zip(STREAM_PROGRESS, progress, strict=True))}
@@ -58,7 +60,7 @@ class ComponentStream:
 
 @dataclass(kw_only=True)
 class SavedComponents(SavedState):
-    """Attributes of k components of length d, and the state of a stream."""
+    """Serialisation schema: attributes of k components of length d, and the state of a stream."""
 
     layout = {  # noqa: RUF012
         "n_features_in_": "d", "feature_names_in_": "d", "n_components_": "k",
@@ -79,7 +81,9 @@ class SavedComponents(SavedState):
     _stream: ComponentStream = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes, where they are those of the moment that was asked for."""
+        """Fitted attributes by name; ModelFileError if they are not those of the estimator's
+        `moment`.
+        """
         found = super().attributes(estimator)
         require(self.n_components_ > 0 and self.n_iter_ > 0, "components and steps are 1 or more")
         if estimator.moment == "gaussian_mixture":
@@ -101,7 +105,7 @@ def planned_step(
     columns: Mapping[str, Any],
     _: int,
 ) -> PlannedFit[SampleCurator]:
-    """Plan one step on a batch."""
+    """Plan one power step on the batch `chunks`; `stream` is None for the first batch."""
     budget, radius = (model.epsilon, model.delta), float(model.data_norm)
     plan = plan_moments(model, chunks.n_features, "stream", budget, to_fit=True)
     return PlannedFit(
@@ -118,7 +122,7 @@ def learn_batch(
     stream: ComponentStream | None,
     budget: tuple[float, float, float],
 ) -> Fitted:
-    """Take one step on a batch that no other step reads."""
+    """Make one power step on a batch that no other step reads; return the fitted attributes."""
     # Another one: a step that fails must not have moved the stream.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
     answers = curator.power_iterations(method.ask())
@@ -128,7 +132,7 @@ def learn_batch(
 
 
 def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warning, ...]:
-    """Warn at the end of a stream of missing batches or of noise."""
+    """Warnings at the end of a stream: batches are missing, or noise hides components."""
     if stream.method.is_complete:
         return warnings_of_noise(stream.found, n_components, stream.budget[0])
     return (
@@ -147,7 +151,9 @@ def random_batches(
     groups: Any = None,
     by_coins: bool = False,
 ) -> Iterator[SampleChunks]:
-    """Split units into batches at random: groups by secret coins, rows by `random_state`."""
+    """Yield random batches of units, the protected rows or groups: groups are split by secret
+    coins, rows by `random_state`; with `by_coins`, each unit draws its batch.
+    """
     n_units, names, units = X.shape[0], None, None
     if groups is not None:
         names, units = np.unique(groups, return_inverse=True)

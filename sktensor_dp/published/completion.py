@@ -62,7 +62,9 @@ class Stochastic:
 
 
 class Descent:
-    """Parameters of (4) or (5), and SGD on them."""
+    """Factors, and a core for Tucker, with SGD on the objective (4), CP, or (5), Tucker, of Wei et
+    al.
+    """
 
     def __init__(
         self, entries: SortedEntries, rank: int, tucker: bool, sgd: Stochastic | None, seed: Any
@@ -74,7 +76,9 @@ class Descent:
         self.core = scale * self._rng.standard_normal((rank,) * n_modes) if tucker else None
 
     def run(self, values: Floats, protect: Protect | None = None) -> None:
-        """Steps 2 to 11 of Algorithm 2; without `protect`, plain SGD."""
+        """Run SGD on `values` (steps 2 to 11 of Algorithm 2); `protect` clips the gradients of the
+        last factor and adds noise; None leaves SGD plain.
+        """
         step = self.sgd.block
         # Numbers may grow without bound where noise is large, as in print.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -85,6 +89,7 @@ class Descent:
                     self._step(self.entries.coordinates[chosen], values[chosen], protect)
 
     def _step(self, coordinates: Integers, values: Floats, protect: Protect | None) -> None:
+        """Update all factors, and the core, by the gradients of one block of entries."""
         rate = self.sgd.learning_rate
         for mode, factor in enumerate(self.factors):
             rows, own = coordinates[:, mode], factor[coordinates[:, mode]]
@@ -104,7 +109,7 @@ class Descent:
             self.core -= 2 * rate * gradient
 
     def _others(self, coordinates: Integers, mode: int) -> Floats:
-        """Derivatives z of the model's values in the rows of one factor, of shape (n, rank)."""
+        """Derivatives z (n, rank) of the predicted values by the rows of the factor of `mode`."""
         others = self.entries.others(mode)
         factors, places = [self.factors[k] for k in others], coordinates[:, others]
         if self.core is None:
@@ -336,7 +341,9 @@ def with_laplace_noise(values: Floats, width: float, epsilon: float) -> Floats:
 def with_row_noise(
     rows: Floats, sensitivity: float, epsilon: float, noise: NoiseSource | None = None
 ) -> Floats:
-    """Rows with noise n of density ``exp(-epsilon |n| / sensitivity)`` each (steps 7 and 2)."""
+    """Add to each row noise n of density ``exp(-epsilon |n| / sensitivity)`` (step 7 of Algorithm
+    2, step 2 of Algorithm 3).
+    """
     source = NoiseSource() if noise is None else noise
     return source.spherical_laplace_rows(rows / sensitivity, epsilon) * sensitivity
 
@@ -349,7 +356,7 @@ def _validated(
     epsilon: float,
     scale: float = 1.0,
 ) -> tuple[SortedEntries, Floats]:
-    """Entries with parameters of the right kind, or an error that names what is wrong."""
+    """Validate data and parameters; return the sorted entries and their values."""
     check(EPSILON, epsilon=epsilon)
     check(POSITIVE_INT, rank=rank)
     check(Number(0, math.inf, closed="neither"), **{"clip and lipschitz": scale})

@@ -52,7 +52,9 @@ def noisy_power_iteration(
     max_iter: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
-    """Power iterations on a fixed schedule; `value` None takes the lagged eigenvalue."""
+    """Weights (k,) and vectors (k, dim) by the loop of Algorithms 1 to 3: `step` gives T(I, u, u)
+    and `value` T(u, u, u), or None to take the latter from the step before.
+    """
     weights, vectors = np.zeros(n_components), np.zeros((n_components, dim))
     for i in range(n_components):
         found, sizes = vectors[:i], weights[:i]
@@ -69,27 +71,33 @@ def noisy_power_iteration(
 
 
 def noise_multiplier(epsilon: float, delta: float, n_queries: int) -> float:
-    """Noise over sensitivity of each of K queries, step 2 of Algorithm 3; nu is six times it."""
+    """Ratio of noise to sensitivity of each of K queries, by step 2 of Algorithm 3, where nu is six
+    times this ratio.
+    """
     epsilon_each = epsilon / math.sqrt(n_queries * (4 + math.log(2 / delta)))
     delta_each = delta / (2 * n_queries)
     return math.sqrt(2 * math.log(1.25 / delta_each)) / epsilon_each
 
 
 def check(constraint: Constraint, **values: Any) -> None:
-    """Raise unless every value is one that the constraint allows."""
+    """Raise ValueError for a value that the constraint does not allow; keywords name the
+    parameters.
+    """
     for name, value in values.items():
         if not constraint.accepts(value):
             raise ValueError(f"{name} must be {constraint}, got {value!r}.")
 
 
 def check_guarantee(epsilon: float, delta: float) -> None:
-    """Raise unless epsilon > 0 and 0 < delta < 1."""
+    """Raise ValueError unless epsilon > 0 and 0 < delta < 1."""
     check(EPSILON, epsilon=epsilon)
     check(Number(0, 1, closed="neither"), delta=delta)
 
 
 def check_rank(n_components: int, dim: int, name: str) -> None:
-    """Raise if there are more components than features."""
+    """Raise ValueError if there are more components than `dim`, the features of the argument
+    `name`.
+    """
     if n_components > dim:
         raise ValueError(
             f"n_components must be at most the {dim} features of {name}, got {n_components}."
@@ -97,7 +105,9 @@ def check_rank(n_components: int, dim: int, name: str) -> None:
 
 
 def noisy_columns(answer: Floats, deviation: Floats, noise: NoiseSource) -> Floats:
-    """Add Gaussian noise to an answer of shape (..., L), of one deviation per column."""
+    """Add Gaussian noise to an answer of shape (..., L); `deviation` (L,) holds that of each
+    column.
+    """
     if not deviation.any():
         return answer
     scale = np.broadcast_to(deviation, answer.shape)
@@ -367,6 +377,7 @@ def private_tensor_power_method(
 
 
 def _symmetric_oracle(T: ArrayLike) -> tuple[Oracle, int]:
+    """Function U -> T(I, u, u) of a tensor, and its size; ValueError unless it is symmetric."""
     oracle, tensor = tensor_oracle(T), np.asarray(T, dtype=np.float64)
     if not is_symmetric(tensor):
         raise ValueError("T must be symmetric: the same for every order of its three indices.")
@@ -374,7 +385,7 @@ def _symmetric_oracle(T: ArrayLike) -> tuple[Oracle, int]:
 
 
 def _checked(batches: Iterable[Any], n_batches: int) -> Iterator[Any]:
-    """Yield the first batches as float arrays of one width."""
+    """Yield `n_batches` batches as float arrays of one width; ValueError if there are fewer."""
     width, stream = None, iter(batches)
     for index in range(n_batches):
         batch = next(stream, None)

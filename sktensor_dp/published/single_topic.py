@@ -220,7 +220,9 @@ def avn(
 
 
 class MomentNoise(NamedTuple):
-    """Noise for both moments, and what the Gaussian noise on one costs."""
+    """Noise to add to both moments, and mu (of Gaussian differential privacy) of one Gaussian
+    noise.
+    """
 
     pairs: Floats
     triples: Floats
@@ -228,7 +230,7 @@ class MomentNoise(NamedTuple):
 
 
 def agn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> MomentNoise:
-    """Gaussian noise on both moments, each at half of the guarantee."""
+    """Gaussian noise on both moments, each calibrated to half of epsilon and of delta."""
     noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
     sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
     pairs, triples = (gaussian_unique_entries(dim, order, sigma, noise) for order in (2, 3))
@@ -236,7 +238,9 @@ def agn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> Momen
 
 
 def avn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> MomentNoise:
-    """Gaussian noise on the second moment, with all of delta, and spherical on the third."""
+    """Gaussian noise on the second moment, with all of delta, and noise of density ``exp(-beta
+    |b|)`` on the third, each with half of epsilon.
+    """
     noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
     sigma = classical_sigma(delta2, epsilon / 2, delta)
     pairs = gaussian_unique_entries(dim, 2, sigma, noise)
@@ -245,7 +249,9 @@ def avn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> Momen
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Standard deviation of noise by the classical calibration, steps 1 and 5."""
+    """Standard deviation of Gaussian noise by the classical calibration (steps 1 and 5 of Algorithm
+    1).
+    """
     return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
@@ -266,6 +272,7 @@ def spherical_unique_entries(dim: int, order: int, beta: float, noise: NoiseSour
 
 
 def _from_unique(entries: Floats, dim: int, order: int) -> Floats:
+    """Symmetric array of `order` modes of length `dim` with the given unique entries."""
     # Coordinates of ones are the roots of how often each unique entry occurs.
     roots = symmetric_to_coordinates(np.ones((dim,) * order))
     array: Floats = coordinates_to_symmetric(entries * roots, dim, order)
@@ -279,7 +286,9 @@ def _topics(
     claim: Claim,
     random_state: Any,
 ) -> PublishedTopics:
-    """Steps 2 to 8, the tensor power method, and topics from its eigenvectors."""
+    """Topics from noisy moments of counts: steps 2 to 8 of Algorithm 1, the tensor power method,
+    and topics from its eigenvectors.
+    """
     n_documents = chunk.X.shape[0]
     M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise.pairs
     white = positive_whitener(M2, n_components)
@@ -294,7 +303,7 @@ def _topics(
 
 
 def positive_whitener(M2: Floats, n_components: int) -> Whitener:
-    """Whitener of a second moment with noise, or an error that says what would help."""
+    """Whitener of a noisy second moment by its positive eigenvalues, or ValueError."""
     white = whitener(M2, n_components)
     if white.n_components == 0:
         raise ValueError(
@@ -305,7 +314,9 @@ def positive_whitener(M2: Floats, n_components: int) -> Whitener:
 
 
 def topics_of_eigenpairs(eigenvalues: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
-    """Topics, non-negative with sum 1, and weights from eigenvalues and unwhitened eigenvectors."""
+    """Topics, non-negative with sum 1, and weights, from eigenvalues of the whitened third moment
+    and its eigenvectors mapped back to words.
+    """
     weights = np.divide(1.0, eigenvalues**2, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
     topics = np.maximum(eigenvalues[:, None] * unwhitened, 0.0)
     sums = topics.sum(axis=1, keepdims=True)
@@ -314,7 +325,7 @@ def topics_of_eigenpairs(eigenvalues: Floats, unwhitened: Floats) -> tuple[Float
 
 
 def validated_counts(X: ArrayLike, n_components: int, epsilon: float, delta: float) -> CountChunk:
-    """Counts with parameters of the right kind, or an error that names what is wrong."""
+    """Validate counts and parameters; return the counts as one chunk, or raise ValueError."""
     check_guarantee(epsilon, delta)
     check(POSITIVE_INT, n_components=n_components)
     counts = as_counts(X)
@@ -326,7 +337,7 @@ def validated_counts(X: ArrayLike, n_components: int, epsilon: float, delta: flo
 
 @dataclass(frozen=True, eq=False)
 class WhitenedMoments:
-    """Output of Algorithm 1.
+    """Output of Algorithm 1 of Imtiaz & Sarwate.
 
     Attributes
     ----------
@@ -456,7 +467,7 @@ def avn_of_words(
 def _whitened_words(
     index: NDArray[np.intp], n_components: int, noise: MomentNoise, claim: Claim
 ) -> WhitenedMoments:
-    """Steps 2 to 4, 7 and 8."""
+    """Whiten the noisy moments of ordered words: steps 2 to 4, 7 and 8 of Algorithm 1."""
     U, scale, _ = np.linalg.svd(_mean(index[:, :2], noise.pairs.shape) + noise.pairs)
     W = U[:, :n_components] / np.sqrt(scale[:n_components])
     return WhitenedMoments(
@@ -465,7 +476,7 @@ def _whitened_words(
 
 
 def _mean(index: NDArray[np.intp], shape: tuple[int, ...]) -> Floats:
-    """Mean of t1 (x) t2 (x) ... over documents."""
+    """Mean over documents of t1 (x) t2 (x) ..., the indicator vectors of the words `index`."""
     cells = np.ravel_multi_index(tuple(index.T), shape)
     return np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(index)
 
@@ -473,6 +484,7 @@ def _mean(index: NDArray[np.intp], shape: tuple[int, ...]) -> Floats:
 def _validated_words(
     words: ArrayLike, n_features: int, n_components: int, epsilon: float, delta: float
 ) -> NDArray[np.intp]:
+    """Validate words (n_documents, 3) and parameters; return the words as an array of indices."""
     check(POSITIVE_INT, n_features=n_features, n_components=n_components)
     check_guarantee(epsilon, delta)
     check_rank(n_components, n_features, "words")
@@ -580,7 +592,9 @@ def dp_tpm(
 
 
 def _whitened_queries(T: Floats, W: Floats, nu: float, noise: NoiseSource) -> tuple[Oracle, Oracle]:
-    """Queries ``x = W v`` of Algorithm 3 over words, answered in whitened space."""
+    """Noisy T(I, v, v) and T(v, v, v) in whitened space, with the noise that Algorithm 3 adds to
+    queries ``x = W v`` over words.
+    """
     oracle = tensor_oracle(T)
 
     def step(V: Floats) -> Floats:

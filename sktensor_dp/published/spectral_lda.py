@@ -55,7 +55,7 @@ from sktensor_dp.tensor.arrays import Floats
 
 
 class CorpusMoments:
-    """Unbiased moments of LDA, from documents of three words or more."""
+    """Unbiased moments of LDA, by DeCarolis et al., from documents of three words or more."""
 
     def __init__(self, chunk: CountChunk, concentration: float) -> None:
         self._chunk = chunk
@@ -69,7 +69,7 @@ class CorpusMoments:
         self._frequencies = np.asarray(chunk.X.T @ (1 / lengths))
 
     def pairs(self) -> Floats:
-        """Equation (18), of shape (n_features, n_features)."""
+        """M2 by equation (18), of shape (n_features, n_features)."""
         X, n = self._chunk.X, len(self._lengths)
         own = (X.T @ X.multiply(1 / self._lengths[:, None] ** 2)).toarray()
         crossed = np.outer(self._frequencies, self._frequencies) - own
@@ -77,7 +77,9 @@ class CorpusMoments:
         return M2
 
     def triples(self, basis: Floats) -> Floats:
-        """Equation (19), mended, in a basis of orthonormal columns, of shape (n_features, k)."""
+        """M3 by equation (19), mended, in a basis of orthonormal columns (n_features, k): shape (k,
+        k, k).
+        """
         X, lengths, n = self._chunk.X, self._lengths, len(self._lengths)
         total = basis.T @ self._frequencies
         projected = np.asarray(X @ basis) / lengths[:, None]
@@ -102,17 +104,19 @@ class CorpusMoments:
 
 
 def _sum_of_products(A: Floats, B: Floats, C: Floats) -> Floats:
-    """Sum over rows of their tensor products."""
+    """Sum over rows n of ``A[n] (x) B[n] (x) C[n]``."""
     return np.asarray(np.einsum("na,nb,nc->abc", A, B, C, optimize=True))
 
 
 def _three_ways(A: Floats) -> Floats:
-    """Sum of a tensor, symmetric in two modes, over the three places of its last one."""
+    """Sum of a tensor, symmetric in its first two modes, over three positions of its last."""
     return A + A.transpose(0, 2, 1) + A.transpose(2, 1, 0)
 
 
 def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Noise of Appendix A, after Proposition 22: a factor sqrt(2) is missing."""
+    """Noise deviation of Appendix A of DeCarolis et al., after Proposition 22: a factor sqrt(2) is
+    missing.
+    """
     if math.isinf(epsilon):
         return 0.0
     L = math.log(1 / delta)
@@ -122,7 +126,9 @@ def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
 def private_lower_bound(
     value: float, sensitivity: float, epsilon: float, delta: float, noise: NoiseSource
 ) -> float:
-    """Release a number that is below `value` but for probability delta (Lemmas 8 and 44)."""
+    """Release a number that is below `value`, but for probability `delta` (Lemmas 8 and 44 of
+    DeCarolis et al.).
+    """
     if math.isinf(epsilon):
         return value
     noisy = float(noise.laplace(np.array([value / sensitivity]), epsilon)[0])
@@ -131,7 +137,9 @@ def private_lower_bound(
 
 @dataclass(frozen=True)
 class PrintedSensitivities:
-    """Sensitivities of LDA's moments and of what is made of them, as printed."""
+    """Sensitivities of LDA's moments and of what is computed from them, as DeCarolis et al. print
+    them.
+    """
 
     n_documents: int
     concentration: float
@@ -139,19 +147,21 @@ class PrintedSensitivities:
 
     @property
     def _constants(self) -> tuple[float, float, float]:
-        """Sizes of the paper's a, b and c."""
+        """Absolute values of the paper's coefficients a, b and c."""
         n = self.concentration
         return n / (n + 1), n / (n + 2), 2 * n**2 / ((n + 1) * (n + 2))
 
     @property
     def pairs(self) -> float:
-        """Theorem 4, G.1: Delta_2."""
+        """Sensitivity Delta_2 of M2 (Theorem 4, G.1)."""
         a, _, _ = self._constants
         return (2 + 4 * a) / self.n_documents
 
     @property
     def triples(self) -> float:
-        """Theorem 4, G.2: Delta_3, with the middle term once instead of three times."""
+        """Sensitivity Delta_3 of M3 (Theorem 4, G.2), with the middle term once instead of three
+        times.
+        """
         _, b, c = self._constants
         n = self.n_documents
         return (2 + 4 * b) / n + 6 * c * (n - 1) / (n * (n - 2))
@@ -164,12 +174,16 @@ class PrintedSensitivities:
         return unit * (1 + 2 * a), unit * (1 + 6 * b + 3 * c)
 
     def whitener(self, sigma: float) -> float:
-        """Lemma 32, with sigma_k of the second moment: a bound for one rotation only."""
+        """Sensitivity of the whitener (Lemma 32) if sigma_k of M2 is `sigma`: a bound for one
+        rotation only.
+        """
         margin = self._margin(sigma)
         return math.sqrt(2 * self.n_components) * self.pairs / (sigma * math.sqrt(margin))
 
     def whitened(self, sigma: float) -> float:
-        """Theorem 5, (113): Delta_T."""
+        """Sensitivity Delta_T of the whitened tensor T (Theorem 5, (113)) if sigma_k of M2 is
+        `sigma`.
+        """
         n, k = self.n_documents, self.n_components
         _, b, c = self._constants
         norm = 1 + 6 * b * n / (n - 1) + 3 * c * n**2 / ((n - 1) * (n - 2))  # (111)
@@ -177,11 +191,15 @@ class PrintedSensitivities:
         return norm * self.whitener(sigma) ** 3 + cubes
 
     def eigenpairs(self, sigma: float, gap: float) -> float:
-        """Theorem 6, with gamma_s: ``2 sqrt(k) Delta_T / gamma_s``."""
+        """Sensitivity ``2 sqrt(k) Delta_T / gamma_s`` of eigenpairs of T (Theorem 6); `gap` is
+        gamma_s.
+        """
         return 2 * math.sqrt(self.n_components) * self.whitened(sigma) / gap
 
     def topics(self, largest: float, sigma: float, top: float, gap: float) -> float:
-        """Theorem 7, (117), with sigma_1 and sigma_k of M2 and sigma_1 of T."""
+        """Sensitivity of topics (Theorem 7, (117)): `largest` and `sigma` are sigma_1 and sigma_k
+        of M2, `top` is sigma_1 of T, and `gap` is gamma_s.
+        """
         n, moved, root = self.concentration, self.eigenpairs(sigma, gap), math.sqrt(largest)
         # The printed factor is infinite at concentration 0: 1 is that of weights that sum to 1.
         scale = (n + 2) / (2 * math.sqrt((n + 1) * n)) if n > 0 else 1.0
@@ -189,6 +207,7 @@ class PrintedSensitivities:
         return scale * (vectors + math.sqrt(largest + self.pairs) * moved)
 
     def _margin(self, sigma: float) -> float:
+        """Bound on sigma_k of M2 less Delta_2; ValueError unless it is positive."""
         if sigma <= self.pairs:
             raise ValueError(
                 "X must show n_components topics: the bound on its singular value is not above "
@@ -285,7 +304,9 @@ def dp_spectral_lda(
 
 
 class _Configuration:
-    """One corpus, its sensitivities as printed, and where noise can be added."""
+    """One corpus with its printed sensitivities, and a method for each of the four placements of
+    noise.
+    """
 
     def __init__(self, moments: CorpusMoments, printed: PrintedSensitivities, seed: Any) -> None:
         self._moments, self._printed, self._seed = moments, printed, seed
@@ -293,7 +314,9 @@ class _Configuration:
         self._k = printed.n_components
 
     def first(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Edges 3, 4 and 8."""
+        """Topics and weights with noise on M3, on M2 for the whitener, and on M2 again (edges 3, 4
+        and 8).
+        """
         white = self._whitener(self._noisy_pairs(epsilon, delta))
         sigma = printed_sigma(self._printed.triples, epsilon, delta)
         noise = gaussian_unique_entries(len(self._pairs), 3, sigma, self._source)
@@ -304,7 +327,7 @@ class _Configuration:
         return self._topics(values, vectors @ inverse.T)
 
     def second(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Edges 6 and 8."""
+        """Topics and weights with noise on the whitened tensor T and on M2 (edges 6 and 8)."""
         T, white = self._whitened()
         bound = self._printed.whitened(self._singular_value(white, epsilon, delta))
         sigma = printed_sigma(bound, epsilon, delta)
@@ -312,7 +335,9 @@ class _Configuration:
         return self._unwhitened(*self._eigenpairs(T), epsilon, delta)
 
     def third(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Edges 7 and 8, (138) and (139)."""
+        """Topics and weights with noise on eigenpairs of T and on M2 (edges 7 and 8, (138) and
+        (139)).
+        """
         T, white = self._whitened()
         values, vectors = self._eigenpairs(T)
         sigma_k = self._singular_value(white, epsilon, delta)
@@ -322,7 +347,7 @@ class _Configuration:
         return self._unwhitened(*noisy, epsilon, delta)
 
     def fourth(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Edge 9, (141), with the sensitivity of (117)."""
+        """Topics and weights with noise on themselves (edge 9, (141)), of the sensitivity (117)."""
         T, white = self._whitened()
         values, vectors = self._eigenpairs(T)
         sigma_k = self._singular_value(white, epsilon, delta)
@@ -334,10 +359,12 @@ class _Configuration:
         return self._with_noise(topics, sigma), self._with_noise(weights, sigma)
 
     def _noisy_pairs(self, epsilon: float, delta: float) -> Floats:
+        """M2 with Gaussian noise for its printed sensitivity."""
         sigma = printed_sigma(self._printed.pairs, epsilon, delta)
         return self._pairs + gaussian_unique_entries(len(self._pairs), 2, sigma, self._source)
 
     def _whitener(self, pairs: Floats) -> Whitener:
+        """Whitener of a second moment; ValueError unless it has k positive eigenvalues."""
         white = whitener(pairs, self._k)
         if white.n_components < self._k:
             raise ValueError(
@@ -347,20 +374,25 @@ class _Configuration:
         return white
 
     def _whitened(self) -> tuple[Floats, Whitener]:
-        """T without noise, in the frame of M2 without noise."""
+        """Whitened third moment T and the whitener, both without noise."""
         white = self._whitener(self._pairs)
         return multilinear(self._moments.triples(white.basis), white.transform), white
 
     def _eigenpairs(self, T: Floats) -> tuple[Floats, Floats]:
+        """Eigenvalues, largest first, and eigenvectors (k, k), as rows, of the whitened third
+        moment.
+        """
         return simultaneous_power_iteration(T, self._k, random_state=self._seed)
 
     def _singular_value(self, white: Whitener, epsilon: float, delta: float) -> float:
-        """Lemma 9, with the sensitivity 1 / N of its text."""
+        """Private lower bound on sigma_k of M2: Lemma 9 with the sensitivity 1 / N of its text."""
         sigma, unit = float(white.scale.min()) ** 2, 1 / self._printed.n_documents
         return private_lower_bound(sigma, unit, epsilon, delta, self._source)
 
     def _gap(self, values: Floats, epsilon: float, delta: float) -> float:
-        """Lemma 9, with sensitivity 1; what is not positive allows no release."""
+        """Private lower bound on gamma_s, a quarter of the least gap of eigenvalues of T, by Lemma
+        9 with sensitivity 1; ValueError unless it is positive.
+        """
         gaps = values[:-1] - values[1:] if len(values) > 1 else values
         gap = private_lower_bound(float(np.min(gaps)) / 4, 1.0, epsilon, delta, self._source)
         if gap <= 0:
@@ -373,11 +405,12 @@ class _Configuration:
     def _unwhitened(
         self, values: Floats, vectors: Floats, epsilon: float, delta: float
     ) -> tuple[Floats, Floats]:
-        """Topics by the pseudo-inverse of a whitener that is found anew, edge 8."""
+        """Topics and weights from eigenpairs of T, by a whitener of M2 with new noise (edge 8)."""
         white = self._whitener(self._noisy_pairs(epsilon, delta))
         return self._topics(values, white.unwhiten(vectors))
 
     def _topics(self, values: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
+        """Topics and weights from eigenvalues of T and eigenvectors mapped back to words."""
         n = self._printed.concentration
         topics, weights = topics_of_eigenpairs(values, unwhitened)
         # 2 sqrt((alpha0 + 1) alpha0) / ((alpha0 + 2) sqrt(alpha_i)), with alpha_i = alpha0 w_i.

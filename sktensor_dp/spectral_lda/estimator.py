@@ -513,7 +513,7 @@ class PrivateSpectralLDA(
     def completion_perplexity(
         self, X: ArrayLike | sp.spmatrix, *, random_state: int | np.random.RandomState | None = 0
     ) -> float:
-        """Perplexity of one half of each document by the topics of the other half.
+        """Perplexity of one half of each document's tokens, given the other half.
 
         Unlike :meth:`perplexity`, no token helps to explain itself: proportions are inferred
         from a random half of the tokens, and the other half is scored by them. It is an honest
@@ -564,7 +564,7 @@ class PrivateSpectralLDA(
         exclude_seen: bool = True,
         feature_names: Sequence[str] | NDArray[Any] | None = None,
     ) -> TopRows:
-        """Features that are most probable in each row, best first.
+        """Recommend the features that are most probable in each row, best first.
 
         For clicks, views and purchases, which nobody rates: a row is a person, a column an
         item, an entry how often. A topic is a distribution over items; a person mixes topics,
@@ -699,7 +699,9 @@ class PrivateSpectralLDA(
         *,
         begins: bool = False,
     ) -> PlannedFit[DocumentCurator]:
-        """Plan a fit of so many units, or with `begins` of the first batch of a stream."""
+        """Plan a fit to `n_units` documents or groups; with `begins`, it is the first batch of a
+        stream.
+        """
         options, limits = self._options(chunks.n_features, columns), self._limits()
         plan = self._plan(n_units, chunks.n_features, chunks.apart)
         notes: tuple[str, ...] = ()
@@ -718,12 +720,13 @@ class PrivateSpectralLDA(
         )  # fmt: skip
 
     def _check_batch(self, chunks: CountChunks, stream: TopicStream) -> None:
+        """Raise if the batch has another unit of privacy than the stream so far."""
         check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
 
     def _step_of(
         self, chunks: CountChunks, stream: TopicStream, n_units: int
     ) -> PlannedFit[DocumentCurator]:
-        """Plan a step on a batch of so many units."""
+        """Plan one EM step on a further batch of the stream, of `n_units` documents or groups."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         concentration, limits = self._fitted_concentration(), self.clip_norm_
         frequencies, _ = self._known_words(chunks.n_features, columns_of(self))
@@ -747,7 +750,9 @@ class PrivateSpectralLDA(
     def _known_words(
         self, n_features: int, columns: Mapping[str, Any]
     ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-        """Public frequencies and topics in the order of the columns."""
+        """Public word frequencies and public topics in the order of the columns; None where not
+        given.
+        """
         names, topics = columns.get("feature_names_in_"), None
         if self.public_components is not None:
             most = min(self.n_components, n_features)
@@ -773,15 +778,16 @@ class PrivateSpectralLDA(
         return min(max(prior, LEAST_PRIOR) * float(self.n_components), LARGEST_CONCENTRATION)
 
     def _assumed_concentration(self) -> float:
-        """What is assumed before there is data."""
+        """Sum of the Dirichlet prior that a forecast assumes."""
         asked = self._concentration()
         return USUAL if asked is None else asked
 
     def _fitted_concentration(self) -> float:
-        """Sum of the Dirichlet prior in use."""
+        """Sum of the Dirichlet prior of the fitted model; 0 for one topic per document."""
         return float(self.doc_topic_prior_) * len(self.topic_prior_)
 
     def _limits(self) -> dict[str, float]:
+        """Public clips by name, validated; empty for "auto"."""
         if self.clip_norm == "auto":
             return {}
         assert isinstance(self.clip_norm, Mapping)
@@ -814,7 +820,9 @@ class PrivateSpectralLDA(
 
 
 def _notes_on_public(plan: TopicPlan, *, counted: bool) -> tuple[str, ...]:
-    """Refuse public topics that nothing could begin with; say so once the documents are counted."""
+    """Raise ValueError if the plan cannot use public topics; after the charge (`counted`), return a
+    note.
+    """
     if plan.n_refinements or plan.match_moments:
         return ()
     if counted:
@@ -830,7 +838,9 @@ def _notes_on_public(plan: TopicPlan, *, counted: bool) -> tuple[str, ...]:
 
 
 def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
-    """Documents of one word each, half of them of either word; one changes sides, or leaves."""
+    """Neighbouring data sets for an audit, of documents of one word each, one of which changes its
+    word or leaves, and the statistic to compare.
+    """
     n_documents = n_units or 1000
     counts = np.zeros((n_documents, 2), dtype=np.int64)
     half = n_documents // 2 + 1
@@ -843,7 +853,7 @@ def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
 
 
 def _difference(fitted: Any) -> float:
-    """Of the frequencies of the two words in the model: all moments have a part in it."""
+    """Difference of the frequencies of the two words in the model; all moments contribute to it."""
     prior = fitted.topic_prior_ / fitted.topic_prior_.sum()
     frequencies = prior @ fitted.components_
     return float(frequencies[1] - frequencies[0])

@@ -24,7 +24,9 @@ def learned(
     plan: TopicPlan,
     budget: tuple[float, float] | None = None,
 ) -> Fitted:
-    """What topics leave behind: a stream too, if each of its batches may cost a budget."""
+    """Fitted attributes and warnings of a topic model; with a `budget` (epsilon, delta) for further
+    batches, the state of a stream too.
+    """
     state = {**_attributes(found), "clip_norm_": dict(limits)}
     if budget is not None:
         # Topics of the first batch stand for its expected counts.
@@ -40,12 +42,13 @@ def learn_batch(
     limits: Mapping[str, float],
     word_frequencies: Any,
 ) -> Fitted:
-    """Take one step on one more batch of a stream, clipped as the first one."""
+    """Make one EM step on a further batch of a stream; return the fitted attributes."""
     after = continue_stream(curator, stream, concentration, limits["counts"], word_frequencies)
     return Fitted({**_attributes(after.fitted), "clip_norm_": limits, "_stream": after})
 
 
 def _attributes(found: FittedTopics) -> dict[str, Any]:
+    """Public attributes of fitted topics, by name."""
     scale = found.concentration if found.concentration > 0 else 1.0
     return {
         "components_": found.topics,
@@ -63,6 +66,7 @@ def _attributes(found: FittedTopics) -> dict[str, Any]:
 
 
 def _warnings_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
+    """Warning, if any, that noise hides some of the topics asked for."""
     words_alone = plan.asks_gains and len(found.topics) == 1
     enough = found.n_resolved >= plan.n_components and not words_alone
     if enough or math.isinf(plan.releases.epsilon):
@@ -92,7 +96,7 @@ ROUNDING = 1e-6
 
 @dataclass(kw_only=True)
 class SavedTopics(SavedState):
-    """Attributes of k topics over d words, and the released sums of a stream."""
+    """Serialisation schema: attributes of k topics over d words, and the state of a stream."""
 
     layout = {  # noqa: RUF012
         "n_features_in_": "d", "feature_names_in_": "d", "n_components_": "k",
@@ -119,7 +123,9 @@ class SavedTopics(SavedState):
     _stream: TopicStream = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes, where topics are distributions and limits are those of a fit."""
+        """Fitted attributes by name; ModelFileError if topics are no distributions or limits not a
+        fit's.
+        """
         estimator._limits()
         topics, weights = [self.components_], [self.topic_prior_]
         limits, noisy = self.clip_norm_.values(), False

@@ -18,9 +18,10 @@ LEAST = 1e-12
 def expected_frequencies(
     given: Mapping[str, float] | ArrayLike, n_features: int, names: Any
 ) -> Floats:
-    """Positive frequencies of sum 1 for each column, or ValueError.
+    """Convert public word frequencies to an array (n_features,) of positive numbers with sum 1.
 
-    A mapping is by names of columns. A word without a frequency gets half of the least one.
+    A mapping is looked up by the `names` of columns. A word without a frequency gets half of the
+    least. ValueError if the shape or a number is wrong.
     """
     if isinstance(given, Mapping):
         if names is None:
@@ -57,7 +58,7 @@ class DataFrame:
     """Constraint: a data frame in memory, of any library."""
 
     def accepts(self, value: Any) -> bool:
-        """Whether the value has named columns and is not lazy."""
+        """True if the value has named columns and is in memory."""
         lazy = hasattr(value, "to_delayed") or hasattr(value, "collect")
         return hasattr(value, "columns") and hasattr(value, "shape") and not lazy
 
@@ -68,9 +69,10 @@ class DataFrame:
 def public_topics(
     given: Mapping[str, ArrayLike] | ArrayLike, most: int, n_features: int, names: Any
 ) -> Floats:
-    """Distributions over the columns, one for each topic, or ValueError.
+    """Convert public topics to an array (n_topics, n_features) of distributions over the columns.
 
-    A data frame or mapping is by names of columns. A word that it lacks is 0 in all topics.
+    A data frame or mapping is looked up by the `names` of columns; a word that it lacks is 0 in all
+    topics. ValueError if there are more than `most` topics, or a shape or a number is wrong.
     """
     if isinstance(given, Mapping):
         given = _of_words(*_by_word(given), names)
@@ -97,7 +99,9 @@ def public_topics(
 
 
 def check_public_topics(given: Mapping[str, ArrayLike] | ArrayLike, most: int) -> None:
-    """Refuse what would be no topics whatever the columns are."""
+    """Raise ValueError for public topics that are wrong whatever the columns are; `most` is
+    n_components.
+    """
     names = None
     if isinstance(given, Mapping) or hasattr(given, "columns"):
         names = [str(name) for name in (given if isinstance(given, Mapping) else given.columns)]
@@ -108,12 +112,15 @@ def check_public_topics(given: Mapping[str, ArrayLike] | ArrayLike, most: int) -
 
 
 def frequencies_of_topics(topics: Floats) -> Floats:
-    """Expected frequencies of words, all of them positive."""
+    """Word frequencies (n_features,) to expect: the mean of the topics, none below `HARDLY` /
+    n_features.
+    """
     expected = np.maximum(topics.mean(axis=0), HARDLY / topics.shape[1])
     return np.asarray(expected / expected.sum())
 
 
 def _by_word(given: Mapping[str, ArrayLike]) -> tuple[list[str], Any]:
+    """Words of a mapping, and its values as an array (n_words, n_topics)."""
     columns = read(lambda: np.asarray(list(given.values()), dtype=np.float64), NAME)
     if columns.ndim != 2:
         raise ValueError(
@@ -124,7 +131,9 @@ def _by_word(given: Mapping[str, ArrayLike]) -> tuple[list[str], Any]:
 
 
 def _of_words(words: list[str], columns: Any, names: Any) -> Floats:
-    """Topics in the order of the names, from rows for words."""
+    """Topics (n_topics, n_features) in the order of `names`, from `columns` (n_words, n_topics),
+    whose rows belong to `words`.
+    """
     if names is None:
         raise ValueError(
             f"{NAME} must be an array in the order of columns where X has no names of columns; "

@@ -31,7 +31,7 @@ CLEARANCE = 1.5
 
 
 class ReadableTopics:
-    """What a fitted topic model shows of its topics."""
+    """Mixin of a fitted topic model that shows its topics: words, intervals, tables."""
 
     components_: Floats
     components_std_: Floats | None
@@ -125,7 +125,7 @@ class ReadableTopics:
         return _interval(self.components_, self.components_std_, level)
 
     def shares_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Intervals around the shares of topics, as :meth:`components_interval` around words.
+        """Intervals around the shares of topics, for the noise of the fit.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class ReadableTopics:
         return frame.set_index("topic") if backend == "pandas" else frame
 
     def suggest_n_components(self) -> int:
-        """How many topics the released second moment shows above its noise.
+        """Number of topics that the released second moment shows above its noise.
 
         Returns
         -------
@@ -259,6 +259,7 @@ class ReadableTopics:
         return pyldavis_data(self.components_, shares, self._names(feature_names), int(n_words))
 
     def _names(self, feature_names: Names) -> Any:
+        """Names of the columns: those given, ``feature_names_in_``, or numbers."""
         if feature_names is None:
             numbers = [str(column) for column in range(self.n_features_in_)]
             feature_names = getattr(self, "feature_names_in_", numbers)
@@ -269,6 +270,9 @@ class ReadableTopics:
         return feature_names
 
     def _uncertainty(self) -> Floats:
+        """Fraction (k,) of each topic's probability that noise has moved to other words, about; NaN
+        if unknown.
+        """
         std = self.components_std_
         if std is None:
             return np.full(len(self.components_), np.nan)
@@ -280,7 +284,7 @@ class ReadableTopics:
         return np.full(len(self.components_), np.nan) if found is None else found
 
     def below_noise(self) -> NDArray[np.bool_]:
-        """Which topics noise hides: too little sets them apart from all texts.
+        """Mark topics that noise hides: too little sets them apart from all texts.
 
         Returns
         -------
@@ -305,6 +309,9 @@ def _check_share(name: str, value: float) -> None:
 
 
 def _interval(values: Floats, std: Floats | None, level: float) -> tuple[Floats, Floats]:
+    """Normal intervals of a given level around `values`, within [0, 1]; 0 and 1 if `std` is
+    unknown.
+    """
     _check_share("level", level)
     if std is None:
         return np.zeros_like(values), np.ones_like(values)

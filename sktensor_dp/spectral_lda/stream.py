@@ -15,7 +15,7 @@ FORGETTING = 0.6
 
 @dataclass(frozen=True, eq=False)
 class TopicStream:
-    """Released quantities carried from batch to batch; nothing of the batches themselves."""
+    """Released values carried from batch to batch, and nothing of the batches themselves."""
 
     fitted: FittedTopics  # the model so far
     mean: Floats  # (k, n_features): running mean of released expected counts; they sum to about 1
@@ -32,7 +32,9 @@ def continue_stream(
     limit: float,
     word_frequencies: Floats | None,
 ) -> TopicStream:
-    """One step of online EM on the expected counts of a fresh batch, clipped as the first."""
+    """Make one step of online EM: release expected counts of a new batch, clipped at `limit` as the
+    first was, and update the topics.
+    """
     fitted, clip = state.fitted, curator.given_count_clip(limit)
     noisy = expected_counts(curator, fitted.topics, fitted.weights, concentration, clip)
     total = max(float(noisy.value.sum()), 1e-9)

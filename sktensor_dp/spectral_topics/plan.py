@@ -30,7 +30,7 @@ FEW_WORDS, MOST_WORDS_BY_ROWS = 100, 100_000
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """Decisions that may depend on public numbers only."""
+    """Releases and settings of a topic fit, chosen from public numbers only."""
 
     n_components: int  # topics, capped by the number of words
     # Words whose pairs are released: all, or the most frequent ones by the released frequencies.
@@ -57,7 +57,9 @@ class TopicPlan:
 
 
 def effective_documents(n_samples: int, epsilon: float, delta: float) -> float:
-    """Number of documents in units of the noise that one of them needs."""
+    """Number of documents times the mu of one Gaussian release of the whole budget (epsilon / 4 if
+    delta is 0); infinite without noise.
+    """
     if math.isinf(epsilon):
         return math.inf
     return n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
@@ -76,7 +78,9 @@ def plan_topics(
     with_public: bool = False,
     apart: bool | None = None,
 ) -> TopicPlan:
-    """Choose releases and split the budget; of data that lies `apart` or not, refuse too much."""
+    """Choose the releases of a topic fit and split the budget among them. `apart` tells if data
+    lies in partitions elsewhere; None, for forecasts, skips the check of memory.
+    """
     n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
     exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
     sought = n_features * n_components
@@ -109,7 +113,7 @@ def plan_topics(
 def _check_size(
     n_features: int, n_components: int, n_words: int, exact: bool, *, by_rows: bool
 ) -> None:
-    """Refuse features whose topics, and words whose pairs, memory cannot hold."""
+    """Raise if memory cannot hold topics of `n_features` words and pairs of `n_words`."""
     # Without noise, pairs are multiplied with and not formed. Data that lies apart is not read
     # again for every product.
     pairs = 0.0 if exact else PAIR_MATRICES * float(n_words) ** 2
@@ -123,7 +127,9 @@ def _check_size(
 
 
 def _pairs_by_rows(n_words: int, exact: bool) -> bool:
-    """Decide whether products with the pairs form their rows anew."""
+    """True if memory cannot hold the second moment, so that each product with it forms its rows
+    again.
+    """
     if exact:
         return n_words > MAX_WORDS
     some = FEW_WORDS < n_words <= MOST_WORDS_BY_ROWS
@@ -131,7 +137,9 @@ def _pairs_by_rows(n_words: int, exact: bool) -> bool:
 
 
 def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) -> dict[str, float]:
-    """Split the budget among releases."""
+    """Fraction of the budget of each release, by name; they sum to 1 with those for histograms of
+    norms.
+    """
     found = dict(defaults.FRACTIONS[kind])
     question = found.pop("held_out_scores")
     left = 1 - sum(found.values()) if kind == "large" else ASKED_FRACTION
@@ -149,7 +157,9 @@ def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) ->
 
 
 def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
-    """EM steps, and how many of these take documents to have one topic."""
+    """Number of EM steps, and how many of the first take each document to have one topic; `asked`
+    is the caller's number, None to choose.
+    """
     if asked is not None:
         return asked, int(asked * defaults.SURE_PART) if exact and kind == "large" else 0
     if kind != "large":
@@ -161,7 +171,9 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:
-    """Clip most documents where noise dominates, and few where bias would show."""
+    """Quantile of documents' norms to clip at: 0.9, or closer to 1 for a joint fit of moments
+    (`small`), where bias would show.
+    """
     # The share clipped for ``small`` falls with the noise, so that estimates converge.
     return 1 - min(0.05, 500 / n_effective) if small else 0.1
 
@@ -169,6 +181,7 @@ def _clip_quantile(n_effective: float, small: bool) -> float:
 def _n_words(
     n_effective: float, fraction: float, n_features: int, n_components: int, small: bool, most: int
 ) -> int:
+    """Number of words, the most frequent ones, whose pairs are released; at most `most`."""
     if small or math.isinf(n_effective):
         return min(n_features, most)
     wanted = int(n_effective * math.sqrt(fraction) / defaults.DOCUMENTS_PER_WORD)
@@ -184,6 +197,9 @@ def _release_plan(
     limits: Mapping[str, float],
     n_questions: int,
 ) -> ReleasePlan:
+    """Plan the releases and their costs, with a histogram of norms for each clip without a public
+    limit.
+    """
     names = {"pairs": "pair_moments", "triples": triples or ""}
     fractions = {names.get(name, name): part for name, part in fractions.items()}
     pure = delta == 0
@@ -263,7 +279,9 @@ def forecast_topics(
     pure: bool,
     neighbours: str = "replace_one",
 ) -> TopicForecast:
-    """Forecast a plan for documents of a given length with mostly distinct words."""
+    """Forecast noise and signal of each planned release for documents of `document_length` tokens,
+    mostly distinct words; `pure` means delta = 0.
+    """
     releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
     length = max(document_length, 3.0)
     k = plan.n_components
@@ -296,7 +314,9 @@ def forecast_topics(
 
 
 def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
-    """Deviation of noise of unit strength on a sum of statistics of some norm."""
+    """Deviation of the noise on a sum of statistics of norm `limit`, at mu = 1, or at epsilon = 1
+    if `pure`.
+    """
     if name == "whitened_triple_moments":
         return WhitenedTripleMoments.sensitivity_of(limit, neighbours=neighbours)
     if name == "triple_moments" or not pure:
@@ -308,7 +328,9 @@ def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
 def _against(
     name: str, sigma: float, plan: TopicPlan, n_features: int, spread: float, concentration: float
 ) -> tuple[float, float]:
-    """Noise and signal of a release in the norm in which they compete."""
+    """Noise and signal of a release in the norm in which they compete: an eigenvalue of the second
+    moment, the norm of the third, or a frequency.
+    """
     k = plan.n_components
     # Eigenvalue of k equally likely topics with disjoint words.
     eigenvalue = 1 / (k * spread * (concentration + 1))

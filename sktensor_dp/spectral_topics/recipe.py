@@ -75,7 +75,7 @@ ASSUMED = (
 
 @dataclass(frozen=True, eq=False)
 class _TopicsOfPairs:
-    """Topics on the words of the pairs, their shares, and the deviations of both."""
+    """Topics on the words whose pairs were released, their shares, and the deviations of both."""
 
     topics: Floats
     weights: Floats
@@ -90,13 +90,17 @@ def fit_topics(
     options: TopicOptions,
     leave: Callable[[FittedTopics, Mapping[str, float]], Fitted],
 ) -> Fitted:
-    """Make all releases of the plan; what they `leave` depends on topics and limits."""
+    """Make the planned releases and fit topics to them; ``leave(topics, limits)`` turns the result
+    into fitted attributes.
+    """
     fit = _SpectralFit(curator, plan, options)
     fitted = leave(fit.run(), curator.limits)
     return replace(fitted, notes=(ASSUMED,)) if fit.assumed else fitted
 
 
 class _SpectralFit:
+    """One fit of topics: releases through the curator, each followed by post-processing."""
+
     def __init__(self, curator: DocumentCurator, plan: TopicPlan, options: TopicOptions) -> None:
         self._curator, self._plan, self._options = curator, plan, options
         self._random_state = check_random_state(options.random_state)
@@ -104,7 +108,7 @@ class _SpectralFit:
         self.assumed = False  # whether releases left the concentration open
 
     def run(self) -> FittedTopics:
-        """Follow the recipe."""
+        """Make all releases and return the topics that they give."""
         plan, options = self._plan, self._options
         count_clip = self._curator.count_clip(plan.clip_quantile)
         clips = [count_clip]
@@ -135,6 +139,9 @@ class _SpectralFit:
         return replace(fitted, **seen_in(pairs, fitted.topics))
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
+        """Release a clip on documents' pairs of `words`; with pure noise, the clip on counts
+        serves.
+        """
         if self._curator.pure:
             return count_clip
         return self._curator.pair_clip(self._plan.clip_quantile, words)
@@ -142,7 +149,9 @@ class _SpectralFit:
     def _pairs(
         self, frequencies: Noisy, unigram: Floats, total: float, clips: list[Any]
     ) -> WhitenedPairs:
-        """Release pair moments and keep the eigenpairs above their noise."""
+        """Release the second moment of pairs of words, correct it for the prior, and keep its
+        eigenpairs above the noise; `total` is the released mean number of tokens.
+        """
         words, own, sigma = None, frequencies.value, frequencies.sigma
         if not self._plan.all_words:
             words = np.sort(np.argsort(-unigram, kind="stable")[: self._plan.n_words])
@@ -165,7 +174,9 @@ class _SpectralFit:
         )
 
     def _white(self, corrected: Any, edge: float, size: int) -> NoisyWhitener:
-        """Whitener by the eigenpairs above the noise."""
+        """Whitener of the `corrected` second moment of `size` words, by its eigenpairs above the
+        noise `edge`.
+        """
         return noisy_whitener(
             corrected, min(self._plan.n_components, size), edge=edge,
             keep_all=self._plan.match_moments, dim=size, tol=EIGEN_TOL,
@@ -174,7 +185,9 @@ class _SpectralFit:
         )  # fmt: skip
 
     def _start(self, pairs: WhitenedPairs, unigram: Floats, length: float) -> _TopicsOfPairs:
-        """Rotated eigenvectors in line with all of the pairs, to start EM steps."""
+        """Topics from which EM starts: rotated eigenvectors of the pairs, refined to explain all
+        pairs.
+        """
         k = pairs.white.n_components
         topics, weights = self._rotated(pairs.white), np.full(k, 1 / k)
         known = unigram if pairs.words is None else unigram[pairs.words]
@@ -189,7 +202,7 @@ class _SpectralFit:
         return _TopicsOfPairs(topics, weights, np.ones(topics.shape), np.ones(k), concentration)
 
     def _rotated(self, white: NoisyWhitener) -> Floats:
-        """Topics that share few words among combinations of eigenvectors."""
+        """Rotate the whitener's eigenvectors by varimax, to topics (k, d) that share few words."""
         return _normalised(np.maximum(varimax(white.unwhitening), 0.0).T + 1e-300)
 
     def _concentration(
@@ -200,7 +213,9 @@ class _SpectralFit:
         frequencies: Floats,
         length: float,
     ) -> float:
-        """Concentration that was given, or that the pairs tell."""
+        """Concentration that was given, or estimated from the pairs; if these reject none, `USUAL`
+        is taken and `assumed` set.
+        """
         if self._options.concentration is not None:
             return self._options.concentration
         found = None
@@ -216,7 +231,7 @@ class _SpectralFit:
     def _of_triples(
         self, pairs: WhitenedPairs, frequencies: Noisy, unigram: Floats, length: float
     ) -> _TopicsOfPairs:
-        """Topics of third moments: decomposed, or fitted to all moments jointly."""
+        """Release the third moment; decompose it, or fit topics to all moments jointly."""
         k, concentration = pairs.white.n_components, self._options.concentration
         if concentration is None and not self._plan.match_moments:
             known = unigram if pairs.words is None else unigram[pairs.words]
@@ -248,7 +263,7 @@ class _SpectralFit:
         return _TopicsOfPairs(topics, weights, *std, concentration)
 
     def _basis(self, white: NoisyWhitener) -> Floats:
-        """Public matrix in which the third moment is released."""
+        """Matrix (d, m), made of released values, in whose columns the third moment is released."""
         if self._in_word_space:
             return white.basis
         whitener = white.matrix
@@ -260,6 +275,7 @@ class _SpectralFit:
         return whitener * np.minimum(1, np.quantile(norms, 0.9) / norms)[:, None]
 
     def _triples(self, basis: Floats, pairs: WhitenedPairs) -> Noisy:
+        """Release the third moment in a `basis`, in units of one document of mean weight."""
         curator, quantile = self._curator, self._plan.triple_quantile
         if not self._in_word_space:
             clip = curator.whitened_triple_clip(quantile, basis, pairs.words, pairs.clips)
@@ -281,7 +297,9 @@ class _SpectralFit:
         triples: Noisy,
         length: float,
     ) -> _TopicsOfPairs:
-        """Topics, shares and concentration that fit all moments."""
+        """Fit topics, shares and, unless given, the concentration to all three moments jointly,
+        starting from `topics` and `weights`.
+        """
         released = pairs.released
         assert released.matrix is not None
         unigram = _normalised(np.maximum(frequencies.value, LEAST_FREQUENCY / topics.shape[1]))
@@ -314,7 +332,9 @@ class _SpectralFit:
         return _TopicsOfPairs(found.topics, found.weights, *std, found.concentration)
 
     def _drift(self, found: ExplainedTopics, total: float) -> Floats:
-        """Bias of shares by the limits on what a document counts."""
+        """Bias (k,) of the topics' shares by clipping; `total` is the released mean number of
+        tokens.
+        """
         known, order = self._curator.limits, 1 if self._curator.pure else 2
         limits = Limits(known["counts"], order, known.get("pairs", np.inf))
         return clip_drift(found.topics, found.weights, found.concentration, limits, total)
@@ -322,7 +342,9 @@ class _SpectralFit:
     def _on_all_words(
         self, topics: Floats, words: NDArray[np.intp] | None, unigram: Floats
     ) -> Floats:
-        """Words without released pairs keep their unigram frequency in every topic."""
+        """Extend topics from `words` to all columns: other words keep their unigram frequency in
+        every topic.
+        """
         if words is not None:
             whole = np.tile(unigram, (len(topics), 1))
             whole[:, words] = topics * unigram[words].sum()
@@ -331,14 +353,18 @@ class _SpectralFit:
 
 
 def _volume(transform: Floats) -> float:
-    """How much a transform of all three modes enlarges isotropic noise."""
+    """Factor by which `transform`, applied to all three modes, enlarges the deviation of isotropic
+    noise.
+    """
     return min(float(np.mean(np.linalg.norm(transform, axis=0) ** 2)), 1e60) ** 1.5
 
 
 def _std_on_all_words(
     std: Floats, words: NDArray[np.intp] | None, unigram: Floats, unigram_sigma: float
 ) -> Floats:
-    """Words without released pairs have the deviation of their frequency."""
+    """Extend standard deviations from `words` to all columns: other words have that of their
+    frequency.
+    """
     if words is None:
         return std
     whole = std_of_frequencies(unigram_sigma, (len(std), unigram.size))
@@ -347,19 +373,21 @@ def _std_on_all_words(
 
 
 def _mass(released: NoisyPairs, n_words: int) -> float:
-    """Sum of a released second moment."""
+    """Sum of all entries of a released second moment of `n_words` words."""
     if released.matrix is not None:
         return float(released.matrix.sum())
     return float(released.product(np.ones((n_words, 1))).sum())
 
 
 def _noise_edge(sigma: float, correction: PriorCorrection) -> float:
-    """What noise alone may lift an eigenvalue of the corrected second moment to."""
+    """Largest eigenvalue that noise alone gives the corrected second moment, 2 sigma sqrt(d) and a
+    shift.
+    """
     return 2 * sigma * float(np.sqrt(len(correction.frequencies))) + correction.pair_shift
 
 
 def _normalised(values: Floats) -> Floats:
-    """Distributions along the last axis; uniform where there is nothing."""
+    """Scale the last axis to sum 1; uniform where the sum is not positive."""
     sums = values.sum(axis=-1, keepdims=True)
     uniform = 1 / values.shape[-1]
     return np.where(sums > 0, values / np.maximum(sums, 1e-300), uniform)

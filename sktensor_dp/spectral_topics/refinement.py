@@ -49,7 +49,9 @@ class StepAverage:
     rates: tuple[float, ...] = ()  # weight of each step when it came
 
     def after(self, noisy: Noisy, fitted: FittedTopics, rate: float) -> "StepAverage":
-        """Add a step on these topics."""
+        """Return the average with one more release, `noisy`, made at the topics `fitted`, at weight
+        `rate`.
+        """
         given = fitted.weights[:, None] * fitted.topics
         return replace(
             self,
@@ -60,14 +62,16 @@ class StepAverage:
         )
 
     def words(self) -> tuple[Floats, Floats | float]:
-        """Frequencies of words, which do not depend on topics, and their noise."""
+        """Word frequencies (d,) of the averaged counts, summed over topics, and their noise."""
         counts = self.scales * self.mean
         total = max(float(counts.sum()), 1e-9)
         sigma = self.scales * (len(counts) * self.variance) ** 0.5
         return counts.sum(axis=0) / total, sigma / total
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
-        """Expected counts less the part that steps were given, and the deviation of their noise."""
+        """Averaged counts (k, d) after subtracting `ECHO` times the topics that steps were given,
+        rescaled, and the deviation of their noise.
+        """
         counts: Floats = self.scales * self.mean
         if self.variance == 0:
             return counts, 0.0
@@ -76,7 +80,7 @@ class StepAverage:
 
 
 class Refinement:
-    """EM steps on released expected counts, shrunk towards the unigram."""
+    """EM steps on released expected counts, denoised towards the unigram."""
 
     def __init__(
         self,
@@ -91,7 +95,7 @@ class Refinement:
         self._scales: Floats | None = None
 
     def run(self, start: FittedTopics) -> FittedTopics:
-        """Make the steps of the plan, each of which is a release."""
+        """Make the planned EM steps from `start`, each of them a release, and return the topics."""
         plan, public = self._plan, None
         assert isinstance(self._clip.norm, CountNorm)
         if self._frequencies.sigma > 0 and self._clip.norm.order == 2:
@@ -123,7 +127,9 @@ class Refinement:
     def _step(
         self, fitted: FittedTopics, average: StepAverage, start: FittedTopics
     ) -> tuple[FittedTopics, StepAverage]:
-        """Ask for expected counts and read topics off the average so far."""
+        """Release expected counts at the topics `fitted`; return topics read off the average so
+        far, and it.
+        """
         noisy = expected_counts(
             self._curator, fitted.topics, fitted.weights, fitted.concentration,
             self._step_clip, self._scales,
@@ -139,19 +145,21 @@ class Refinement:
         return replace(fitted, topics=topics, weights=weights, unigram=unigram), average
 
     def _pays(self, fitted: FittedTopics) -> bool:
-        """Test whether the held-out gain over word frequencies exceeds its noise."""
+        """Release the held-out gain over word frequencies; True if it exceeds its noise clearly."""
         gain = self._curator.completion_gain(fitted.topics, fitted.weights, fitted.concentration)
         return bool(gain.value[0] >= MARGIN * gain.sigma)
 
     def _or_public_alone(self, fitted: FittedTopics, public: FittedTopics) -> FittedTopics:
-        """Return public topics as they are given where those fitted are clearly worse."""
+        """Release the held-out gain over the public topics as given; return these if topics are
+        clearly worse.
+        """
         assert public.public is not None
         alone = public_alone(fitted, public.public)
         gain = self._over(fitted, alone)
         return alone if gain.value[0] < -gain.sigma else fitted
 
     def _over(self, fitted: FittedTopics, other: FittedTopics) -> Noisy:
-        """Held-out gain of topics over others."""
+        """Release the held-out gain in log-likelihood of `fitted` over `other` topics."""
         against = TopicGain(other.topics, other.weights, other.concentration)
         return self._curator.completion_gain(
             fitted.topics, fitted.weights, fitted.concentration, against
@@ -160,7 +168,7 @@ class Refinement:
     def _with_deviations(
         self, fitted: FittedTopics, start: FittedTopics, average: StepAverage
     ) -> FittedTopics:
-        """Add standard deviations that noise leaves in topics and shares."""
+        """Add standard deviations of topics and shares, by a bootstrap of the EM steps."""
         assert isinstance(self._clip.norm, CountNorm)
         topics, weights = fitted.topics, fitted.weights
         length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
@@ -173,7 +181,7 @@ class Refinement:
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 
     def _words_alone(self, start: FittedTopics, average: StepAverage) -> FittedTopics:
-        """Fit one topic, the word frequencies, with all that is left of the budget."""
+        """Spend the rest of the budget on word frequencies, which become the only topic."""
         noisy = self._curator.rest_of_counts(start.unigram, self._clip, self._scales)
         value, sigma = average.scales * noisy.value[0], average.scales * noisy.sigma
         total = max(float(value.sum()), 1e-9)
@@ -204,7 +212,9 @@ def expected_counts(
     clip: Any,
     scales: Floats | None = None,
 ) -> Noisy:
-    """Ask for the expected counts of an EM step, under an even Dirichlet prior or one topic."""
+    """Release the expected counts (k, d) of an EM step, under an even Dirichlet prior of sum
+    `concentration`; 0 means one topic per document, with probabilities `weights`.
+    """
     # All of a document is of the one topic there is: nothing has to be iterated.
     if concentration == 0 or len(topics) == 1:
         return curator.expected_counts(topics, weights, True, clip, scales)
@@ -213,20 +223,24 @@ def expected_counts(
 
 
 def scales_of_words(unigram: Floats) -> Floats:
-    """Scales by which expected counts are divided, from released word frequencies."""
+    """Scales (d,) by which counts are divided before clipping, from released word frequencies: rare
+    words get less noise.
+    """
     scales = (unigram + SCALE_FLOOR / unigram.size) ** defaults.SCALE_POWER
     # Counts of such words are as long as before, on average: the limit may stay.
     return scales * float(np.sqrt((unigram / scales**2).sum()))
 
 
 def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
-    """Mix topics with the unigram, itself mixed with a hundredth of the uniform."""
+    """Mix topics with a `share` of the unigram, itself mixed with 1 % of the uniform law."""
     background = 0.99 * unigram + 0.01 / unigram.size
     return (1 - share) * topics + share * background
 
 
 def public_start(learnt: FittedTopics, public: Floats, n_components: int) -> FittedTopics:
-    """Public topics, used as often as words show, and of those learnt what is least like them."""
+    """Start of EM: public topics adapted to released word frequencies, and then the learnt topics
+    least like them, up to `n_components`.
+    """
     weights = shares_of_topics(public, learnt.unigram)
     topics = adapted_topics(public, weights, learnt.unigram)
     further = _least_alike(learnt.topics, topics, n_components - len(topics))
@@ -242,7 +256,7 @@ def public_start(learnt: FittedTopics, public: Floats, n_components: int) -> Fit
 
 
 def beside_public(learnt: FittedTopics, public: FittedTopics) -> FittedTopics:
-    """Topics learnt, each in the place of the public one that it is most like.
+    """Learnt topics, each in the place of the public topic that it is most like.
 
     Public ones stay where there are fewer topics learnt.
     """
@@ -261,7 +275,7 @@ def beside_public(learnt: FittedTopics, public: FittedTopics) -> FittedTopics:
 
 
 def public_alone(fitted: FittedTopics, public: Floats) -> FittedTopics:
-    """Public topics as they are given, used as often as those that they have become."""
+    """Public topics as given, with the shares of the topics that EM made of them."""
     topics = on_all_words(public, fitted.unigram)
     weights = fitted.weights[: len(topics)]
     # Of words that they do not know they have a released frequency.
@@ -274,7 +288,9 @@ def public_alone(fitted: FittedTopics, public: Floats) -> FittedTopics:
 
 
 def _least_alike(learnt: Floats, topics: Floats, number: int) -> NDArray[np.intp]:
-    """Which topics are the farthest from all others, by total variation, one after the other."""
+    """Rows of `learnt`, up to `number`, chosen one by one to be the farthest, in total variation,
+    from `topics` and from those chosen.
+    """
     chosen: list[int] = []
     nearest = np.array([np.abs(topics - topic).sum(axis=1).min() for topic in learnt])
     for _ in range(min(number, len(learnt))):

@@ -16,7 +16,7 @@ from sktensor_dp.topics.moments import PriorCorrection
 
 @dataclass(frozen=True, eq=False)
 class FittedTopics:
-    """What a fit learned, all of it post-processing of releases."""
+    """Topic model that a fit learned; made of released values only."""
 
     topics: Floats  # (k, n_features): rows are distributions
     weights: Floats  # (k,): share of each topic
@@ -41,7 +41,7 @@ class FittedTopics:
 
 @dataclass(frozen=True, eq=False)
 class TopicOptions:
-    """What a fit is told beside its plan."""
+    """Settings of a topic fit that do not decide which releases it makes."""
 
     # Sum of the Dirichlet prior; 0 for one topic per document, None to estimate it.
     concentration: float | None
@@ -61,20 +61,24 @@ MORE_EIGENVALUES, COHERENT_WORDS = 10, 10
 
 @dataclass(frozen=True, eq=False)
 class WhitenedPairs:
-    """Released second moment, in units of one document of mean weight, and its whitener."""
+    """Released second moment of pairs of words, in units of one document of mean weight, and its
+    whitener.
+    """
 
-    words: NDArray[np.intp] | None
-    clips: tuple[Any, ...]
-    total: float
-    correction: PriorCorrection
+    words: NDArray[np.intp] | None  # columns whose pairs were released; None for all
+    clips: tuple[Any, ...]  # on what a document contributes, in force together
+    total: float  # factor of the released pairs over E2
+    correction: PriorCorrection  # for the Dirichlet prior
     released: NoisyPairs
-    corrected: Any
-    scale: float
+    corrected: Any  # M2: a matrix, or the function V -> M2 V
+    scale: float  # factor of the noise of `corrected` over that of `released`
     white: NoisyWhitener
-    edge: float
+    edge: float  # largest eigenvalue of M2 that noise alone gives
 
     def at(self, concentration: float) -> "WhitenedPairs":
-        """Correct the moment for another prior; the whitener stays."""
+        """Return a copy corrected for another concentration (sum of the Dirichlet prior); the
+        whitener stays.
+        """
         old = self.correction
         correction = PriorCorrection(concentration, old.frequencies, old.variance**0.5)
         return replace(
@@ -83,19 +87,23 @@ class WhitenedPairs:
         )  # fmt: skip
 
     def product(self, V: Floats) -> Floats:
-        """Multiply by the corrected moment."""
+        """Product of the corrected second moment with `V`, of shape (n_words, b)."""
         return np.asarray(self.corrected(V) if callable(self.corrected) else self.corrected @ V)
 
 
 def corrected_pairs(released: NoisyPairs, correction: PriorCorrection, total: float) -> Any:
-    """Released pairs corrected for the prior: a matrix, or its products."""
+    """Second moment M2 corrected for the prior, from `released` pairs over `total`: a matrix if
+    they were released as one, else the function V -> M2 V.
+    """
     if released.matrix is not None:
         return correction.pair_matrix(released.matrix, total)
     return correction.pairs(lambda V: released.product(V) / total)
 
 
 def seen_in(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
-    """Coherence of topics, leading eigenvalues, and what noise may lift one of these to."""
+    """Diagnostics of a fit, as fields of FittedTopics: coherence of `topics`, leading eigenvalues
+    of the second moment, and the largest that noise alone would give.
+    """
     spectrum = pairs.white.eigenvalues
     if pairs.released.matrix is not None:
         n_values = max(2 * len(topics), len(topics) + MORE_EIGENVALUES)
@@ -114,7 +122,9 @@ def seen_in(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
 
 
 def _moment_of(pairs: WhitenedPairs, words: NDArray[np.intp]) -> Floats:
-    """Released moment of some words with each other."""
+    """Released second moment of the columns `words` with each other, of shape (len(words),
+    len(words)).
+    """
     if pairs.released.matrix is not None:
         return pairs.released.matrix[np.ix_(words, words)] / pairs.total
     picked = np.zeros((len(pairs.correction.frequencies), len(words)))

@@ -33,7 +33,9 @@ _RANDOM_STARTS, _CORE_SWEEPS = 10, 200
 def mode_subspaces(
     entries: SortedEntries, values: Floats, ranks: Sequence[int], rng: np.random.Generator
 ) -> list[Floats]:
-    """Leading left singular vectors of every unfolding of the zero-filled tensor."""
+    """Leading left singular vectors (length, rank) of every unfolding of the zero-filled tensor,
+    one array for each mode.
+    """
     # The Gram matrix of an unfolding is taken without its diagonal: that holds the squares of
     # the entries, which tell how many a row has and how noisy they are, while products of two
     # different entries have the signal's expectation.
@@ -61,7 +63,9 @@ def fit_core(
     factors: Sequence[Floats],
     rng: np.random.Generator,
 ) -> Floats:
-    """Core of a Tucker model with given factors, by ridge regression on the entries."""
+    """Core, of the shape of the ranks, of a Tucker model with given factors, by ridge regression on
+    the observed values.
+    """
     # The ridge is that of values which are all noise, and vanishes with the share of unknowns
     # to entries. Beyond 1024 unknowns the zero-filled tensor is projected.
     ranks = [factor.shape[1] for factor in factors]
@@ -78,7 +82,9 @@ def fit_core(
 
 
 def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[Floats]:
-    """CP decomposition of a small dense tensor: the best of several random starts."""
+    """CP factors (length, rank), one for each mode, of a small dense tensor: those with the least
+    squared error of several random starts.
+    """
     # Of a matrix only the sum of the components is unique. Its singular vectors are rotated to
     # components of like size: the last ones would be so small that shrinkage takes them away
     # before they are fitted.
@@ -97,7 +103,9 @@ def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[F
 def start_cp(
     entries: SortedEntries, values: Floats, rank: int, rng: np.random.Generator
 ) -> list[Floats]:
-    """Factors of a CP model to start from: subspaces, core, components of the core."""
+    """Starting factors of a CP model: subspaces of the modes, the core in them, and its CP
+    components.
+    """
     # Alternating least squares from random factors gets stuck where components merge; from here
     # the components are already apart.
     most = rank if entries.n_modes == 2 else int(_LARGEST_CORE ** (1 / entries.n_modes) + 1e-9)
@@ -109,7 +117,9 @@ def start_cp(
 
 
 def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.csr_matrix:
-    """Unfolding over columns that occur, and few others; equal coordinates add up."""
+    """Sparse unfolding of the zero-filled tensor along `mode`, with few columns that are all zero;
+    values at equal coordinates add up.
+    """
     columns = np.zeros(entries.n_entries, dtype=np.int64)
     n_columns = 1
     for k in entries.others(mode):
@@ -124,6 +134,7 @@ def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.c
 
 
 def _gram(unfolded: scipy.sparse.csr_matrix, n_entries: int) -> Floats:
+    """Gram matrix of the rows of an unfolding."""
     if math.prod(unfolded.shape) > _DENSE_SHARE * n_entries:
         return np.asarray((unfolded @ unfolded.T).toarray(), dtype=np.float64)
     dense: Floats = unfolded.toarray()
@@ -131,7 +142,9 @@ def _gram(unfolded: scipy.sparse.csr_matrix, n_entries: int) -> Floats:
 
 
 def _off_diagonal_gram(unfolded: scipy.sparse.csr_matrix, squares: Floats) -> Operator:
-    """Products with the Gram matrix of an unfolding without its diagonal."""
+    """Function V -> (G - diag(G)) V for the Gram matrix G of an unfolding, whose diagonal is
+    `squares`.
+    """
 
     def product(V: Floats) -> Floats:
         return unfolded @ (unfolded.T @ V) - squares * V
@@ -140,6 +153,9 @@ def _off_diagonal_gram(unfolded: scipy.sparse.csr_matrix, squares: Floats) -> Op
 
 
 def _matrix_components(core: Floats, rank: int) -> list[Floats]:
+    """Factors of a matrix from its leading singular vectors, rotated to `rank` components of like
+    size.
+    """
     left, values, right = np.linalg.svd(core, full_matrices=False)
     k = min(rank, len(values))
     # Any orthogonal matrix leaves the product as it is; the rows of this one are spread
@@ -150,7 +166,9 @@ def _matrix_components(core: Floats, rank: int) -> list[Floats]:
 
 
 def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
-    """Residuals and factors of alternating least squares on a dense tensor, for all starts."""
+    """Squared errors (n_starts,) and factors of a CP decomposition of a dense tensor, by
+    alternating least squares from all starts.
+    """
     # ``starts`` holds an array of shape (n_starts, length, rank) for each mode. Small matrices cost
     # calls, not arithmetic, so all starts go together until the last of them stands still.
     factors, rank = list(starts), starts[0].shape[2]
@@ -177,7 +195,7 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
 
 
 def _balanced(factors: list[Floats]) -> list[Floats]:
-    """Share the scale of every component equally among the modes."""
+    """Rescale factors so that every component has the same scale in all modes."""
     sizes = np.array([np.sqrt(np.mean(factor**2, axis=0)) for factor in factors]) + 1e-300
     common = np.exp(np.mean(np.log(sizes), axis=0))
     return [factor * (common / size) for factor, size in zip(factors, sizes, strict=True)]
@@ -190,16 +208,16 @@ _FIRST_SWEEPS = 4
 
 
 class Alternation(Protocol):
-    """Parameters that sweeps improve."""
+    """Alternating minimisation that `run_sweeps` accelerates."""
 
     def sweep(self) -> float:
         """Update all parameters once; return the noise variance, which falls."""
 
     def state(self) -> list[Floats]:
-        """Parameters that are extrapolated."""
+        """Return the parameters to extrapolate, as a list of arrays."""
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
-        """Replace parameters and noise variance."""
+        """Replace the parameters and the noise variance."""
 
 
 def run_sweeps(alternation: Alternation, max_iter: int, tol: float) -> tuple[int, bool]:
@@ -224,7 +242,9 @@ def run_sweeps(alternation: Alternation, max_iter: int, tol: float) -> tuple[int
 
 
 class _Anderson:
-    """Extrapolated steps of an iteration; its own step again where one made things worse."""
+    """Anderson acceleration of an iteration; returns to the plain step where extrapolating made it
+    worse.
+    """
 
     def __init__(self) -> None:
         self._steps: list[Floats] = []
@@ -232,7 +252,9 @@ class _Anderson:
         self._objective = np.inf
 
     def next(self, before: Floats, after: Floats, objective: float) -> tuple[Floats, float]:
-        """State to go on from and its objective, after a step and the objective that it reached."""
+        """Return the next state and its objective, given the state `before` a step, `after` it, and
+        the `objective` reached there.
+        """
         if objective > self._objective and len(self._steps) > 1:
             plain = self._steps[-1]
             self._steps, self._residuals = [], []
@@ -250,9 +272,11 @@ class _Anderson:
 
 
 def _flat(state: Sequence[Floats]) -> Floats:
+    """Concatenate arrays of parameters to one vector."""
     return np.concatenate([part.ravel() for part in state])
 
 
 def _unflat(flat: Floats, like: Sequence[Floats]) -> list[Floats]:
+    """Split a vector into arrays of the shapes of `like`."""
     ends = np.cumsum([part.size for part in like])[:-1]
     return [part.reshape(one.shape) for part, one in zip(np.split(flat, ends), like, strict=True)]

@@ -17,7 +17,9 @@ Matrix = TypeVar("Matrix", sp.csr_matrix, sp.csr_array)
 
 
 def of_same_shape(X: Matrix, values: Any, columns: Any = None, ends: Any = None) -> Matrix:
-    """Matrix with other values, and columns and ends if given; nothing is copied or checked."""
+    """Sparse matrix like `X` with other values, and other column indices and row pointers (`ends`)
+    if given; nothing is copied or checked.
+    """
     # A shallow copy: the class stays what it is, and what it knows of the order of columns true.
     matrix = copy(X)
     matrix.data = values
@@ -33,12 +35,12 @@ CACHE_NUMBERS = 2**19
 
 
 def rows_at_once(numbers_each: int, caches: float = 1.0) -> int:
-    """Rows of some numbers each that fill a cache, or so many caches; at least one."""
+    """Number of rows of `numbers_each` doubles that fill so many caches; at least one."""
     return max(1, int(caches * CACHE_NUMBERS) // max(1, numbers_each))
 
 
 def spans(n_rows: int, numbers_each: int, caches: float = 1.0) -> Iterator[slice]:
-    """Slices of as many rows."""
+    """Slices that cover `n_rows` rows in order, each of `rows_at_once` rows."""
     step = rows_at_once(numbers_each, caches)
     return (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
 
@@ -60,7 +62,9 @@ class TopRows(NamedTuple):
 
 
 def top_rows(values: Floats, n: int, excluded: NDArray[np.bool_] | None = None) -> TopRows:
-    """Largest n of each row of a table, without NaN and excluded ones; of equals the first."""
+    """Numbers and values of the `n` largest entries in each row of a table, without NaN and
+    excluded ones; ties go by number.
+    """
     left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
     order = np.argsort(np.where(left_out, np.inf, -values), axis=1, kind="stable")[:, :n]
     found = np.take_along_axis(values, order, axis=1)
@@ -69,7 +73,9 @@ def top_rows(values: Floats, n: int, excluded: NDArray[np.bool_] | None = None) 
 
 
 def parts_of_units(n_units: int, n_rows: int, block: int) -> list[slice]:
-    """Units of which a table of about so many values is formed at a time; one part at least."""
+    """Slices of units such that a table of a slice by `n_rows` has about `block` values; at least
+    one slice.
+    """
     step = max(block // n_rows, 1)
     return [slice(start, start + step) for start in range(0, max(n_units, 1), step)]
 
@@ -83,7 +89,9 @@ def top_rows_by_parts(
     *,
     block: int,
 ) -> TopRows:
-    """`top_rows` of a table that is formed for some units at a time."""
+    """`top_rows` of a table (n_units, n_rows); `values` and `excluded` form it for a slice of units
+    at a time.
+    """
     parts = parts_of_units(n_units, n_rows, block)
     best = [top_rows(values(part), n, excluded(part)) for part in parts]
     rows, found = (np.concatenate(each) for each in zip(*best, strict=True))
@@ -91,26 +99,26 @@ def top_rows_by_parts(
 
 
 def check_at_least(least: float, **numbers: float) -> None:
-    """Refuse numbers that are less, or NaN."""
+    """Raise ValueError for a number below `least`, or NaN; keywords name the parameters."""
     for name, number in numbers.items():
         if not number >= least:
             raise ValueError(f"{name} must be at least {least}; got {number}.")
 
 
 def check_components(n_components: int, most: int) -> None:
-    """Refuse as many components as a space has no room for."""
+    """Raise ValueError unless `n_components` is from 1 to `most`."""
     if not 1 <= n_components <= most:
         raise ValueError(f"n_components must be between 1 and {most}; got {n_components}.")
 
 
 def check_shape(name: str, array: Any, *shape: int) -> None:
-    """Refuse an array of another shape."""
+    """Raise ValueError unless the array `name` has the given shape."""
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}; got shape {array.shape}.")
 
 
 def check_finite(name: str, *arrays: Any) -> None:
-    """Refuse arrays that hold something else than numbers."""
+    """Raise ValueError if an array holds NaN or infinity; `name` is that of the parameter."""
     if not all(np.isfinite(array).all() for array in arrays):
         raise ValueError(f"{name} must be finite, without NaN or infinity.")
 
@@ -119,7 +127,7 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
-    """Generator from a seed, a generator or scikit-learn's legacy state."""
+    """NumPy generator from a seed, a generator or scikit-learn's legacy state."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
     return np.random.default_rng(random_state)

@@ -114,7 +114,9 @@ def simultaneous_power_iteration(
 def _iterate_frames(
     oracle: Oracle, frames: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Orthogonalised iterations on a stack (L, k, n) of frames, and T(v, v, v)."""
+    """Orthogonalised power iterations on a stack (L, k, n) of frames; return the last frames and
+    T(v, v, v) of their columns, of shape (L, n).
+    """
     answers, values = _contract_frames(oracle, frames)
     for _ in range(max_iter):
         moved = _polar(answers * values[:, None, :])
@@ -127,7 +129,9 @@ def _iterate_frames(
 
 
 def _contract_frames(oracle: Oracle, frames: Floats) -> tuple[Floats, Floats]:
-    """T(I, v, v) and T(v, v, v) for the columns of a stack of frames."""
+    """T(I, v, v), of shape (L, k, n), and T(v, v, v), of shape (L, n), for the columns of a stack
+    of frames.
+    """
     n_frames, k, n = frames.shape
     columns = np.moveaxis(frames, 0, 1).reshape(k, n_frames * n)
     answers = np.moveaxis(oracle(columns).reshape(k, n_frames, n), 1, 0)
@@ -330,7 +334,7 @@ def orthogonal_decomposition(
 
 
 def resolve(T: ArrayLike | Oracle, dim: int | None, n_components: int) -> tuple[Oracle, int]:
-    """Oracle and mode length of a tensor given in either form."""
+    """Oracle and mode length of a tensor that is given as an array, or as an oracle with `dim`."""
     if not callable(T):
         oracle, k = tensor_oracle(T), len(np.asarray(T))
         if dim not in (None, k):
@@ -349,7 +353,7 @@ def _deflation(weights: Floats, vectors: Floats) -> Oracle:
 
 
 def _moved(U: Floats, answers: Floats) -> tuple[Floats, Floats]:
-    """Answers brought to unit length, and how far they are from U up to sign."""
+    """Columns of `answers` scaled to norm 1, and their distances from those of U, up to sign."""
     norms = np.sqrt(np.einsum("ij,ij->j", answers, answers))
     if norms.all():
         moved = answers / norms
@@ -362,7 +366,9 @@ def _moved(U: Floats, answers: Floats) -> tuple[Floats, Floats]:
 def _iterate(
     oracle: Oracle, U: Floats, answers: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Power iterations on columns, of known answers, and the answers at their ends."""
+    """Power iterations from the columns of U, whose `answers` T(I, u, u) are known; return the last
+    iterates and the answers to them.
+    """
     # A column that would move no further than `tol` is left out of queries.
     U, answers = U.copy(), answers.copy()
     active = np.arange(U.shape[1])
@@ -378,7 +384,7 @@ def _iterate(
 
 
 def _signed_end(end: Floats, answer: Floats, tol: float) -> Floats:
-    """Unit vector of a component, of positive T(v, v, v)."""
+    """Unit vector v of a component, from the `end` of its iteration, with T(v, v, v) positive."""
     # The last step of at most `tol` needs no query for its end: it is taken, so that deflation
     # leaves nothing that could be mistaken for another component.
     moved, change = _moved(end, answer)
@@ -388,7 +394,7 @@ def _signed_end(end: Floats, answer: Floats, tol: float) -> Floats:
 
 
 def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) -> Floats:
-    """Random orthonormal rows orthogonal to those found."""
+    """Random orthonormal rows, `n_missing` of them, orthogonal to the rows `found`."""
     basis = np.linalg.qr(found.T)[0]
     block = rng.standard_normal((found.shape[1], n_missing))
     for _ in range(2):  # once is not enough in floating point
@@ -525,7 +531,7 @@ class OnlinePowerMethod:
         return self.vectors.T if self.is_complete else self.starts
 
     def tell(self, answers: Floats) -> None:
-        """Take the answers to the last question and move on."""
+        """Take the answers T(I, u, u), as columns, to the last question and move on."""
         self.n_answers += 1
         if self.is_complete:
             self._polish(answers)
@@ -533,7 +539,7 @@ class OnlinePowerMethod:
             self._iterate(answers)
 
     def components(self) -> tuple[Floats, Floats]:
-        """Weights, and unit vectors as rows, found so far, the one at work included."""
+        """Weights, and unit vectors as rows, found so far, those of the one at work included."""
         weights, vectors = self.weights, self.vectors
         if not self.is_complete:
             weights = np.append(weights, self.best_weight)
@@ -542,6 +548,9 @@ class OnlinePowerMethod:
         return weights[order], vectors[order]
 
     def _iterate(self, answers: Floats) -> None:
+        """Make a power step from all starts of the component at work; after its last step, keep the
+        best.
+        """
         answers = answers - _deflation(self.weights, self.vectors)(self.starts)
         values = np.einsum("ij,ij->j", self.starts, answers)
         moved = unit_columns(answers, self.starts)
@@ -554,7 +563,7 @@ class OnlinePowerMethod:
             self.starts = _starts(self.seed, len(self.weights), *self.starts.shape)
 
     def _polish(self, answers: Floats) -> None:
-        """Average the noise of polishing steps; what they start from is forgotten quadratically."""
+        """Make a step for all components at once, on the mean of the answers to all such steps."""
         overlaps = (self.vectors @ self.vectors.T) ** 2
         np.fill_diagonal(overlaps, 0.0)
         answers = answers - self.vectors.T @ (self.weights[:, None] * overlaps)
@@ -566,13 +575,15 @@ class OnlinePowerMethod:
 
 
 def _starts(seed: int, component: int, dim: int, n_restarts: int) -> Floats:
-    """Uniform unit columns of one component."""
+    """Random unit columns (dim, n_restarts) from which one component starts; each has a seed of its
+    own.
+    """
     starts = np.random.default_rng([seed, component]).standard_normal((dim, n_restarts))
     return cast(Floats, starts / np.linalg.norm(starts, axis=0))
 
 
 def unit_columns(columns: Floats, otherwise: Floats | None = None) -> Floats:
-    """Columns of length 1; those of length 0 stay, or are replaced."""
+    """Scale columns to norm 1; columns of zeros stay, or are replaced by those of `otherwise`."""
     norms = np.linalg.norm(columns, axis=0)
     out = np.zeros_like(columns) if otherwise is None else otherwise.copy()
     return np.divide(columns, norms, out=out, where=norms > 0)

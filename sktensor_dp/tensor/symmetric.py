@@ -37,13 +37,15 @@ _CACHED_NUMBERS = 2**15
 
 
 def as_float(values: ArrayLike) -> NDArray[Any]:
-    """Array of floats: singles stay singles, all else becomes double."""
+    """Convert to an array of floats: float32 stays float32, all else becomes float64."""
     array = np.asarray(values)
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def as_cube(values: ArrayLike, name: str, *orders: int) -> NDArray[Any]:
-    """Array with modes of equal length, as many as one of `orders` says."""
+    """Convert to floats; ValueError unless all modes have one length and their number is in
+    `orders`.
+    """
     array = as_float(values)
     if array.ndim not in orders or len(set(array.shape)) > 1:
         raise ValueError(
@@ -54,13 +56,15 @@ def as_cube(values: ArrayLike, name: str, *orders: int) -> NDArray[Any]:
 
 
 def diagonal_positions(k: int) -> NDArray[np.int64]:
-    """Positions of the diagonal in the packed upper triangle."""
+    """Positions (k,) of the diagonal of a k x k matrix in its packed upper triangle."""
     rows = np.arange(k, dtype=np.int64)
     return rows * k - rows * (rows - 1) // 2
 
 
 def _packed_blocks(k: int) -> Iterator[tuple[slice, slice, NDArray[np.bool_]]]:
-    """Row blocks of the upper triangle: rows, packed positions, mask."""
+    """Yield blocks of rows of the upper triangle of a k x k matrix: slice of rows, slice of packed
+    positions, and mask of the entries on and above the diagonal.
+    """
     # A mask of one block at a time replaces index arrays, which at 16 bytes a coordinate would be
     # larger than the matrix.
     start = 0
@@ -73,7 +77,7 @@ def _packed_blocks(k: int) -> Iterator[tuple[slice, slice, NDArray[np.bool_]]]:
 
 
 def pack(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Upper triangle, row by row."""
+    """Upper triangle of a square matrix, row by row, as a vector of k (k + 1) / 2 numbers."""
     k = matrix.shape[0]
     packed = np.empty(k * (k + 1) // 2, dtype=matrix.dtype)
     for rows, positions, mask in _packed_blocks(k):
@@ -82,7 +86,7 @@ def pack(matrix: NDArray[Any]) -> NDArray[Any]:
 
 
 def unpack(packed: NDArray[Any], k: int) -> NDArray[Any]:
-    """Symmetric matrix with the given upper triangle."""
+    """Symmetric k x k matrix with the given packed upper triangle: the inverse of `pack`."""
     matrix = np.empty((k, k), dtype=packed.dtype)
     for rows, positions, mask in _packed_blocks(k):
         matrix[rows, rows.start :][mask] = packed[positions]
@@ -96,7 +100,9 @@ def unpack(packed: NDArray[Any], k: int) -> NDArray[Any]:
 def sorted_triples(
     k: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
-    """Flat positions of i <= j <= l, root multiplicities, and the way back."""
+    """For indices i <= j <= l below k: flat positions in a cube, square roots of how often each
+    occurs in it, and the number (k^3,) of the sorted triple of every entry of the cube.
+    """
     axis = np.arange(k, dtype=np.intp)
     ordered = (axis[:, None, None] <= axis[:, None]) & (axis[:, None] <= axis)
     first, second, third = np.nonzero(ordered)
@@ -460,6 +466,7 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
 
 
 def _contract_by_half(tensor: Floats, U: Floats) -> Floats:
+    """T(I, u, u) for the columns u of U, a few columns at a time."""
     width = 1 if U.shape[1] <= _FEW_COLUMNS else _MANY_COLUMNS
     answer = np.empty(U.shape)
     for start in range(0, U.shape[1], width):

@@ -141,6 +141,7 @@ def top_eigenpairs(
 def _resolve(
     operator: ArrayLike | Operator, dim: int | None
 ) -> tuple[Operator, Floats | None, int]:
+    """Function V -> A V, the array A if there is one, and the size of a symmetric matrix."""
     if callable(operator):
         if dim is None:
             raise ValueError("dim, the size of the matrix, is required with a function.")
@@ -155,7 +156,7 @@ def _resolve(
 
 
 def _dense_pairs(matrix: Floats, n_components: int) -> tuple[Floats, Floats]:
-    """Leading eigenpairs by reduction, of a matrix of any scale."""
+    """Leading eigenpairs of a dense symmetric matrix of any scale, by reduction, largest first."""
     d = len(matrix)
     try:
         values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[d - n_components, d - 1])
@@ -170,7 +171,7 @@ def _dense_pairs(matrix: Floats, n_components: int) -> tuple[Floats, Floats]:
 
 
 def _oriented(values: Floats, vectors: Floats) -> tuple[Floats, Floats]:
-    """Fix the signs, which solvers leave to rounding."""
+    """Fix the signs of eigenvectors: the entry of largest magnitude of each column is positive."""
     largest = np.argmax(np.abs(vectors), axis=0)
     signs = np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
     return np.array(values), vectors * signs
@@ -179,7 +180,9 @@ def _oriented(values: Floats, vectors: Floats) -> tuple[Floats, Floats]:
 def _block_krylov(
     multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Rayleigh-Ritz pairs of a block Krylov space, restarted from its Ritz vectors."""
+    """Leading eigenpairs by Rayleigh-Ritz in a block Krylov space of `start`, restarted when it is
+    full.
+    """
     # A Q lies in the space of Q but for the last block: what is left of that gives the residuals
     # of all Ritz vectors, so that none is formed before the end.
     d, width = start.shape
@@ -209,7 +212,9 @@ def _block_krylov(
 
 
 def _orthonormal(block: Floats, basis: Floats) -> tuple[Floats, Floats]:
-    """Orthonormal columns Q at right angles to a basis, and R: ``Q R`` is a block that was."""
+    """Orthonormal columns Q, orthogonal to a `basis`, and R, such that ``Q R`` is the part of
+    `block` outside the basis.
+    """
     # The second time makes up for what the first one lost, and takes away what rounding has
     # left along the basis, which may be all there is where Ritz vectors have converged.
     block, first = _factored(block)
@@ -218,7 +223,7 @@ def _orthonormal(block: Floats, basis: Floats) -> tuple[Floats, Floats]:
 
 
 def _factored(block: Floats) -> tuple[Floats, Floats]:
-    """Q and R of a tall matrix, by its Gram matrix where that is positive in double precision."""
+    """Factors Q and R of a tall matrix, by its Gram matrix where that is well conditioned."""
     try:
         R = np.asarray(np.linalg.cholesky(block.T @ block).T, dtype=np.float64)
         if R.diagonal().min() >= _LEAST_PIVOT * R.diagonal().max():
@@ -292,7 +297,7 @@ class Whitener:
 
 @dataclass(frozen=True, eq=False)
 class FramedWhitener:
-    """Whitening of moments that are seen in the columns of any matrix, of shape (d, k)."""
+    """Whitener of moments that are known in the columns of any matrix Q of shape (d, k)."""
 
     basis: Floats  # that matrix, Q
     transform: Floats  # (k, k): E3(W, W, W) = E3(Q, Q, Q)(transform, transform, transform)
@@ -353,17 +358,17 @@ _LEAST_ABOVE_NOISE, _LEAST_IN_FRAME = 0.1, 1e-4
 
 @dataclass(frozen=True, eq=False)
 class NoisyWhitener(Whitener):
-    """Whitener by eigenpairs of which some stand out of the noise."""
+    """Whitener of a noisy second moment; `n_resolved` eigenvalues stand out of the noise."""
 
     eigenvalues: Floats
     n_resolved: int
 
     def times(self, V: Floats) -> Floats:
-        """Second moment, of the rank kept, times V."""
+        """Product of the second moment, of the rank kept, with V."""
         return self.basis @ (self.eigenvalues[:, None] * (self.basis.T @ V))
 
     def in_frame(self, frame: Floats) -> FramedWhitener:
-        """Whitener of third moments that are seen in the columns of any matrix."""
+        """Whitener of third moments that are known in the columns of `frame` only."""
         seen = self.times(frame)
         transform = _inverse_root(frame.T @ seen)
         return FramedWhitener(frame, transform, seen @ transform)
@@ -378,7 +383,9 @@ def noisy_whitener(
     keep_all: bool = False,
     **eigen_options: Any,
 ) -> NoisyWhitener:
-    """Keep the eigenpairs above `edge`, the largest of noise alone, and one at least."""
+    """Whitener by the eigenpairs above `edge`, the largest eigenvalue of noise alone, at least one;
+    `keep_all` keeps all `n_components`, and `largest` bounds the true eigenvalues.
+    """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())
     kept = len(values) if keep_all else max(n_resolved, 1)
@@ -391,7 +398,9 @@ def noisy_whitener(
 
 
 def _inverse_root(matrix: Floats) -> Floats:
-    """Inverse square root of a positive semi-definite matrix, bounded where it has none."""
+    """Matrix R with ``R' M R = I`` for a positive semi-definite M, whose small eigenvalues are
+    raised.
+    """
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     values = np.maximum(values, _LEAST_IN_FRAME * max(float(values[-1]), 1e-300))
     return vectors / np.sqrt(values)
@@ -403,7 +412,9 @@ _STEPS = 20
 def components_of_pairs(
     sums: Floats, counts: Floats, response: float, noise_std: float, n_components: int
 ) -> Floats:
-    """Loadings V of columns from noisy sums ``counts response V V'`` with zero diagonal."""
+    """Loadings V (n, k) of columns, by principal axis factoring of noisy sums over pairs of
+    columns, ``counts * response * V V'`` off the diagonal, which is zero.
+    """
     # What is missing of a table of rank one of counts, the diagonal too, is filled in by what was
     # found so far (principal axis factoring; majorisation for weighted low rank approximation).
     n = len(sums)

@@ -33,7 +33,9 @@ WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open file
 def read_documents(
     vectorizer: Any, raw_documents: Iterable[Any], *, private_number: bool, least: int
 ) -> list[Any]:
-    """Read and decode documents by the parameters of a vectorizer."""
+    """List raw documents and decode them by the parameters of a vectorizer; `private_number` keeps
+    positions out of errors, and fewer than `least` documents are refused.
+    """
     # A caller's function may take records or lists of words.
     text_only = vectorizer.preprocessor is None and not callable(vectorizer.analyzer)
     documents = list_documents(raw_documents, vectorizer.input, text_only, private_number, least)
@@ -46,7 +48,9 @@ def read_documents(
 def list_documents(
     raw_documents: Iterable[Any], source: str, text_only: bool, private_number: bool, least: int
 ) -> list[Any]:
-    """List documents and refuse types that `source` does not allow."""
+    """List raw documents; ValueError for fewer than `least`, and for items of a type that `source`,
+    the vectorizer's ``input``, does not allow.
+    """
     kind = type(raw_documents)
     single = issubclass(kind, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
     if single or getattr(raw_documents, "ndim", 1) != 1:
@@ -78,7 +82,7 @@ def list_documents(
 def decode_documents(
     documents: list[Any], decode: Callable[[Any], Any], encoding: str
 ) -> list[Any]:
-    """Read and decode documents; errors name the encoding and quote no document."""
+    """Apply `decode` to every document; errors name the encoding and quote no document."""
     try:
         return list(map(decode, documents))
     except UnicodeDecodeError:
@@ -101,7 +105,9 @@ def decode_documents(
 def count_words(
     documents: WordCounts, vocabulary: Mapping[str, int], *, binary: bool, dtype: DTypeLike
 ) -> sp.csr_matrix:
-    """Count matrix of the words of a vocabulary, as ``CountVectorizer`` returns it."""
+    """Count matrix of a vocabulary, a mapping of words to columns, as ``CountVectorizer`` returns
+    it.
+    """
     words, found = documents.words.names, documents.counts
     columns = np.fromiter(map(vocabulary.get, words, repeat(-1)), np.int32, len(words))
     columns = columns[found.indices]
@@ -125,19 +131,24 @@ def as_sparse_interface(counts: sp.csr_matrix) -> sp.csr_matrix | sp.csr_array:
 def document_lengths(
     analyze: Callable[[Any], Iterable[Any]], raw_documents: Iterable[Any], *, distinct: bool
 ) -> NDArray[np.float64]:
-    """Number of words of each document, in the vocabulary or not."""
+    """Number of words of each document, in the vocabulary or not; of distinct words with
+    `distinct`.
+    """
     words = (list(analyze(document)) for document in raw_documents)
     return np.array([len(set(some) if distinct else some) for some in words], dtype=np.float64)
 
 
 def _advice(wrong: list[type], kinds: list[type]) -> str:
-    """Advise by types alone."""
+    """Advise how to mend documents of the types `wrong`, where `kinds` are the types of all
+    documents.
+    """
     if len(wrong) == len(set(kinds)):
         return "Pass the column that holds the texts."
     return "Drop missing documents, or replace them by ''."
 
 
 def _is_document(kind: type, source: str, text_only: bool) -> bool:
+    """True if an item of type `kind` can be a document for `source`, the vectorizer's ``input``."""
     if source == "filename":
         return issubclass(kind, (str, bytes, os.PathLike))
     if source == "file":
@@ -159,17 +170,19 @@ NOT_FOR_WORKERS = (
 
 @dataclass(frozen=True, eq=False)
 class TextReader:
-    """Analyzer of the texts of a partition; holds public parameters alone."""
+    """Callable that splits the texts of one partition of lazy data into words; holds public
+    parameters alone.
+    """
 
     vectorizer: Any  # its options of texts, and nothing fitted
     grouped: bool = False  # whether partitions are pairs of texts and labels
 
     def __call__(self, partition: Any) -> Iterator[WordCounts]:
-        """Yield the chunk of a partition."""
+        """Yield the words of a partition, as one chunk."""
         yield from self.read(partition)
 
     def read(self, partition: Any) -> TextChunks:
-        """Read all units of a partition."""
+        """Split the texts of a partition into words, by unit: by document, or by group."""
         texts, groups = partition if self.grouped else (partition, None)
         # Which item is wrong would tell how many texts lie before it.
         documents = read_documents(self.vectorizer, texts, private_number=True, least=0)
@@ -182,7 +195,7 @@ class TextReader:
 
 @dataclass(frozen=True, eq=False)
 class LazyTexts:
-    """Texts in partitions, over which workers sum."""
+    """Texts in partitions of a lazy collection, over which workers sum queries."""
 
     partitions: DaskPartitions | ThreadedPartitions  # the data
     reader: TextReader  # makes words of a partition
@@ -197,7 +210,9 @@ class LazyTexts:
         return self.partitions.grouped
 
     def sum(self, query: Any) -> Any:
-        """Sum of contributions over all units."""
+        """Sum of the query's contributions over all units; ValueError if these are not as many as
+        `n_units`.
+        """
         partial = self.partitions.sum(PartialQuery(query, self.reader))
         value = partial.value()
         if not self.counted and partial.n_units != self.n_units:
@@ -209,7 +224,7 @@ class LazyTexts:
 
 
 def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any) -> LazyTexts:
-    """Validate lazy texts without computing them."""
+    """Validate texts in partitions without computing them."""
     reader = TextReader(worker_copy(vectorizer, NOT_FOR_WORKERS), groups is not None)
     in_chunks = getattr(raw_documents, "in_chunks", False)
     if in_chunks and groups is not None:
@@ -235,20 +250,20 @@ def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any)
 
 @dataclass(frozen=True, eq=False)
 class Counter:
-    """Count the words of a vocabulary in the texts of a partition."""
+    """Callable that counts the words of a vocabulary, `columns`, in the texts of one partition."""
 
     reader: TextReader
     columns: dict[str, int]
 
     def __call__(self, partition: Any) -> Any:
-        """Sparse count matrix of a partition."""
+        """Count matrix of a partition, sparse, of shape (n_documents, n_words)."""
         how = self.reader.vectorizer
         words = self.reader.read(partition).documents
         return count_words(words, self.columns, binary=how.binary, dtype=how.dtype)
 
 
 class CountedTexts:
-    """Re-iterable count matrices of texts that are read in parts."""
+    """Iterable over count matrices of texts that are read in parts, anew in each pass."""
 
     def __init__(self, counter: Counter, texts: Any) -> None:
         self._counter, self._texts = counter, texts
@@ -258,7 +273,9 @@ class CountedTexts:
 
 
 def lazy_counts(vectorizer: Any, raw_documents: Any) -> Any:
-    """Dask array of counts in sparse blocks; an iterable where texts are read in parts."""
+    """Dask array of counts in sparse blocks; for texts that are read in parts, an iterable of
+    matrices.
+    """
     counter = Counter(TextReader(worker_copy(vectorizer, NOT_FOR_WORKERS)), vectorizer.vocabulary_)
     if getattr(raw_documents, "in_chunks", False):
         return CountedTexts(counter, raw_documents)

@@ -68,7 +68,7 @@ class WordForecast:
 
 @dataclass(frozen=True)
 class WordPlan:
-    """Decisions that depend on public numbers alone."""
+    """Releases and thresholds of a vocabulary, chosen from public numbers alone."""
 
     releases: ReleasePlan  # the budget
     max_words: int  # words of a document that may count
@@ -95,7 +95,7 @@ def plan_words(
     noun: str = "documents",
     neighbours: str = "replace_one",
 ) -> WordPlan:
-    """Plan the releases of a vocabulary."""
+    """Plan the releases of a vocabulary for `n_documents` units, documents or groups (`noun`)."""
     least, most = (
         float(limit if isinstance(limit, numbers.Integral) else limit * n_documents)
         for limit in (min_df, max_df)
@@ -105,7 +105,7 @@ def plan_words(
 
 
 def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_df: float) -> None:
-    """Refuse a plan that keeps no word; `n_documents` is None where it is private."""
+    """Raise if a plan would keep no word; `n_documents` is None where it is private."""
     noun, releases = plan.noun, plan.releases
     whole = [isinstance(limit, numbers.Integral) for limit in (min_df, max_df)]
     if plan.least > plan.most and (n_documents is not None or whole[0] == whole[1]):
@@ -131,7 +131,7 @@ def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_d
 def _planned(
     max_words_per_document: int, epsilon: float, delta: float, neighbours: str
 ) -> WordPlan:
-    """Plan that does not depend on the number of documents."""
+    """Plan the releases and thresholds, without ``min_df`` and ``max_df``."""
     m, counted = max_words_per_document, neighbours == "add_remove"
     releases = _releases(epsilon, delta)
     if math.isinf(epsilon):
@@ -149,6 +149,7 @@ def _planned(
 
 
 def _releases(epsilon: float, delta: float) -> ReleasePlan:
+    """Split the budget among the releases of a vocabulary; ValueError if delta is 0."""
     if math.isinf(epsilon):
         return ReleasePlan(epsilon, delta, (PlannedRelease(EXACT, PrivacyCost(mu=math.inf)),))
     if delta == 0:
@@ -183,7 +184,7 @@ def learn_vocabulary(curator: DataCurator, plan: WordPlan, max_features: int | N
 
 
 def released_words(curator: DataCurator, plan: WordPlan) -> tuple[list[str], Floats]:
-    """Release words and their noisy document frequencies."""
+    """Release the words that enough documents contain, and their noisy document frequencies."""
     if plan.sigma == 0:
         return curator.release_partitions(EXACT, DocumentFrequencies(plan.max_words))
     sketch = curator.release(BUCKETS, WordBuckets(plan.max_words)) * curator.n_units
@@ -197,7 +198,9 @@ def released_words(curator: DataCurator, plan: WordPlan) -> tuple[list[str], Flo
 
 
 def vote_weights(sketch: Floats, plan: WordPlan) -> Floats:
-    """Weight of each bucket: 0 where votes cannot reach the threshold, less for common words."""
+    """Weights in [0, 1] of votes for the words of each bucket, a checksum's value, from noisy
+    counts per bucket (`sketch`): 0 where votes cannot reach the threshold, less for common words.
+    """
     enough = AIM * plan.votes / np.maximum(sketch, plan.needed)
     return np.where(sketch >= plan.needed, np.minimum(enough, 1.0), 0.0)
 
@@ -222,7 +225,9 @@ def _pruned(
 
 
 def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
-    """Documents of one of two sets of words; the neighbour changes the set of one document."""
+    """Neighbouring corpora for an audit, of documents with one of two sets of words, one of which
+    changes its set or leaves, and the statistic to compare.
+    """
     n_texts = n_units or 1000
     sides = [" ".join(f"{letter}{i}" for i in range(n_words)) for letter in ("aa", "bb")]
     half = n_texts // 2 + 1
@@ -233,5 +238,6 @@ def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbour
 
 
 def _difference(fitted: Any) -> float:
+    """Document frequencies of the second set of words minus those of the first."""
     names, found = fitted.get_feature_names_out(), fitted.document_frequencies_
     return float(sum(x if name[0] == "b" else -x for name, x in zip(names, found, strict=True)))

@@ -62,7 +62,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(kw_only=True)
 class SavedVocabulary(SavedState):
-    """Words in the order of their columns, and what was released of them."""
+    """Serialisation schema: words in the order of their columns, and what was released of them."""
 
     layout = {"words": "d", "document_frequencies_": "d+", "threshold_": "+"}  # noqa: RUF012
 
@@ -73,12 +73,14 @@ class SavedVocabulary(SavedState):
 
     @classmethod
     def of(cls, estimator: Any, **rebuilt: Any) -> Self:
-        """State of a fitted vectorizer."""
+        """State of a fitted vectorizer, with the vocabulary's words in the order of columns."""
         columns = vars(estimator).get("vocabulary_", {})
         return super().of(estimator, words=sorted(columns, key=columns.get))
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes, where the vocabulary is learned or given."""
+        """Fitted attributes by name; ModelFileError unless the vocabulary is either learned or
+        given.
+        """
         dtype = estimator.dtype
         # By name: numpy's own reading of a string does more than look it up.
         named = isinstance(dtype, type) or (isinstance(dtype, str) and dtype in NUMBERS)
@@ -463,7 +465,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     def _planned_fit(
         self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
     ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
-        """Plan the releases; split documents into words unless they are lazy."""
+        """Plan the releases; also return the words of each document, or None for lazy documents."""
         apart = is_read_in_parts(raw_documents)
         content = self._check_call(raw_documents, n_samples, unsupported)
         np.dtype(self.dtype)
@@ -488,7 +490,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return self._planned_by_number(chunks, partial(self._fit_of, chunks))
 
     def _planned_counting(self, chunks: Texts) -> PlannedFit[DataCurator]:
-        """Plan a fit with the given vocabulary: no release."""
+        """Plan a fit with the given vocabulary, which releases nothing."""
         counting = CountVectorizer(
             analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
             dtype=self.dtype,
@@ -507,7 +509,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         )  # fmt: skip
 
     def _fit_of(self, chunks: Texts, n_units: int) -> PlannedFit[DataCurator]:
-        """Plan the releases for a number of units."""
+        """Plan the releases for `n_units` documents or groups."""
         plan = self._word_plan(n_units, "groups" if chunks.grouped else "documents")
         private = self.neighbours == "add_remove"
         # A number below the largest one is that of a released count: the charge is made.

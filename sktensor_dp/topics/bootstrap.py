@@ -21,19 +21,24 @@ DOCUMENTS, TOKENS, FIRST_STEPS, LATER_STEPS = 300, 16_000, 20, 5
 
 @dataclass(frozen=True)
 class Limits:
-    """Norms that a document is scaled down to; infinite for none."""
+    """Clips on what one document contributes; infinite for none."""
 
     counts: float = np.inf  # of its counts
     order: int = 2  # of this norm: 1 for the number of tokens, 2 for the Euclidean norm
-    pairs: float = np.inf  # of the masses of its pairs of words
-    # (d,): what counts of each word are divided by before their norm is taken.
+    pairs: float = np.inf  # of its second moment times its number of tokens, Euclidean
+    # (d,): scales that counts are divided by before their norm is taken.
     scales: Floats | None = None
 
-    def left(self, lengths: Floats, repeats: Floats, singles: float | Floats = 1.0) -> Floats:
-        """Tokens that count of so many, if two words are the same one with these odds.
+    def counted_tokens(
+        self, lengths: Floats, repeats: Floats, singles: float | Floats = 1.0
+    ) -> Floats:
+        """Tokens that count after clipping, of documents of `lengths` tokens.
 
-        Where counts are scaled, odds are of scaled words, and `singles` what one adds to a square.
+        Any two tokens are the same word with probability `repeats`. With `scales`, that is the
+        expected product of two scaled tokens, and `singles` the expected square of one.
         """
+        # With `scales`, `repeats` is the expected product of two scaled tokens, and `singles` the
+        # expected square of one; without, that is 1.
         squares = lengths * singles + lengths * (lengths - 1) * repeats
         counts = np.sqrt(squares) if self.order == 2 else lengths
         pairs = np.sqrt(2) * squares / (lengths - 1)
@@ -42,16 +47,16 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """What is known of steps of EM on noisy expected counts."""
+    """Settings of a fit's noisy EM steps, which the bootstrap repeats."""
 
     start: Floats  # (k, d): topics of the first step
     rates: tuple[float, ...]  # weight of each step's counts in the running mean
     concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
     length: float  # about how many tokens a document has
     limits: Limits = Limits()  # on what a document counts in them
-    # Part of what a step tells that are topics which it was given, and that was taken off.
+    # Fraction of the topics given to a step that is subtracted from its counts.
     echo: float = 0.0
-    by_pairs: bool = False  # whether no third moment told the topics of the start apart
+    by_pairs: bool = False  # True if the start is made of second moments, without third ones
 
 
 class Bootstrap:
@@ -68,7 +73,9 @@ class Bootstrap:
         self._truth, self._size = truth / truth.sum(), truth.sum()
 
     def run(self, sigma: float | Floats) -> tuple[Floats, Floats]:
-        """How far from the topics found, and their shares, the same steps end with such noise."""
+        """Errors of topics (k, d) and shares (k,) after the EM steps on the drawn documents;
+        `sigma` is the noise of each entry of the final average, which sums to 1.
+        """
         rates, echo = self._steps.rates, self._steps.echo
         spent = 0.0
         for rate in rates:
@@ -95,7 +102,7 @@ class Bootstrap:
 def _documents(
     topics: Floats, weights: Floats, concentration: float, n: int, length: int, rng: Any
 ) -> sp.csr_matrix:
-    """Draw documents of so many tokens."""
+    """Draw `n` documents of `length` tokens each from the topic model, as a count matrix (n, d)."""
     k, d = topics.shape
     if concentration > 0:
         shares = rng.dirichlet(np.maximum(concentration * weights, 1e-3), n)
@@ -115,7 +122,9 @@ def _documents(
 def _expected(
     X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: float, start: Floats | None
 ) -> tuple[Floats, Floats | None]:
-    """Expected counts of the documents, and what their proportions begin with next time."""
+    """Expected counts (k, d) of one EM step, and the documents' Dirichlet parameters (n, k) from
+    which the next step starts; None with one topic per document.
+    """
     if concentration == 0:
         return np.asarray((X.T @ topic_posterior(X, topics, weights)).T), None
     prior = np.full(len(topics), concentration / len(topics))

@@ -32,12 +32,12 @@ LACKED, QUANTILE = 0.5, 2.33
 
 @dataclass(frozen=True, eq=False)
 class ExplainedTopics:
-    """Topics that explain released moments at a concentration."""
+    """Topics fitted to released moments at one concentration, with the misfit that remains."""
 
     topics: Floats  # (k, d): rows are distributions
     weights: Floats  # (k,): their shares
     concentration: float
-    misfit: float  # what they leave of the moments
+    misfit: float  # weighted squared distance of their moments from the released ones
 
 
 def largest_not_rejected(
@@ -45,7 +45,9 @@ def largest_not_rejected(
     single: ExplainedTopics,
     most: float,
 ) -> ExplainedTopics | None:
-    """Find the largest concentration at which topics leave little of the moments."""
+    """Fit at the largest concentration whose misfit is at most `most`, by bisection; `single`, the
+    fit with one topic per document, if all misfit more; None if none does.
+    """
     if explain(single, LARGEST_CONCENTRATION).misfit <= most:
         return None
     found = explain(single, LEAST_CONCENTRATION)
@@ -69,14 +71,17 @@ def concentration_of_pairs(
     sigma: float,
     sampling: float = 0.0,
 ) -> float | None:
-    """Estimate the concentration from a released second moment; None if it rejects none."""
+    """Estimate the concentration (sum of the Dirichlet prior) from a released second moment `pairs`
+    with noise `sigma`, starting at `topics`; None if no concentration is rejected.
+    """
     # Rejected: non-negative topics leave more of the moment than topics of one topic a document do,
     # by more than bounds at 0 cost where it is right. Noise that no topics explain cancels.
     if len(topics) == 1:
         return None
     words = np.sort(np.argsort(-frequencies, kind="stable")[:TRIED_WORDS])
     pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
-    # In these units every entry has about unit variance, by noise or by sampling.
+    # In these units every entry has about unit variance, by noise or by sampling; `sampling` is
+    # an entry's sampling variance over the product of its words' frequencies.
     units = (sigma**2 + sampling * frequencies**2) ** 0.25
     units = np.maximum(units, 1e-12 * max(float(units.max()), 1e-300))
     total = float(frequencies.sum())
@@ -107,7 +112,7 @@ def concentration_of_pairs(
 
 
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
-    """Tell whether a document is too short to show that it mixes topics.
+    """True if documents of `length` tokens are too short to show that they mix topics.
 
     Mean field rules out topics of less than a token, and is no near limit of one topic each. With
     fewer tokens than topics, documents mix topics where these are expected to be two or more, and
@@ -118,6 +123,8 @@ def has_one_topic(concentration: float, length: float, n_components: int) -> boo
 
 
 def expected_topics(concentration: float, length: float) -> float:
-    """Expected number of topics of a document of so many tokens, of which there are many."""
+    """Expected number of distinct topics in a document of `length` tokens, if there are many
+    topics.
+    """
     later = np.arange(1, max(int(length), 1))
     return 1 + float((concentration / (concentration + later)).sum())

@@ -20,7 +20,9 @@ _OPEN_SHARE = 0.75
 
 
 def row_blocks(X: sp.csr_matrix) -> Iterator[slice]:
-    """Yield slices of consecutive rows whose entries, with 8 numbers each, fill a cache."""
+    """Yield slices of consecutive rows of `X`, in order; 8 numbers for each non-zero of a slice fit
+    into the cache.
+    """
     start, n_rows, nonzeros = 0, X.shape[0], rows_at_once(8)
     while start < n_rows:
         stop = int(np.searchsorted(X.indptr, X.indptr[start] + nonzeros, side="right")) - 1
@@ -30,7 +32,7 @@ def row_blocks(X: sp.csr_matrix) -> Iterator[slice]:
 
 
 def rows_in(X: sp.csr_matrix, block: slice) -> sp.csr_matrix:
-    """Rows of a block; the matrix itself where they are all of its rows."""
+    """Rows `block` of `X`, without a copy if that is all rows."""
     return X if block.start == 0 and block.stop >= X.shape[0] else X[block]
 
 
@@ -40,7 +42,9 @@ def expected_log_proportions(gamma: Floats) -> Floats:
 
 
 def word_ratios(X: sp.csr_matrix, weights: Floats, topics_by_word: Floats) -> sp.csr_matrix:
-    """Counts divided by the mixture ``weights @ topics`` at their own words."""
+    """Divide each count by the probability of its word in its document's mixture ``weights @
+    topics``; sparse, of the shape of `X`. `topics_by_word` is (n_words, k).
+    """
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     mixture = np.einsum("ij,ij->i", weights[rows], topics_by_word[X.indices])
     return of_same_shape(X, X.data / np.maximum(mixture, TINY))
@@ -55,7 +59,9 @@ def variational_proportions(
     start: Floats | None = None,
     tol: float = 0.0,
 ) -> Floats:
-    """Dirichlet parameters of topic proportions (Blei, Ng & Jordan, 2003, eq. 6 and 7)."""
+    """Dirichlet parameters (n, k) of the documents' topic proportions by mean field inference, from
+    `start` if given (Blei, Ng & Jordan, 2003, eq. 6 and 7).
+    """
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
@@ -72,7 +78,9 @@ def variational_proportions(
 def _ascend(
     counts: sp.csr_matrix, start: Floats, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
-    """Coordinate ascent on a block of documents, each until it converges."""
+    """Mean field updates of a block's Dirichlet parameters (n, k) from `start`; a document stops
+    once its mean change is below `tol`.
+    """
     gamma, open_rows, current = start.copy(), np.arange(len(start)), start
     for _ in range(n_iter):
         weights = np.exp(expected_log_proportions(current))
@@ -89,7 +97,7 @@ def _ascend(
 def collapsed_proportions(
     X: sp.csr_matrix, topics: Floats, prior: Floats, *, n_iter: int, tol: float = 0.0
 ) -> Floats:
-    """Dirichlet parameters of topic proportions, proportions integrated out (CVB0).
+    """Dirichlet parameters (n, k) of topic proportions by collapsed variational inference (CVB0).
 
     Each token's topic is weighed by how many *other* tokens of its document are of it, and by the
     prior (Asuncion, Welling, Smyth & Teh, 2009). Mean field weighs by exp(E[log]) instead, which
@@ -105,7 +113,9 @@ def collapsed_proportions(
 def _settle(
     counts: sp.csr_matrix, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
-    """Fixed points of a block of documents, each until it is one."""
+    """CVB0 updates of a block's Dirichlet parameters (n, k); a document stops once its mean change
+    is below `tol`.
+    """
     gamma, open_rows = np.tile(prior, (counts.shape[0], 1)), np.arange(counts.shape[0])
     current, own = gamma.copy(), np.maximum(by_word[counts.indices], TINY)
     of_tokens, lengths, data = np.zeros_like(own), np.diff(counts.indptr), counts.data
@@ -135,7 +145,9 @@ def _settle(
 
 
 def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-    """Row of each of its words' entries, and a matrix that adds up what each has of them."""
+    """Document of each non-zero, and a sparse matrix (n_documents, n_nonzeros) that adds up values
+    of non-zeros by document, weighted by the counts `data`.
+    """
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     layout = (data, np.arange(len(data)), pointers)
     tokens = sp.csr_matrix(layout, (len(lengths), len(data)))
@@ -143,12 +155,17 @@ def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp
 
 
 def topic_posterior(X: sp.csr_matrix, topics: Floats, weights: Floats) -> Floats:
-    """Probability of each topic given each document, one topic per document."""
+    """Probability (n, k) of each topic given each document, if every document has one topic and
+    topics have prior probabilities `weights`.
+    """
     posterior: Floats = softmax(_joint_log_likelihood(X, topics, weights), axis=1)
     return posterior
 
 
 def _joint_log_likelihood(X: sp.csr_matrix, topics: Floats, weights: Floats) -> Floats:
+    """Log of ``weights[k] * p(document | topic k)``, of shape (n, k), without multinomial
+    coefficients.
+    """
     log_topics = np.log(np.maximum(topics.T, TINY))
     return np.asarray(X @ log_topics) + np.log(np.maximum(weights, TINY))
 
@@ -156,7 +173,9 @@ def _joint_log_likelihood(X: sp.csr_matrix, topics: Floats, weights: Floats) -> 
 def document_log_likelihood(
     X: sp.csr_matrix, topics: Floats, prior: Floats, gamma: Floats | None
 ) -> Floats:
-    """Log-likelihood of each document, or with `gamma` the evidence lower bound."""
+    """Log-likelihood (n,) of documents of one topic each; with the Dirichlet parameters `gamma` of
+    documents that mix topics, its evidence lower bound.
+    """
     # Multinomial coefficients are left out, as is usual for perplexity.
     if gamma is None:
         joint = _joint_log_likelihood(X, topics, prior)
@@ -168,7 +187,9 @@ def document_log_likelihood(
 
 
 def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> Floats:
-    """Log-likelihood of the tokens of each document in a mixture of topics."""
+    """Log-likelihood (n,) of each document's tokens under its mixture ``weights @ topics``, where
+    `weights` has one row per document.
+    """
     by_word, found = np.ascontiguousarray(topics.T), np.empty(X.shape[0])
     for block in row_blocks(X):
         counts, own = rows_in(X, block), weights[block]
@@ -184,20 +205,26 @@ MAX_ITER, TOLERANCE = 100, 1e-3
 
 
 def proportions(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
-    """Shares of topics in documents; `single` where each has one topic."""
+    """Shares (n, k) of topics in documents; posterior probabilities of topics if each document has
+    one (`single`).
+    """
     found = pseudo_counts(counts, topics, prior, single)
     return found if single else found / found.sum(axis=1, keepdims=True)
 
 
 def pseudo_counts(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
-    """Dirichlet parameters of shares; probabilities of topics where each document has one."""
+    """Dirichlet parameters (n, k) of the shares of topics in documents; posterior probabilities of
+    topics if each document has one (`single`).
+    """
     if single:
         return topic_posterior(counts, topics, prior)
     return collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
 
 
 def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
-    """Evidence lower bounds of documents, exact where each has one topic."""
+    """Evidence lower bound (n,) on each document's log-likelihood; exact if each document has one
+    topic (`single`).
+    """
     gamma = None
     if not single:
         gamma = variational_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
@@ -207,7 +234,9 @@ def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single
 def token_halves(
     counts: sp.csr_matrix, rng: np.random.RandomState
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Put every token into one of two halves by the toss of a coin."""
+    """Split the tokens of `counts` at random, each by a fair coin, into two count matrices of its
+    shape.
+    """
     first, second = counts.copy(), counts.copy()
     first.data = rng.binomial(counts.data.astype(np.int64), 0.5).astype(np.float64)
     second.data = counts.data - first.data
@@ -217,5 +246,7 @@ def token_halves(
 
 
 def completion_log_likelihood(counts: sp.csr_matrix, shares: Floats, topics: Floats) -> float:
-    """Log-probability of tokens in documents of given shares of topics."""
+    """Total log-probability of held-out `counts`, if each document mixes `topics` by its row of
+    `shares`.
+    """
     return float(token_log_likelihood(counts, shares, topics).sum())

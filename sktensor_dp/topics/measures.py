@@ -13,7 +13,9 @@ def umass(
     frequencies: Floats,
     sigma: float = 0.0,
 ) -> Floats:
-    """UMass coherence of Mimno et al. (2011), of pairs of tokens in the place of documents."""
+    """UMass coherence (k,) of Mimno et al. (2011): mean log P(word | earlier word) over the pairs
+    of each topic's `leading` words, by frequencies of tokens and pairs instead of documents.
+    """
     k, m = leading.shape
     if m < 2:
         return np.zeros(k)
@@ -33,12 +35,11 @@ NOISE_DEVIATIONS = 2.0
 def ranked_words(
     topics: Floats, unigram: Floats, std: Floats | None, relevance: float, n_words: int
 ) -> NDArray[np.intp]:
-    """Columns of the leading words of every topic.
+    """Columns (k, n_words) of the leading words of every topic, best first.
 
-    At 1 the order is that of the probabilities, as they are. Below 1, a word comes before
-    another if it is more relevant (Sievert & Shirley, 2014: ``relevance * log p + (1 - relevance)
-    * log(p / unigram)``) at the least that its noise leaves of it; words that noise alone could
-    have put there come last.
+    With `relevance` 1, by probability. Below 1, by ``relevance * log p + (1 - relevance) * log(p /
+    unigram)`` (Sievert & Shirley, 2014), where p is lowered by two standard deviations `std` of its
+    noise; words with nothing left come last.
     """
     if relevance == 1:
         return np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
@@ -51,7 +52,9 @@ def ranked_words(
 
 
 def divergences(topics: Floats, others: Floats) -> Floats:
-    """Jensen-Shannon divergences between rows, in bits: 0 if equal, 1 if no word is shared."""
+    """Jensen-Shannon divergences in bits between rows of `topics` and rows of `others`, of shape
+    (n_topics, n_others): 0 if equal, 1 if no word is shared.
+    """
     found = np.empty((len(topics), len(others)))
     for row, topic in enumerate(topics):
         middle = (topic + others) / 2
@@ -63,7 +66,9 @@ def divergences(topics: Floats, others: Floats) -> Floats:
 
 
 def positions(distances: Floats) -> Floats:
-    """Points of a plane whose distances are about those given: classical scaling."""
+    """Points (k, 2) of a plane whose distances approximate `distances` (k, k), by classical
+    scaling.
+    """
     k = len(distances)
     centre = np.eye(k) - 1 / k
     products = -0.5 * centre @ distances**2 @ centre

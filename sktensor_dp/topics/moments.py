@@ -55,7 +55,7 @@ _ROWS_AT_ONCE = 256
 
 
 class PriorCorrection:
-    """Corrects released moments for the Dirichlet prior of topic proportions."""
+    """Converts E2 and E3, moments of documents that mix topics, into M2 and M3 of single topics."""
 
     def __init__(self, concentration: float, frequencies: Floats, sigma: float) -> None:
         self.pair_scale = concentration + 1
@@ -69,7 +69,7 @@ class PriorCorrection:
         self.pair_shift = self.pair_scale * self._a * self.variance
 
     def pairs(self, product: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
-        """Products with the corrected M2, given products with the released E2."""
+        """Given the function V -> E2 V, return the function V -> M2 V, for V of shape (d, b)."""
 
         def corrected(V: Floats) -> Floats:
             outer = np.multiply.outer(self.frequencies, self.frequencies @ V)
@@ -78,7 +78,7 @@ class PriorCorrection:
         return corrected
 
     def pair_matrix(self, pairs: Floats, total: float = 1.0) -> Floats:
-        """Corrected M2, given the released E2 as a matrix, times `total`."""
+        """M2 as a matrix (d, d), given `pairs`, which is E2 times `total`."""
         # Beside a matrix of many words there is room for one other.
         corrected = pairs / total
         for start in range(0, len(corrected), _ROWS_AT_ONCE):
@@ -89,7 +89,9 @@ class PriorCorrection:
         return corrected
 
     def triples(self, projected: Floats, pairs: Floats, basis: Floats) -> Floats:
-        """Corrected M3 in a basis B, from the released E3(B, B, B) and B' E2 B."""
+        """M3(B, B, B) in a `basis` B of shape (d, m), given `projected` E3(B, B, B) and `pairs` B'
+        E2 B.
+        """
         mean = basis.T @ self.frequencies
         cubed = np.einsum("a,b,c->abc", mean, mean, mean)
         cubed -= self.variance * symmetric_product(basis.T @ basis, mean)
@@ -98,7 +100,9 @@ class PriorCorrection:
 
 
 def topics_from_components(components: Floats) -> Floats:
-    """Read topics off components that are multiples of them, up to noise."""
+    """Topics (k, d) from `components` that are multiples of them, up to noise: rows scaled to sum 1
+    and projected on the probability simplex.
+    """
     sums = components.sum(axis=1, keepdims=True)
     sums = np.where(np.abs(sums) > 1e-9, sums, 1.0)
     return project_rows(components / sums)
@@ -114,7 +118,7 @@ FLOOR = 0.2
 
 @dataclass(frozen=True, eq=False)
 class ReleasedMoments:
-    """Noisy moments of counts."""
+    """Noisy first, second and third moments of counts, with the level of their noise."""
 
     frequencies: Floats  # (d,): first moment E1
     frequencies_sigma: float  # standard deviation of its noise
@@ -130,7 +134,9 @@ class ReleasedMoments:
 
     @property
     def n_values(self) -> int:
-        """Number of distinct entries of the moments."""
+        """Number of released values: entries of the three moments, those equal by symmetry counted
+        once.
+        """
         d, m = self.basis.shape
         return d + d * (d + 1) // 2 + m * (m + 1) * (m + 2) // 6
 
@@ -142,7 +148,9 @@ def match_moments(
     concentration: float = 0.0,
     max_iter: int = 300,
 ) -> ExplainedTopics:
-    """Refine topics and weights by generalised least squares on released moments."""
+    """Fit topics and weights to all three released moments by weighted least squares, at a given
+    `concentration`, starting from `topics` and `weights`.
+    """
     objective = MomentDistance(topics.shape, moments, concentration)
     start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
     found = minimize(
@@ -161,7 +169,9 @@ def match_moments(
 def match_with_concentration(
     topics: Floats, weights: Floats, moments: ReleasedMoments, concentration: float | None
 ) -> tuple[ExplainedTopics, ReleasedMoments, bool]:
-    """Fit topics, and the concentration unless it is given."""
+    """Fit topics to released moments, and the concentration if it is None. Also return the moments
+    with sampling variances of the fit, and True if the concentration had to be assumed.
+    """
     given = 0.0 if concentration is None else concentration
     found = match_moments(topics, weights, moments, given)
     moments = replace(moments, second=model_pairs(found))
@@ -181,7 +191,9 @@ def match_with_concentration(
 
 
 def spread_of_pairs(length: float, frequencies: Floats) -> float:
-    """Mean squared norm of the pair masses of a document of so many tokens."""
+    """Expected squared norm of the relative frequencies of word pairs in one document of `length`
+    tokens drawn from `frequencies`: scales the sampling variance of E2.
+    """
     length, repeats = max(length, 2.0), float((frequencies**2).sum())
     # Two of its pairs are alike by one token that differs, or by two.
     alike = 1 + 2 * (length - 2) * repeats + (length - 2) * max(length - 3, 0.0) * repeats**2
@@ -189,14 +201,16 @@ def spread_of_pairs(length: float, frequencies: Floats) -> float:
 
 
 def model_pairs(found: ExplainedTopics) -> Floats:
-    """Second moment of documents that mix these topics."""
+    """Second moment E2 (d, d) of documents that mix the topics `found` at their concentration."""
     topics, weights, mean = found.topics, found.weights, found.weights @ found.topics
     pairs = topics.T @ (weights[:, None] * topics) + found.concentration * np.outer(mean, mean)
     return np.asarray(pairs / (1 + found.concentration))
 
 
 def pair_precision(moments: ReleasedMoments) -> Floats:
-    """One over the variance of every entry of the second moment, noise and sampling."""
+    """Inverse variance (d, d) of each entry of the released second moment, by noise and by
+    sampling.
+    """
     d, n = len(moments.pairs), moments.n_documents
     first = moments.second.sum(axis=0)
     second = (1 - FLOOR) * moments.second + FLOOR * np.outer(first, first) + 1e-3 / d**2
@@ -209,7 +223,9 @@ def pair_precision(moments: ReleasedMoments) -> Floats:
 
 
 class MomentDistance:
-    """Half the weighted squares and their gradient, in ``S`` with ``w_j mu_j ~ S_j ** 2``."""
+    """Half the weighted squared distance between moments of topics and released moments, with its
+    gradient in S, where ``w_j mu_j`` is proportional to ``S_j ** 2``.
+    """
 
     def __init__(
         self, shape: tuple[int, ...], moments: ReleasedMoments, concentration: float
@@ -224,7 +240,7 @@ class MomentDistance:
         self._triple_precision = 1 / (moments.triples_sigma**2 + 0.25 / (n * coordinates))
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
-        """Value and gradient at the entries of S."""
+        """Value and gradient at `x`, the k d entries of S."""
         root = x.reshape(self._shape)
         total = float((root**2).sum())
         joint = root**2 / total
@@ -240,6 +256,7 @@ class MomentDistance:
         return value / 2, gradient.ravel()
 
     def _words(self, mean: Floats) -> tuple[float, Floats]:
+        """Weighted squared error of the first moment, and its gradient by w_j mu_j."""
         error = mean - self._m.frequencies
         weighted = self._word_precision * error
         return float(weighted @ error), 2 * weighted[None, :]
@@ -247,6 +264,7 @@ class MomentDistance:
     def _pairs(
         self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
     ) -> tuple[float, Floats]:
+        """Weighted squared error of the second moment, and its gradient by w_j mu_j."""
         c = self._c
         error = (topics.T @ joint + c * np.outer(mean, mean)) / (1 + c) - self._m.pairs
         weighted = self._pair_precision * error
@@ -258,6 +276,7 @@ class MomentDistance:
     def _triples(
         self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
     ) -> tuple[float, Floats]:
+        """Weighted squared error of the third moment, and its gradient by w_j mu_j."""
         c, basis = self._c, self._m.basis
         scale = (1 + c) * (2 + c)
         seen, middle = topics @ basis, mean @ basis

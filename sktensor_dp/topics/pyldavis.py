@@ -16,7 +16,9 @@ HEADS = ("Term", "Freq", "Total", "Category", "logprob", "loglift")
 
 
 def pyldavis_data(topics: Floats, shares: Floats, names: Any, n_words: int) -> dict[str, Any]:
-    """``PreparedData`` of topics and their shares, the most frequent topic first."""
+    """Convert topics (k, d), their shares (k,) and `names` of the words to the fields of pyLDAvis'
+    ``PreparedData``, the most frequent topic first.
+    """
     order = np.argsort(-shares, kind="stable")
     topics, shares = topics[order], shares[order]
     overall = shares @ topics
@@ -42,7 +44,9 @@ def pyldavis_data(topics: Floats, shares: Floats, names: Any, n_words: int) -> d
 def _default_words(
     topics: Floats, shares: Floats, overall: Floats, names: Any, n_words: int
 ) -> list[tuple[Any, ...]]:
-    """Words that tell topics apart (saliency of Chuang, Manning & Heer, 2012)."""
+    """Rows of the table of words for all topics together: the `n_words` that tell topics apart best
+    (saliency of Chuang, Manning & Heer, 2012).
+    """
     lift = np.log(np.maximum(topics / overall, 1e-300))
     saliency = (shares[:, None] * topics * lift).sum(axis=0)
     leading = np.argsort(-saliency, kind="stable")[:n_words]
@@ -56,6 +60,7 @@ def _default_words(
 def _words_of_topics(
     topics: Floats, shares: Floats, overall: Floats, names: Any, n_words: int
 ) -> list[tuple[Any, ...]]:
+    """Rows of the table of words for each topic: those that lead it at relevance 0, 0.6 or 1."""
     rows: list[tuple[Any, ...]] = []
     leading = np.concatenate(
         [ranked_words(topics, overall, None, relevance, n_words) for relevance in (0.0, 0.6, 1.0)],
@@ -74,7 +79,9 @@ def _words_of_topics(
 def _held(
     words: list[str], topics: Floats, shares: Floats, overall: Floats, names: Any
 ) -> list[tuple[int, str, float]]:
-    """Of a word's tokens, how many each topic holds."""
+    """Triples (topic, word, fraction of the word's tokens that are of the topic), for fractions of
+    at least `LEAST_HELD`.
+    """
     column = {str(name): place for place, name in enumerate(names)}
     chosen = [column[word] for word in words]
     parts = (shares[:, None] * topics / overall)[:, chosen]

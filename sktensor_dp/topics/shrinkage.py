@@ -20,7 +20,9 @@ LEAST_PUBLIC = 0.2
 
 
 def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floats:
-    """Rescale the words of public topics so that they mix to given frequencies."""
+    """Rescale words of `public` topics (k, d) so that ``weights @ topics`` is close to
+    `frequencies`, by iterative proportional fitting.
+    """
     topics = on_all_words(public, frequencies)
     weights = weights / weights.sum()
     for _ in range(PUBLIC_STEPS):
@@ -30,7 +32,9 @@ def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floa
 
 
 def shares_of_topics(public: Floats, frequencies: Floats) -> Floats:
-    """Shares with which public topics mix best to given frequencies of words."""
+    """Shares (k,) at which a mixture of `public` topics fits word `frequencies` best, by EM; none
+    is below `LEAST_PUBLIC` / k.
+    """
     topics, k = on_all_words(public, frequencies), len(public)
     weights = np.full(k, 1 / k)
     for _ in range(PUBLIC_STEPS):
@@ -41,7 +45,9 @@ def shares_of_topics(public: Floats, frequencies: Floats) -> Floats:
 
 
 def on_all_words(public: Floats, frequencies: Floats) -> Floats:
-    """Give words that no public topic knows their frequency in all of them."""
+    """Extend `public` topics to words that are 0 in all of them: every topic gives these words
+    their `frequencies`.
+    """
     known = public.any(axis=0)
     topics = np.tile(frequencies, (len(public), 1))
     share = float(frequencies[known].sum())
@@ -72,15 +78,19 @@ MOST_RESCALED = 3.0
 UNEXPECTED = 0.05
 
 
-def _mixture_weights(log_likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
-    """Posterior component probabilities and the evidence of each value, after an EM fit."""
+def _fit_log_mixture(log_likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
+    """Fit mixture weights by EM from log-likelihoods (n, m) of n values under m components; return
+    posterior component probabilities (n, m) and the log evidence (n,) of each value.
+    """
     highest = log_likelihood.max(axis=1, keepdims=True)
-    posterior, evidence = _posterior(np.exp(log_likelihood - highest), weights, n_iter)
+    posterior, evidence = _fit_mixture(np.exp(log_likelihood - highest), weights, n_iter)
     return posterior, highest.ravel() + np.log(evidence)
 
 
-def _posterior(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
-    """The same from likelihoods."""
+def _fit_mixture(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
+    """Fit mixture weights by EM from likelihoods (n, m); return posterior component probabilities
+    (n, m) and the evidence (n,) of each value.
+    """
     # Of few words, steps take as long as numpy takes to begin one.
     weights, share, inverse = weights.copy(), np.empty_like(weights), np.empty(len(likelihood))
     number = np.array(float(len(likelihood)))
@@ -98,7 +108,9 @@ def _posterior(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats
 def denoise_frequencies(
     noisy: Floats, sigma: float | Floats, n_iter: int = 100, *, expected: Floats | None = None
 ) -> Floats:
-    """Posterior means of non-negative numbers seen under Gaussian noise."""
+    """Posterior means of non-negative numbers, such as word frequencies, given `noisy` ones with
+    Gaussian noise `sigma`; `expected` holds public guesses, used if the evidence is for them.
+    """
     if np.max(sigma) <= 0:
         return np.maximum(noisy, 0.0)
     estimate, evidence = _denoised_alone(noisy, sigma, n_iter)
@@ -113,12 +125,14 @@ def denoise_frequencies(
 
 
 def _column(sigma: float | Floats) -> float | Floats:
-    """Deviations of the noise of each number, as a column where they differ."""
+    """Return `sigma` as a column (n, 1) if it is an array, to broadcast over mixture components."""
     return sigma[:, None] if isinstance(sigma, np.ndarray) else sigma
 
 
 def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[Floats, Floats]:
-    """Estimates without public knowledge, and the evidence of each value."""
+    """Posterior means (n,) without public guesses, under a mixture on a logarithmic grid of means,
+    and the log evidence (n,).
+    """
     size, usual = noisy.size, float(np.median(sigma))
     total = max(float(noisy.sum()), usual)
     low = min(0.02 * total / size, usual)
@@ -128,7 +142,7 @@ def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[
     variance = _column(sigma) ** 2 + spread
     centred = noisy[:, None] - means
     log_likelihood = -0.5 * (centred**2 / variance + np.log(variance))
-    posterior, evidence = _mixture_weights(
+    posterior, evidence = _fit_log_mixture(
         log_likelihood, np.full(means.size, 1 / means.size), n_iter
     )
     component_means = (noisy[:, None] * spread + means * _column(sigma) ** 2) / variance
@@ -139,7 +153,9 @@ def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[
 def shrink_deviations(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int = 60
 ) -> Floats:
-    """Posterior means of deviations around zero under Gaussian noise (Stephens, 2017)."""
+    """Shrink noisy deviations to posterior means under a mixture of normals around zero, of
+    standard deviations in proportion to `scale` (Stephens, 2017).
+    """
     if np.max(sigma) <= 0:
         return noisy
     posterior, kept, _ = _deviation_posterior(noisy, scale, sigma, n_iter)
@@ -149,10 +165,11 @@ def shrink_deviations(
 def posterior_moments(
     noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int = 60
 ) -> tuple[Floats, Floats, Floats]:
-    """Posterior means and variances of numbers, and what share of their noise the means keep.
+    """Posterior means and variances of noisy numbers, and the fractions of noise left in the means.
 
-    Each number is a multiple of one of the centres, which are positive. How far multiples are
-    from 1 is learnt from all of the numbers.
+    Each result has the shape of `noisy`, as has each of the `centres`. A number is, a priori, a
+    random multiple of its entry in one of the positive `centres`; the distribution of multiples, of
+    mean about 1, is fitted to all numbers.
     """
     if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy), np.ones_like(noisy)
@@ -164,7 +181,7 @@ def posterior_moments(
     likelihood = np.exp(exponents - exponents.max(axis=(1, 2), keepdims=True))
     explained = likelihood @ _RATIO_PRIOR.T
     weights = np.tile(_few_deviate(len(_RATIO_PRIOR)), len(centres)) / len(centres)
-    posterior, _ = _posterior(explained.reshape(len(noisy), -1), weights, n_iter)
+    posterior, _ = _fit_mixture(explained.reshape(len(noisy), -1), weights, n_iter)
     # From components to the ratios that these are made of.
     odds = posterior.reshape(explained.shape) / np.maximum(explained, 1e-300)
     posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)
@@ -179,7 +196,9 @@ def posterior_moments(
 def centres_of_topics(
     base: Floats, weights: Floats, total: float, public: Floats | None
 ) -> list[tuple[Floats, ...]]:
-    """What the expected counts of each topic are shrunk towards: words, or public topics too."""
+    """Centres towards which `posterior_moments` shrinks the expected counts of each topic: words at
+    their frequencies `base`, and for the first topics `public` ones too.
+    """
     found: list[tuple[Floats, ...]] = [(weight * total * base,) for weight in weights]
     if public is not None:
         adapted = adapted_topics(public, weights[: len(public)], base)
@@ -191,17 +210,22 @@ def centres_of_topics(
 def _deviation_posterior(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Probabilities of the prior's components, the share each keeps of a value, and evidence."""
+    """Posterior probabilities (n, m) of normals of deviations ``scale * RELATIVE_SCALES``, the
+    fraction of a value that each keeps (n, m), and the log evidence (n,).
+    """
     spread = (scale[:, None] * RELATIVE_SCALES) ** 2
     variance = spread + _column(sigma) ** 2
     log_likelihood = -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance))
-    posterior, evidence = _mixture_weights(
+    posterior, evidence = _fit_log_mixture(
         log_likelihood, _few_deviate(RELATIVE_SCALES.size), n_iter
     )
     return posterior, spread / variance, evidence
 
 
 def _few_deviate(n_components: int) -> Floats:
+    """Starting weights (n_components,) of a prior, half of them on the first component: no
+    deviation.
+    """
     # Half of the prior starts at no deviation: evidence has to move it away.
     weights = np.full(n_components, 0.5 / (n_components - 1))
     weights[0] = 0.5
@@ -209,7 +233,9 @@ def _few_deviate(n_components: int) -> Floats:
 
 
 def _ratio_prior() -> Floats:
-    """Probabilities of the ratios under each component: of none but the first, and of gammas."""
+    """Probabilities of the `RATIOS` under each component of the prior, a row each: all on the first
+    ratio, then gamma distributions of mean 1.
+    """
     ends = np.sqrt(RATIOS[1:-1] * RATIOS[2:])
     below = [
         np.concatenate([[0.0], gammainc(shape, shape * ends), [1.0]]) for shape in GAMMA_SHAPES
@@ -230,10 +256,12 @@ def denoise_topics(
     expected: Floats | None = None,
     public: Floats | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """Topics from noisy expected counts, shrunk towards the unigram, and that as expected.
+    """Topics (k, d) from noisy expected counts, shrunk towards the unigram, that unigram, and
+    weights.
 
-    The first topics are shrunk towards public ones too, word by word to that of the two which
-    the evidence is for.
+    `unigram` holds released word frequencies with noise `unigram_sigma`, `expected` public ones.
+    The first topics are shrunk towards `public` ones too, each word to the centre that the evidence
+    is for.
     """
     n_components = expected_counts.shape[0]
     total = max(float(expected_counts.sum()), 1e-9)
@@ -263,19 +291,23 @@ def denoise_topics(
 
 
 def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: float) -> Floats:
-    """Topics of so many tokens, as Poisson counts shrunk towards the unigram by gamma priors."""
+    """Shrink topics estimated without noise from `n_tokens` tokens towards the unigram `base`:
+    posterior means of Poisson counts under gamma priors.
+    """
     a, found = np.array(GAMMA_SHAPES), np.empty_like(topics)
     for row, (topic, weight) in enumerate(zip(topics, weights, strict=True)):
         x, centre = n_tokens * weight * topic[:, None], n_tokens * weight * base[:, None] + 1e-300
         log_likelihood = gammaln(x + a) - gammaln(a) + a * np.log(a) + x * np.log(centre)
         log_likelihood -= (x + a) * np.log(a + centre)
-        posterior, _ = _mixture_weights(log_likelihood, np.full(a.size, 1 / a.size), 60)
+        posterior, _ = _fit_log_mixture(log_likelihood, np.full(a.size, 1 / a.size), 60)
         found[row] = (posterior * centre * (x + a) / (a + centre)).sum(axis=1)
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _with_marginal(topics: Floats, weights: Floats, base: Floats) -> tuple[Floats, Floats]:
-    """Rescale words so that the topics mix to frequencies that are known better than they are."""
+    """Rescale words so that topics mix to the frequencies `base`, which are known better; return
+    topics and weights.
+    """
     joint = weights[:, None] * topics
     joint *= np.minimum(base / np.maximum(joint.sum(axis=0), 1e-300), MOST_RESCALED)
     # A word that a large topic is denied by noise does not fill the small ones: what is left of

@@ -18,7 +18,9 @@ from sktensor_dp.topics.shrinkage import LEAST_SHARE, shrink_deviations
 
 
 def varimax(loadings: Floats, max_iter: int = 200, tol: float = 1e-6) -> Floats:
-    """Rotate columns so that squared loadings vary most (Kaiser, 1958)."""
+    """Rotate the columns of `loadings` (d, k) so that squared loadings vary most (Kaiser, 1958);
+    signs make the columns skewed to the positive side.
+    """
     rotation = np.eye(loadings.shape[1])
     for _ in range(max_iter):
         rotated = loadings @ rotation
@@ -47,7 +49,9 @@ def topics_of_pairs(
     frequencies: Floats,
     sigma: float,
 ) -> Floats:
-    """Topics that explain a noisy second moment, from a first guess."""
+    """Refine topics until they explain a noisy second moment, of which `product` is V -> E2 V and
+    `sigma` the noise; `frequencies` are its first moment.
+    """
     total = float(frequencies.sum())
     mean = frequencies / total
     for _ in range(N_STEPS):
@@ -65,7 +69,9 @@ def pair_step(
     units: Floats | float = 1.0,
     sigma: float = 0.0,
 ) -> Floats:
-    """Least squares for topics given topics, shrunk against noise; in units they sum to 1."""
+    """Update topics by one step of least squares on a second moment (`product`), given the first,
+    `mean`, and shrink them against noise `sigma`; rows of the result times `units` sum to 1.
+    """
     roots = np.sqrt(weights)[:, None]
     centres = roots * mean
     deviations = roots * (topics - weights @ topics)
@@ -87,7 +93,7 @@ def pair_step(
 
 
 def _inverse(gram: Floats) -> Floats:
-    """Inverse in the directions that there are."""
+    """Pseudo-inverse of a Gram matrix, of eigenvalues above `LEAST_DIRECTION` of the largest."""
     values, vectors = np.linalg.eigh(gram)
     there = values > LEAST_DIRECTION * values[-1]
     inverses = np.where(there, 1 / np.where(there, values, 1.0), 0.0)

@@ -48,7 +48,9 @@ ABOVE = 4.0
 
 
 def typical_length(limit: float, topics: Floats, weights: Floats, order: int) -> float:
-    """Tokens of a document whose counts have this norm, if its words are those of one topic."""
+    """Number of tokens, within `LENGTHS`, of a document whose counts have the norm `limit`: L1 norm
+    for `order` 1, or expected L2 norm of words of one topic.
+    """
     if order == 1 or not np.isfinite(limit):
         return float(np.clip(limit, *LENGTHS))
     repeats = float(weights @ (topics**2).sum(axis=1))
@@ -61,7 +63,9 @@ def typical_length(limit: float, topics: Floats, weights: Floats, order: int) ->
 def clip_drift(
     topics: Floats, weights: Floats, concentration: float, limits: Limits, total: float
 ) -> Floats:
-    """Bias of shares by limits on what a document counts, without noise; (k,), of sum 0."""
+    """Bias (k,) of the topics' shares, of sum 0, that clipping causes without noise: documents that
+    repeat words are clipped more. `total` is the released mean number of tokens that count.
+    """
     # At equal length norms are higher where words repeat: topics of few words count less.
     shares, odds = np.eye(len(weights)), weights
     if concentration > 0:
@@ -76,7 +80,7 @@ def clip_drift(
     if limits.scales is not None:
         singles = shares @ (scaled / limits.scales).sum(axis=1)
     # As found, a mixture is as frequent as its documents count; without limits by so much less.
-    free = odds / limits.left(np.geomspace(*LENGTHS, TRIED)[:, None], repeats, singles)
+    free = odds / limits.counted_tokens(np.geomspace(*LENGTHS, TRIED)[:, None], repeats, singles)
     sums = free.sum(axis=1)
     length = min(int(np.searchsorted(1 / sums, total)), TRIED - 1)
     return np.asarray(odds @ shares - free[length] @ shares / sums[length])
@@ -90,7 +94,9 @@ def std_of_refined(
     steps: Steps | None,
     public: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Deviations of topics and shares that were read off noisy expected counts."""
+    """Standard deviations of topics (k, d) and shares (k,) read off noisy `expected_counts`,
+    enlarged by a bootstrap of the EM `steps` (None: of a stream, not bootstrapped).
+    """
     k, d = expected_counts.shape
     if np.max(sigma) <= 0:
         return np.zeros((k, d)), np.zeros(k)
@@ -127,15 +133,16 @@ def std_of_refined(
 
 
 def std_of_frequencies(sigma: float | Floats, shape: tuple[int, int]) -> Floats:
-    """Deviations of probabilities that are frequencies of words, with that noise.
+    """Standard deviations, of the given shape, of probabilities that are noisy word frequencies.
 
-    Noise may leave next to nothing to divide counts by; a probability is never more uncertain
-    than 1.
+    They are `sigma` in every row, but at most 1, also where it is NaN: noise may leave next to
+    nothing to divide counts by.
     """
     return np.full(shape, np.where(np.less_equal(sigma, 1.0), sigma, 1.0))
 
 
 def _capped(topics_std: Floats, weights_std: Floats) -> tuple[Floats, Floats]:
+    """Limit standard deviations to 1, also where they are NaN: no probability is more uncertain."""
     # What nothing can be said of (NaN) is as uncertain as a probability can be.
     return np.where(topics_std <= 1.0, topics_std, 1.0), np.where(
         weights_std <= 1.0, weights_std, 1.0
@@ -143,7 +150,9 @@ def _capped(topics_std: Floats, weights_std: Floats) -> tuple[Floats, Floats]:
 
 
 def _enlarged(moved: Floats, std: Floats, topics: Floats) -> Floats:
-    """How far words moved against their deviations, at the ninth decile of each topic."""
+    """Factors (k,) by which the deviations `std` fall short of the bootstrap's changes `moved`, at
+    the ninth decile of each topic's clear words; at least 1.
+    """
     far = np.abs(moved) / np.maximum(std, 1e-300)
     factors = np.ones(len(topics))
     for row, clear in enumerate(topics > ABOVE * std):
@@ -155,7 +164,9 @@ def _enlarged(moved: Floats, std: Floats, topics: Floats) -> Floats:
 def _bootstrap(
     topics: Floats, weights: Floats, kept: Floats, sigma: float | Floats, steps: Steps
 ) -> tuple[Floats, Floats]:
-    """Changes of topics and shares by the same noisy steps on documents drawn from them."""
+    """Changes of topics (k, d) and shares (k,) by the same noisy EM steps on documents drawn from
+    them, with those of steps that end early.
+    """
     bootstrap = Bootstrap(topics, weights, kept, steps)
     # Steps that end early leave a part of their way. It is told from a way that ends at the topics
     # found; the true one led beyond them, by what was left of it, and so was longer.
@@ -170,11 +181,10 @@ def _bootstrap(
 def std_of_matched(
     found: ExplainedTopics, moments: ReleasedMoments, drift: Floats
 ) -> tuple[Floats, Floats]:
-    """Deviations of topics and shares that were fitted to all released moments.
+    """Standard deviations of topics and shares that were fitted to all released moments.
 
-    The inverse of the curvature of the fit, word by word: the other words are held where
-    they are. It counts the sampling of documents with the noise. ``drift``, of shape (k,), is
-    how far limits moved shares.
+    They are the inverse curvature of the fit for each word, all other words fixed, and count the
+    sampling of documents and the noise. `drift` (k,) is the bias of shares by clipping.
     """
     topics, weights, c = found.topics, found.weights, found.concentration
     k, d = topics.shape
@@ -207,7 +217,9 @@ def std_of_decomposed(
     pairs_sigma: float,
     triples_sigma: float,
 ) -> tuple[Floats, Floats]:
-    """Deviations of topics and shares that were read off a decomposed tensor, to first order."""
+    """Standard deviations of topics and shares, to first order, if topics are the scaled rows
+    `unwhitened` of a decomposed tensor; `duals` (k, d) are the components times the whitener.
+    """
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
     # Noise turns a component towards the others, each by about its own size.
