@@ -1,9 +1,18 @@
-"""Mean and biases from noisy sums over rows."""
+"""Biases of rows: from noisy sums, features and shared releases."""
 
 import numpy as np
+import pytest
+from internals import leading_pairs
 from small_tensors import rms
 
-from sktensor_dp.tensor.row_effects import fit_row_sums
+from sktensor_dp.tensor.row_effects import (
+    fit_row_sums,
+    incidence_features,
+    regressed,
+    standardised,
+    standardised_given,
+)
+from sktensor_dp.tensor.shared_parameters import shared_effects
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 
@@ -73,3 +82,215 @@ def test_ordinary_ridge_where_it_has_a_closed_form():
     expected = (5 * left / V) / (25 / V + 1 / model.bias_scales[0])
     np.testing.assert_allclose(model.biases[0], expected, atol=1e-3)
     np.testing.assert_allclose(model.biases[1], 0.0)
+
+
+def two_circles(seed):
+    """People of two circles, who mostly have entries with items of their own circle."""
+    rng = np.random.default_rng(seed)
+    people, items = np.arange(400) % 2, np.arange(300) % 2
+    chance = np.where(people[:, None] == items, 0.1, 0.01)
+    X = np.argwhere(rng.random((400, 300)) < chance)
+    return SortedEntries(X, (400, 300)), people, items, rng
+
+
+def test_circles_are_seen_in_coordinates_alone(seed):
+    entries, people, items, _ = two_circles(seed)
+    for features, circle in zip(incidence_features(entries), (people, items), strict=True):
+        sides = features[:, 0] > 0
+        # The leading eigenvalue is .8, those of noise are .4 at most.
+        assert max(np.mean(sides == circle), np.mean(sides != circle)) > 0.95
+
+
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_both_modes_features_are_those_of_the_plain_matrix(rough, turned, seed):
+    """Leading singular vectors of the counts, divided by roots of margins, from a dense SVD."""
+    X, shape = two_circles(seed)[0].coordinates, (400, 300)
+    if rough:  # each entry as often as it takes to be so many
+        X = np.tile(X, (2**18 // len(X) + 1, 1))
+    entries = SortedEntries(X[:, ::-1] if turned else X, shape[::-1] if turned else shape)
+    table = np.zeros(entries.shape)
+    np.add.at(table, tuple(entries.coordinates.T), 1.0)
+    own, theirs = (1 / np.sqrt(n + n.mean()) for n in (table.sum(axis=1), table.sum(axis=0)))
+    left, _, right = np.linalg.svd(own[:, None] * table * theirs)
+    for mode, (vectors, margin) in enumerate([(left, own), (right.T, theirs)]):
+        logarithm = np.log(np.maximum(entries.counts[mode], 1.0))
+        # Only the leading one stands apart from those of noise, by .4 of the largest.
+        plain = np.column_stack([vectors[:, 1] * margin, logarithm])
+        expected = standardised(plain, entries.counts[mode])[:, 0]
+        features = incidence_features(entries)[mode]
+        found = features[:, 0] / np.linalg.norm(features[:, 0])
+        cosine = found @ expected / np.linalg.norm(expected)
+        # Products in single precision err by 1e-6.
+        assert abs(cosine) > 0.99
+
+
+def test_vectors_of_both_sides_are_pairs(seed):
+    entries = two_circles(seed)[0]
+    near, far = leading_pairs(entries, 0)
+    table = np.zeros(entries.shape)
+    np.add.at(table, tuple(entries.coordinates.T), 1.0)
+    own, theirs = (1 / np.sqrt(n + n.mean()) for n in (table.sum(axis=1), table.sum(axis=0)))
+    scaled = own[:, None] * table * theirs
+    singular = np.linalg.svd(scaled)[1][1 : near.shape[1] + 1]
+    # All of them, whatever their gaps: up to 600 rows they are exact.
+    np.testing.assert_allclose(np.einsum("na,nm,ma->a", near, scaled, far), singular, rtol=1e-6)
+    np.testing.assert_allclose(scaled @ far, near * singular, atol=1e-6)
+
+
+def test_biases_are_shrunk_to_what_features_say(seed):
+    entries, _, items, rng = two_circles(seed)
+    truth = np.where(items[entries.coordinates[:, 1]] > 0, 1.0, -1.0)
+    weights = [np.full(entries.n_entries, 0.5)] * 2
+    std = 15.0
+    sums = [entries.row_sums(0.5 * truth, m) for m in range(2)]
+    sums = [s + std * rng.standard_normal(len(s)) for s in sums]
+    features = incidence_features(entries)
+    found, plain = (
+        fit_row_sums(entries, sums, weights, std**2, 0.1, features=f).predict(entries.coordinates)
+        for f in (features, None)
+    )
+    # Noise of 15 in a sum of ten halves: alone a row of the items says little of 1, and
+    # three hundred of them together know it to 15 / 11 / sqrt(150) = .11.
+    assert rms(found - truth) < 0.8 * rms(plain - truth)
+
+
+def test_features_of_noise_are_given_no_weight(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, n, 6000) for n in (200, 150)])
+    entries = SortedEntries(X, (200, 150))
+    truth = rng.standard_normal(150)[X[:, 1]]
+    weights = [np.full(6000, 0.5)] * 2
+    std = 5.0
+    sums = [entries.row_sums(0.5 * truth, m) + std * rng.standard_normal(n)
+            for m, n in enumerate(entries.shape)]  # fmt: skip
+    found, plain = (
+        fit_row_sums(entries, sums, weights, std**2, 0.1, features=f).predict(X)
+        for f in (incidence_features(entries), None)
+    )
+    # Eight coefficients of 150 rows are fitted to nothing: a part in twenty of what is shrunk.
+    assert rms(found - truth) < 1.1 * rms(plain - truth)
+
+
+def test_rows_without_entries_have_none():
+    X = np.array([[0, 0], [0, 1], [1, 1]])
+    entries = SortedEntries(X, (3, 2))
+    features = incidence_features(entries)
+    assert not features[0][2].any()
+    given = standardised(np.array([[0.0, 1.0], [5.0, 1.0], [9.0, 1.0]]), entries.counts[0])
+    np.testing.assert_allclose(entries.counts[0] @ given, 0.0, atol=1e-12)
+    assert np.isfinite(given).all()
+    assert not given[2].any()
+    assert not given[:, 1].any()
+
+
+def test_regressed_rows_have_the_posterior_of_a_linear_model(seed):
+    """Means and their error bars, for noise that differs by row; beside a plain solution."""
+    rng = np.random.default_rng(seed)
+    features = standardised_given(rng.standard_normal((2000, 3)), np.ones(2000))
+    truth = features @ [2.0, -1.0, 0.0] + 0.3 * rng.standard_normal(2000)
+    precisions = rng.choice([0.0, 1.0, 20.0], 2000)
+    noise = rng.standard_normal(2000) / np.sqrt(np.maximum(precisions, 1e-300))
+    seen = np.where(precisions > 0, truth + noise, 0.0)
+    found = regressed(precisions, precisions * seen, 1.0, features, max_iter=200)
+    # Of 650 rows with noise of .05 about a variance of .09: it is known to a twelfth.
+    np.testing.assert_allclose(found.scale, 0.09, rtol=0.5)
+    errors = (found.means - truth) ** 2
+    for level in (0.0, 1.0, 20.0):
+        chosen = precisions == level
+        # The mean of 650 squares is known to a twentieth, and the scale above as it is.
+        assert errors[chosen].mean() == pytest.approx(found.variances[chosen].mean(), rel=0.6)
+    np.testing.assert_array_equal(found.means[precisions == 0], found.expected[precisions == 0])
+
+
+def test_given_features_are_scaled_over_weights_and_keep_rows_without():
+    table = np.array([[1.0, 7.0, 2e300], [3.0, 7.0, -2e300], [5.0, 7.0, 0.0]])
+    found = standardised_given(table, np.array([1.0, 1.0, 0.0]))
+    assert found.shape == (3, 2)  # the constant one is gone
+    np.testing.assert_allclose(found[:2].sum(axis=0), 0, atol=1e-12)
+    assert found[2].any()
+    assert standardised_given(np.ones((3, 2)), np.zeros(3)).shape == (3, 0)
+    # A tenth of a rounding error is no feature.
+    assert standardised_given(1e9 + np.eye(3) * 1e-8, np.ones(3)).shape == (3, 0)
+
+
+def test_shared_effects_without_features_are_what_they_were():
+    rng = np.random.default_rng(0)
+    known = {"noise_std": 2.0, "n_units": 500, "gain": 0.5, "effect_variance": 0.2}
+    sums, weights = rng.standard_normal(40), rng.random(40) * 30
+    plain = shared_effects(sums, weights, **known)
+    empty = shared_effects(sums, weights, **known, features=np.zeros((40, 0)))
+    np.testing.assert_array_equal(plain.effects, empty.effects)
+    # What features say of rows that nothing is seen of is all there is.
+    features = standardised_given(rng.standard_normal((40, 1)), np.ones(40))
+    sums = 0.5 * weights * features[:, 0]
+    sums[:5] = weights[:5] = 0.0
+    exact = shared_effects(sums, weights, **{**known, "noise_std": 0.0}, features=features)
+    np.testing.assert_allclose(exact.effects, features[:, 0], atol=0.1)
+
+
+GAIN, SCALE, N_UNITS = 0.4, 0.25, 1000
+
+
+def noisy_sums(seed, noise, n_rows=800):
+    """Weights from 1 to 100, evenly on the logarithmic scale."""
+    rng = np.random.default_rng(seed)
+    weights = np.exp(rng.uniform(0.0, np.log(100.0), n_rows))
+    effects = np.sqrt(SCALE) * rng.standard_normal(n_rows)
+    sums = GAIN * weights * effects + noise * rng.standard_normal(n_rows)
+    return effects, weights, sums, weights + noise * rng.standard_normal(n_rows)
+
+
+def fitted_effects(sums, weights, noise, **kwargs):
+    return shared_effects(
+        sums, weights, noise_std=noise, n_units=N_UNITS, gain=GAIN, effect_variance=0.1, **kwargs
+    )
+
+
+def test_effects_are_near_the_best_estimate(seed):
+    noise = 3.0
+    effects, weights, sums, reported = noisy_sums(seed, noise)
+    fitted = fitted_effects(sums, reported, noise)
+    # The posterior mean with weights, variances and scale known.
+    each = min(N_UNITS / reported.sum(), 1.0)
+    slope = GAIN * weights
+    best = slope * SCALE / (slope**2 * SCALE + noise**2 + weights * each) * sums
+    # It leaves some .7 of 0's error; ratios divided by noisy weights are far worse.
+    error = rms(fitted.effects - effects)
+    assert error < 1.15 * rms(best - effects)
+    assert error < 0.9 * rms(effects)
+    assert fitted.scale == pytest.approx(SCALE, rel=0.5)
+    # Posterior variances say what the error is.
+    assert np.mean(fitted.variances) == pytest.approx(error**2, rel=0.3)
+
+
+def test_popularity_follows_the_weights(seed):
+    _, weights, sums, reported = noisy_sums(seed, 3.0)
+    fitted = fitted_effects(sums, reported, 3.0)
+    heavy = weights > 30.0
+    expected = 0.5 * np.log(weights / reported.mean())
+    # Weights over 30 with noise 3: errors of .05, and a grid of steps of .07.
+    np.testing.assert_allclose(fitted.popularity[heavy], expected[heavy], atol=0.35)
+    assert rms(fitted.popularity[heavy] - expected[heavy]) < 0.1
+
+
+def test_noise_alone_is_shrunk_away(seed):
+    rng = np.random.default_rng(seed)
+    sums, weights = 20.0 * rng.standard_normal((2, 500))
+    fitted = fitted_effects(sums, weights, 20.0)
+    # Of a prior deviation of .32 almost nothing follows the sums.
+    assert rms(fitted.effects) < 0.1
+
+
+def test_exact_sums(seed):
+    effects, weights, _, _ = noisy_sums(seed, 0.0)
+    weights[:3] = 0.0
+    fitted = fitted_effects(GAIN * weights * effects, weights, 0.0)
+    each = N_UNITS / weights.sum()
+    variance = weights * each + 1e-100
+    slope = GAIN * weights
+    expected = slope * fitted.scale / (slope**2 * fitted.scale + variance) * slope * effects
+    np.testing.assert_allclose(fitted.effects, expected, atol=1e-10)
+    np.testing.assert_array_equal(fitted.effects[:3], 0.0)
+    np.testing.assert_allclose(fitted.variances[:3], fitted.scale)
+    assert np.isfinite(fitted.popularity).all()

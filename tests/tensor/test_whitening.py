@@ -1,4 +1,4 @@
-"""Whitening by exact and by noisy second moments."""
+"""Leading eigenpairs, and whitening by exact and by noisy second moments."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,174 @@ from sktensor_dp.tensor import (
     multilinear,
     orthogonal_decomposition,
     symmetric_outer_sum,
+    top_eigenpairs,
     whitener,
 )
 from sktensor_dp.tensor.whitening import noisy_whitener
+
+LARGE = 620  # beyond the size that is reduced densely
+
+
+def random_frame(dim, n_columns, rng):
+    return np.linalg.qr(rng.standard_normal((dim, n_columns)))[0]
+
+
+def noise(dim, rng):
+    """Symmetric Gaussian matrix with eigenvalues in [-2, 2], about."""
+    G = rng.standard_normal((dim, dim))
+    return (G + G.T) / np.sqrt(2 * dim)
+
+
+def as_given(matrix, form):
+    return matrix if form == "array" else lambda V: matrix @ V
+
+
+@pytest.mark.parametrize("form", ["array", "function"])
+@pytest.mark.parametrize("dim", [40, LARGE])
+def test_eigenpairs_beneath_larger_negative_ones(form, dim, seed):
+    rng = np.random.default_rng([seed, 1])
+    V = random_frame(dim, 9, rng)
+    expected = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+    matrix = (V * np.concatenate([expected, [-50.0, -60.0, -70.0, -80.0]])) @ V.T
+    values, vectors = top_eigenpairs(as_given(matrix, form), 5, dim=dim, random_state=seed)
+    np.testing.assert_allclose(values, expected, atol=1e-9)
+    np.testing.assert_allclose(np.abs(vectors.T @ V[:, :5]), np.eye(5), atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["array", "function"])
+def test_signal_in_noise_agrees_with_a_full_reduction(form, seed):
+    rng = np.random.default_rng([seed, 2])
+    V = random_frame(LARGE, 6, rng)
+    matrix = (V * np.linspace(8.0, 3.0, 6)) @ V.T + noise(LARGE, rng)
+    full_values, full_vectors = np.linalg.eigh(matrix)
+    values, vectors = top_eigenpairs(as_given(matrix, form), 6, dim=LARGE, random_state=seed)
+    np.testing.assert_allclose(values, full_values[::-1][:6], rtol=1e-10)
+    # Vectors are wrong by residual over gap: 1e-8 times 8 over at least 0.01.
+    overlaps = np.abs(np.sum(vectors * full_vectors[:, ::-1][:, :6], axis=0))
+    np.testing.assert_allclose(overlaps, 1.0, atol=1e-8)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(6), atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["array", "function"])
+@pytest.mark.parametrize(
+    "spectrum",
+    [[], [1.0] * 5, [2.0, 1.0], [-1.0] * 3, [-9.0, -9.0, 1e-3]],
+    ids=["zero", "equal", "deficient", "negative", "mixed"],
+)
+def test_degenerate_matrices_are_exact_and_repeatable(form, spectrum):
+    V = random_frame(LARGE, max(1, len(spectrum)), np.random.default_rng(0))
+    matrix = (V[:, : len(spectrum)] * spectrum) @ V[:, : len(spectrum)].T
+    matrix = (matrix + matrix.T) / 2
+    expected = np.sort(np.concatenate([spectrum, np.zeros(5)]))[::-1][:5]
+    first, second = (
+        top_eigenpairs(as_given(matrix, form), 5, dim=LARGE, random_state=4) for _ in range(2)
+    )
+    np.testing.assert_allclose(first[0], expected, atol=1e-10)
+    np.testing.assert_allclose(first[1].T @ first[1], np.eye(5), atol=1e-10)
+    np.testing.assert_allclose(matrix @ first[1], first[1] * first[0], atol=1e-7)
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1], second[1])
+
+
+# Every start spans an invariant subspace, up to rounding: from most of them the
+# solver has to draw again.
+@pytest.mark.parametrize("form", ["array", "function"])
+@pytest.mark.parametrize("random_state", range(8))
+def test_draws_within_the_solver_are_seeded(form, random_state):
+    given = as_given(-np.eye(LARGE), form)
+    first, second = (
+        top_eigenpairs(given, 5, dim=LARGE, random_state=random_state) for _ in range(2)
+    )
+    np.testing.assert_allclose(first[0], -1.0)
+    np.testing.assert_array_equal(first[1], second[1])
+
+
+def test_compressing_the_basis_often_gives_the_same_pairs():
+    """Eigenvalues close to each other take more steps than a basis has room for."""
+    rng = np.random.default_rng(0)
+    V = random_frame(LARGE, 9, rng)
+    matrix = (V * np.linspace(9.0, 8.6, 9)) @ V.T
+    steps = []
+
+    def multiply(block):
+        steps.append(block.shape[1])
+        return matrix @ block
+
+    values, vectors = top_eigenpairs(multiply, 2, dim=LARGE, random_state=0)
+    assert len(steps) > 0
+    np.testing.assert_allclose(values, [9.0, 8.95], rtol=1e-10)
+    np.testing.assert_allclose(np.abs(np.sum(vectors * V[:, :2], axis=0)), 1.0, atol=1e-6)
+
+
+def test_function_is_called_with_few_blocks():
+    rng = np.random.default_rng(0)
+    V = random_frame(LARGE, 5, rng)
+    matrix = (V * np.linspace(20.0, 4.0, 5)) @ V.T + noise(LARGE, rng)
+    shapes = []
+
+    def multiply(block):
+        shapes.append(block.shape)
+        return matrix @ block
+
+    top_eigenpairs(multiply, 5, dim=LARGE, n_iter=6, tol=0.0, random_state=0)
+    assert shapes == [(LARGE, 15)] * 6
+
+
+@pytest.mark.parametrize("dim", [30, LARGE])
+def test_largest_entry_of_a_vector_is_positive(dim, seed):
+    vectors = top_eigenpairs(noise(dim, np.random.default_rng(seed)), 4, random_state=seed)[1]
+    assert (vectors[np.argmax(np.abs(vectors), axis=0), np.arange(4)] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: top_eigenpairs(np.ones((2, 3)), 1), r"operator must have shape .* \(2, 3\)"),
+        (lambda: top_eigenpairs(np.full((2, 2), np.inf), 1), "operator must be finite"),
+        (lambda: top_eigenpairs(np.eye(2), 3), "n_components must be between 1 and 2"),
+        (lambda: top_eigenpairs(lambda V: V, 1), "dim"),
+        (lambda: top_eigenpairs(np.eye(2), 1, dim=3), "dim must be 2"),
+        (lambda: top_eigenpairs(np.eye(2), 1, n_iter=0), "n_iter"),
+    ],
+)
+def test_wrong_parameters_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 40, 2000])
+@pytest.mark.parametrize("tol", [1e-4, 1e-9])
+def test_residuals_are_what_was_asked_for_and_columns_stay_apart(distinct, tol, seed):
+    """Where spaces are invariant early, blocks have columns that depend on each other."""
+    rng = np.random.default_rng([seed, 6])
+    spectrum = np.repeat(rng.normal(size=distinct), -(-LARGE // distinct))[:LARGE]
+    reflection = rng.standard_normal(LARGE)
+    reflection /= np.linalg.norm(reflection)
+
+    def turned(V):
+        return V - 2 * np.outer(reflection, reflection @ V)
+
+    values, vectors = top_eigenpairs(
+        lambda V: turned(spectrum[:, None] * turned(V)), 4, dim=LARGE, tol=tol, n_iter=500,
+        random_state=seed,
+    )  # fmt: skip
+    residuals = turned(spectrum[:, None] * turned(vectors)) - vectors * values
+    # The estimate that stopped it is exact but for rounding.
+    largest = np.abs(values).max()
+    assert np.linalg.norm(residuals, axis=0).max() <= 1.01 * tol * largest + 1e-11
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-12)
+
+
+def test_small_matrices_of_any_scale_have_all_eigenpairs():
+    # LAPACK's reduction of a part of the spectrum fails at some of these.
+    for seed in range(100):
+        small, own = 10.0 ** np.random.default_rng(seed).uniform(-30, -12, 2)
+        matrix = np.full((7, 7), -small)
+        matrix[np.diag_indices(7)] = own
+        matrix[0, 0] = -1.0
+        values, vectors = top_eigenpairs(matrix, 3)
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix)[:3:-1], atol=1e-12)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-9)
 
 
 def topic_moments(d, k, rng):
@@ -29,18 +194,6 @@ def test_whitening_makes_topics_orthonormal_and_back(seed):
     )
     np.testing.assert_allclose(white.unwhitening, M2 @ white.matrix, atol=1e-12)
     np.testing.assert_allclose(white.basis @ white.transform, white.matrix, atol=1e-12)
-
-
-def test_topics_are_read_from_the_whitened_third_moment(seed):
-    weights, topics, M2 = topic_moments(60, 4, np.random.default_rng([seed, 2]))
-    white = whitener(M2, 4)
-    in_frame = symmetric_outer_sum(weights, topics @ white.basis)
-    whitened = multilinear(in_frame, white.transform)
-    found, vectors = orthogonal_decomposition(whitened, 4, random_state=seed)
-    estimates = found[:, None] * white.unwhiten(vectors)
-    order = np.argsort(weights)
-    np.testing.assert_allclose(found, weights[order] ** -0.5, rtol=1e-7)
-    np.testing.assert_allclose(estimates, topics[order], atol=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,484 @@
+"""Completion by alternating least squares, CP and Tucker: exact recovery, shrinkage, rows never
+seen, and extrapolated sweeps."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from small_tensors import everything
+
+from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion
+from sktensor_dp.tensor.alternating import core_components, fit_core, mode_subspaces, run_sweeps
+from sktensor_dp.tensor.cp_completion import complete_cp
+from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values, tucker_values
+from sktensor_dp.tensor.tucker_completion import complete_tucker
+
+
+def observed(shape, share, rng):
+    n = int(np.prod(shape))
+    chosen = rng.choice(n, round(share * n), replace=False)
+    return np.column_stack(np.unravel_index(chosen, shape))
+
+
+def cp_problem(seed, shape, rank, share):
+    """Factors of a tensor of unit variance, and the coordinates observed."""
+    rng = np.random.default_rng([seed, *shape, rank])
+    factors = [rng.standard_normal((n, rank)) for n in shape]
+    factors[0] /= cp_values(factors, everything(shape)).std()
+    return factors, observed(shape, share, rng), rng
+
+
+def relative_error(model, truth, shape):
+    return np.linalg.norm(model.predict(everything(shape)) - truth) / np.linalg.norm(truth)
+
+
+# The subspaces to start from need more entries than the fit: of the last shape a twelfth
+# would do for the parameters, but leaves one start in four in a local minimum.
+@pytest.mark.parametrize(
+    ("shape", "share"),
+    [((60, 50), 0.8), ((40, 40, 40), 0.3), ((30, 60, 20), 0.2), ((15, 15, 15, 15), 0.3)],
+    ids=str,
+)
+def test_exact_values_are_recovered_by_cp(seed, shape, share):
+    factors, coordinates, _ = cp_problem(seed, shape, 3, share)
+    truth = cp_values(factors, everything(shape))
+    entries = SortedEntries(coordinates, shape)
+    values = cp_values(factors, coordinates)
+    model = complete_cp(entries, values, 3, max_iter=200, random_state=seed)
+    assert relative_error(model, truth, shape) < 1e-3
+    # The mean, the best that biases can do here, errs by about 1.
+    assert relative_error(complete_cp(entries, values, 0), truth, shape) > 0.7
+
+
+def test_mean_biases_and_components_together(seed):
+    shape = (30, 25, 20)
+    factors, coordinates, rng = cp_problem(seed, shape, 2, 0.3)
+    biases = [rng.standard_normal(n) for n in shape]
+
+    def value(where):
+        rows = sum(b[where[:, m]] for m, b in enumerate(biases))
+        return 100.0 + rows + cp_values(factors, where)
+
+    model = complete_cp(SortedEntries(coordinates, shape), value(coordinates), 2, max_iter=100)
+    truth = value(everything(shape))
+    error = np.linalg.norm(model.predict(everything(shape)) - truth)
+    assert error < 1e-3 * np.linalg.norm(truth - truth.mean())
+
+
+def test_form_of_the_result(seed):
+    shape = (30, 25, 20)
+    factors, coordinates, _ = cp_problem(seed, shape, 3, 0.3)
+    entries = SortedEntries(coordinates, shape)
+    model = complete_cp(entries, cp_values(factors, coordinates), 3, random_state=0)
+    assert model.shape == shape
+    assert model.rank == 3
+    for n, factor, bias in zip(shape, model.factors, model.biases, strict=True):
+        assert factor.shape == (n, 3)
+        assert bias.shape == (n,)
+        np.testing.assert_allclose(np.linalg.norm(factor, axis=0), 1.0)
+    assert (model.weights > 0).all()
+    assert (np.diff(model.weights) <= 0).all()
+    # The true variances of the components at an entry; each is estimated from means over
+    # 20 to 30 rows of squares, of relative deviation sqrt(2 / 20 + 2 / 25 + 2 / 30) = .5.
+    true = np.sort(np.prod([np.mean(a**2, axis=0) for a in factors], axis=0))
+    np.testing.assert_allclose(np.sort(model.component_variances), true, rtol=0.1)
+
+
+def test_units_of_the_values_do_not_matter(seed):
+    shape = (20, 15, 10)
+    factors, coordinates, rng = cp_problem(seed, shape, 2, 0.5)
+    entries = SortedEntries(coordinates, shape)
+    values = cp_values(factors, coordinates) + 0.3 * rng.standard_normal(len(coordinates))
+    # Passes do not depend on them, nor does their number: fewer than a fit takes are enough.
+    one, other = (
+        complete_cp(entries, scaled, 2, max_iter=30, random_state=0)
+        for scaled in (values, 1e6 * values - 5e6)
+    )
+    np.testing.assert_allclose(
+        other.predict(coordinates), 1e6 * one.predict(coordinates) - 5e6, rtol=0, atol=1.0
+    )
+    np.testing.assert_allclose(other.noise_variance, 1e12 * one.noise_variance, rtol=1e-4)
+
+
+def test_as_good_as_dense_least_squares(seed):
+    """Noise on a full tensor: what alternating least squares leaves is the least possible."""
+    shape, rank, sigma = (20, 18, 16), 2, 0.5
+    factors, coordinates, rng = cp_problem(seed, shape, rank, 1.0)
+    truth = cp_values(factors, everything(shape))
+    noisy = truth + sigma * rng.standard_normal(truth.shape)
+    values = noisy.reshape(shape)[tuple(coordinates.T)]
+    entries = SortedEntries(coordinates, shape)
+    model = complete_cp(entries, values, rank, random_state=seed)
+    dense = [a.copy() for a in factors]  # from the truth: no local minimum
+    T = noisy.reshape(shape)
+    for _ in range(50):
+        for m in range(3):
+            b, c = (dense[k] for k in range(3) if k != m)
+            Z = (b[:, None, :] * c).reshape(-1, rank)
+            dense[m] = np.linalg.lstsq(Z, np.moveaxis(T, m, 0).reshape(shape[m], -1).T, rcond=None)[
+                0
+            ].T
+    best = np.linalg.norm(cp_values(dense, everything(shape)) - truth)
+    # Shrinkage may gain and the biases, free to follow noise, may lose a little.
+    assert np.linalg.norm(model.predict(everything(shape)) - truth) < 1.2 * best
+    # Of 5760 values: relative standard deviation .019, times five; less 160 parameters.
+    assert model.noise_variance == pytest.approx(sigma**2, rel=0.1)
+
+
+def test_pure_noise_is_shrunk_away(seed):
+    shape = (40, 40, 40)
+    rng = np.random.default_rng(seed)
+    coordinates = observed(shape, 0.3, rng)
+    values = 3.0 + rng.standard_normal(len(coordinates))
+    model = complete_cp(SortedEntries(coordinates, shape), values, 3, random_state=seed)
+    error = np.sqrt(np.mean((model.predict(everything(shape)) - 3.0) ** 2))
+    # Least squares with 480 parameters on 19200 values errs by sqrt(480 / 19200) = .158,
+    # at the least; all that is left here is a part of the biases' 120 parameters, .079.
+    assert error < 0.08
+    assert model.weights.sum() < 0.05 * np.sqrt(np.prod(shape))
+    # Relative standard deviation sqrt(2 / 19200) = .01, times five.
+    assert model.noise_variance == pytest.approx(1.0, rel=0.05)
+
+
+def test_superfluous_components_vanish(seed):
+    shape = (20, 20, 20)
+    factors, coordinates, rng = cp_problem(seed, shape, 1, 0.5)
+    values = cp_values(factors, coordinates) + 0.5 * rng.standard_normal(len(coordinates))
+    model = complete_cp(SortedEntries(coordinates, shape), values, 3, random_state=seed)
+    truth = cp_values(factors, everything(shape))
+    # 60 parameters and 60 biases on 4000 values: .5 sqrt(120 / 4000) = .087, and a quarter of it
+    # for what is left of two components of noise. Unshrunk, these bring it to .1 in the mean.
+    assert relative_error(model, truth, shape) < 0.11
+
+
+def test_rank_zero_shrinks_biases(seed):
+    """A balanced table: the ridge regression of row means has a closed form."""
+    rng = np.random.default_rng(seed)
+    shape = (200, 10)
+    truth = 2.0 * rng.standard_normal(200)
+    where = everything(shape)
+    values = 1.0 + truth[where[:, 0]] + rng.standard_normal(len(where))
+    model = complete_cp(SortedEntries(where, shape), values, 0, max_iter=100, tol=1e-9)
+    centred = values.reshape(shape).mean(axis=1) - model.mean - model.biases[1].mean()
+    shrinkage = 10 / (10 + model.noise_variance / model.bias_scales[0])
+    np.testing.assert_allclose(model.biases[0], shrinkage * centred, atol=1e-5)
+    # Relative standard deviations sqrt(2 / 200) = .1 and sqrt(2 / 1800) = .033, times five.
+    assert model.bias_scales[0] == pytest.approx(4.0, rel=0.5)
+    assert model.noise_variance == pytest.approx(1.0, rel=0.17)
+    assert model.rank == 0
+    assert model.component_variances.shape == (0,)
+
+
+def tucker_of(entries, values, rank, **options):
+    """A Tucker completion of the same rank in every mode."""
+    return complete_tucker(entries, values, (rank,) * entries.n_modes, **options)
+
+
+@pytest.mark.parametrize(("complete", "rank"), [(complete_cp, 0), (complete_cp, 2), (tucker_of, 2)])
+def test_rows_never_seen_get_the_bias_part(complete, rank, seed):
+    shape = (12, 10, 8)
+    factors, coordinates, _ = cp_problem(seed, shape, 2, 0.6)
+    seen = coordinates[(coordinates[:, 0] != 5) & (coordinates[:, 2] != 0)]
+    values = cp_values(factors, seen) + seen[:, 1]
+    model = complete(SortedEntries(seen, shape), values, rank, random_state=0)
+    assert model.biases[0][5] == model.biases[2][0] == 0
+    assert complete is tucker_of or not model.factors[0][5].any()
+    wanted = np.array([[5, 3, 1], [2, 7, 0], [5, 1, 0]])
+    expected = model.mean + model.biases[1][[3, 7, 1]] + [model.biases[2][1], model.biases[0][2], 0]
+    np.testing.assert_allclose(model.predict(wanted), expected)
+
+
+@pytest.mark.parametrize("complete", [complete_cp, tucker_of])
+def test_without_biases(complete, seed):
+    shape = (20, 20, 20)
+    factors, coordinates, _ = cp_problem(seed, shape, 2, 0.5)
+    values = cp_values(factors, coordinates)
+    model = complete(
+        SortedEntries(coordinates, shape), values, 2, biases=False, max_iter=300, random_state=0
+    )
+    assert not any(b.any() for b in model.biases)
+    assert relative_error(model, cp_values(factors, everything(shape)), shape) < 1e-3
+
+
+@pytest.mark.parametrize("complete", [complete_cp, tucker_of])
+@pytest.mark.parametrize("value", [0.0, 0.1, -3e8])
+def test_constant_values(complete, value):
+    entries = SortedEntries(everything((4, 3, 2))[:20], (4, 3, 2))
+    model = complete(entries, np.full(20, value), 2)
+    np.testing.assert_allclose(model.predict(everything((4, 3, 2))), value, rtol=1e-12)
+
+
+TWO = {"entries": SortedEntries([[0, 0], [1, 1]], (2, 2)), "values": [1.0, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (partial(complete_cp, **TWO, rank=-1), "rank"),
+        (partial(complete_cp, **TWO, rank=1, max_iter=0), "max_iter"),
+        (partial(complete_cp, **TWO, rank=1, tol=-1.0), "tol"),
+        (partial(complete_cp, **TWO, rank=1, noise_variance=-1.0), "noise_variance"),
+        (partial(complete_cp, **{**TWO, "values": [1.0]}, rank=1), "values must have shape"),
+        (partial(complete_cp, **{**TWO, "values": [1.0, np.nan]}, rank=1), "finite"),
+        *((partial(complete_tucker, **TWO, ranks=ranks), "ranks")
+          for ranks in ((1,), (0, 1), (3, 1))),
+        (lambda: complete_cp(**TWO, rank=0).predict([[0, 2]]), "below shape"),
+    ],
+)  # fmt: skip
+def test_wrong_parameters(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_known_noise_is_a_floor():
+    factors, coordinates, _ = cp_problem(0, (20, 20, 20), 2, 0.5)
+    entries = SortedEntries(coordinates, (20, 20, 20))
+    values = cp_values(factors, coordinates)
+    model = complete_cp(entries, values, 2, noise_variance=0.5, random_state=0)
+    assert model.noise_variance == pytest.approx(0.5)
+    free = complete_cp(entries, values, 2, random_state=0)
+    assert free.noise_variance < 1e-10
+    assert model.weights.sum() < free.weights.sum()
+
+
+@pytest.mark.parametrize("rank", [1, 5])
+def test_few_entries_and_more_components_than_rows(rank):
+    coordinates = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
+    entries = SortedEntries(coordinates, (3, 2, 50))
+    model = complete_cp(entries, [1.0, 2.0, 4.0], rank, random_state=0)
+    predictions = model.predict(everything((3, 2, 50)))
+    assert np.isfinite(predictions).all()
+    assert np.abs(predictions).max() < 10
+
+
+def test_long_modes_use_products_only(seed):
+    """Modes beyond the size where Gram matrices are formed."""
+    shape = (700, 650, 3)
+    factors, coordinates, _ = cp_problem(seed, shape, 2, 0.05)
+    # Three numbers drawn twice may be all but parallel, or nothing: one component then.
+    factors[2] = np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.5]])
+    entries = SortedEntries(coordinates, shape)
+    U, V, _ = mode_subspaces(
+        entries, cp_values(factors, coordinates), [2, 2, 2], np.random.default_rng(seed)
+    )
+    for subspace, factor in ((U, factors[0]), (V, factors[1])):
+        np.testing.assert_allclose(subspace.T @ subspace, np.eye(2), atol=1e-8)
+        cosines = np.linalg.svd(subspace.T @ np.linalg.qr(factor)[0])[1]
+        # Random vectors have cosines of sqrt(2 / 650) = .06.
+        assert cosines.min() > 0.8
+
+
+def test_core_is_fitted_by_least_squares(seed):
+    shape = (12, 11, 10)
+    rng = np.random.default_rng(seed)
+    factors = [np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in shape]
+    core = rng.standard_normal((2, 2, 2))
+    coordinates = observed(shape, 0.5, rng)
+    entries = SortedEntries(coordinates, shape)
+    dense = np.einsum("abc,ia,jb,kc->ijk", core, *factors)
+    found = fit_core(entries, dense[tuple(coordinates.T)], factors, rng)
+    # The ridge is a share 8 / 660 of the mean eigenvalue: .012, twice that for the least.
+    np.testing.assert_allclose(found, core, atol=0.04 * np.abs(core).max())
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (3, 3, 3), (2, 3, 2, 3)], ids=str)
+def test_components_of_a_core(seed, shape):
+    rng = np.random.default_rng([seed, *shape])
+    factors = [rng.standard_normal((n, 2)) for n in shape]
+    core = cp_values(factors, everything(shape)).reshape(shape)
+    found = cp_values(core_components(core, 2, rng), everything(shape)).reshape(shape)
+    assert np.linalg.norm(found - core) < 1e-2 * np.linalg.norm(core)
+
+
+PROBLEMS = [
+    ((40, 30), (2, 2)),
+    ((30, 20, 15), (3, 2, 2)),
+    ((14, 12, 10, 8), (2, 2, 2, 2)),
+]
+
+
+def tucker_problem(seed, shape, ranks, share=0.5):
+    """Values of unit variance at all coordinates, with biases, and those observed."""
+    rng = np.random.default_rng([seed, *shape])
+    where = everything(shape)
+    factors = [
+        np.linalg.qr(rng.standard_normal((n, r)))[0] for n, r in zip(shape, ranks, strict=True)
+    ]
+    values = tucker_values(rng.standard_normal(ranks), factors, where)
+    biases = 0.5 * sum(rng.standard_normal(n)[where[:, m]] for m, n in enumerate(shape))
+    values = values / values.std() + biases + 2.0
+    chosen = rng.choice(len(where), round(share * len(where)), replace=False)
+    return where, values, chosen, rng
+
+
+@pytest.mark.parametrize(("shape", "ranks"), PROBLEMS, ids=str)
+def test_exact_values_are_recovered_by_tucker(seed, shape, ranks):
+    where, values, chosen, _ = tucker_problem(seed, shape, ranks)
+    entries = SortedEntries(where[chosen], shape)
+    model = complete_tucker(entries, values[chosen], ranks, max_iter=300, random_state=seed)
+    error = np.linalg.norm(model.predict(where) - values) / np.linalg.norm(values - values.mean())
+    assert error < 1e-3
+    for n, r, factor in zip(shape, ranks, model.factors, strict=True):
+        assert factor.shape == (n, r)
+        np.testing.assert_allclose(factor.T @ factor, np.eye(r), atol=1e-10)
+    # All-orthogonal, slices by decreasing norm.
+    for mode, r in enumerate(ranks):
+        unfolded = np.moveaxis(model.core, mode, 0).reshape(r, -1)
+        gram = unfolded @ unfolded.T
+        np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-9 * np.trace(gram))
+        assert (np.diff(np.diag(gram)) <= 0).all()
+
+
+def test_noise_is_averaged(seed):
+    shape, ranks, sigma = (30, 30, 30), (2, 2, 2), 0.5
+    where, values, chosen, rng = tucker_problem(seed, shape, ranks)
+    noisy = values[chosen] + sigma * rng.standard_normal(len(chosen))
+    model = complete_tucker(SortedEntries(where[chosen], shape), noisy, ranks)
+    error = np.sqrt(np.mean((model.predict(where) - values) ** 2))
+    # 279 parameters from 13500 values: sigma sqrt(279 / 13500) = .072; the mean errs by 1.
+    assert error < 0.1
+    # Relative standard deviation sqrt(2 / 13500) = .012, times five.
+    assert model.noise_variance == pytest.approx(sigma**2, rel=0.06)
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (30, 25, 20)], ids=str)
+def test_pure_noise_leaves_no_core(seed, shape):
+    rng = np.random.default_rng([seed, *shape])
+    where = everything(shape)
+    values = 3.0 + rng.standard_normal(len(where))
+    ranks = (2,) * len(shape)
+    model = complete_tucker(SortedEntries(where, shape), values, ranks, random_state=seed)
+    assert not model.core.any()
+    # What is left of the biases: at most sqrt(100 / 2400) = .2, sqrt(75 / 15000) = .07.
+    assert np.sqrt(np.mean((model.predict(where) - 3.0) ** 2)) < 0.2
+    assert model.noise_variance == pytest.approx(1.0, rel=0.2)
+
+
+def test_a_known_noise_level_removes_the_core():
+    where, values, chosen, _ = tucker_problem(0, (15, 12, 10), (2, 2, 2))
+    entries = SortedEntries(where[chosen], (15, 12, 10))
+    kept = complete_tucker(entries, values[chosen], (2, 2, 2))
+    assert kept.core.any()
+    removed = complete_tucker(entries, values[chosen], (2, 2, 2), noise_variance=100.0)
+    assert not removed.core.any()
+
+
+INF = float("inf")
+
+
+class Quadratic:
+    """Coordinate descent on a quadratic form of condition 1000 whose least value is 1."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        turned = np.linalg.qr(rng.standard_normal((20, 20)))[0]
+        self.matrix = turned * np.geomspace(1, 1000, 20) @ turned.T
+        self.x, self.events, self.values = rng.standard_normal(20), [], []
+
+    def value(self):
+        return 1.0 + self.x @ self.matrix @ self.x
+
+    def sweep(self):
+        for i, row in enumerate(self.matrix):
+            self.x[i] -= row @ self.x / row[i]
+        self.events.append("sweep")
+        self.values.append(self.value())
+        return self.values[-1]
+
+    def state(self):
+        return [self.x[:12].copy(), self.x[12:].reshape(2, 4).copy()]
+
+    def restore(self, state, variance):
+        self.x = np.concatenate([part.ravel() for part in state])
+        self.events.append("restore")
+
+
+def test_extrapolated_sweeps_settle_sooner_and_where_plain_ones_do(seed):
+    fit, plain = Quadratic(seed), Quadratic(seed)
+    n_iter, converged = run_sweeps(fit, 1000, 1e-8)
+    assert converged
+    assert n_iter == len(fit.values)
+    # The last sweep went on from the one before, not from an extrapolation.
+    assert fit.events[-2:] == ["sweep", "sweep"]
+    assert fit.values[-1] < 1 + 1e-6
+    for _ in range(3 * n_iter):
+        plain.sweep()
+    assert plain.values[-1] > fit.values[-1]
+
+
+class Trap(Quadratic):
+    """A step from an extrapolation gets worse; one from a state that a sweep reached does not."""
+
+    def restore(self, state, variance):
+        before = [*self.reached]
+        super().restore(state, variance)
+        self.trapped = not any(np.array_equal(self.x, x) for x in before)
+        self.restored.append((self.trapped, variance))
+
+    reached: list
+    trapped = False
+
+    def sweep(self):
+        if self.trapped:
+            self.trapped = False
+            return 100.0 * self.accepted
+        super().sweep()
+        self.reached.append(self.x.copy())
+        self.accepted = self.values[-1]
+        return self.accepted
+
+
+def test_a_step_that_makes_things_worse_is_taken_back(seed):
+    fit = Trap(seed)
+    fit.reached, fit.restored = [], []
+    run_sweeps(fit, 30, 1e-8)
+    extrapolated = [place for place, (trapped, _) in enumerate(fit.restored) if trapped]
+    assert len(extrapolated) >= 3
+    for place in extrapolated[:-1]:
+        # Back to where the last good sweep ended, at the value that it had there.
+        trapped, variance = fit.restored[place + 1]
+        assert not trapped
+        assert variance in fit.values
+    assert (np.diff(fit.values) <= 0).all()
+
+
+def positive(seed, n):
+    """A tensor of three components whose factors are uniform on [0, 1], 30 % of it observed."""
+    rng = np.random.default_rng(seed)
+    T = np.einsum("ir,jr,kr->ijk", *(rng.uniform(size=(n, 3)) for _ in range(3)))
+    X = np.argwhere(rng.random(T.shape) < 0.3)
+    return T, X, T[tuple(X.T)]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("model", "n"), [(PrivateCPCompletion, 60), (PrivateTuckerCompletion, 30)])
+def test_positive_factors_are_found(model, n, seed):
+    """Medians of five tensors: one in twenty has a local minimum, with a part of the biases."""
+    found = []
+    for number in range(5):
+        T, X, y = positive([seed, number], n)
+        options = {
+            "bounds": (0, 3),
+            "shape": T.shape,
+            "random_state": number,
+            "perturbation": "input",
+        }
+        exact = model(3, epsilon=INF, **options).fit(X, y)
+        noisy = model(3, epsilon=20.0, **options).fit(X, y)
+        errors = (np.sqrt(np.mean((of.complete() - T) ** 2)) / T.std() for of in (exact, noisy))
+        found.append([exact.n_iter_, *errors])
+    n_iter, error, with_noise = np.median(found, axis=0)
+    # Plain sweeps take 600 and more, since biases and components trade places slowly.
+    assert n_iter < 300
+    assert error < 0.002
+    assert with_noise < 0.02
+
+
+@pytest.mark.parametrize("model", [PrivateCPCompletion, PrivateTuckerCompletion])
+def test_too_few_sweeps_warn(model):
+    T, X, y = positive(0, 20)
+    few = model(3, bounds=(0, 3), shape=T.shape, epsilon=INF, max_iter=5)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        few.fit(X, y)
+    assert few.n_iter_ == 5
