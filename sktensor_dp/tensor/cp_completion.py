@@ -28,7 +28,7 @@ from sktensor_dp.tensor.sorted_entries import (
 
 
 class Completion:
-    """Offsets, and factors with a row per index."""
+    """Base of completed tensors: a mean, a bias for each row of each mode, and a low-rank part."""
 
     mean: float
     biases: list[Floats]
@@ -45,7 +45,7 @@ class Completion:
         Parameters
         ----------
         coordinates : array-like of int, shape (n, n_modes)
-            Entries wanted. Of a row never seen, the other modes' biases remain.
+            Entries to predict. A row without observed entries contributes nothing.
 
         Returns
         -------
@@ -64,11 +64,11 @@ class Completion:
 
     @abstractmethod
     def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Values of the part without offsets."""
+        """Values of the low-rank part at coordinates, of shape (n,), without mean and biases."""
 
 
 def check_options(rank: int, max_iter: int, tol: float, noise_variance: float | None) -> None:
-    """Refuse what a completion cannot be asked for."""
+    """Raise ValueError for options of a completion that are out of range."""
     check_at_least(0, rank=rank, tol=tol)
     check_at_least(1, max_iter=max_iter)
     if noise_variance is not None and not 0 <= noise_variance < np.inf:
@@ -104,7 +104,7 @@ class CPCompletion(Completion):
     Parameters
     ----------
     mean : float
-        Of the values.
+        Mean of the model, to which biases and components are added.
     biases : list of ndarray of shape (n_m,)
         One per mode; 0 for a row never seen.
     factors : list of ndarray of shape (n_m, rank)
@@ -117,7 +117,7 @@ class CPCompletion(Completion):
     n_iter : int
         Sweeps done.
     converged : bool
-        Whether the noise variance settled before `max_iter` sweeps.
+        True if the noise variance settled before `max_iter` sweeps.
     bias_variances : list of ndarray of shape (n_m,)
         Posterior variances of the biases.
     bias_scales : ndarray of shape (n_modes,)
@@ -146,7 +146,7 @@ class CPCompletion(Completion):
 
     @property
     def component_variances(self) -> Floats:
-        """Prior variance of each component's term at an entry, of shape (rank,)."""
+        """Prior variance that each component adds to a value, of shape (rank,)."""
         return self.weights**2 * np.prod(self.factor_scales, axis=0)
 
     def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
@@ -251,7 +251,9 @@ def complete_cp(
 
 
 class _Posterior:
-    """Mean field posterior of centred and scaled values, updated mode by mode."""
+    """Mean-field posterior of mean, biases and CP factors, updated one mode at a time.
+    Values are centred and scaled to unit variance; `noise_floor` is the least noise variance.
+    """
 
     def __init__(
         self,
@@ -277,7 +279,7 @@ class _Posterior:
         self.start([np.zeros((n, 0)) for n in entries.shape])
 
     def start(self, factors: list[Floats]) -> None:
-        """Take factors as known."""
+        """Begin with these factors and no posterior covariance of their rows."""
         self._factors = factors
         # Upper triangles.
         self._second_moments = [packed_products(a) for a in factors]
@@ -285,7 +287,7 @@ class _Posterior:
         self._factor_scales: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
 
     def residuals(self) -> Floats:
-        """Residuals about mean and biases, in the order of the entries; computed once."""
+        """Values less mean and biases, in the order of the entries; can be called once."""
         assert self._values is not None
         values, self._values = self._values, None
         values -= self._mean
@@ -294,18 +296,20 @@ class _Posterior:
         return values
 
     def sweep(self) -> float:
-        """Update all modes; return the noise variance."""
+        """Update the biases and factors of all modes in turn; return the noise variance."""
         for mode in range(self._entries.n_modes):
             self._update(mode)
         self._balance()
         return self._variance
 
     def state(self) -> list[Floats]:
-        """Posterior means."""
+        """Posterior means of mean, biases and factors: the parameters that sweeps extrapolate."""
         return [np.array([self._mean]), *self._biases, *self._factors]
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
-        """Move the posterior means; covariances stay."""
+        """Replace the posterior means by an extrapolated `state`, and the noise variance.
+        Covariances of rows stay.
+        """
         n_modes, self._variance = self._entries.n_modes, variance
         self._mean, self._biases = float(state[0][0]), list(state[1 : 1 + n_modes])
         for mode, factor in enumerate(state[1 + n_modes :]):
@@ -314,7 +318,7 @@ class _Posterior:
             self._factors[mode] = factor
 
     def _targets(self, mode: int) -> Floats:
-        """Residuals about the mean and the other modes' biases, in the order of the mode."""
+        """Values less the mean and the other modes' biases, arranged for `mode`."""
         targets = self._arranged[mode] - self._mean
         if self._has_biases:
             for k in self._entries.others(mode):
@@ -322,6 +326,7 @@ class _Posterior:
         return targets
 
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
+        """Normal equations of the factor of `mode` for `targets`; empty ones without components."""
         n, rank = self._factors[mode].shape
         if rank == 0:
             empty = np.zeros((n, 0))
@@ -330,7 +335,9 @@ class _Posterior:
         return self._passes.equations(mode, *state, rough=self._variance > _ROUGH_FROM)
 
     def _gathered(self, mode: int) -> _Gathered:
-        """Sums of targets over each row, the sum of their squares, and equations."""
+        """Sums of targets (values less mean and other modes' biases) over each row of a mode.
+        Also the sum of their squares, and the normal equations of the mode's factor.
+        """
         if isinstance(self._passes, FibrePasses):
             state = self._biases, self._factors, self._second_moments
             return self._passes.gathered(mode, self._arranged[mode], self._mean, *state)
@@ -339,7 +346,7 @@ class _Posterior:
         return self._passes.row_sums(targets, mode), size, self._equations(mode, targets)
 
     def _update(self, mode: int) -> None:
-        """Biases and factor rows of a mode given the others, and all their variances."""
+        """Update the biases and factor of a mode given the others, and all variances."""
         counts, noise = self._counts[mode], self._variance
         gathered = self._gathered(mode)
         sums, _, equations = gathered
@@ -363,7 +370,7 @@ class _Posterior:
         self._update_mean_and_noise(mode, gathered)
 
     def _update_mean_and_noise(self, mode: int, gathered: _Gathered) -> None:
-        """Expected residuals from the sums at hand, without another pass over the entries."""
+        """Update mean and noise variance from the sums of `_gathered`: no pass over entries."""
         sums, size, equations = gathered
         bias, rows, counts = self._biases[mode], self._factors[mode], self._counts[mode]
         terms = np.sum(equations.design * rows, axis=1)
@@ -382,7 +389,7 @@ class _Posterior:
         self._variance = max(total / n, max(floor, _LEAST_NOISE * size / n + _TINY))
 
     def _balance(self) -> None:
-        """Share the scale of every component among the modes: products do not change."""
+        """Rescale each component's columns so that all modes have equal prior variance."""
         sizes = np.sqrt(self._factor_scales)
         common = np.exp(np.mean(np.log(sizes), axis=0))
         for mode, scale in enumerate(common / sizes):
@@ -393,7 +400,9 @@ class _Posterior:
     def completion(
         self, mean: float, deviation: float, n_iter: int, converged: bool
     ) -> CPCompletion:
-        """The model in the values' own units, components by decreasing weight."""
+        """Fitted model in the units of the values, components by decreasing weight.
+        `mean` and `deviation` are those by which the values were standardised.
+        """
         norms = np.stack([np.linalg.norm(a, axis=0) for a in self._factors])
         order = np.argsort(-np.prod(norms, axis=0), kind="stable")
         norms = norms[:, order]
@@ -414,6 +423,7 @@ class _Posterior:
 
 
 def _constant(entries: SortedEntries, mean: float, rank: int, noise: float) -> CPCompletion:
+    """Model of values that are all equal: their mean, and components of zeros."""
     return CPCompletion(
         mean=mean,
         biases=[np.zeros(n) for n in entries.shape],

@@ -1,4 +1,8 @@
-"""Passes over the observed entries of a tensor or matrix, which updates of a CP model ask for."""
+"""Passes over observed entries that updates of a CP model need, in three layouts of the entries.
+
+Each class has the methods `arrange`, `at`, `row_sums` and `equations`. "Arranged for a mode" means:
+in the order in which the class keeps the entries for updates of that mode.
+"""
 
 import itertools
 import math
@@ -22,7 +26,7 @@ Table = NDArray[np.floating[Any]]
 
 
 class MatrixPasses:
-    """Entries of a matrix sorted by its longer mode alone, for both modes."""
+    """Passes over a sparse matrix that is sorted by its longer mode alone, for both modes."""
 
     def __init__(self, entries: SortedEntries) -> None:
         self._entries = entries
@@ -32,11 +36,11 @@ class MatrixPasses:
         self._pointers = entries.row_pointers(self._long)
 
     def arrange(self, values: Floats) -> list[Floats]:
-        """Values of the entries, as given, in the arrangement that both modes share."""
+        """Values of the entries arranged for each mode; one array serves both."""
         return [self._entries.sort(values, self._long)] * 2
 
     def at(self, numbers: Floats, of: int, mode: int) -> Floats:
-        """Numbers of the rows of one mode at every entry."""
+        """``numbers[i]`` at every entry, i its row in mode `of`, arranged for `mode`."""
         if of == self._long:
             return np.repeat(numbers, self._entries.counts[of])
         total = np.zeros(self._entries.n_entries)
@@ -44,7 +48,7 @@ class MatrixPasses:
         return total
 
     def row_sums(self, arranged: Floats, mode: int) -> Floats:
-        """Sums over the entries of each row of a mode."""
+        """Sums of arranged values over each row of a mode, of shape (n_m,)."""
         if mode == self._long:
             return self._entries.sorted_row_sums(arranged, mode)
         ones = np.ones(self._entries.shape[self._long])
@@ -59,7 +63,11 @@ class MatrixPasses:
         *,
         rough: bool,
     ) -> NormalEquations:
-        """Normal equations of one mode."""
+        """Normal equations of the factor of `mode`, for arranged targets.
+
+        `second_moments` hold packed E[a a'] of the rows a of each factor; `rough`: single
+        precision.
+        """
         factor, packed = factors[1 - mode], second_moments[1 - mode]
         size = packed.shape[1]
         table = np.concatenate([packed, factor], axis=1)
@@ -75,11 +83,14 @@ class MatrixPasses:
         return NormalEquations(sums[:, :size], moment, sums[:, size:], rough)
 
     def _matrix(self, values: Table) -> scipy.sparse.csr_matrix:
+        """Sparse matrix (longer mode by shorter one) with these values at the entries."""
         size = (self._entries.shape[self._long], self._entries.shape[self._short])
         return scipy.sparse.csr_matrix((values, self._columns, self._pointers), size)
 
     def _rough_sums(self, mode: int, table: Table, weights: Table) -> Floats:
-        """Sums of weighted entries in single precision, a few of which are added at a time."""
+        """Sums over each row's entries of weight times the other mode's row of `table`.
+        In single precision, a few terms at a time, which are added up in double.
+        """
         if mode == self._long:
             pattern, members = self._short_rows
             layout = (weights, self._columns, pattern.indptr)
@@ -97,7 +108,9 @@ class MatrixPasses:
 
     @cached_property
     def _short_rows(self) -> tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]:
-        """The pattern with rows cut into short ones, and which of those lie in each row."""
+        """Pattern of entries with rows cut into pieces of _SHORT_ROW entries at most.
+        Also the matrix of shape (n_rows, n_pieces) that adds up the pieces of each row.
+        """
         cuts = -(-self._entries.counts[self._long] // _SHORT_ROW)
         starts = np.concatenate([[0], np.cumsum(cuts)])
         n = int(starts[-1])
@@ -111,7 +124,7 @@ class MatrixPasses:
 
     @cached_property
     def _parts(self) -> list[tuple[slice, slice, scipy.sparse.csr_matrix]]:
-        """The pattern cut into ranges of rows, with views of the index."""
+        """Pattern of entries cut into blocks of rows: slice of rows, slice of entries, matrix."""
         size = rows_at_once(2)
         marks = np.arange(size, self._entries.n_entries, size)
         ends = np.unique([0, *np.searchsorted(self._pointers, marks), len(self._pointers) - 1])
@@ -135,7 +148,9 @@ _MARKS = 8
 
 
 def fibre_mode(entries: SortedEntries) -> int | None:
-    """Mode along which fibres have enough entries, the most of all; None where none has."""
+    """Mode whose fibres (entries that differ in that mode alone) have the most entries.
+    None where they have fewer than _LEAST_ENTRIES each on average.
+    """
     found = {mode: _n_fibres(entries, mode) for mode in range(entries.n_modes)}
     mode = min(found, key=found.__getitem__)
     return mode if entries.n_entries >= _LEAST_ENTRIES * found[mode] else None
@@ -143,7 +158,7 @@ def fibre_mode(entries: SortedEntries) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """Values of the entries and their sums."""
+    """Values of the entries and their sums over fibres and rows, kept between updates."""
 
     arranged: Floats
     matrix: scipy.sparse.csr_matrix
@@ -153,11 +168,11 @@ class _Given:
 
 
 class FibrePasses:
-    """Entries fibre by fibre: those that differ in one mode alone are read together.
+    """Passes that read fibre by fibre the entries that differ in one mode alone.
 
-    What the other modes make of a fibre is computed once, and not for each of its entries
-    (S. Smith et al., "SPLATT: efficient and parallel sparse tensor-matrix multiplication",
-    IPDPS 2015).
+    Products of the other modes' rows are computed once for a fibre, and not for each of its entries
+    (S. Smith et al., "SPLATT: efficient and parallel sparse tensor-matrix multiplication", IPDPS
+    2015).
 
     Parameters
     ----------
@@ -186,17 +201,17 @@ class FibrePasses:
         self._last: tuple[tuple[Any, ...], tuple[Floats, Floats, Floats, Floats]] | None = None
 
     def arrange(self, values: Floats) -> list[Floats]:
-        """Values of the entries, as given, in the arrangement that all modes share."""
+        """Values of the entries arranged for each mode; one array serves all."""
         return [np.asarray(values, dtype=np.float64)[self._order]] * len(self._shape)
 
     def at(self, numbers: Floats, of: int, mode: int) -> Floats:
-        """Numbers of the rows of one mode at every entry."""
+        """``numbers[i]`` at every entry, i its row in mode `of`, arranged for `mode`."""
         if of == self._inner:
             return numbers.take(self._columns)
         return np.repeat(numbers.take(self._rows[of]), self._sizes)
 
     def row_sums(self, arranged: Floats, mode: int) -> Floats:
-        """Sums over the entries of each row of a mode."""
+        """Sums of arranged values over each row of a mode, of shape (n_m,)."""
         rows, sums = self._columns, arranged
         if mode != self._inner:
             rows, sums = self._rows[mode], np.add.reduceat(arranged, self._begins)
@@ -211,7 +226,9 @@ class FibrePasses:
         *,
         rough: bool,
     ) -> NormalEquations:
-        """Normal equations of one mode."""
+        """Normal equations of the factor of `mode`, for arranged targets.
+        `second_moments` hold packed E[a a'] of the rows a of each factor. `rough` is ignored.
+        """
         product, matrix = self._product(mode, factors), self._matrix(targets)
         if mode == self._inner:
             moment, design = matrix.T @ product, self._observed.T @ product
@@ -232,8 +249,8 @@ class FibrePasses:
     ) -> tuple[Floats, float, NormalEquations]:
         """Row sums, sum of squares and normal equations of targets that are never formed.
 
-        These are `arranged` values less `mean` and the other modes' `biases`. Whatever does
-        not differ within a fibre is added and multiplied once for each of them.
+        Targets are `arranged` values less `mean` and the other modes' `biases`. Terms that are
+        constant along a fibre are added and multiplied once for it.
         """
         given, product = self._given(arranged), self._product(mode, factors)
         level = np.full(len(self._begins), mean)
@@ -263,7 +280,11 @@ class FibrePasses:
     def _along(
         self, given: _Given, columns: Floats, biases: Floats
     ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Sums along each fibre of what depends on the inner mode alone."""
+        """Sums along each fibre of terms that depend on the inner mode alone, kept until it
+        changes.
+
+        They are of values times the inner factor's rows, these rows, biases times them, and biases.
+        """
         # The other modes ask one after the other, before any of it has changed.
         if self._last is None or any(
             ours is not theirs
@@ -279,7 +300,7 @@ class FibrePasses:
     def _gram(
         self, mode: int, factors: Sequence[Floats], second_moments: Sequence[Floats]
     ) -> Floats:
-        """Sums over each row's entries of products of the other modes' second moments."""
+        """Sums over each row's entries of products of the other modes' packed moments."""
         rank = factors[mode].shape[1]
         tables = {k: m for k, m in enumerate(second_moments) if k != mode}
         width = rank * (rank + 1) // 2
@@ -296,7 +317,7 @@ class FibrePasses:
         return sums
 
     def _product(self, mode: int, tables: Sequence[Floats] | dict[int, Floats]) -> Floats:
-        """Products of the rows of the outer modes but one, for each fibre."""
+        """Products, for each fibre, of the rows of `tables` of the outer modes except `mode`."""
         first, *others = (k for k in self._outer if k != mode)
         product = np.take(tables[first], self._rows[first], axis=0)
         for k in others:
@@ -304,7 +325,7 @@ class FibrePasses:
         return product
 
     def _given(self, arranged: Floats) -> _Given:
-        """Sums of the values themselves, formed once."""
+        """Values and their sums, computed once for an array of values."""
         if self._values is None or self._values.arranged is not arranged:
             matrix = self._matrix(arranged)
             of_fibres = np.add.reduceat(arranged, self._begins)
@@ -314,19 +335,19 @@ class FibrePasses:
         return self._values
 
     def _members(self, mode: int) -> scipy.sparse.csc_matrix:
-        """Fibres of each row of a mode."""
+        """Sparse matrix (n_m, n_fibres) with ones where a fibre lies in a row of a mode."""
         n = len(self._begins)
         layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
         return scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
 
     def _matrix(self, values: Floats) -> scipy.sparse.csr_matrix:
-        """Values of the entries, a row for each fibre."""
+        """Sparse matrix of shape (n_fibres, n_inner) with these values at the entries."""
         size = (len(self._begins), self._shape[self._inner])
         return scipy.sparse.csr_matrix((values, self._columns, self._pointers), size)
 
 
 def _keys(entries: SortedEntries, inner: int) -> NDArray[np.int64]:
-    """A number of each entry's fibre, by all modes but one."""
+    """Integer for each entry that is equal for entries of one fibre along `inner`."""
     keys = np.zeros(entries.n_entries, dtype=np.int64)
     for k in entries.others(inner):
         keys *= entries.shape[k]
@@ -335,7 +356,7 @@ def _keys(entries: SortedEntries, inner: int) -> NDArray[np.int64]:
 
 
 def _n_fibres(entries: SortedEntries, inner: int) -> float:
-    """Number of fibres along a mode that have entries; infinity where they cannot be numbered."""
+    """Number of fibres along a mode with entries; infinity where their keys would overflow."""
     most = math.prod(entries.shape[k] for k in entries.others(inner))
     if most * _LEAST_ENTRIES <= entries.n_entries:
         return float(most)
@@ -355,21 +376,21 @@ _DENSE_SHARE = 4
 
 
 class SortedPasses:
-    """Entries sorted by each mode: a number for each of them, in an arrangement for each mode."""
+    """Passes over entries that are sorted by each mode, a copy of the values for each."""
 
     def __init__(self, entries: SortedEntries) -> None:
         self._entries = entries
 
     def arrange(self, values: Floats) -> list[Floats]:
-        """Values of the entries, as given, in the arrangement of each mode."""
+        """Values of the entries arranged for each mode: sorted by it."""
         return [self._entries.sort(values, mode) for mode in range(self._entries.n_modes)]
 
     def at(self, numbers: Floats, of: int, mode: int) -> Floats:
-        """Numbers of the rows of one mode at every entry, in the arrangement of another."""
+        """``numbers[i]`` at every entry, i its row in mode `of`, arranged for `mode`."""
         return numbers.take(self._entries.sorted_column(mode, of))
 
     def row_sums(self, arranged: Floats, mode: int) -> Floats:
-        """Sums over the entries of each row of a mode, of values arranged for it."""
+        """Sums, of shape (n_m,), over each row of a mode, of values arranged for it."""
         return self._entries.sorted_row_sums(arranged, mode)
 
     def equations(
@@ -381,7 +402,9 @@ class SortedPasses:
         *,
         rough: bool,
     ) -> NormalEquations:
-        """Normal equations of a CP model, of targets arranged for the mode."""
+        """Normal equations of the factor of `mode`, for targets arranged for it.
+        `second_moments` hold packed E[a a'] of the rows a of each factor. `rough` is ignored.
+        """
         # Rough ones may err by a few units of single precision.
         others = self._entries.others(mode)
         if len(others) == 1:
@@ -397,7 +420,9 @@ class SortedPasses:
     def _of_matrix(
         self, mode: int, factor: Floats, targets: Floats, second_moments: Floats
     ) -> NormalEquations:
-        """Passes over a matrix, by products with dense matrices."""
+        """Normal equations of a mode of a matrix, by dense matrix products.
+        `factor` and packed `second_moments` are those of the other mode.
+        """
         shape, counts = self._entries.shape, self._entries.counts
         size = shape[mode], shape[1 - mode]
         cells = np.repeat(np.arange(size[0]), counts[mode]) * size[1]
@@ -414,7 +439,7 @@ EntryPasses = SortedPasses | MatrixPasses | FibrePasses
 
 
 def passes_over(entries: SortedEntries) -> EntryPasses:
-    """The fastest passes over entries."""
+    """Fastest of the three kinds of passes for these entries."""
     cells = float(np.prod([float(n) for n in entries.shape]))
     if entries.n_modes == 2 and cells > _DENSE_SHARE * entries.n_entries:
         return MatrixPasses(entries)
@@ -424,7 +449,9 @@ def passes_over(entries: SortedEntries) -> EntryPasses:
 
 
 def _gathered_product(columns: list[Floats], indices: list[Integers]) -> Design:
-    """Products, over modes, of the columns that a span of entries points at."""
+    """Function from a span of entries to products of columns: element-wise over the modes.
+    `columns` holds an array (r, n_k) and `indices` the entries' row for each of the modes.
+    """
     # Coordinates were checked when they were sorted; "clip" saves a check of each.
 
     def gather(span: slice) -> Floats:

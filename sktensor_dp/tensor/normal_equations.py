@@ -1,4 +1,7 @@
-"""Normal equations of one mode of a CP or Tucker model, and many small systems at once."""
+"""Normal equations of one mode of a CP or Tucker model, and many small linear systems at once.
+
+A packed matrix is the upper triangle of a symmetric one, row by row.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -12,26 +15,26 @@ from sktensor_dp.tensor.sorted_entries import NUMBERS_EACH, Integers, SortedEntr
 
 
 def packed_products(rows: Floats) -> Floats:
-    """Upper triangles of a a' for the rows a of an array: (n, r (r + 1) / 2)."""
+    """Packed outer products a a' of the rows a of an array (n, r): shape (n, r (r + 1) / 2)."""
     first, second = np.triu_indices(rows.shape[1])
     return rows.take(first, axis=1) * rows.take(second, axis=1)
 
 
 def packed_diagonal(rank: int) -> NDArray[np.intp]:
-    """Places of the diagonal in an upper triangle, row by row."""
+    """Indices of the diagonal of a rank x rank matrix in its packed form, of shape (rank,)."""
     first, second = np.triu_indices(rank)
     return np.flatnonzero(first == second)
 
 
 def packed_inner(left: Floats, right: Floats, rank: int) -> Floats:
-    """Traces of the products of symmetric matrices, from their upper triangles: (n,)."""
+    """Traces of ``left[i] @ right[i]`` for packed symmetric matrices, of shape (n,)."""
     twice = np.full(left.shape[1], 2.0)
     twice[packed_diagonal(rank)] = 1.0
     return np.asarray(np.einsum("ij,ij,j->i", left, right, twice), dtype=np.float64)
 
 
 def packed_places(rank: int) -> NDArray[np.intp]:
-    """Place in an upper triangle of each entry of a symmetric matrix."""
+    """Index in the packed form of each entry of a symmetric matrix, of shape (rank, rank)."""
     places = np.empty((rank, rank), dtype=np.intp)
     upper = np.triu_indices(rank)
     places[upper] = places.T[upper] = np.arange(len(upper[0]))
@@ -39,21 +42,23 @@ def packed_places(rank: int) -> NDArray[np.intp]:
 
 
 def unpack_rows(packed: Floats, rank: int) -> Floats:
-    """Symmetric matrices (n, r, r) from their upper triangles, row by row."""
+    """Symmetric matrices, of shape (n, rank, rank), from their packed forms (n, ...)."""
     return packed.take(packed_places(rank).ravel(), axis=1).reshape(len(packed), rank, rank)
 
 
 def triangle(packed: Floats, size: int) -> list[Floats]:
-    """Rows of upper triangles that an array of shape (size (size + 1) / 2, n) holds: views."""
+    """Rows of n packed matrices as views: the k-th, of shape (size - k, n), starts on the diagonal.
+    `packed` has shape (size (size + 1) / 2, n).
+    """
     ends = np.cumsum(np.arange(size, 0, -1)).tolist()
     return [packed[end - size + i : end] for i, end in enumerate(ends)]
 
 
 def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
-    """One over the pivots d of matrices, and R of ``R' diag(d) R`` in place of them.
+    """Factorise n matrices as ``R' diag(d) R`` in place, and return 1 / d, of shape (size, n).
 
-    Pivots are raised to `least`, which may have one for each. The diagonal of R, which is 1,
-    is not written.
+    `rows` holds them as `triangle` does, and R afterwards, except its diagonal of ones, which is
+    not written. Pivots d are raised to `least`, a number or one for each pivot.
     """
     inverses, room = np.empty_like(rows[0]), np.empty_like(rows[0])
     floors = np.broadcast_to(least, inverses.shape)
@@ -67,7 +72,9 @@ def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
 
 
 def solved(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
-    """Solutions (r, n) of systems that were `eliminated`; b is changed."""
+    """Solve the systems that `eliminated` factorised, for right-hand sides b of shape (r, n).
+    `inverses` are its result. `b` is overwritten and returned.
+    """
     for k, row in enumerate(rows):
         b[k + 1 :] -= row[1:] * b[k]
     b *= inverses
@@ -78,7 +85,9 @@ def solved(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
 
 
 def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
-    """Upper triangular Y, Y Y' the inverse of what was `eliminated`, in place of R."""
+    """Replace R of `eliminated` by the upper triangular Y with Y Y' the inverse of its matrix.
+    `inverses` are 1 / d, the result of `eliminated`.
+    """
     for i in reversed(range(len(rows))):
         # A row of the inverse of R, from those below.
         factors, own = rows[i][1:].copy(), rows[i][1:]
@@ -92,7 +101,9 @@ def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
 
 
 def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
-    """Upper triangles of ``Y Y' + w w'``, w the columns of an (r, n) array or 0: packed."""
+    """Packed ``Y Y' + w w'``, of shape (r (r + 1) / 2, n), of n upper triangular Y.
+    `rows` holds Y as `triangle` does; w are the columns of `more`, of shape (r, n), or 0.
+    """
     r, n = rows[0].shape
     packed, column, room = np.empty((r * (r + 1) // 2, n)), np.empty((r, n)), np.empty((r, n))
     products = triangle(packed, r)
@@ -112,7 +123,9 @@ def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
 
 
 def times(rows: list[Floats], x: Floats) -> Floats:
-    """Products (r, n) of matrices with the columns of an (r, n) array."""
+    """Products, of shape (r, n), of n symmetric matrices with the columns of `x`, of shape (r, n).
+    `rows` holds the matrices as `triangle` does.
+    """
     result = np.zeros_like(x)
     for k, row in enumerate(rows):
         for part in row * x[k:]:
@@ -122,14 +135,16 @@ def times(rows: list[Floats], x: Floats) -> Floats:
 
 
 def _blocks(matrices: Floats) -> Iterator[tuple[slice, Floats]]:
-    """Some of the matrices at a time, copied, of shape (r, r, n)."""
+    """Yield slices of the matrices that fit a cache, with copies of shape (r, r, n)."""
     n, r, _ = matrices.shape
     for block in spans(n, r**2, caches=1 / 4):
         yield block, np.array(matrices[block].transpose(1, 2, 0), order="C")
 
 
 def shifted_inverses(matrices: Floats) -> Floats:
-    """Inverses of one plus matrices that are positive semidefinite; zeros where not finite."""
+    """Inverses of I + M for positive semidefinite M, of shape (n, r, r).
+    An inverse with an entry that is not finite is replaced by zeros.
+    """
     # Every pivot is 1 at least, and is raised to it: whatever matrices hold, nothing fails,
     # and each inverse is a function of its own matrix to the last bit, wherever it stands.
     # No entry of such an inverse is above 1 but by rounding, which huge entries make huge.
@@ -152,7 +167,9 @@ def shifted_inverses(matrices: Floats) -> Floats:
 
 
 def are_positive(matrices: Floats) -> NDArray[np.bool_]:
-    """True for symmetric matrices with positive pivots; never where they are not finite."""
+    """True for each symmetric matrix with positive pivots, that is positive definite; shape (n,).
+    Matrices that are not finite give False.
+    """
     found = np.ones(len(matrices), dtype=bool)
     for block, M in _blocks(matrices):
         positive = found[block]
@@ -176,10 +193,10 @@ Design = Callable[[slice], Floats]
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """Least squares of one mode: sums over the entries of each of its rows.
+    """Normal equations of the rows of one mode: sums over the entries of each row.
 
-    With z_e the design of entry e and x_e its target, row i has the sums over the
-    entries e whose coordinate in the mode is i.
+    With z_e the derivatives of entry e in the row's r parameters (the design) and x_e its target,
+    row i sums over the entries e whose coordinate in the mode is i.
     """
 
     # (n_rows, r (r + 1) / 2): sum of z z', or of its expectation: upper triangles, row by row.
@@ -196,7 +213,7 @@ def normal_equations(
     targets: Floats,
     second_moments: Design | None = None,
 ) -> NormalEquations:
-    """Normal equations of all rows of a mode, one pass over the entries."""
+    """Normal equations of all rows of a mode, in one pass over the entries."""
     # `design` maps a span of entries, in the order of the mode as `targets` are, to their z of
     # shape (r, b); `second_moments` to upper triangles of E[z z'], row by row.
     sums: tuple[Floats, Floats, Floats] | None = None
@@ -221,7 +238,9 @@ def core_equations(
     *,
     with_gram: bool = True,
 ) -> tuple[Floats, Floats, Floats]:
-    """Sums of z z', of x z and of z, with z an entry's Kronecker product of rows of factors."""
+    """Sums over entries of z z', x z and z, with x the targets and z the derivatives in the core.
+    z is the Kronecker product of the factors' rows. Without `with_gram` the first is empty.
+    """
     size = math.prod(factor.shape[1] for factor in factors)
     gram = np.zeros((size, size) if with_gram else (0, 0))
     moment, total = np.zeros(size), np.zeros(size)
@@ -241,7 +260,9 @@ def solve_rows(
     bias_ridge: float | Floats | None,
     ridge: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Bias, factor row and inverse (packed) of the penalised Gram matrix of each row of a mode."""
+    """Bias, factor row and packed inverse of the penalised Gram matrix, for each row of a mode.
+    `counts` and `sums` are of the entries and their targets; `bias_ridge` None: no biases.
+    """
     # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2. Where
     # entries have weights, counts, sums and equations are those of the weighted entries.
     n, rank = equations.moment.shape
@@ -269,7 +290,9 @@ def solve_rows(
 def _penalised(
     equations: NormalEquations, corners: Floats | None, ridge: Floats, block: slice
 ) -> Floats:
-    """Upper triangles (size (size + 1) / 2, n) of Gram matrices with ridges, biases last."""
+    """Packed matrices of the systems of a block of rows: Gram matrix and ridge, the bias last.
+    Shape (size (size + 1) / 2, n); `corners` holds number of entries plus ridge of biases.
+    """
     rank = equations.moment.shape[1]
     gram, diagonal = equations.gram[block].T, packed_diagonal(rank)
     least = _LEAST_RIDGE * gram[diagonal].sum(axis=0)
@@ -288,7 +311,9 @@ def _penalised(
 
 
 def _solve_block(packed: Floats, b: Floats, rank: int, n_times: int) -> tuple[Floats, Floats]:
-    """Solutions, and inverses (packed) of the matrices of the first unknowns."""
+    """Solutions of packed systems, of shape (size, n), and packed inverses of their first block.
+    The first block is that of the first `rank` unknowns; `n_times` - 1 steps refine solutions.
+    """
     size = len(b)
     given = triangle(packed.copy(), size) if n_times > 1 else []
     rows = triangle(packed, size)
@@ -305,7 +330,7 @@ def _solve_block(packed: Floats, b: Floats, rank: int, n_times: int) -> tuple[Fl
 
 
 def _products(z: Floats) -> Floats:
-    """Upper triangles of z z' for the columns z of an array."""
+    """Packed z z' for the columns z of an array of shape (r, n)."""
     first, second = np.triu_indices(len(z))
     products = np.empty((len(first), z.shape[1]))
     for position, (i, j) in enumerate(zip(first, second, strict=True)):

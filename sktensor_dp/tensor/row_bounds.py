@@ -1,4 +1,4 @@
-"""Public bounds of values: two for all of them, or two for each row of a mode."""
+"""Public bounds of values: one range for all of them, or one for each row of a mode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ class RowBounds:
     Parameters
     ----------
     mode : int
-        Whose rows differ; public.
+        Mode whose rows have ranges; public.
     low, high : ndarray of shape (n_rows,)
-        Public.
+        Ends of the range of each row; public.
     """
 
     # What the range of each row is mapped to.
@@ -47,7 +47,7 @@ class RowBounds:
             )
 
     def check_shape(self, shape: Sequence[int]) -> None:
-        """Refuse a public shape that has not the mode, or another number of its rows."""
+        """Raise ValueError if a public shape lacks the mode or has another number of its rows."""
         if self.mode >= len(shape):
             raise ValueError(
                 f"bounds must be of one of the modes 0 to {len(shape) - 1}; got {self.mode}."
@@ -60,7 +60,7 @@ class RowBounds:
             )
 
     def limits(self, rows: Any) -> tuple[Floats, Floats]:
-        """Bounds of rows by number."""
+        """Low and high ends of the ranges of `rows`, by index; ValueError beyond the last row."""
         places = np.asarray(rows)
         if ((places < 0) | (places >= len(self.low))).any():
             raise ValueError(
@@ -70,7 +70,7 @@ class RowBounds:
         return self.low[places], self.high[places]
 
     def take(self, rows: Integers) -> "RowBounds":
-        """Bounds of some rows, in their order."""
+        """Bounds of the given rows, in their order."""
         return RowBounds(self.mode, *self.limits(rows))
 
 
@@ -78,14 +78,14 @@ Bounds = tuple[float, float] | RowBounds
 
 
 def limits_at(bounds: Bounds, coordinates: Integers) -> tuple[Any, Any]:
-    """Low and high ends for each entry, or for all of them."""
+    """Low and high ends of the range of each entry (arrays), or of all entries (numbers)."""
     if isinstance(bounds, RowBounds):
         return bounds.limits(coordinates[:, bounds.mode])
     return bounds
 
 
 def in_scale(bounds: Bounds, values: Floats, coordinates: Integers) -> Floats:
-    """Values clamped to their bounds, in the scale of the model."""
+    """Values clamped to their ranges; with RowBounds also mapped from these to [-1, 1]."""
     low, high = limits_at(bounds, coordinates)
     values = np.clip(values, low, high)
     if not isinstance(bounds, RowBounds):
@@ -95,7 +95,9 @@ def in_scale(bounds: Bounds, values: Floats, coordinates: Integers) -> Floats:
 
 
 def in_units(bounds: Bounds, scaled: Floats, limits: tuple[Any, Any]) -> Floats:
-    """Convert predictions to the units of the data, without clamping."""
+    """Predictions in the units of the data: those of RowBounds mapped from [-1, 1] to `limits`.
+    `limits` are the ends of the range of each prediction. Nothing is clamped.
+    """
     if not isinstance(bounds, RowBounds):
         return scaled
     low, high = limits
@@ -103,19 +105,19 @@ def in_units(bounds: Bounds, scaled: Floats, limits: tuple[Any, Any]) -> Floats:
 
 
 def clamped(bounds: Bounds, values: Floats, coordinates: Integers) -> Floats:
-    """Values in the units of the data, within their bounds."""
+    """Values in the units of the data, clamped to the range of their entry."""
     return np.clip(values, *limits_at(bounds, coordinates))
 
 
 def outermost(bounds: Bounds) -> tuple[float, float]:
-    """Ends of a range that holds all values."""
+    """Lowest and highest end of all ranges."""
     if isinstance(bounds, RowBounds):
         return float(bounds.low.min()), float(bounds.high.max())
     return bounds
 
 
 def mean_width(bounds: Bounds) -> float:
-    """Root mean square over the rows of the widths."""
+    """Width of the range, or root mean square of the widths of all rows' ranges."""
     if isinstance(bounds, RowBounds):
         return float(np.sqrt(np.mean((bounds.high - bounds.low) ** 2)))
     low, high = bounds

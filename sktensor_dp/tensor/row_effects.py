@@ -1,4 +1,4 @@
-"""Mean and biases of all modes from noisy weighted sums, and what features say of them."""
+"""Mean and biases of all modes from noisy weighted row sums, with regressions on row features."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,11 +29,12 @@ _CONSTANT, _LEAST_SPREAD = 1e-9, 1e-6
 
 
 def incidence_features(entries: SortedEntries) -> list[Floats]:
-    """Features of the rows of each mode: how many entries, and which rows they share them with.
+    """Features of the rows of each mode from coordinates alone: arrays (n_m, n_features).
 
-    Rows that have entries with the same rows of the other modes are alike: the leading singular
-    vectors of the matrix of where entries are, scaled by its margins as in correspondence
-    analysis, and the logarithm of the number of entries.
+    They are the logarithm of the number of entries, and the leading singular vectors of the
+    incidence matrix (one where a row of this mode and a row of another share an entry), scaled by
+    its margins as in correspondence analysis. Rows that have entries with the same rows of the
+    other modes are alike.
     """
     if entries.n_modes == 2:
         # One decomposition serves both: sorted by the longer mode, so that what is looked up
@@ -50,9 +51,8 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
 
 
 def standardised(features: Floats, counts: NDArray[Any], shares: Floats | None = None) -> Floats:
-    """Centre and scale over the entries; 0 where nothing was seen.
-
-    `shares` of the rows in the mean are those of their entries, unless they are given.
+    """Features centred and scaled over the entries; 0 in rows without entries.
+    `shares` are the weights of rows in the mean, by default proportional to `counts`.
     """
     weights = counts / max(float(counts.sum()), 1.0) if shares is None else shares
     centred = features - weights @ features
@@ -63,7 +63,7 @@ def standardised(features: Floats, counts: NDArray[Any], shares: Floats | None =
 
 
 class _Incidence:
-    """Incidence of one mode's rows with those of all others, scaled by margins."""
+    """Matrix of how often a row of one mode shares an entry with rows of the others, scaled."""
 
     # Nothing of it is held but the pattern, as entries sorted by the mode have it.
 
@@ -79,17 +79,17 @@ class _Incidence:
 
     @property
     def n_columns(self) -> int:
-        """Number of rows of all other modes."""
+        """Number of rows of all other modes together."""
         return int(self._ends[-1])
 
     def to_columns(self, block: Floats) -> Floats:
-        """Products of the transposed matrix with a block of vectors."""
+        """Transposed matrix times a block of vectors: (n_rows, k) to (n_columns, k)."""
         scaled = self._own[:, None] * block
         pairs = zip(self._parts, self._theirs, strict=True)
         return np.concatenate([d[:, None] * self._times(part.T, scaled) for part, d in pairs])
 
     def to_rows(self, block: Floats) -> Floats:
-        """Products of the matrix with a block of vectors."""
+        """Matrix times a block of vectors: (n_columns, k) to (n_rows, k)."""
         total = np.zeros((self.n_rows, block.shape[1]))
         pieces = np.split(block, self._ends[:-1])
         for part, d, piece in zip(self._parts, self._theirs, pieces, strict=True):
@@ -104,14 +104,16 @@ class _Incidence:
 
 
 def _margin(counts: NDArray[Any]) -> Floats:
-    """Scales of rows: rows of few entries, which point anywhere, count as if of more."""
+    """Scale of each row, one over the root of its count plus the mean count, which regularises."""
     # T. Qin, K. Rohe, "Regularized spectral clustering under the degree-corrected stochastic
     # blockmodel", NeurIPS 2013.
     return np.asarray(1 / np.sqrt(counts + counts.mean()), dtype=np.float64)
 
 
 def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
-    """Singular vectors of a mode's rows and of all other modes' rows, without the trivial one."""
+    """Left and right singular vectors of the incidence matrix, without the trivial first ones.
+    Arrays (n_rows, k) and (n_columns, k).
+    """
     incidence = _Incidence(entries, mode)
     n, m = incidence.n_rows, incidence.n_columns
     wide = m >= n
@@ -133,7 +135,9 @@ def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
 
 
 def standardised_given(features: Floats, weights: Floats) -> Floats:
-    """Standardise given features, which also cover rows without entries."""
+    """Standardise public features given by the caller, of rows with and without entries.
+    `weights` are those of the rows in means; columns that are constant are dropped.
+    """
     # In units of its largest number no column overflows; what is constant to rounding is left
     # out.
     largest = np.abs(features).max(axis=0, initial=0.0)
@@ -145,7 +149,11 @@ def standardised_given(features: Floats, weights: Floats) -> Floats:
 
 
 class RowRegression:
-    """Coefficients of features of the rows of each mode, with a variance per mode and kind."""
+    """Linear regression of biases on features of their rows, with a ridge for each mode and kind.
+
+    Kinds are features of coordinates and those `given` by the caller. The prior variances of
+    coefficients start from a fraction of `value_variance`, and each call of `means` updates them.
+    """
 
     def __init__(
         self,
@@ -167,7 +175,7 @@ class RowRegression:
         ]
 
     def means(self, mode: int, weights: Floats, targets: Floats) -> Floats:
-        """Prior means of biases, where `targets / weights` has the precision of `weights`."""
+        """Fitted biases, of shape (n_m,), where ``targets / weights`` has precision `weights`."""
         features, parts, scales = self._features[mode], self._parts[mode], self._scales[mode]
         size = features.shape[1]
         if size == 0:
@@ -186,7 +194,7 @@ class RowRegression:
 
 @dataclass(frozen=True, eq=False)
 class Regressed:
-    """Posterior of numbers of rows, one each, whose prior means are linear in features."""
+    """Posterior of one number for each row, whose prior mean is linear in the row's features."""
 
     # (n_rows,): posterior.
     means: Floats
@@ -198,10 +206,10 @@ class Regressed:
 def regressed(
     precisions: Floats, informs: Floats, scale: float, features: Floats, max_iter: int = 30
 ) -> Regressed:
-    """Empirical Bayes regression of numbers of which ``informs / precisions`` were seen.
+    """Posterior of numbers seen as ``informs / precisions``, shrunk to a regression on features.
 
-    `precisions` are those of what was seen, 0 where nothing was; `scale` is the prior variance
-    to start from.
+    Empirical Bayes: coefficients and the prior variance are estimated. `precisions` are those of
+    the sightings, 0 for none; `scale` is the prior variance to start from.
     """
     # R. Fay, R. Herriot, "Estimates of income for small places", JASA 1979.
     regression = RowRegression([features], scale)
@@ -236,7 +244,8 @@ def fit_row_sums(
 ) -> CPCompletion:
     """Fit mean and biases to noisy weighted sums of the values in every row.
 
-    Sums have one variance of noise, or each its own: an array for each mode.
+    `sums` and `weights` are per mode: sums of shape (n_m,), weights of the entries in them.
+    `noise_variance` is one number, or for each mode an array of a variance for each sum.
     """
     # The sum of row i of mode m is s = sum_e w_e (x_e - center) + noise over the row's entries
     # e, with x_e = mean + the biases of its rows + N(0, value_variance). Biases are normal with
@@ -269,7 +278,7 @@ def fit_row_sums(
 
 @dataclass(frozen=True, eq=False)
 class _RowsSeen:
-    """Estimates of the rows of a mode from noisy sums."""
+    """Noisy sums of the rows of one mode, prepared for updates of its biases."""
 
     sums: Floats
     totals: Floats  # of weights
@@ -277,7 +286,7 @@ class _RowsSeen:
     others: list[tuple[int, Any]]  # modes, and how much of each of their rows a sum holds
 
     def left_by(self, biases: Sequence[Floats]) -> Floats:
-        """Sums without the biases of other modes."""
+        """Sums without the part that the biases of the other modes add to them."""
         left = self.sums.copy()
         for mode, weighted in self.others:
             left -= weighted @ biases[mode]
@@ -285,7 +294,7 @@ class _RowsSeen:
 
 
 class _Effects:
-    """Mean and biases as they are found, one mode after the other."""
+    """Mean and biases, updated one mode after the other from noisy sums."""
 
     def __init__(
         self, rows: Sequence[_RowsSeen], value_variance: float, regression: RowRegression
@@ -323,6 +332,7 @@ def _rows_seen(
     noise_variance: Sequence[ArrayLike],
     value_variance: float,
 ) -> list[_RowsSeen]:
+    """Sums, total weights and gains of the rows of each mode."""
     found = []
     for mode, (own, of) in enumerate(zip(sums, weights, strict=True)):
         w = np.asarray(of, dtype=np.float64)

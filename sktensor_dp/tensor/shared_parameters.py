@@ -1,4 +1,7 @@
-"""Effects and components whose rows units share, from noisy sums."""
+"""Effects and components of rows that all units share, estimated from noisy sums.
+
+A unit is the protected person, a row of the unit mode; the other modes are shared.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,11 +17,12 @@ from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 
 @dataclass(frozen=True, eq=False)
 class SharedComponents:
-    """Factors of all modes but the units'; a unit's values are linear in its own weights.
+    """Factors of the shared modes, in which the values of a unit are linear with weights of its
+    own.
 
-    A unit with weights g has ``g' z`` at an entry, where z holds products of one number
-    from the entry's row of each factor: of equal columns (CP), or of all combinations of
-    columns (Tucker, where g is the unit's slice of the core).
+    A unit with weights g has ``g' z`` at an entry, where z holds products of one number from the
+    entry's row of each factor: of equal columns (CP), or of all combinations of columns (Tucker,
+    where g is the unit's slice of the core).
     """
 
     factors: tuple[Floats, ...]  # (n_m, r_m): one per shared mode, in order
@@ -33,22 +37,23 @@ class SharedComponents:
 
     @property
     def n_components(self) -> int:
-        """Number of weights of a unit."""
+        """Number of weights that a unit has."""
         return self._n_combinations if self.mixing is None else self.mixing.shape[1]
 
     @property
     def _n_combinations(self) -> int:
+        """Number of products in z before `mixing`."""
         ranks = [factor.shape[1] for factor in self.factors]
         return int(np.prod(ranks)) if self.full_core else ranks[0]
 
     def rows(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Derivatives z of values in a unit's weights, of shape (n, n_components)."""
+        """Derivatives z of values with respect to a unit's weights, of shape (n, n_components)."""
         product = kronecker_rows if self.full_core else khatri_rao_rows
         rows = product(self.factors, coordinates)
         return rows if self.mixing is None else rows @ self.mixing
 
     def beside(self, mode: int, coordinates: NDArray[np.intp]) -> Floats:
-        """The products in z without one mode's factor, of shape (n, q')."""
+        """Products in z without the factor of one mode, of shape (n, q')."""
         others = [m for m in range(len(self.factors)) if m != mode]
         factors, columns = [self.factors[m] for m in others], coordinates[:, others]
         if self.full_core:
@@ -58,14 +63,18 @@ class SharedComponents:
         return khatri_rao_rows(factors, columns)
 
     def slopes(self, mode: int, weights: Floats, beside: Floats) -> Floats:
-        """Derivatives of values in the row of one factor, of shape (n, r_m)."""
+        """Derivatives of values with respect to the row of one factor, of shape (n, r_m).
+        `weights` are those of each entry's unit; `beside` is the result of that method.
+        """
         if not self.full_core:
             return weights * beside
         core = self._core(mode, weights)
         return np.asarray(np.einsum("nab,nb->na", core, beside), dtype=np.float64)
 
     def slope_moments(self, mode: int, weights: Floats, beside: Floats) -> Floats:
-        """Sums of outer products of slopes, from second moments of weights and of products."""
+        """Second moments of slopes: products of those of units' weights and of `beside`.
+        Shape (n, r_m, r_m) with a full core, else that of `weights`.
+        """
         if not self.full_core:
             return weights * beside
         n, q, _ = weights.shape
@@ -76,18 +85,18 @@ class SharedComponents:
         return np.asarray(np.einsum("nabcd,nbd->nac", both, beside), dtype=np.float64)
 
     def with_factor(self, mode: int, factor: Floats) -> "SharedComponents":
-        """Replace the factor of one mode."""
+        """Return a copy with another factor in one mode."""
         factors = list(self.factors)
         factors[mode] = factor
         return replace(self, factors=tuple(factors))
 
     def _sizes(self, mode: int) -> tuple[int, int]:
-        """Columns of a factor, and combinations of columns of the others."""
+        """Number of columns of a factor, and of combinations of the other factors' columns."""
         own = self.factors[mode].shape[1]
         return own, self.n_components // own
 
     def _core(self, mode: int, weights: Floats) -> Floats:
-        """Weights as matrices: columns of a factor by combinations of the others'."""
+        """Weights (n, q) as matrices: columns of a factor by combinations of the others'."""
         ranks = [factor.shape[1] for factor in self.factors]
         core = np.moveaxis(weights.reshape(len(weights), *ranks), 1 + mode, 1)
         return core.reshape(len(weights), *self._sizes(mode))
@@ -110,7 +119,7 @@ _TINY = 1e-100
 
 @dataclass(frozen=True, eq=False)
 class SharedEffects:
-    """Posterior of the effects of one mode's rows."""
+    """Posterior of the effects (biases) of the rows of one shared mode."""
 
     # (n_rows,): posterior means and variances.
     effects: Floats
@@ -121,9 +130,8 @@ class SharedEffects:
 
 
 def clipped_response(clip: float, deviation: float = 1.0) -> float:
-    """Mean response of clipped residuals, in units of the clip, to an effect of size one.
-
-    `clip` is in deviations of the residuals.
+    """Derivative of the mean of a clipped normal residual, over the clip, with respect to a shift.
+    `clip` is in standard deviations of the residual; `deviation` gives these the shift's units.
     """
     return float(2 * ndtr(clip) - 1) / (clip * deviation)
 
@@ -141,7 +149,11 @@ def shared_effects(
     max_iter: int = 60,
     grid_size: int = 60,
 ) -> SharedEffects:
-    """Empirical Bayes estimate of row effects from noisy sums and noisy weights."""
+    """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights.
+
+    `gain` is the mean response of a value to an effect of 1, `about` the effects that are already
+    taken off, and `n_units` the number of units.
+    """
     # Row i has a true weight W_i = sum_u w_ui over the units u that have an entry there, and
     # reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in [-1, 1] of mean
     # gain * (b_i - c_i), c what residuals were taken about, 0 unless given. The effects b are
@@ -173,13 +185,13 @@ def shared_effects(
 
 
 def _grid(top: float, size: int) -> Floats:
-    """Weights that any row may have: (1, size)."""
+    """Logarithmic grid of weights that any row may have, of shape (1, size)."""
     ends = np.log(top * _GRID_RATIO), np.log(top * _GRID_MARGIN)
     return np.exp(np.linspace(*ends, size))[None, :]
 
 
 class _GridPosterior:
-    """EM over true weights on a grid (or one known weight per row) and effects."""
+    """EM over each row's true weight on a grid (or one known weight) and its effect."""
 
     def __init__(
         self,
@@ -210,7 +222,7 @@ class _GridPosterior:
         self._room = np.empty(shape), np.empty(shape)
 
     def step(self) -> None:
-        """One EM step of the grid's shares and the prior variance of the effects."""
+        """EM step: probabilities of the grid's points, prior variance and means of effects."""
         posterior, effects, variances = self._posterior()
         if self._regression is not None:
             effects -= self._expected
@@ -228,7 +240,7 @@ class _GridPosterior:
         self._shares = shares / shares.sum()
 
     def effects(self, popularity: Floats) -> SharedEffects:
-        """Posterior moments of effects and of a function of the weights."""
+        """Posterior of the effects, and posterior mean of `popularity` (one per grid point)."""
         posterior, effects, variances = self._posterior()
         mean = _expected(posterior, effects)
         spread = _expected(posterior, effects**2 + variances) - mean**2
@@ -240,7 +252,9 @@ class _GridPosterior:
         )
 
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
-        """Posterior of the grid, and of the effect at each of its points: (n_rows, grid)."""
+        """Posterior probabilities of grid points, and the effect's mean and variance at each.
+        All of shape (n_rows, grid size).
+        """
         # The first two are overwritten by the next call.
         posterior, effects = self._room
         marginal = self._slopes**2 * self.scale + self._variances
@@ -264,4 +278,5 @@ class _GridPosterior:
 
 
 def _expected(posterior: Floats, values: Floats) -> Floats:
+    """Posterior mean, of shape (n_rows,), of numbers at the points of the grid."""
     return np.asarray(np.sum(posterior * values, axis=1), dtype=np.float64)

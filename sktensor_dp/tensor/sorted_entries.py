@@ -17,10 +17,11 @@ Integers = NDArray[np.signedinteger[Any]]
 
 
 class SortedEntries:
-    """Coordinates of observed entries, sorted by a mode when that is first asked for.
+    """Coordinates of observed entries, sorted by each mode once and read in blocks.
 
-    Memory is n_modes^2 integers per entry at most, whatever the shape, of 32 bits where
-    lengths and number of entries allow.
+    "Sorted by a mode" means: in increasing order of the coordinate in that mode, ties in the order
+    given. Sorting is done when first asked for. Memory is n_modes^2 integers per entry at most,
+    whatever the shape, of 32 bits where lengths and number of entries allow.
 
     Parameters
     ----------
@@ -72,15 +73,15 @@ class SortedEntries:
         self._sorted: dict[tuple[int, int], Integers] = {}
 
     def others(self, mode: int) -> list[int]:
-        """All modes but one."""
+        """List of all modes except `mode`."""
         return [k for k in range(self.n_modes) if k != mode]
 
     def rows(self, mode: int) -> Integers:
-        """Row of each entry in a mode, of shape (n_entries,)."""
+        """Coordinate of each entry in one mode, of shape (n_entries,), in the order given."""
         return self.coordinates[:, mode]
 
     def order(self, mode: int) -> Integers:
-        """Places of the entries, of shape (n_entries,), by their rows in a mode."""
+        """Indices, of shape (n_entries,), that sort the entries by a mode; ties as given."""
         if mode not in self._orders:
             # As a matrix with a one for each entry, whose columns are sorted by counting.
             kind = _index_type(max(self.n_entries, self.shape[mode]))
@@ -93,17 +94,17 @@ class SortedEntries:
         return self._orders[mode]
 
     def sort(self, values: ArrayLike, mode: int) -> Floats:
-        """Values of the entries, of shape (n_entries,), in the order of a mode."""
+        """Values of the entries, of shape (n_entries,), sorted by a mode."""
         return np.asarray(values, dtype=np.float64)[self.order(mode)]
 
     def sorted_column(self, mode: int, of: int) -> Integers:
-        """Coordinates in one mode, of shape (n_entries,), in the order of another or its own."""
+        """Coordinates in mode `of`, of shape (n_entries,), of the entries sorted by `mode`."""
         if (mode, of) not in self._sorted:
             self._sorted[mode, of] = self.rows(of)[self.order(mode)]
         return self._sorted[mode, of]
 
     def sorted_coordinates(self, mode: int) -> list[Integers]:
-        """Coordinates in every mode, each of shape (n_entries,), in the order of one."""
+        """Coordinates in every mode, each of shape (n_entries,), of entries sorted by `mode`."""
         return [self.sorted_column(mode, of) for of in range(self.n_modes)]
 
     def row_sums(self, values: ArrayLike, mode: int) -> Floats:
@@ -114,26 +115,30 @@ class SortedEntries:
         values : array-like of shape (n_entries,)
             In the order in which the coordinates were given.
         mode : int
-            Whose rows are summed.
+            Mode whose rows are summed.
         """
         rows, numbers = self.coordinates[:, mode], np.asarray(values, dtype=np.float64)
         return np.bincount(rows, numbers, minlength=self.shape[mode]).astype(np.float64)
 
     def sorted_row_sums(self, values: Floats, mode: int) -> Floats:
-        """`row_sums` of values that are in the order of the mode."""
+        """Sums, of shape (n_m,), over each row of a mode, of values sorted by that mode."""
         sums = np.zeros(self.shape[mode])
         seen = np.flatnonzero(self.counts[mode])
         sums[seen] = np.add.reduceat(values, self.row_pointers(mode)[seen])
         return sums
 
     def at_entries(self, effects: Sequence[Floats]) -> Floats:
-        """Sum over the modes of an effect per row, at every entry: shape (n_entries,)."""
+        """Sum of `effects[m][i_m]` over the modes m at every entry, of shape (n_entries,)."""
         return row_effects(effects, self.coordinates)
 
     def matrix(
         self, values: NDArray[np.floating[Any]], mode: int, other: int
     ) -> scipy.sparse.csr_matrix:
-        """Sums over the entries at each pair of rows of two modes, as they come: not added up."""
+        """Sparse matrix of shape (n_mode, n_other) with each entry's value at its two coordinates.
+
+        `values` are sorted by `mode`. Repeated coordinates are stored apart, and add up in
+        products.
+        """
         # Equal pairs stay apart. Products with it are sums over entries of the values, in the
         # order of the first mode, times rows of the other one.
         shape = (self.shape[mode], self.shape[other])
@@ -141,7 +146,7 @@ class SortedEntries:
         return scipy.sparse.csr_matrix(layout, shape)
 
     def row_pointers(self, mode: int) -> Integers:
-        """Boundaries of the rows of a mode in its order, of shape (n_m + 1,)."""
+        """Offsets, of shape (n_m + 1,), at which rows begin among the entries sorted by a mode."""
         if mode not in self._pointers:
             pointers = np.zeros(self.shape[mode] + 1, dtype=_index_type(self.n_entries))
             np.cumsum(self.counts[mode], out=pointers[1:])
@@ -149,16 +154,16 @@ class SortedEntries:
         return self._pointers[mode]
 
     def blocks(self, mode: int, size: int) -> Iterator[tuple[slice, Integers, Integers]]:
-        """Cut the order of a mode into blocks of `size` entries.
+        """Cut the entries, sorted by a mode, into blocks of at most `size`.
 
         Yields
         ------
         span : slice
-            Of the entries in the order of the mode.
+            Entries of the block, in the order sorted by the mode.
         rows : ndarray of shape (n_block_rows,)
             Rows of the mode with entries in the block, increasing.
         starts : ndarray of shape (n_block_rows,)
-            Where their entries begin, counted from the block's beginning.
+            Offset within the block of the first entry of each of these rows.
         """
         seen = np.flatnonzero(self.counts[mode])
         begins = self.row_pointers(mode)[seen]
@@ -169,20 +174,20 @@ class SortedEntries:
 
 
 def distinct(numbers: Integers) -> Integers:
-    """Each of some integers that are 0 or more, once and in order."""
+    """Sorted array of the distinct values of `numbers`, integers that are 0 or more."""
     # Sorted: numpy finds distinct integers by their hashes, which takes twenty times as long.
     ordered = np.sort(numbers)
     return ordered[np.diff(ordered, prepend=-1) != 0]
 
 
 def add_at(total: Floats, effects: Floats, rows: Integers) -> None:
-    """Add to each entry the effect of its row, in place."""
+    """Add ``effects[rows[e]]`` to ``total[e]`` for each entry e, in place."""
     for span in spans(len(total), NUMBERS_EACH):
         total[span] += effects.take(rows[span])
 
 
 def row_effects(effects: Sequence[Floats], coordinates: Integers) -> Floats:
-    """Sum over the modes of an effect per row, at coordinates: shape (n,)."""
+    """Sum of ``effects[m][i_m]`` over the modes m at each row i of coordinates, of shape (n,)."""
     total = np.zeros(len(coordinates))
     for effect, column in zip(effects, coordinates.T, strict=True):
         add_at(total, effect, column)
@@ -190,7 +195,7 @@ def row_effects(effects: Sequence[Floats], coordinates: Integers) -> Floats:
 
 
 def khatri_rao_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
-    """Products over the modes of the rows of factors, of shape (n, r)."""
+    """Element-wise products, over the modes, of the factors' rows at each coordinate: (n, r)."""
     product = factors[0].take(coordinates[:, 0], axis=0)
     for k in range(1, len(factors)):
         product *= factors[k].take(coordinates[:, k], axis=0)
@@ -198,7 +203,9 @@ def khatri_rao_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
 
 
 def kronecker_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
-    """Kronecker products over the modes of the rows of factors, of shape (n, prod r_m)."""
+    """Kronecker products, over the modes, of the factors' rows at each coordinate.
+    Array of shape (n, r_1 ... r_M); the columns of the last factor vary fastest.
+    """
     product = np.ones((len(coordinates), 1))
     for k, factor in enumerate(factors):
         row = factor[coordinates[:, k]]
@@ -210,7 +217,9 @@ def kronecker_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
 def cp_values(
     factors: Sequence[Floats], coordinates: Integers, weights: Floats | None = None
 ) -> Floats:
-    """Values of sum_j weights[j] a_j (x) b_j (x) ... at coordinates, of shape (n,)."""
+    """Values of the CP tensor sum_j weights[j] a_j (x) b_j (x) ... at coordinates, of shape (n,).
+    `factors` hold the vectors as columns; `weights` are 1 by default.
+    """
     rank = factors[0].shape[1]
     weights = np.ones(rank) if weights is None else weights
     values = np.empty(len(coordinates))
@@ -220,7 +229,7 @@ def cp_values(
 
 
 def tucker_values(core: Floats, factors: Sequence[Floats], coordinates: Integers) -> Floats:
-    """Values of the core times a factor in every mode, at coordinates: shape (n,)."""
+    """Values at coordinates, of shape (n,), of a Tucker tensor: `core` times a factor per mode."""
     values = np.empty(len(coordinates))
     for span in spans(len(coordinates), core.size):
         part = coordinates[span]
@@ -233,7 +242,7 @@ def tucker_values(core: Floats, factors: Sequence[Floats], coordinates: Integers
 
 
 def as_coordinates(coordinates: ArrayLike, shape: tuple[int, ...]) -> Integers:
-    """Integer coordinates within a shape, each mode's contiguous."""
+    """Coordinates as integers in column-major order; ValueError if they lie outside `shape`."""
     array = np.asarray(coordinates)
     if array.ndim != 2 or array.shape[1] != len(shape):
         raise ValueError(f"coordinates must have shape (n, {len(shape)}); got shape {array.shape}.")
@@ -245,12 +254,12 @@ def as_coordinates(coordinates: ArrayLike, shape: tuple[int, ...]) -> Integers:
 
 
 def _index_type(largest: int) -> type[np.signedinteger[Any]]:
-    """Smallest type of integers, of 32 bits at least, that counts so far."""
+    """Type of integers that holds `largest`: int32, or int64 where that is too small."""
     return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
 
 
 def as_values(values: ArrayLike, entries: SortedEntries) -> Floats:
-    """One finite number for each entry."""
+    """Values as floats of shape (n_entries,); ValueError for another length, NaN or infinity."""
     array = np.asarray(values, dtype=np.float64)
     check_shape("values", array, entries.n_entries)
     check_finite("values", array)

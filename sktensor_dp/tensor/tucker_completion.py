@@ -1,4 +1,4 @@
-"""Tucker completion: mean, biases, factors and a core, and completed tensors in standard form."""
+"""Tucker completion: mean, biases, factors and a core; and the standard form of fitted models."""
 
 import math
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class TuckerCompletion(Completion):
     Parameters
     ----------
     mean : float
-        Of the values.
+        Mean of the model, to which biases and the Tucker tensor are added.
     biases : list of ndarray of shape (n_m,)
         One per mode; 0 for a row never seen.
     factors : list of ndarray of shape (n_m, r_m)
@@ -47,7 +47,7 @@ class TuckerCompletion(Completion):
     n_iter : int
         Sweeps done.
     converged : bool
-        Whether the noise variance settled before `max_iter` sweeps.
+        True if the noise variance settled before `max_iter` sweeps.
     """
 
     mean: float
@@ -157,7 +157,9 @@ def complete_tucker(
 
 
 class _Alternation:
-    """Alternating ridge regression, in values of unit variance about mean and biases."""
+    """Alternating ridge regression of factors, biases and core, one after the other.
+    Values are centred and scaled so that those about the biases of `start` have variance 1.
+    """
 
     def __init__(
         self,
@@ -188,31 +190,31 @@ class _Alternation:
         self._roots = [math.sqrt(n) for n in entries.shape]
 
     def start(self, subspaces: Sequence[Floats], rng: np.random.Generator) -> None:
-        """Take orthonormal factors, and the core that fits them."""
+        """Begin with orthonormal factors `subspaces`, and the core that fits the values best."""
         left = self._values - self._entries.at_entries(self._biases)
         core = fit_core(self._entries, left, subspaces, rng)
         self._factors = [U * root for U, root in zip(subspaces, self._roots, strict=True)]
         self._core = core / math.prod(self._roots)
 
     def sweep(self) -> float:
-        """Update all factors and the core; return the noise variance."""
+        """Update the factors of all modes in turn, then the core; return the noise variance."""
         for mode in range(self._entries.n_modes):
             self._update_factor(mode)
         self._update_core()
         return self._variance
 
     def state(self) -> list[Floats]:
-        """Parameters that are extrapolated."""
+        """Mean, biases, factors and core: the parameters that sweeps extrapolate."""
         return [np.array([self._mean]), *self._biases, *self._factors, self._core]
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
-        """Replace the parameters and the noise variance."""
+        """Replace the parameters by an extrapolated `state`, and the noise variance."""
         n_modes, self._variance = self._entries.n_modes, variance
         self._mean, self._core = float(state[0][0]), state[-1]
         self._biases, self._factors = list(state[1 : 1 + n_modes]), list(state[1 + n_modes : -1])
 
     def explains_more_than_noise(self) -> bool:
-        """Test whether the core's share of the values exceeds what it could take of noise."""
+        """Test that the Tucker part explains more of the values than it would of noise alone."""
         # The largest Tucker tensor in noise of unit variance has a squared norm of about (sum_m
         # sqrt(d_m))^2 with d_m the degrees of freedom of a factor: for a matrix that is
         # (sqrt(n_1) + sqrt(n_2))^2 for each component, the square of the largest singular
@@ -224,11 +226,11 @@ class _Alternation:
         return bool(n - self._residual > most * max(noise, self._noise_floor))
 
     def orthonormal_factors(self) -> list[Floats]:
-        """Factors with columns of unit norm."""
+        """Factors with orthonormal columns, of shapes (n_m, r_m)."""
         return [A / root for A, root in zip(self._factors, self._roots, strict=True)]
 
     def completion(self, n_iter: int, converged: bool) -> TuckerCompletion:
-        """The model in the values' own units, its core in the form of a HOSVD."""
+        """Fitted model in the units of the values, its core in the form of a HOSVD."""
         core = self._core * math.prod(self._roots) * self._deviation
         factors, core = hosvd_form(self.orthonormal_factors(), core)
         return TuckerCompletion(
@@ -242,7 +244,9 @@ class _Alternation:
         )
 
     def _design(self, mode: int) -> Design:
-        """Core times the rows of all other factors, for a span of sorted entries."""
+        """Function from a span of entries, sorted by `mode`, to the design of the mode's factor.
+        The design, of shape (r_m, n), is the core times the other factors' rows at each entry.
+        """
         others = self._entries.others(mode)
         columns = self._entries.sorted_coordinates(mode)
         # The mode's own index goes last, where it outlives the contractions.
@@ -259,7 +263,7 @@ class _Alternation:
         return contract
 
     def _update_factor(self, mode: int) -> None:
-        """Rows and biases of a mode given the rest; then orthonormal columns again."""
+        """Update the rows and biases of a mode given the rest; the core takes up their scale."""
         entries, counts = self._entries, self._counts[mode]
         targets = self._sorted_values[mode] - self._mean
         columns = entries.sorted_coordinates(mode)
@@ -284,7 +288,7 @@ class _Alternation:
         self._core = mode_product(self._core, R, mode)
 
     def _update_core(self) -> None:
-        """Mean and core by ridge regression, the core's variance and the noise's by EM."""
+        """Update mean and core by ridge regression, and the variances of core and noise by EM."""
         entries, size = self._entries, self._core.size
         left = self._values - entries.at_entries(self._biases)
         gram, moment, total = core_equations(self._factors, entries.coordinates, left)
@@ -305,7 +309,11 @@ class _Alternation:
 
 
 def hosvd_form(factors: Sequence[Floats], core: Floats) -> tuple[list[Floats], Floats]:
-    """Rotated so that slices of the core are orthogonal, by decreasing norm: the same values."""
+    """Factors and core of the same tensor with an all-orthogonal core, as in an HOSVD.
+
+    Slices of the core of each mode are orthogonal, by decreasing norm. Factors have orthonormal
+    columns.
+    """
     rotations = [
         np.linalg.svd(np.moveaxis(core, mode, 0).reshape(rank, -1))[0]
         for mode, rank in enumerate(core.shape)
@@ -316,13 +324,14 @@ def hosvd_form(factors: Sequence[Floats], core: Floats) -> tuple[list[Floats], F
 
 
 def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
-    """The matrix times the unfolding of one mode."""
+    """Product of a tensor with `matrix` along one mode: matrix times the mode's unfolding."""
     return np.moveaxis(np.tensordot(matrix, core, axes=(1, mode)), 0, mode)
 
 
 def _without_core(
     start: CPCompletion, factors: list[Floats], n_iter: int, converged: bool
 ) -> TuckerCompletion:
+    """Model of the mean and biases of `start` alone, with these factors and a core of zeros."""
     core = np.zeros([factor.shape[1] for factor in factors])
     return TuckerCompletion(
         start.mean, start.biases, factors, core, start.noise_variance, n_iter, converged
@@ -330,6 +339,7 @@ def _without_core(
 
 
 def _check(ranks: Sequence[int], entries: SortedEntries) -> None:
+    """Raise ValueError unless there is a rank from 1 to the length of the mode for each mode."""
     if len(ranks) != entries.n_modes:
         raise ValueError(f"ranks must be {entries.n_modes} numbers, one per mode; got {ranks}.")
     if any(not 1 <= rank <= length for rank, length in zip(ranks, entries.shape, strict=True)):
@@ -342,7 +352,7 @@ Model = CPCompletion | TuckerCompletion
 
 
 def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion:
-    """Put factors of any scale into a CP model, as unit columns with weights."""
+    """CP model with other factors, of any scale: columns of unit norm, by decreasing weight."""
     norms = np.stack([np.linalg.norm(factor, axis=0) for factor in factors])
     weights = np.prod(norms, axis=0)
     order = np.argsort(-weights, kind="stable")
@@ -363,7 +373,9 @@ def with_orthonormal_factors(
     factors: Sequence[Floats],
     core: Floats,
 ) -> TuckerCompletion:
-    """Tucker model of factors and a core of any form, in the form of a HOSVD."""
+    """Tucker model with the mean and biases of `model`, and the tensor of `factors` and `core`.
+    Factors become orthonormal, of `ranks` columns (no fewer than given); the core is of HOSVD form.
+    """
     orthonormal = []
     for mode, (factor, rank) in enumerate(zip(factors, ranks, strict=True)):
         n_rows, n_columns = factor.shape

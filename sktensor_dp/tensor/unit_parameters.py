@@ -1,4 +1,8 @@
-"""Parameters of units, each from its own entries and what all units share."""
+"""Own parameters of units (protected persons), each from its entries and what all units share.
+
+A unit has a level a, a slope t on shared effects, a slope p on popularity and q weights g of
+components. A *cell* is a combination of rows of the shared modes.
+"""
 
 import math
 from collections.abc import Sequence
@@ -34,7 +38,7 @@ N_PLAIN = 3
 
 @dataclass(frozen=True, eq=False)
 class EntryEffects:
-    """Shared effects and components at each entry."""
+    """Sums of the shared effects of each entry's rows, and the derivatives in components."""
 
     # (n,): sums over the shared modes of those of the entries' rows.
     effects: Floats
@@ -44,7 +48,7 @@ class EntryEffects:
     components: Floats | None = None
 
     def design(self) -> Floats:
-        """Derivatives in all parameters of a unit, of shape (3 + q, n)."""
+        """Derivatives of values with respect to all parameters of a unit, of shape (3 + q, n)."""
         plain = np.stack([np.ones(len(self.effects)), self.effects, self.popularity])
         return plain if self.components is None else np.concatenate([plain, self.components.T])
 
@@ -54,7 +58,9 @@ def effects_at_entries(
     coordinates: NDArray[np.intp],
     components: Floats | None = None,
 ) -> EntryEffects:
-    """Add up the effects of an entry's rows over the shared modes."""
+    """Sum the effects, variances and popularity of each entry's rows over the shared modes.
+    `fitted` has an element, and `coordinates` a column, for each shared mode.
+    """
     columns = np.asarray(coordinates).T
     pairs = list(zip(fitted, columns, strict=True))
     zero = np.zeros(columns.shape[1])
@@ -76,7 +82,9 @@ def fold_in_units(
     noise_variance: float,
     level_variance: float | None = None,
 ) -> Floats:
-    """Parameters (a, t, p, g) of each unit from its own entries alone; zeros without any."""
+    """Parameters (a, t, p, g) of each unit, of shape (n_units, 3 + q), from its own entries alone.
+    `units` are the unit of each entry. Units without entries have zeros.
+    """
     # x = level + b + a_u + t_u b + p_u f + g_u'z + N(0, noise_variance + var b), with b the
     # shared effect of the entry, f its popularity and z its components: ridge regression in
     # each unit by itself.
@@ -96,7 +104,7 @@ def unit_posteriors(
     level: float,
     noise_variance: float,
 ) -> tuple[Floats, Floats]:
-    """Posterior means and covariances of the parameters of `fold_in_units`."""
+    """Posterior means (n_units, 3 + q) and covariances of the parameters of units."""
     gram, moment = _normal_equations(units, values, shared, n_units, level, noise_variance)
     return _posteriors(gram, moment, noise_variance)
 
@@ -104,7 +112,9 @@ def unit_posteriors(
 def cell_posteriors(
     values: scipy.sparse.csr_matrix, cells: EntryEffects, *, level: float, noise_variance: float
 ) -> tuple[Floats, Floats]:
-    """`unit_posteriors` of units by cells: entries of a cell are equal but for their values."""
+    """Result of `unit_posteriors` from a table of values, of shape (n_units, n_cells).
+    `cells` has effects and components of each cell. An entry not stored was not observed.
+    """
     # A row of a product adds up the row's own entries one after the other: it depends on them
     # alone. What is added is known for each cell, so that no number is formed for an entry.
     precision, design = precisions(cells, noise_variance), cells.design().T
@@ -126,6 +136,7 @@ def _posteriors(gram: Floats, moment: Floats, noise_variance: float) -> tuple[Fl
     # Whatever finite numbers the entries hold, it returns finite ones and raises nothing: it
     # may be part of what is computed from raw data. Scaled by the prior the matrix is 1 plus
     # something positive.
+    """Posterior means and covariances from normal equations that include the prior."""
     size = gram.shape[1]
     prior = np.sqrt(prior_variances(size, noise_variance))
     scaled = gram * prior[:, None] * prior
@@ -139,7 +150,7 @@ def _posteriors(gram: Floats, moment: Floats, noise_variance: float) -> tuple[Fl
 def predict_units(
     parameters: Floats, units: NDArray[np.intp], shared: EntryEffects, *, level: float
 ) -> Floats:
-    """Values of entries from their units' parameters and what is shared."""
+    """Values of entries, of shape (n,), from their units' parameters and shared effects."""
     own = np.einsum("nq,qn->n", parameters[units], shared.design())
     return np.asarray(level + shared.effects + own, dtype=np.float64)
 
@@ -152,7 +163,7 @@ def _normal_equations(
     level: float,
     noise_variance: float,
 ) -> tuple[Floats, Floats]:
-    """Matrices and right-hand sides of the ridge regressions, one per unit."""
+    """Gram matrices, prior included, and right-hand sides of each unit's ridge regression."""
     precision = precisions(shared, noise_variance)
     design = shared.design()
     targets = np.asarray(values, dtype=np.float64) - level - shared.effects
@@ -169,20 +180,20 @@ def _normal_equations(
 
 
 def precisions(shared: EntryEffects, noise_variance: float) -> Floats:
-    """One over the variances of entries about the model."""
+    """Precision of each entry: 1 / (noise variance + variance of its shared effects)."""
     if not 0 < noise_variance < np.inf:
         raise ValueError(f"noise_variance must be finite and positive; got {noise_variance}.")
     return np.asarray(1.0 / (noise_variance + shared.variances), dtype=np.float64)
 
 
 def prior_variances(size: int, noise_variance: float) -> Floats:
-    """Prior variances of all parameters of a unit, in their order."""
+    """Prior variances of all parameters of a unit, of shape (size,): level, slopes, components."""
     plain = [LEVEL_VARIANCE * noise_variance, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise_variance]
     return np.array([*plain, *np.ones(size - N_PLAIN)])
 
 
 class CellEntries:
-    """Values of a block of units in the cells where they have any.
+    """Values of a block of units in the cells (combinations of shared rows) that they observed.
 
     Where most cells are taken they lie in a table of all cells: arithmetic is cheaper than
     finding places. What is computed of a unit is the same to the last bit.
@@ -190,10 +201,11 @@ class CellEntries:
     Parameters
     ----------
     values : csr_matrix of shape (n_units, n_cells)
+        Values; entries not stored were not observed.
     offsets : ndarray of shape (n_cells,)
-        What units share, which is taken off.
+        Value that units share at each cell, which is subtracted.
     table : tuple of two arrays of shape (n_cells, n_units), or None
-        The values once more, anything finite in cells without, and which cells have one.
+        The values once more, anything finite in cells without, and a mask of cells with one.
     """
 
     def __init__(
@@ -209,7 +221,7 @@ class CellEntries:
             self._table, self._pattern = table[0] - offsets[:, None], table[1].astype(np.float64)
 
     def pattern_sums(self, table: Floats) -> Floats:
-        """Sums of the rows of a `summable` table over each unit's cells: (n_columns, n)."""
+        """Sums of the rows of a `summable` table over each unit's cells: (n_columns, n_units)."""
         # Exact sums are the same in any order: a product by BLAS errs nowhere, and units do
         # not depend on how many others there are.
         if self._pattern is not None:
@@ -218,13 +230,16 @@ class CellEntries:
         return np.ascontiguousarray((pattern @ table).T)
 
     def moments(self, table: Floats) -> Floats:
-        """Sums of values times rows of a table, each in the order of its entries."""
+        """Sums over each unit's entries of the value times the cell's row of `table`.
+        Shape (n_columns, n_units); terms are added in the order of the entries.
+        """
         return np.ascontiguousarray((self._left @ table).T)
 
     def residuals(self, means: Floats, terms: Sequence[Floats], scale: float) -> Floats:
-        """Values minus a level and further parameters times their terms, over a scale, clipped.
+        """Values less their prediction by parameters `means`, over `scale`, clipped to [-1, 1].
 
-        In a table of shape (n_cells, n_units), or entry by entry.
+        `means` starts with the level; each further parameter multiplies its element of `terms`, an
+        array (n_cells,). The result is a table (n_cells, n_units), or one number for each entry.
         """
         left = (self._left.data if self._table is None else self._table).copy()
         known = self._product(means[1], terms[0])
@@ -240,13 +255,13 @@ class CellEntries:
         return left
 
     def _product(self, own: Floats, term: Floats) -> Floats:
-        """A parameter of each unit times a number of each cell, where there are entries."""
+        """Parameter `own` of each unit times `term` of each cell, where there are entries."""
         if self._table is not None:
             return term[:, None] * own
         return np.repeat(own, self.counts) * term.take(self._left.indices)
 
     def lengths(self, residuals: Floats) -> Floats:
-        """Norms of each unit's residuals; squares are added in the order of its entries."""
+        """Norm of each unit's residuals, (n_units,); squares add up in the order of its entries."""
         squares = residuals**2
         if self._table is not None:
             return np.sqrt(_sum_of_rows(squares))
@@ -254,7 +269,7 @@ class CellEntries:
         return np.sqrt(scipy.sparse.csr_matrix(layout, (len(self.counts), 1)) @ np.ones(1))
 
     def products(self, residuals: Floats, slopes: Floats, units: slice) -> Floats:
-        """Sums over some units of residuals times a unit's (r, n) slopes: (n_cells, r)."""
+        """Sums over `units` of residuals times the unit's `slopes` (r, n_units): (n_cells, r)."""
         own = slopes[:, units]
         if self._table is not None:
             return np.asarray(residuals[:, units] @ own.T)
@@ -263,16 +278,16 @@ class CellEntries:
 
 
 class CellUnits:
-    """Statistics of units' entries for their parameters; arrays have a column for each unit.
+    """Posterior of the parameters of units from cells; arrays have a column for each unit.
 
-    A column is a function of its own unit's entries to the last bit, whatever others there
-    are: sums over cells are exact, or in the order of the unit's entries, and all else is
-    done number by number.
+    A column is a function of its own unit's entries to the last bit, whatever other units there
+    are: sums over cells are exact, or in the order of the unit's entries, and all else is done
+    number by number.
 
     Parameters
     ----------
     cells : EntryEffects
-        What units share at each cell, components included.
+        Shared effects and components of each cell.
     level, noise_variance : float
         As for `fold_in_units`.
     """
@@ -293,9 +308,10 @@ class CellUnits:
         self.packed_size = len(first)
 
     def posteriors(self, entries: CellEntries) -> tuple[Floats, list[Floats]]:
-        """Means (3 + q, n) of parameters, and roots Y of the covariances Y Y' of components.
+        """Posterior means of parameters, and roots Y of the components' covariances Y Y'.
 
-        Roots are upper triangles, row by row: the first of shape (q, n), the last (1, n).
+        Means have shape (3 + q, n). Roots are upper triangles as a list of rows, of shapes (q, n)
+        to (1, n).
         """
         # Whatever finite numbers the entries hold, it returns finite ones and raises nothing:
         # it may be part of what is computed from raw data. Pivots are 1 at least, and raised
@@ -327,7 +343,7 @@ class CellUnits:
 
 
 def summable(table: Floats) -> Floats:
-    """The table with each column rounded so that any of its rows add up without rounding."""
+    """Table with each column rounded so that sums of any of its rows are exact."""
     # Multiples of u A, where A is a power of 2 above the sum of a column's moduli.
     largest = np.abs(table).max(axis=0, initial=0.0)
     exponents = np.frexp(largest)[1] + math.frexp(len(table))[1]
@@ -336,7 +352,7 @@ def summable(table: Floats) -> Floats:
 
 
 def _sum_of_rows(rows: Floats) -> Floats:
-    """Rows added one after the other, however many columns there are."""
+    """Sum of the rows, one after the other: no column depends on the number of columns."""
     total = rows[0].copy()
     for row in rows[1:]:
         total += row
