@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import digamma
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.start import pair_step
@@ -126,5 +127,6 @@ def expected_topics(concentration: float, length: float) -> float:
     """Expected number of distinct topics in a document of `length` tokens, if there are many
     topics.
     """
-    later = np.arange(1, max(int(length), 1))
-    return 1 + float((concentration / (concentration + later)).sum())
+    # The sum of a / (a + i) over tokens i = 1 to length - 1 that are drawn after the first.
+    later = digamma(concentration + max(length, 1.0)) - digamma(concentration + 1)
+    return 1 + concentration * float(later)

@@ -21,7 +21,6 @@ from small_groups import (
     fit_in_chunks,
     fit_sparse,
     fit_whole,
-    holds_counts,
     model,
     options_of,
     persons,
@@ -59,7 +58,7 @@ def test_groups_of_single_rows_are_rows(kind, mode, seed, secret_integers):
 
         plain, grouped = (seeded(partial(fit, of), seed) for of in (None, groups))
         assert public_state(plain) == public_state(grouped)
-        assert grouped.privacy_report_.unit == f"group of {plain.privacy_report_.unit}s"
+        assert grouped.privacy_report_.unit == "person"
 
 
 @every_mode
@@ -171,12 +170,11 @@ def test_reports_and_ledgers_count_groups(kind, mode, seed):
     if "exact" in mode:
         options["accountant"] = None
     fitted = model(kind, **options).fit(X, groups=groups)
-    unit = "document" if holds_counts(kind, mode) else "sample"
     report = fitted.privacy_report_
     if "stream" in mode:
         assert "disjoint" in report.notes[-1]
-    assert (report.unit, report.n_units) == (f"group of {unit}s", 40)
-    assert {entry.unit for entry in payer.entries} <= {f"group of {unit}s"}
+    assert (report.unit, report.n_units) == ("person", 40)
+    assert {entry.unit for entry in payer.entries} <= {"person"}
     if "exact" not in mode:
-        assert f"replacing one group of {unit}s of 40" in str(report)
+        assert "replacing one person of 40" in str(report)
         assert payer.entries

@@ -30,13 +30,11 @@ def test_words_take_what_is_left_after_the_first_steps(length):
     lda = PrivateSpectralLDA(4, epsilon=20.0, random_state=0)
     with pytest.warns(NotEnoughDataWarning, match="one topic was fitted, the word frequencies"):
         found = asked_of(lda, length, 1.9)
-    assert found == ([4] * 2 + [1] * 4, [2])
+    assert found == ([4] * 2 + [1], [2])
     assert lda.n_components_ == 1
 
 
-@pytest.mark.parametrize(
-    ("n_refinements", "expected"), [(1, [1]), (2, [1] * 2), (3, [4] + [1] * 2)]
-)
+@pytest.mark.parametrize(("n_refinements", "expected"), [(1, [1]), (2, [1]), (3, [4, 1])])
 def test_of_few_steps_fewer_come_before_the_question(n_refinements, expected):
     lda = PrivateSpectralLDA(4, epsilon=20.0, n_refinements=n_refinements, random_state=0)
     with pytest.warns(NotEnoughDataWarning):
