@@ -42,7 +42,9 @@ FOLDS = (
 
 
 def _checked(name: str, value: Any, rule: str, allowed: Callable[[float], bool]) -> float:
-    """Return a float for a number that is allowed; refuse all else by the rule."""
+    """Return `value` as a float if it is a number for which `allowed` holds; raise ValueError with
+    `rule` otherwise, without quoting anything long.
+    """
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):
@@ -65,11 +67,11 @@ HELD: "list[BudgetAccountant]" = []
 
 
 class BudgetAccountant(Shown):
-    """Keeps all fits over the same data within one (epsilon, delta).
+    """Budget (epsilon, delta) that all fits over the same data share.
 
     Every fit that is given the accountant is checked and charged *before* its
-    noise is drawn. A fit that does not fit in is refused and leaves data and
-    budget untouched; a fit that fails later keeps its charge. Gaussian releases
+    noise is drawn. A fit that would exceed the budget is refused and leaves
+    data and budget untouched; a fit that fails later keeps its charge. Gaussian releases
     compose exactly (their ``mu ** 2`` add up), so two fits at (1, 1e-6) cost
     less than (2, 2e-6).
 
@@ -111,7 +113,7 @@ class BudgetAccountant(Shown):
     LedgerError
         If the file cannot be used; a :class:`BudgetError`, like all refusals.
     ValueError
-        If epsilon or delta is outside its range, or not that of an existing scope.
+        If epsilon or delta is outside its range, or differs from that of an existing scope.
 
     Notes
     -----
@@ -188,7 +190,7 @@ class BudgetAccountant(Shown):
 
     @property
     def cost(self) -> PrivacyCost:
-        """Everything spent so far, summed kind by kind."""
+        """Cost of everything charged so far: mu composed, epsilon and delta added."""
         return self._ledger.spending().cost
 
     def total(self) -> tuple[float, float]:
@@ -265,7 +267,7 @@ class BudgetAccountant(Shown):
         Parameters
         ----------
         epsilon, delta : float
-            Guarantee of what was done elsewhere, each >= 0; nothing more is assumed of it.
+            Guarantee of the release made elsewhere, each >= 0; nothing more is assumed of it.
 
         Returns
         -------
@@ -284,7 +286,7 @@ class BudgetAccountant(Shown):
         return self
 
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> "Receipt":
-        """Check and record charges as one step; all of them or none.
+        """Check and record charges in one step: all of them, or none.
 
         With a ``path`` they have reached the disk when this returns.
 
@@ -293,20 +295,21 @@ class BudgetAccountant(Shown):
         entries : sequence of LedgerEntry
             The charges.
         ticket : str, optional
-            Of a further batch of a stream: what the receipt of the batch before had. The charge
-            of the first batch pays for it, and nothing is charged, if the ticket is of this ledger
-            and was not used before, by a copy of the model or by a step that failed.
+            Ticket that the receipt of the previous batch of a stream holds. The charge of the
+            first batch pays for this one too, and nothing is charged, if the ticket is of this
+            ledger and was not used before, by a copy of the model or by a step that failed.
 
         Returns
         -------
         Receipt
-            To be told what was released; with the ticket of the next batch.
+            Receipt that stores sensitivity and sigma of the releases once they are made, and
+            holds the ticket of the next batch.
 
         Raises
         ------
         BudgetError
-            If together they exceed what is left, cannot be recorded, or protect another
-            unit than charges before.
+            If together they exceed what is left, cannot be recorded, or protect another kind
+            of unit than earlier charges.
         """
         return self._ledger.charge(entries, self._check, ticket)
 
@@ -406,6 +409,7 @@ class BudgetAccountant(Shown):
         return json.dumps(self.to_dict(), indent=2)
 
     def _rows(self, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
+        """Charges as dicts, with a value for each column of the table."""
         costs = [(entry.cost, entry.uses) for entry in entries]
         fractions = budget_fractions(costs, self.epsilon, self.delta)
         return [
@@ -425,6 +429,8 @@ class BudgetAccountant(Shown):
         ]
 
     def _table(self) -> Table:
+        """Table of the charges, with budget and total in its title."""
+
         def text(name: str, value: Any) -> str:
             # A release has one kind of cost; the others are not 0 but not asked for.
             if value is None or (name in COSTS and value == 0):
@@ -446,6 +452,9 @@ class BudgetAccountant(Shown):
         return Table(title, HEAD + NUMBERS, rows, notes, TEXTS)
 
     def _check(self, before: Spending, after: Spending) -> None:
+        """Raise BudgetError if charges bring the spending from `before` to beyond the budget, or
+        protect another kind of unit.
+        """
         if self.units == "one":
             check_one_unit(before.units, after.units)
         if not after.within(self.epsilon, self.delta):
@@ -515,12 +524,16 @@ PICKLED_INSIDE = "_pickled_inside_block"
 
 
 class Payable:
-    """Finds the accountant to charge, and remembers in pickles that a block was open."""
+    """Mixin that finds the accountant to charge, and refuses to run uncharged where a ``with``
+    block is open in another thread or was when it was pickled.
+    """
 
     accountant: BudgetAccountant | None
 
     def _payer(self) -> BudgetAccountant | None:
-        """Accountant to charge: the parameter, or that of the surrounding block."""
+        """Accountant to charge: the parameter ``accountant``, or that of the surrounding ``with``
+        block; None without either.
+        """
         if self.accountant is not None:
             return self.accountant
         block = OPENED.get()[-1]

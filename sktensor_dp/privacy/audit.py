@@ -104,12 +104,12 @@ class AuditResult:
     Attributes
     ----------
     epsilon_lower : float
-        No mechanism that is (epsilon, delta)-DP with a smaller epsilon tells the data
-        sets apart this well, but with probability ``1 - confidence``.
+        Lower bound on epsilon: the mechanism is not (epsilon, delta)-DP for any smaller one,
+        with the stated confidence.
     mu_lower : float
-        The same for mu-Gaussian differential privacy. Both bounds hold together.
+        Lower bound on mu of Gaussian differential privacy. Both bounds hold together.
     delta : float
-        At which epsilon is bounded.
+        Delta at which epsilon is bounded.
     confidence : float
         Probability with which both bounds hold.
     threshold : float
@@ -177,22 +177,22 @@ def audit_samples(
         Independent values of the statistic, on the data and on its neighbour; both sets
         may have sizes of their own. Infinite values are allowed.
     delta : float, default=0.0
-        At which epsilon is bounded, in [0, 1).
+        Delta at which epsilon is bounded, in [0, 1).
     confidence : float, default=0.95
         Probability with which both bounds hold, in (0, 1).
     threshold : float, optional
-        Tells the data sets apart where it was fixed before any run: the statistic is
-        meant to be larger on the neighbour. All runs count then. By default a part of
-        the runs chooses thresholds, and which way the statistic moves.
+        Threshold that was fixed before any run, which the statistic is meant to exceed more
+        often on the neighbour. All runs are counted then. By default a part of the runs
+        chooses thresholds and the sign of the statistic, and the others are counted.
     selection : float, default=0.5
-        Share of the runs that choose, in (0, 1).
+        Fraction of the runs that choose, in (0, 1).
     epsilon_claim, mu_claim : float, optional
         What the mechanism promises, for the result to compare.
 
     Returns
     -------
     AuditResult
-        The bounds; 0 where nothing was found.
+        Lower bounds on epsilon and mu; 0 where the runs show no difference.
 
     Raises
     ------
@@ -243,7 +243,9 @@ def audit_samples(
 def _events(
     x: Floats, y: Floats, threshold: float | None, selection: float, delta: float, error: float
 ) -> tuple[Floats, Floats, list[tuple[int, float]], float]:
-    """Samples that count, events as signs and thresholds, and how often each rate may be wrong."""
+    """Choose events, as (sign, threshold) pairs, on a part of the samples; return the samples that
+    are left to count, the events, and the error probability allowed for each rate.
+    """
     if threshold is not None:
         return x, y, [(1, float(threshold))], error / 2
     _check_rate("selection", selection)
@@ -256,6 +258,7 @@ def _events(
 
 
 def _checked(name: str, part: ArrayLike) -> Floats:
+    """Validate samples as a one-dimensional float array without NaN."""
     values = np.asarray(part, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or np.isnan(values).any():
         raise ValueError(
@@ -266,13 +269,15 @@ def _checked(name: str, part: ArrayLike) -> Floats:
 
 
 def _check_rate(name: str, value: float, least: bool = False) -> None:
-    """Refuse a number that is not between 0 and 1; with `least` it may be 0."""
+    """Raise ValueError unless `value` lies in (0, 1), or in [0, 1) with `least`."""
     if not (0 <= value < 1 if least else 0 < value < 1):
         raise ValueError(f"{name} must lie in {'[' if least else '('}0, 1), got {value!r}.")
 
 
 def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error: float) -> Floats:
-    """Rates of the events that a statistic exceeds each threshold, and what they bound."""
+    """Bounds from the events that a statistic exceeds each threshold: rows are the rate of the
+    event under `other` and under `one`, the lower bound on epsilon, and that on mu.
+    """
     # In rows: the rates under the other and under the one, epsilon, and mu.
     below, above = (_exceeding(part, thresholds) for part in (one, other))
     most, least = _upper(below, one.size, error), _lower(above, other.size, error)
@@ -284,23 +289,25 @@ def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error:
 
 
 def _exceeding(values: Floats, thresholds: Floats) -> Floats:
+    """Number of `values` above each threshold."""
     ordered = np.sort(values)
     return (ordered.size - np.searchsorted(ordered, thresholds, side="right")).astype(np.float64)
 
 
 def _lower(successes: Floats, n: int, error: float) -> Floats:
-    """Clopper-Pearson: below it lies the true rate with probability `error` at most."""
+    """Clopper-Pearson lower bound on a rate: false with probability `error` at most."""
     bound = beta.ppf(error, np.maximum(successes, 1), n - successes + 1)
     return np.where(successes == 0, 0.0, bound)
 
 
 def _upper(successes: Floats, n: int, error: float) -> Floats:
+    """Clopper-Pearson upper bound on a rate: false with probability `error` at most."""
     bound = beta.isf(error, successes + 1, np.maximum(n - successes, 1))
     return np.where(successes == n, 1.0, bound)
 
 
 def _choose(one: Floats, other: Floats, delta: float, error: float) -> list[tuple[int, float]]:
-    """Sign of the statistic and threshold that bound epsilon best, and mu best."""
+    """Events, as (sign of the statistic, threshold), with the best bound on epsilon and on mu."""
     best: dict[str, tuple[float, int, float]] = {}
     for sign in (1, -1):
         x, y = sign * one, sign * other
@@ -314,7 +321,9 @@ def _choose(one: Floats, other: Floats, delta: float, error: float) -> list[tupl
 
 
 def _candidates(pooled: Floats) -> Floats:
-    """Thresholds between values, dense near both ends, where epsilon shows."""
+    """Up to 600 thresholds between the pooled values, densest near both ends, where
+    epsilon shows.
+    """
     values = np.unique(pooled)
     if values.size == 1:
         return values
@@ -329,7 +338,7 @@ def _candidates(pooled: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """Promise of a fit's report.
+    """Epsilon, mu and delta that a fitted estimator's privacy report claims.
 
     Attributes
     ----------
@@ -343,7 +352,7 @@ class Guarantee:
 
     @classmethod
     def of(cls, fitted: Any) -> "Guarantee":
-        """Read it off a fitted estimator."""
+        """Read the claim from ``fitted.privacy_report_``; all None without one."""
         report: PrivacyReport | None = getattr(fitted, "privacy_report_", None)
         if report is None:
             return cls()
@@ -356,7 +365,7 @@ class Guarantee:
         return cls(report.epsilon, mu, report.delta)
 
     def delta_or(self, given: float | None) -> float:
-        """Return the delta to audit at."""
+        """Delta to audit at: `given`, or that of the report; ValueError without either."""
         delta = self.delta if given is None else given
         if delta is None:
             raise ValueError(
@@ -366,7 +375,7 @@ class Guarantee:
 
 
 def _fitted_clone(estimator: Any, data: Any) -> Any:
-    """Fit a clone that charges nobody; a tuple is unpacked into the arguments of ``fit``."""
+    """Fit a clone without accountant on `data`, or on its items if it is a tuple."""
     if OPENED.get()[-1] is not None:
         raise RuntimeError(
             "audits are not charged: leave the block of the BudgetAccountant, and audit on data "
@@ -397,18 +406,18 @@ def audit(
     Parameters
     ----------
     estimator : estimator
-        Fits clones, without accountant; a pipeline will do.
+        Estimator or pipeline, of which clones without accountant are fitted.
     data, neighbour : array-like, or tuple of arguments of ``fit``
-        Two neighbouring data sets, such as those of :func:`worst_case`. Public or made
-        up: fits are not charged, and the result is computed from the data. That they are
-        neighbours in the sense of the claim is up to the caller.
+        Two neighbouring data sets, such as those of :func:`worst_case`. They must be public
+        or made up: fits are not charged, and the result is computed from the data. The caller
+        makes sure that they are neighbours in the sense of the claim.
     statistic : callable
-        ``fitted estimator -> float``, to be larger on one of the two, such as that of
-        :func:`worst_case`.
+        ``fitted estimator -> float`` that tends to be larger on one of the two data sets, such
+        as that of :func:`worst_case`.
     n_runs : int, default=1000
-        Fits on each of the two.
+        Number of fits on each data set, at least 8.
     delta : float, optional
-        At which epsilon is bounded; by default that of the report.
+        Delta at which epsilon is bounded; by default that of the report.
     confidence : float, default=0.95
         Probability with which both bounds hold.
     threshold : float, optional
@@ -467,7 +476,7 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class WorstCase:
-    """Two neighbouring data sets and what tells them apart.
+    """Two neighbouring data sets and the statistic that tells fits on them apart.
 
     Attributes
     ----------
@@ -490,13 +499,13 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
     estimator : estimator
         One of this package, or another that has the hook ``_worst_case``; it is not fitted.
     n_units : int, optional
-        Documents or samples of the data sets, 1000 by default. A completion whose unit is
-        one entry has one; with slices as units their number is that of its ``shape``.
+        Number of documents or samples in the data sets, 1000 by default. A completion whose
+        unit is one entry has one; with slices as units their number is that of its ``shape``.
 
     Returns
     -------
     WorstCase
-        To be passed on to :func:`audit`.
+        The data sets and the statistic, to be passed to :func:`audit`.
 
     Raises
     ------
@@ -548,18 +557,18 @@ TRIED = np.linspace(0.0, 30.0, 601)
 
 @dataclass(frozen=True)
 class OneRunResult:
-    """A lower bound on epsilon from one fit.
+    """Lower bound on epsilon from one fit on many canaries.
 
     Attributes
     ----------
     epsilon_lower : float
-        The bound.
+        Lower bound on epsilon.
     delta, confidence : float
-        At which delta, and with which probability, it holds.
+        Delta at which epsilon is bounded, and the probability with which the bound holds.
     n_canaries, n_guesses, n_correct : int
-        Slots, guesses and right guesses.
+        Number of slots, of guesses about them, and of right guesses.
     epsilon_claim : float or None
-        What the report promises.
+        Epsilon that the report claims; None without a report.
     """
 
     epsilon_lower: float
@@ -579,23 +588,24 @@ class OneRunResult:
 def one_run_p_value(
     n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float
 ) -> float:
-    """Bound the chance of so many right guesses about an (epsilon, delta)-DP mechanism.
+    """Bound the probability of so many right guesses about an (epsilon, delta)-DP mechanism.
 
     Parameters
     ----------
     n_canaries : int
-        Slots with a fair coin each.
+        Number of slots, each of which holds a canary or not by a fair coin.
     n_guesses : int
-        Guesses, at most so many.
+        Number of slots that are guessed about, at most `n_canaries`.
     n_correct : int
-        Right ones.
+        Number of right guesses.
     epsilon, delta : float
-        Of the mechanism.
+        Guarantee of the mechanism.
 
     Returns
     -------
     float
-        In [0, 1]; for delta = 0 exact for randomised response.
+        Upper bound, in [0, 1], on the probability of `n_correct` or more right guesses; for
+        delta = 0 it is exact for randomised response.
 
     Examples
     --------
@@ -608,6 +618,7 @@ def one_run_p_value(
 def _p_values(
     n_canaries: int, n_guesses: int, n_correct: int, epsilon: ArrayLike, delta: float
 ) -> Floats:
+    """`one_run_p_value` for an array of epsilons."""
     epsilons = np.asarray(epsilon, dtype=np.float64)
     chance = binom.sf(n_correct - 1, n_guesses, expit(epsilons))
     return np.minimum(chance + n_canaries * delta * expit(-epsilons), 1.0)
@@ -621,17 +632,17 @@ def one_run_audit(
     confidence: float = 0.95,
     epsilon_claim: float | None = None,
 ) -> OneRunResult:
-    """Bound epsilon from below by guesses about coins.
+    """Bound epsilon from below by guesses about which slots hold canaries.
 
     Parameters
     ----------
     guesses : array-like of shape (n_canaries,)
-        1 for a canary, -1 for something harmless, 0 for no guess: a function of what the
-        mechanism showed. How many are not 0 is fixed before.
-    included : array-like of shape (n_canaries,)
-        What the fair, independent coins said, as booleans.
+        1 for a canary, -1 for something harmless, 0 for no guess: computed from the
+        mechanism's output. How many are not 0 is fixed before the output is seen.
+    included : array-like of bool of shape (n_canaries,)
+        True where the slot held a canary, drawn by fair and independent coins.
     delta : float, default=0.0
-        At which epsilon is bounded, in [0, 1).
+        Delta at which epsilon is bounded, in [0, 1).
     confidence : float, default=0.95
         Probability with which the bound holds, in (0, 1).
     epsilon_claim : float, optional
@@ -645,8 +656,8 @@ def one_run_audit(
     Raises
     ------
     ValueError
-        If the arrays differ in shape, guesses are others, or a parameter is outside its
-        range.
+        If the arrays differ in shape, a guess is not -1, 0 or 1, or a parameter is outside
+        its range.
 
     Notes
     -----
@@ -694,10 +705,10 @@ def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDAr
     Parameters
     ----------
     scores : array-like of shape (n_canaries,)
-        Larger where a canary is more likely.
+        Scores of the slots, larger where a canary is more likely.
     n_guesses : int, optional
-        Guesses to make, half of either kind; by default one for every slot. The slots
-        in between get none.
+        Number of guesses, half of either kind; by default one for every slot. The slots
+        with scores in between get none.
 
     Returns
     -------
@@ -744,20 +755,21 @@ def audit_in_one_run(
     Parameters
     ----------
     estimator : estimator
-        Fits one clone, without accountant.
+        Estimator, of which one clone without accountant is fitted.
     canaries, harmless : array-like or sparse matrix of n_canaries rows, or tuple of such
-        What slot i may hold: row i of the one or of the other, by a fair coin. Tuples
-        hold the arguments of ``fit``, such as coordinates and values. Public or made up.
-        Replacing one row has to be what the estimator's claim is about.
+        Slot i holds row i of `canaries` or of `harmless`, by a fair coin. Tuples hold the
+        arguments of ``fit``, such as coordinates and values. They must be public or made up,
+        and the estimator's claim must be about replacing one row.
     score : callable
-        ``fitted estimator -> n_canaries numbers``, larger where the canary is likelier.
+        ``fitted estimator -> array of shape (n_canaries,)``, larger where a canary is more
+        likely.
     rest : like `canaries`, optional
-        Rows that are always there, behind the others.
+        Rows that are always there, after those of the slots.
     n_guesses : int, optional
-        As for :func:`guesses_from_scores`. Guessing only where scores are extreme shows
-        more where noise is Gaussian.
+        Number of guesses, as for :func:`guesses_from_scores`. With Gaussian noise, guessing
+        only where scores are extreme gives a larger bound.
     delta : float, optional
-        At which epsilon is bounded; by default that of the report.
+        Delta at which epsilon is bounded; by default that of the report.
     confidence : float, default=0.95
         Probability with which the bound holds.
 
@@ -769,7 +781,7 @@ def audit_in_one_run(
     Raises
     ------
     ValueError
-        If scores or parameters are wrong.
+        If scores are not a vector without NaN, or a parameter is outside its range.
     RuntimeError
         Inside a ``with BudgetAccountant(...)`` block.
 
@@ -804,14 +816,17 @@ def audit_in_one_run(
 
 
 def _n_rows(part: Any) -> int:
+    """Number of rows of an array, matrix or list."""
     return int(part.shape[0]) if hasattr(part, "shape") else len(part)
 
 
 def _rows(part: Any, rows: NDArray[np.intp]) -> Any:
+    """Rows of an array, matrix or list by their indices."""
     return [part[row] for row in rows] if isinstance(part, list) else part[rows]
 
 
 def _stacked(above: Any, below: Any) -> Any:
+    """Rows of `above` with those of `below` after them."""
     if sp.issparse(above):
         return sp.vstack([above, below], format="csr")
     if isinstance(above, list):

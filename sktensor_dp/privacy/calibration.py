@@ -89,14 +89,16 @@ def pure_rho(epsilon: float) -> float:
 
 
 def epsilon_of_rho(rho: float) -> float:
-    """Largest epsilon of which :func:`pure_rho` is at most rho."""
+    """Largest epsilon for which every epsilon-DP mechanism is rho-zCDP: inverse of
+    :func:`pure_rho`.
+    """
     if rho <= 0 or math.isinf(rho):
         return max(rho, 0.0)
     return math.nextafter(least_double(lambda epsilon: pure_rho(epsilon) > rho), 0.0)
 
 
 def concentrated_epsilon(rho: float, delta: float) -> float:
-    """Epsilon at delta of rho-zCDP, by the best order of Rényi divergence."""
+    """Smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP."""
     if rho == 0:
         return 0.0
     if math.isinf(rho) or delta <= 0:
@@ -119,13 +121,15 @@ def concentrated_rho(epsilon: float, delta: float) -> float:
 
 
 def _conversion(more: float, delta: float) -> float:
-    """Add this to the Rényi divergence of order ``1 + more``, and it is an epsilon at delta."""
+    """Difference of epsilon at `delta` and the Rényi divergence of order ``1 + more``."""
     # Canonne, Kamath & Steinke (2020), proposition 12.
     return (-math.log(delta) - math.log1p(more)) / more - math.log1p(1 / more)
 
 
 def _least(value: Callable[[float], float], root: float, delta: float) -> float:
-    """Smallest value over orders, less one; that of any order would do."""
+    """Minimum of `value` over Rényi orders ``1 + m``, near the best order for ``rho =
+    root ** 2``.
+    """
     # They lie around what the leading terms ask for; `root` is that of rho.
     guess = math.log(min(max(math.sqrt(-math.log(delta)) / root, 1e-3), 1e150))
     found = minimize_scalar(
@@ -136,7 +140,7 @@ def _least(value: Callable[[float], float], root: float, delta: float) -> float:
 
 
 def least_double(holds: Callable[[float], bool]) -> float:
-    """Smallest positive double for which a condition holds that holds from there on to infinity.
+    """Smallest positive double from which on a condition `holds`, up to infinity.
 
     Bisection over all doubles in their order: 63 steps find any number, however small or large.
     """
@@ -148,10 +152,12 @@ def least_double(holds: Callable[[float], bool]) -> float:
 
 
 def _double(place: int) -> float:
-    """Non-negative double by its place in the order of all of them, which their bits are."""
+    """Non-negative double number `place` in increasing order, by its bit pattern."""
     return float(struct.unpack("<d", place.to_bytes(8, "little"))[0])
 
 
 def spherical_spread(dimension: int) -> float:
-    """Deviation of a coordinate of spherical Laplace noise over its mean radius per dimension."""
+    """Ratio of a coordinate's standard deviation to ``radius / dimension``, for spherical Laplace
+    noise of mean radius ``radius``.
+    """
     return math.sqrt(dimension + 1)

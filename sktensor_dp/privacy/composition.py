@@ -18,7 +18,7 @@ Divergence = Callable[[float], float]
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """One release of a fit.
+    """Release of a fit: one noisy answer, or several of equal cost, as reports show it.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class ReleaseRecord:
     mu, epsilon, delta : float
         Cost of each use.
     uses : int
-        How often it was made.
+        Number of times that it was made.
     mechanism : str
         Law of the noise.
     """
@@ -51,29 +51,29 @@ class ReleaseRecord:
 
     @property
     def cost(self) -> PrivacyCost:
-        """Cost of each use."""
+        """Cost of one use: of making the release once."""
         return PrivacyCost(self.mu, self.epsilon, self.delta)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Releases on some of the units, beside those on others."""
+    """Part of a composition: a run on some of the units (a batch, a fold), with its releases."""
 
     role: str  # "batch", "fit", "score", "refit" or "trial"
-    n_units: int  # that it reads
-    of: "Composition"  # its releases
+    n_units: int  # number of units that it reads
+    of: "Composition"  # tree of its releases
     times: int = 1  # number of parts like it, each on other units
 
 
 @dataclass(frozen=True)
 class Composition:
-    """One node of the tree.
+    """Node of the tree that says how releases compose, from which a unit's cost is computed.
 
-    ``"releases"``: each may read every unit. ``"sequence"``: parts, each of which may read
-    every unit. ``"parallel"``: a unit is in one part. ``"overlapping"``: in some of them, see
-    `memberships`. ``"selection"``: the best of a secret number of trials like its only part.
-    ``"conversion"``: its only part holds for neighbours that add or remove a unit, the whole
-    for those that replace one.
+    ``"releases"``: a leaf; each release may read every unit. ``"sequence"``: every part may read
+    every unit. ``"parallel"``: a unit is in one part only. ``"overlapping"``: a unit is in some of
+    the parts, see `memberships`. ``"selection"``: the best of a secret number of trials like its
+    only part. ``"conversion"``: its only part holds for neighbours that add or remove a unit, the
+    whole for those that replace one.
     """
 
     kind: Kind
@@ -105,12 +105,14 @@ class Composition:
 
     @property
     def spent(self) -> list[tuple[PrivacyCost, int]]:
-        """Costs of its own releases, made or not, and how often each is spent."""
+        """Pairs (cost, uses) of this node's own releases, made or only paid for."""
         releases: tuple[ReleaseRecord | PlannedRelease, ...] = (*self.rows, *self.unused)
         return [(release.cost, release.uses) for release in releases]
 
     def all_rows(self) -> tuple[ReleaseRecord, ...]:
-        """Every release of the tree; equal ones that follow each other are uses of one."""
+        """Releases of the whole tree in order; equal ones in a row are merged into one with more
+        uses.
+        """
         rows = list(self.rows)
         for part in self.parts:
             inner = part.of.all_rows()
@@ -124,7 +126,9 @@ class Composition:
         return max(cost.epsilon_at(delta) for cost in unit_costs(self))
 
     def beside(self, n_units: int, later: "Composition", n_later: int) -> "Composition":
-        """Return both, made on units of their own; equal batches are counted."""
+        """Parallel composition of this node and `later`, a batch of `n_later` other units; equal
+        batches in a row are merged and counted.
+        """
         # Of one kind only, as `later` is one batch.
         ours = self.kind == "parallel" and all(part.role == "batch" for part in self.parts)
         parts = self.parts if ours else (Part("batch", n_units, self),)
@@ -135,13 +139,15 @@ class Composition:
 
 
 def merged(rows: Iterable[ReleaseRecord]) -> tuple[ReleaseRecord, ...]:
-    """Rows of which equal ones that follow each other are uses of one."""
+    """Merge equal rows that follow each other into one with the sum of their uses."""
     alike = groupby(rows, key=lambda row: replace(row, uses=0))
     return tuple(replace(row, uses=sum(one.uses for one in same)) for row, same in alike)
 
 
 def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
-    """Costs of which each unit has one at most."""
+    """Possible costs to one unit (protected person, document or row): each unit's cost is at most
+    one of them.
+    """
     if node.kind == "releases":
         return (_sum(node.spent),)
     if node.kind == "selection":
@@ -158,7 +164,9 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
 
 
 def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
-    """Costs to a unit of one part of each role."""
+    """Possible costs to a unit of being in one part, for each role of parts (such as
+    ``"fold"``).
+    """
     found: dict[str, list[PrivacyCost]] = defaultdict(list)
     for part in node.parts:
         found[part.role] += unit_costs(part.of)
@@ -168,18 +176,22 @@ def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
 def membership_costs(
     of_role: Mapping[str, Sequence[PrivacyCost]], membership: Iterable[tuple[str, int]]
 ) -> tuple[PrivacyCost, ...]:
-    """Costs to a unit that is in so many parts of each role."""
+    """Possible costs to a unit that is in the given number of parts of each role, pairs (role,
+    number).
+    """
     return _combined([_repeated(of_role[role], count) for role, count in membership])
 
 
 def zcdp_rho(node: Composition) -> float | None:
-    """Rho of zero-concentrated differential privacy; None where none is implied."""
+    """Rho of the zero-concentrated differential privacy of the whole tree; None where
+    none follows.
+    """
     # mu-GDP is mu**2 / 2, and pure epsilon epsilon**2 / 2 (Bun & Steinke 2016).
     return _added(node, lambda mu: mu * mu / 2, lambda epsilon: epsilon * epsilon / 2)
 
 
 def renyi_bound(node: Composition, order: float) -> float | None:
-    """Epsilon of Rényi differential privacy at an order; None where none is implied."""
+    """Epsilon of the tree's Rényi differential privacy at an `order`; None where none follows."""
     return _added(
         node,
         lambda mu: order * (mu * mu / 2),
@@ -188,7 +200,9 @@ def renyi_bound(node: Composition, order: float) -> float | None:
 
 
 def _added(node: Composition, of_mu: Divergence, of_epsilon: Divergence) -> float | None:
-    """A divergence that adds up over releases that see a unit."""
+    """Divergence of a tree: the sum over the releases that one unit is in of ``of_mu(mu) +
+    of_epsilon(epsilon)``, for the worst unit; None where it does not add up.
+    """
     if node.kind in ("selection", "conversion"):
         return None
     if node.kind == "releases":
@@ -210,7 +224,7 @@ def _added(node: Composition, of_mu: Divergence, of_epsilon: Divergence) -> floa
 
 
 def _sum(costs: Iterable[tuple[PrivacyCost, int]]) -> PrivacyCost:
-    """Compose costs that are spent several times each."""
+    """Compose costs, each spent the given number of times."""
     # 0 * inf is NaN.
     spent = [(cost, uses) for cost, uses in costs if uses > 0]
     return PrivacyCost(
@@ -221,6 +235,7 @@ def _sum(costs: Iterable[tuple[PrivacyCost, int]]) -> PrivacyCost:
 
 
 def _fsum(values: Iterable[float]) -> float:
+    """Exactly rounded sum; infinity where it overflows."""
     try:
         return math.fsum(values)
     except OverflowError:
@@ -238,21 +253,23 @@ def _of_two(cost: PrivacyCost) -> PrivacyCost:
 
 
 def _repeated(costs: Sequence[PrivacyCost], times: int) -> tuple[PrivacyCost, ...]:
-    """Costs of parts that a unit is in several of, each at most one of the given."""
+    """Possible costs of being in `times` parts, each of which costs at most one of `costs`."""
     if times > 1:
         costs = [_cover(costs)]
     return tuple(_sum([(cost, times)]) for cost in costs)
 
 
 def _combined(lists: Sequence[Sequence[PrivacyCost]]) -> tuple[PrivacyCost, ...]:
-    """Sums of one cost of each list."""
+    """Possible costs of composing one cost from each list, without those that others cover."""
     if math.prod(map(len, lists)) > MOST_COSTS:
         lists = [[_cover(costs)] for costs in lists]
     return _largest(_sum((cost, 1) for cost in chosen) for chosen in product(*lists))
 
 
 def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:
-    """Costs that no other is at least as large as, in order."""
+    """Costs without those that another cost covers, largest first; one that covers all if they are
+    too many.
+    """
     different = sorted(set(costs), key=lambda cost: cost.amounts, reverse=True)
     if len(different) > MOST_COSTS:
         return (_cover(different),)
@@ -264,8 +281,10 @@ def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:
 
 
 def _cover(costs: Sequence[PrivacyCost]) -> PrivacyCost:
+    """Smallest cost that is at least each of the given, in mu, epsilon and delta."""
     return PrivacyCost(*map(max, zip(*(cost.amounts for cost in costs), strict=True)))
 
 
 def _covers(large: PrivacyCost, small: PrivacyCost) -> bool:
+    """Return True if `large` is at least `small` in mu, epsilon and delta."""
     return all(a >= b for a, b in zip(large.amounts, small.amounts, strict=True))

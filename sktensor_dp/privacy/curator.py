@@ -48,14 +48,18 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """A released array and the standard deviation of the noise along a coordinate."""
+    """Released array (one noisy answer) and the standard deviation of the noise along a
+    coordinate.
+    """
 
     value: Floats
     sigma: float
 
 
 class DataCurator(AbstractContextManager["DataCurator"]):
-    """Holds the raw data of one fit and answers planned releases, with noise."""
+    """Custodian of one fit's raw data: charges the plan, answers its releases with noise, drops the
+    data.
+    """
 
     # Opening it checks and charges the whole plan, before anything is read; leaving its `with`
     # block drops the data. Between the two, its `release` methods are the only way from raw to
@@ -106,13 +110,14 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._rows_of.clear()
 
     def _set_plan(self, plan: ReleasePlan, made: tuple[PlannedRelease, ...] = ()) -> None:
+        """Start on a plan; the releases `made` before it count as used up."""
         self._plan = plan
         self._left = {planned.name: planned.uses for planned in plan.releases}
         self._costs = {planned.name: planned.cost for planned in plan.releases}
         self._left.update({planned.name: 0 for planned in made})
 
     def count(self) -> int:
-        """Release the number of units, for all else to be divided by."""
+        """Release the noisy number of units, by which later sums are divided, and return it."""
         counted = self.noisy(COUNT, UnitCount())
         farthest = FARTHEST_PURE if self._plan.delta == 0 else FARTHEST
         self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_COUNT)
@@ -120,16 +125,19 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return self.n_units
 
     def continue_with(self, plan: ReleasePlan) -> None:
-        """Go on by a plan for the whole budget that a released count has led to."""
+        """Replace the open plan by `plan`, made for the whole budget with the released count;
+        RuntimeError if the units were not counted or it costs more than was charged.
+        """
         if self._left.get(COUNT) != 0:
             raise RuntimeError("the units have not been counted.")
         count, _ = self._plan.releases
         self._set_plan(self._plan.after_count(plan), made=(count,))
 
     def release(self, name: str, query: Query, rest_of: str | None = None) -> Floats:
-        """Answer a query: its mean over units, with the noise the plan paid for.
+        """Answer a query: its mean over units, with the noise that the plan paid for.
 
-        With `rest_of` all that is left of a planned release pays for it, in place of one use.
+        One use of the planned release `name` pays for it; with `rest_of`, all unused uses of the
+        planned release called that pay together, and the noise is smaller.
         """
         value = self._answer(query, *self._admit(name, query, Mechanism, rest_of))
         # Of a sum, not of a mean over units: a tensor that is the data may be as large.
@@ -137,27 +145,34 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return np.clip(value, -limit, limit, out=value)
 
     def noisy(self, name: str, query: Query, rest_of: str | None = None) -> Noisy:
-        """Answer a query as :meth:`release` does, and say how noisy the answer is."""
+        """Answer a query as :meth:`release` does, together with the noise's standard deviation.
+
+        That is along an orthonormal coordinate; for spherical noise, the mean radius per dimension.
+        """
         value = self.release(name, query, rest_of)
         return Noisy(value, self._records[-1].sigma)
 
     def noisy_quantile(
         self, name: str, query: Query, edges: Floats, quantile: float, *, pure: bool
     ) -> float:
-        """Release a histogram and return the upper edge of the bin that reaches a quantile."""
+        """Release a histogram of norms with bins `edges`; return the upper edge of the bin that
+        reaches `quantile`, by which to clip.
+        """
         histogram = self.noisy(name, query)
         return edge_reached(histogram.value, histogram.sigma, edges, quantile, pure=pure)
 
     def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
-        """Answer a query for a symmetric matrix without noise, as ``V -> matrix @ V``."""
+        """Answer a query for a symmetric matrix M without noise (``epsilon=inf`` only), as ``V -> M
+        @ V``.
+        """
         # Only under `epsilon=inf`, and while the curator is open: faster than to form the matrix.
         self._admit_exact(name, query)
         return lambda V: query.of_products(self._mean(Product(query, V)), V)
 
     def noisy_product(self, name: str, query: Any) -> tuple[Callable[[Floats], Floats], float]:
-        """Answer a query for a symmetric matrix as :meth:`noisy` does, but as ``V -> matrix @ V``.
+        """Release a symmetric matrix M as ``V -> M @ V``, and the noise's standard deviation.
 
-        For matrices that memory does not hold, and while the curator is open.
+        For matrices that memory does not hold; it can be called while the curator is open.
         """
         mechanism, cost, _ = self._admit(name, query, Mechanism)
         self._rows_of[name] = self._answer_by_rows(mechanism, query, cost)
@@ -165,17 +180,23 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return product, self._records[-1].sigma
 
     def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
-        """Answer a query for totals whose keys are private too."""
+        """Answer a query for totals by private key: keys whose noisy total passes a threshold, and
+        these totals.
+        """
         mechanism, cost, _ = self._admit(name, query, PartitionSelection)
         totals, sensitivity = self._sum(query), self._records[-1].sensitivity
         return mechanism.release(totals, sensitivity, cost, self._noise, query)
 
     def _deviation(self, sigma: float, dimension: int) -> float:
-        """Standard deviation along a coordinate, of a law that is spherical where it is pure."""
+        """Standard deviation along a coordinate from a reported `sigma`, which for spherical
+        Laplace noise is the mean radius per dimension.
+        """
         return sigma * spherical_spread(dimension) if self.pure else sigma
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
-        """Return the report on what was released under the whole plan's cost."""
+        """Privacy report: the releases made so far, with the whole plan's cost as guarantee, also
+        for unused ones; `notes` are added to it.
+        """
         rows, unused = tuple(self._records), self._plan.unused(self._left)
         return PrivacyReport(
             epsilon=self._plan.cost.epsilon_at(self._plan.delta),
@@ -191,7 +212,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         )
 
     def _admit_exact(self, name: str, query: Any) -> None:
-        """Admit a query that is about to be answered in another way, without noise."""
+        """Admit a query to be answered without noise; refuse it if the plan gives it a
+        finite cost.
+        """
         _, _, noiseless = self._admit(name, query, Mechanism)
         if not noiseless:
             raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
@@ -199,9 +222,11 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     def _admit(
         self, name: str, query: Any, kind: type[Kind], rest_of: str | None = None
     ) -> tuple[Kind, PrivacyCost, bool]:
-        """Look a query up in catalogue and plan, and put it on record, before data is read.
+        """Check a query against catalogue and plan, use it up and record it, before any data is
+        read.
 
-        Returns the law, its cost, and True if that asks for no noise.
+        Returns the mechanism, the cost to spend on it, and True if that cost is infinite (no
+        noise).
         """
         # Uses go in one step, after which nothing is refused: none can be had twice. A process that
         # was forked has a copy of what is left, and could spend it again.
@@ -227,7 +252,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return mechanism, cost, noiseless
 
     def _payment(self, name: str, rest_of: str | None) -> tuple[str, int, PrivacyCost]:
-        """Find what pays for a release: one planned use of it, or all that is left of another."""
+        """Planned release that pays for `name`, how many of its uses are spent, and their cost."""
         # Which of two releases a part of a budget is spent on may follow from released numbers:
         # what it costs is fixed, and parts compose whatever each is chosen by.
         payer, usual = rest_of or name, self._costs.get(name)
@@ -244,7 +269,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     def _answer(
         self, query: Query, mechanism: Mechanism, cost: PrivacyCost, noiseless: bool
     ) -> Floats:
-        """Compute on raw data and add noise; nothing else reads the data."""
+        """Mean of a query over units with noise; this and the two methods for rows and partitions
+        alone read data.
+        """
         # Checked and put on record when the query was admitted, before any data is read.
         sensitivity = self._records[-1].sensitivity
         # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
@@ -261,7 +288,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     def _answer_by_rows(
         self, mechanism: Mechanism, query: Any, cost: PrivacyCost
     ) -> "ReleasedRows":
-        """Read raw data, once; rows of it and of noise are put together when they are needed."""
+        """Read the data once and keep sparse sums; rows of matrix and noise are formed
+        when needed.
+        """
         strength, sensitivity = mechanism.strength(cost), self._records[-1].sensitivity
         data = self._read()
         if mechanism.of_rows is None or math.isinf(strength) or getattr(data, "apart", False):
@@ -277,18 +306,24 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return ReleasedRows(rows, sums.n_words, add_noise, self._noise)
 
     def _product_with_rows(self, name: str, V: Floats) -> Floats:
+        """Product of `V` and the released matrix `name`; RuntimeError once the curator
+        is closed.
+        """
         self._read()
         return _without_shapes(lambda: self._rows_of[name].product(V))
 
     def _read(self) -> Any:
+        """Raw data; RuntimeError once the curator is closed."""
         if self._chunks is None:
             raise RuntimeError("the curator is closed: its data has been dropped.")
         return self._chunks
 
     def _sum(self, query: Any) -> Any:
+        """Sum of a query over all units, without array shapes in errors."""
         return _without_shapes(lambda: self._total(query))
 
     def _total(self, query: Any) -> Any:
+        """Sum of a query over all chunks, or at the source where data lies elsewhere."""
         # A source adds up where its parts lie; chunks lie in this process.
         data = self._read()
         if getattr(data, "apart", False):
@@ -311,6 +346,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return first if added is None else added.value()
 
     def _mean(self, query: Summand) -> Floats:
+        """Sum of a query over `n_units`, formed in place."""
         # The sum is the curator's own: dividing in place saves a copy.
         mean: Floats = self._sum(query)
         mean /= self.n_units
@@ -319,6 +355,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     def _record(
         self, entry: Release, mechanism: str, sensitivity: float, sigma: float, cost: PrivacyCost
     ) -> None:
+        """Append a release to the report, the ledger's receipt and the progress output."""
         row = ReleaseRecord(
             name=entry.name,
             description=entry.description,
@@ -343,7 +380,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
 
 
 def _without_shapes(call: Callable[[], Found]) -> Found:
-    """Result of a call that reads raw data, whose errors of memory would tell of it."""
+    """Return ``call()``, which reads raw data; a MemoryError is raised anew without the size of its
+    array.
+    """
     try:
         return call()
     except MemoryError:
@@ -353,7 +392,7 @@ def _without_shapes(call: Callable[[], Found]) -> Found:
 
 
 def sensitivity(query: Any, norm: Literal["l1", "l2"], neighbours: str) -> float:
-    """Largest move of a query's sum between neighbours, in a norm."""
+    """Sensitivity of a query's sum in a norm: to replacing a unit, or to adding or removing one."""
     # Neighbours that are told in words replace something, too.
     bound = "contribution" if neighbours == "add_remove" else "sensitivity"
     return float(getattr(query, f"{norm}_{bound}"))
@@ -366,7 +405,9 @@ def released_sensitivity(
     neighbours: str = "replace_one",
     most_units: int | None = None,
 ) -> float:
-    """Sensitivity of what is released: a mean over units, or totals of partitions."""
+    """Sensitivity of a release: of the sum over `n_units` (or a count's or partitions' totals as
+    they are), with a slack for rounding in long sums.
+    """
     of_sum = sensitivity(query, mechanism.norm, neighbours)
     if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
         return of_sum
@@ -377,7 +418,7 @@ def released_sensitivity(
 
 
 def check_sensitivity(moved: float, query: Any) -> None:
-    """Refuse what noise cannot be scaled by; by public numbers alone."""
+    """Raise RuntimeError for a sensitivity so small or large that noise cannot be scaled by it."""
     if not LEAST_SENSITIVITY <= moved <= LARGEST_SENSITIVITY:
         raise RuntimeError(
             f"a {type(query).__name__} with a sensitivity of {moved:g} cannot be released."
@@ -391,7 +432,9 @@ N_PARTS = 4
 
 
 def mean_rows(sums: Callable[[slice], Floats], n_units: int, words: slice) -> Floats:
-    """Raw rows of a sum over so many units, as means; finite, whatever a query makes of data."""
+    """Rows `words` of a raw sum, divided by the number of units, with zeros for numbers that are
+    not finite.
+    """
     rows = sums(words)
     rows /= n_units
     if not math.isfinite(float(rows.sum())):
@@ -400,7 +443,9 @@ def mean_rows(sums: Callable[[slice], Floats], n_units: int, words: slice) -> Fl
 
 
 class RepeatableNoise:
-    """Numbered parts of the noise of one release, each under a secret key of its own."""
+    """Noise of one release in numbered parts that can be drawn again, each under its own secret
+    key.
+    """
 
     # Whoever draws a part twice adds it to the same statistic: added to two, it would cancel in
     # their difference. Keys stay in this process, and for as long as the curator is open.
@@ -414,12 +459,12 @@ class RepeatableNoise:
         raise TypeError("noise that can be drawn again is secret: it cannot be pickled or copied.")
 
     def part(self, number: int) -> NoiseSource:
-        """Source that draws the numbers of a part from the first one on."""
+        """Noise source of a part, which draws the same numbers each time."""
         return self._source.under(self._keys[number])
 
 
 class ReleasedRows:
-    """Products with a release of a symmetric matrix that memory does not hold."""
+    """Released symmetric matrix too large for memory; forms noisy rows anew for each product."""
 
     def __init__(
         self,
@@ -437,14 +482,16 @@ class ReleasedRows:
         raise TypeError("rows hold raw data and secret noise: they cannot be pickled or copied.")
 
     def product(self, V: Floats) -> Floats:
-        """The released matrix times V."""
+        """Product of the released matrix and `V`, of the shape of `V`."""
         columns = np.asarray(V, dtype=np.float64).reshape(self.size, -1)
         with ThreadPoolExecutor(min(os.cpu_count() or 1, N_PARTS)) as pool:
             parts = list(pool.map(partial(self._partial_product, columns), range(N_PARTS)))
         return np.asarray(sum(parts[1:], start=parts[0])).reshape(np.shape(V))
 
     def _partial_product(self, V: Floats, first: int) -> Floats:
-        """Add up the products with some blocks of rows and with the columns equal to them."""
+        """Sum of the products for every fourth block of rows, from block `first` on, and for the
+        columns that mirror them.
+        """
         total = np.zeros(V.shape)
         # A caller's np.seterr holds in no thread, and must hold nowhere.
         with np.errstate(all="ignore"):
@@ -456,7 +503,7 @@ class ReleasedRows:
         return total
 
     def _block(self, number: int) -> Floats:
-        """Released rows, from the diagonal of the first one on."""
+        """Noisy rows of block `number`, from the column of its first diagonal entry on."""
         words = self._blocks[number]
         rows = self._rows(words)[:, words.start :]
         self._add_noise(rows, self._parts.part(number))

@@ -14,7 +14,7 @@ __all__ = ["PartialQuery", "PartialSum", "PartitionedSource", "ThreadedPartition
 
 @runtime_checkable
 class PartitionedSource(Protocol):
-    """Partitions of the data, wherever they lie, and how sums over them are taken.
+    """Protocol of data in partitions, on any machines, over which a query can be summed.
 
     ``fit_chunks`` takes one in the place of chunks. It may have an attribute ``grouped``,
     which is True if partitions are pairs of rows and labels of groups; all rows of a group
@@ -29,22 +29,22 @@ class PartitionedSource(Protocol):
     """
 
     def sum(self, query: PartialQuery) -> PartialSum:
-        """Ask all partitions.
+        """Sum a query over all partitions.
 
         Parameters
         ----------
         query : PartialQuery
-            Called on each partition, where it lies; it can be pickled.
+            Query to call on each partition, where the partition lies; it can be pickled.
 
         Returns
         -------
         PartialSum
-            ``query.merge`` of what the partitions gave.
+            ``query.merge`` of the results of all partitions.
         """
 
 
 class ThreadedPartitions:
-    """Chunks of a source that are read and added up in several threads.
+    """Chunks of data that are read and summed in several threads, one chunk per partition.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class ThreadedPartitions:
         Chunks as ``fit_chunks`` takes them, iterated over once per release; in each, all rows
         of its groups, where these are given.
     n_threads : int
-        How many are worked on at a time. Memory holds that many chunks and twice as many
-        sums.
+        Number of threads, each of which works on one chunk. Memory holds that many chunks
+        and twice as many sums.
     grouped : bool, default=False
         Whether chunks are pairs ``(X, groups)``.
 
@@ -85,22 +85,25 @@ class ThreadedPartitions:
         self._source, self._n_threads, self.grouped = source, n_threads, grouped
 
     def sum(self, query: PartialQuery) -> PartialSum:
-        """Ask all chunks.
+        """Sum a query over all chunks.
 
         Parameters
         ----------
         query : PartialQuery
-            Called on each chunk.
+            Query to call on each chunk.
 
         Returns
         -------
         PartialSum
-            Over all of them.
+            Sum over all chunks.
         """
         with ThreadPoolExecutor(self._n_threads) as pool:
             return query.merge(self._in_order(query, pool))
 
     def _in_order(self, query: PartialQuery, pool: ThreadPoolExecutor) -> Iterator[PartialSum]:
+        """Yield the sums of the chunks in their order, with at most twice as many waiting as
+        threads.
+        """
         waiting: deque[Future[PartialSum]] = deque()
         for chunk in read_each(self._source, "The source of chunks"):
             waiting.append(pool.submit(query, chunk))
@@ -117,10 +120,11 @@ ATTEMPTS = 3
 
 
 class DaskPartitions:
-    """Delayed partitions, and sums over them; with `grouped` they are pairs of rows and labels.
+    """Delayed partitions of Dask over which queries are summed on its workers.
 
-    With `kept` a cluster keeps the partitions from the first sum on until this object is dropped,
-    as forming them takes long. Other schedulers form them for every sum.
+    With `grouped` partitions are pairs of rows and labels. With `kept` a cluster keeps the
+    partitions from the first sum on until this object is dropped, as forming them takes long. Other
+    schedulers form them for every sum.
     """
 
     # A task holds the key of its partition and of the query. A result that is computed twice, as
@@ -131,7 +135,9 @@ class DaskPartitions:
 
     @classmethod
     def shuffled(cls, rows: Sequence[Any], labels: Sequence[Any]) -> "DaskPartitions":
-        """Rearrange partitions, across which groups may lie, to hold all rows of their groups."""
+        """Regroup partitions of rows and labels so that each new one holds all rows of
+        its groups.
+        """
         import dask
 
         # By digests of labels: no partition learns of groups but its own, and nobody of all.
@@ -143,10 +149,10 @@ class DaskPartitions:
     def rearranged(
         cls, pieces: Sequence[Any], gather: Callable[[Sequence[Any]], Any], *, grouped: bool = False
     ) -> "DaskPartitions":
-        """Make as many partitions, each of one piece of every partition there was.
+        """Build as many new partitions, each from one piece of every old partition.
 
-        Each of `pieces` is a partition cut into as many pieces as there are partitions, or an
-        error; `gather` makes a partition of its pieces, some of which may be errors.
+        Each of `pieces` is an old partition cut into as many pieces as there are partitions, or an
+        error; `gather` makes a new partition of its pieces, some of which may be errors.
         """
         import dask
 
@@ -156,10 +162,11 @@ class DaskPartitions:
         return cls(whole, grouped=grouped, kept=True)
 
     def sum(self, query: PartialQuery) -> PartialSum:
-        """Ask all partitions, and merge in a tree."""
+        """Sum a query over all partitions, merging partial sums in a tree."""
         return call_untrusted(lambda: self._sum(query), "Adding up partitions")
 
     def _sum(self, query: PartialQuery) -> PartialSum:
+        """Sum a query by the scheduler that Dask would choose."""
         import dask
 
         client = _client(self._parts)
@@ -173,6 +180,7 @@ class DaskPartitions:
         return self._sum_on(client, query)
 
     def _sum_on(self, client: Any, query: PartialQuery) -> PartialSum:
+        """Sum a query on a cluster; try again if workers were lost."""
         from distributed import KilledWorker
         from distributed.comm import CommClosedError
 
@@ -197,6 +205,7 @@ class DaskPartitions:
         )
 
     def _tree(self, query: Any) -> Any:
+        """Delayed sum of a delayed query over all partitions, merged eight at a time."""
         import dask
 
         asked = dask.delayed(_asked, pure=False)
@@ -219,7 +228,7 @@ def _merged(query: PartialQuery, parts: Sequence[PartialSum]) -> PartialSum:
 
 
 def _client(parts: Sequence[Any]) -> Any:
-    """The client that Dask would compute by, or None where it is another scheduler."""
+    """Client of the cluster on which Dask would compute; None for threads and other schedulers."""
     from dask.base import get_scheduler
 
     client = getattr(get_scheduler(collections=parts), "__self__", None)

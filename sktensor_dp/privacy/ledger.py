@@ -55,7 +55,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def connect(file: Path, mode: str) -> sqlite3.Connection:
-    """Open a connection whose commits have reached the disk when they return."""
+    """Open a ledger file in an SQLite `mode` (``"rw"`` or ``"rwc"``), so that commits return once
+    on the disk.
+    """
     uri = f"{file.as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
     try:
@@ -74,7 +76,9 @@ def connect(file: Path, mode: str) -> sqlite3.Connection:
 
 
 def _begin(connection: sqlite3.Connection, statement: str) -> None:
-    """Start a transaction, waiting for others at short intervals."""
+    """Start a transaction by `statement`, trying every millisecond for up to a minute while others
+    hold a lock.
+    """
     # SQLite's own waiting backs off to a tenth of a second, and a process that charges in a loop
     # would then keep others out for seconds.
     deadline = time.monotonic() + PATIENCE
@@ -92,6 +96,7 @@ def _begin(connection: sqlite3.Connection, statement: str) -> None:
 
 
 def _explanation(file: Path | None, error: Exception) -> str:
+    """Message that says why the ledger could not be used, and that nothing may be released."""
     if file is None:
         return f"The ledger in memory cannot be used: {error}. Nothing may be released."
     if file.is_dir():
@@ -110,12 +115,14 @@ def _explanation(file: Path | None, error: Exception) -> str:
 
 
 def _stamp(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Application and format number of the database."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return application, version
 
 
 def _make_tables_if_new(connection: sqlite3.Connection) -> None:
+    """Create the ledger's tables in an empty database."""
     (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
     if tables == 0 and _stamp(connection) == (0, 0):
         for statement in SCHEMA:
@@ -123,6 +130,7 @@ def _make_tables_if_new(connection: sqlite3.Connection) -> None:
 
 
 def _check_stamp(file: Path | None, connection: sqlite3.Connection) -> None:
+    """Raise LedgerError if the database is no ledger, or of a later format."""
     application, version = _stamp(connection)
     if application != APPLICATION:
         raise LedgerError(f"{str(file)!r} is not a ledger of budgets; it was left as it is.")
@@ -134,7 +142,7 @@ def _check_stamp(file: Path | None, connection: sqlite3.Connection) -> None:
 
 
 def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Names of the scopes in a ledger file."""
+    """Names of the scopes (data sets with a budget of their own) in a ledger file, sorted."""
     with Ledger(path, "").transaction() as connection:
         (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
         if verdict != "ok":
@@ -144,7 +152,7 @@ def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 class Ledger:
-    """Charges of one scope; every method is one step for all threads and processes."""
+    """Ledger of one scope (data set) in an SQLite database; each method is one transaction."""
 
     def __init__(self, path: str | os.PathLike[str] | None, scope: str) -> None:
         # Links are followed: it names the file from any folder.
@@ -159,7 +167,9 @@ class Ledger:
             )
 
     def open(self, epsilon: float | None, delta: float | None) -> tuple[float, float]:
-        """Find the scope or make it, and return its budget."""
+        """Find the scope or create it, and return its budget (epsilon, delta); None takes the
+        stored value.
+        """
         if self.file is None and epsilon is None:
             epsilon = math.inf
         mode = "rw" if epsilon is None else "rwc"
@@ -190,7 +200,7 @@ class Ledger:
         return float(found[0]), float(found[1])
 
     def set_budget(self, epsilon: float) -> None:
-        """Change the budget of the scope; what was spent stays."""
+        """Change the budget's epsilon; charges stay."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._check_age(connection)
             change = "UPDATE scopes SET epsilon = ?, n_changes = n_changes + 1 WHERE name = ?"
@@ -198,17 +208,17 @@ class Ledger:
         self._seen += 1
 
     def spending(self) -> Spending:
-        """Return what has been spent."""
+        """Exact sums of everything charged to the scope."""
         with self.transaction() as connection:
             return self._spending(connection)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Return every charge, in order."""
+        """Charges of the scope, in order."""
         with self.transaction() as connection:
             return self._entries(connection)
 
     def verify(self) -> None:
-        """Check that the sums are those of the charges."""
+        """Raise LedgerError unless the stored sums are those of the stored charges."""
         with self.transaction() as connection:
             if self._spending(connection) != Spending().plus(self._entries(connection)):
                 raise sqlite3.DatabaseError("its sums are not those of its charges")
@@ -216,9 +226,10 @@ class Ledger:
     def charge(
         self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str | None = None
     ) -> "Receipt":
-        """Record charges if ``admit`` does not raise, or redeem the ticket of an earlier one.
+        """Record charges unless `admit` raises, or redeem the ticket of an earlier batch.
 
-        They pay for a further batch of a stream too: the one that shows the receipt's ticket.
+        `admit` takes the spending before and after them. A charge pays for the following batches
+        of a stream too: each shows the ticket that the receipt of the batch before holds.
         """
         later = os.urandom(16).hex()
         if ticket is not None and self._redeem(ticket, later):
@@ -242,7 +253,9 @@ class Ledger:
         return Receipt(self, fit, later)
 
     def _redeem(self, ticket: str, later: str) -> bool:
-        """Exchange a ticket for another one; False if it is not, or no longer, known."""
+        """Replace a valid `ticket` by the ticket `later`; return False if it is unknown or was
+        used.
+        """
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._check_age(connection)
             known = "UPDATE charges SET ticket = ? WHERE scope = ? AND ticket = ?"
@@ -255,7 +268,7 @@ class Ledger:
         return found > 0
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
-        """Add to a charge what became known when its release was made."""
+        """Store sensitivity and sigma of a charged release once it is made."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._check_age(connection)
             known = "SELECT COUNT(*) FROM charges WHERE id = ? AND scope = ?"
@@ -292,12 +305,13 @@ class Ledger:
             raise LedgerError(_explanation(self.file, error)) from error
 
     def _connected(self, mode: str) -> AbstractContextManager[sqlite3.Connection]:
+        """Connection to the file, or the one in memory."""
         if self.file is None:
             return nullcontext(self._in_memory)
         return closing(connect(self.file, mode))
 
     def _check_age(self, connection: sqlite3.Connection) -> tuple[Any, ...]:
-        """Refuse an older copy of the file; its sums."""
+        """Return the stored sums; raise an error if the file is an older copy of the ledger."""
         row = connection.execute(
             "SELECT spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, unbounded, "
             "units, n_changes FROM scopes WHERE name = ?",
@@ -309,6 +323,7 @@ class Ledger:
         return tuple(row[:-1])
 
     def _spending(self, connection: sqlite3.Connection) -> Spending:
+        """Stored sums as a `Spending`."""
         *sums, unbounded, units = self._check_age(connection)
         try:
             mu_squared, epsilon, delta, pure_rho = map(int, sums)
@@ -318,6 +333,7 @@ class Ledger:
         return Spending(mu_squared, epsilon, delta, pure_rho, bool(unbounded), protected)
 
     def _entries(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
+        """Stored charges of the scope, in order."""
         rows = connection.execute(
             "SELECT committed, id, spender, name, uses, unit, mu, epsilon, delta, sensitivity, "
             "sigma FROM charges JOIN releases ON charge = id WHERE scope = ? "
@@ -332,6 +348,7 @@ class Ledger:
     def _insert(
         self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry], ticket: str
     ) -> int:
+        """Store charges in one transaction and return their number."""
         cursor = connection.execute(
             "INSERT INTO charges (scope, committed, ticket) VALUES (?, ?, ?)",
             (self.scope, datetime.now(UTC).isoformat(), ticket),
@@ -351,6 +368,7 @@ class Ledger:
 def _entry(
     committed: str, fit: int, spender: str, release: str, uses: int, *row: Any
 ) -> LedgerEntry:
+    """Charge from one row of the database."""
     protects, mu, epsilon, delta, sensitivity, sigma = row
     unit, neighbours = unit_and_neighbours(protects)
     when = datetime.fromisoformat(committed)
@@ -361,7 +379,9 @@ def _entry(
 
 
 class Receipt:
-    """Proof that a fit was charged; takes down what its releases were."""
+    """Receipt of a fit's charge, by which sensitivity and sigma of its releases reach
+    the ledger.
+    """
 
     # `ticket` stands for the next batch of the stream, if the fit is a batch of one: it is worth
     # one batch, whichever copy of the model shows it first. `fit` is 0 for a batch that an earlier
@@ -373,7 +393,7 @@ class Receipt:
         self._largest: dict[str, float] = {}
 
     def released(self, name: str, sensitivity: float, sigma: float) -> None:
-        """Take down sensitivity and sigma, public numbers, of a release about to be made."""
+        """Store sensitivity and sigma, public numbers, of a release that is about to be made."""
         # Of several uses the ledger keeps the one of largest sensitivity (the cost fixes the ratio
         # of the two), so equal ones cost one write.
         if self.fit and not sensitivity <= self._largest.get(name, -math.inf):

@@ -39,7 +39,7 @@ SQUARE = 256
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A law of noise with the norm in which it needs the sensitivity."""
+    """Noise law, the norm of sensitivity that it needs, and how it depends on the query."""
 
     name: str  # as shown in reports
     norm: Literal["l1", "l2"]  # norm of the sensitivity it is calibrated to
@@ -63,23 +63,23 @@ class Mechanism:
     def release(
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
     ) -> Floats:
-        """Return the value, which is used up, with noise of this law at the given cost."""
+        """Add noise at the given `cost` to `value`, whose memory may be overwritten."""
         return self.apply(value, sensitivity, self.strength(cost), noise, query)
 
     def apply(
         self, value: Floats, sensitivity: float, strength: float, noise: NoiseSource, query: Any
     ) -> Floats:
-        """Return the value with noise of this law at the given strength."""
+        """Add noise at the given `strength`, mu or epsilon, to `value`."""
         geometry = (getattr(query, name) for name in self.of_query)
         return self.law(value, sensitivity, strength, noise, *geometry)
 
     def strength(self, cost: PrivacyCost) -> float:
-        """Return the part of a cost that this law spends: mu, or a pure epsilon."""
+        """Part of a cost that this law spends: mu, or epsilon for pure laws."""
         return cost.epsilon if self.pure else cost.mu
 
     def sigma(self, sensitivity: float, cost: PrivacyCost) -> float:
-        """Standard deviation of a coordinate's noise (for spherical noise: mean radius
-        per dimension).
+        """Standard deviation of the noise along a coordinate, at a cost (for spherical noise: mean
+        radius per dimension).
         """
         if math.isinf(self.strength(cost)):
             return 0.0
@@ -90,12 +90,14 @@ class Mechanism:
 
 
 def _on_entries(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
-    """Let ``add`` work on the entries of an array of any shape."""
+    """Apply `add` (adds noise for unit sensitivity) to the entries of an array of any shape."""
     return (add(np.ravel(value) / sensitivity) * sensitivity).reshape(np.shape(value))
 
 
 def _on_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
-    """Let ``add`` work on all orthonormal coordinates of a symmetric array at once."""
+    """Apply `add` (adds noise for unit sensitivity) to the orthonormal coordinates of a symmetric
+    array.
+    """
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
     coordinates = add(coordinates)
@@ -112,7 +114,9 @@ def _noisy(
     noise: NoiseSource,
     *geometry: Any,
 ) -> Floats:
-    """Noise of a law, by the method of a source that adds it, on coordinates of a value."""
+    """Add noise by the method `law` of a noise source, to the coordinates of `value` that `on`
+    forms.
+    """
     return on(value, sensitivity, lambda x: getattr(noise, law)(x, strength, *geometry))
 
 
@@ -138,7 +142,9 @@ def _pair_masses(
     diagonal_weight: float = 1.0,
     pair_weight: float = 2.0,
 ) -> Floats:
-    """Independent noise on the mass of every word pair of a symmetric matrix, in its memory."""
+    """Add independent noise to the weighted distinct entries of a symmetric matrix, in its memory:
+    `pair_weight` M_ij for i < j and `diagonal_weight` M_ii.
+    """
     # The coordinates are `pair_weight M_ij` for i < j and `diagonal_weight M_ii`: 2 and 1 are the
     # histogram of pairs, sqrt(2) and 1 isotropic noise, and less on the diagonal lets documents
     # that repeat a word weigh less in the sensitivity.
@@ -162,7 +168,9 @@ def _pair_rows(
     diagonal_weight: float = 1.0,
     pair_weight: float = 2.0,
 ) -> None:
-    """Part of the same, in place: rows of a matrix of `n_words`, the first from its diagonal on."""
+    """Add the noise of `_pair_masses` to some rows of a matrix of `n_words`, in place: from the
+    diagonal on, with the first row's diagonal entry in column 0.
+    """
     # What is left of the diagonal stays as it is.
     n_columns, n_pairs, start = rows.shape[1], n_words * (n_words + 1) // 2, 0
     room = np.empty(min(max(rows_at_once(1, 1 / 4), n_columns), len(rows) * n_columns))
@@ -187,7 +195,7 @@ def _pair_rows(
 
 
 def _mirror_upper(matrix: Floats) -> None:
-    """Overwrite what is below the diagonal, in squares that stay in the cache."""
+    """Copy the upper triangle of a square matrix to the lower one, in place."""
     for i in range(0, len(matrix), SQUARE):
         for j in range(i, len(matrix), SQUARE):
             upper = matrix[i : i + SQUARE, j : j + SQUARE]
@@ -200,7 +208,9 @@ def _mirror_upper(matrix: Floats) -> None:
 def spherical_laplace_rows(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
-    """Noise of density exp(-epsilon |b|_2 / sensitivity) on each row of a matrix."""
+    """Add noise of density exp(-epsilon |b|_2 / sensitivity) to each row of a matrix, for sums of
+    which neighbours differ in one row.
+    """
     # Only for statistics of which neighbours differ in one row: `sensitivity` bounds its L2 norm.
     return noise.spherical_laplace_rows(value / sensitivity, epsilon) * sensitivity
 
@@ -217,7 +227,9 @@ laplace_pair_rows = partial(_pair_rows, "laplace")
 def edge_reached(
     share: Floats, sigma: float, edges: Floats, quantile: float, *, pure: bool
 ) -> float:
-    """Upper edge of the bin that reaches a quantile, of noisy shares of bins."""
+    """Upper edge of the bin in which the noisy shares of bins reach a `quantile`; `sigma` is their
+    noise, and bins that noise alone may fill count as empty.
+    """
     # Bins that noise alone would fill are taken for empty, or many empty ones would add up: up
     # to the universal threshold of Donoho & Johnstone (1994) for Gaussian noise, and up to a
     # level that Laplace noise exceeds in one histogram of a hundred.
@@ -243,7 +255,7 @@ RELATIVE_ERROR = Fraction(1, 2**50)
 
 
 class Piecewise:
-    """The piecewise mechanism on integers, for one epsilon.
+    """Piecewise mechanism for one epsilon, on integers: releases numbers from [-1/2, 1/2].
 
     A value c on a grid of ``2 M + 1`` points is answered by one of the ``2 h + 1`` points within
     `reach` h of it with probability ``threshold / 2^64``, and by any point outside otherwise. All
@@ -265,23 +277,25 @@ class Piecewise:
 
     @property
     def window(self) -> int:
-        """Number of points in a window."""
+        """Number of grid points within `reach` of the value."""
         return 2 * self.reach + 1
 
     @property
     def probabilities(self) -> tuple[Fraction, Fraction]:
-        """Probability of each point of the window, and of each point outside."""
+        """Probability of each point within `reach` of the value, and of each point beyond."""
         near = Fraction(self.threshold, WHOLE)
         return near / self.window, (1 - near) / (2 * self.points)
 
     @cached_property
     def gain(self) -> float:
-        """Expected answer, over the value's own point."""
+        """Ratio of the expected answer to the value's grid point, by which answers are divided to
+        be unbiased.
+        """
         near, far = self.probabilities
         return float(self.window * (near - far))
 
     def variance(self, value: float) -> float:
-        """Variance of the answer to a value in [-1/2, 1/2] on the grid."""
+        """Variance of the unbiased answer to a value in [-1/2, 1/2] on the grid."""
         near, far = (float(p) for p in self.probabilities)
         point = 2 * self.points * value
         square = far * _sum_of_squares(self.points + self.reach)
@@ -289,7 +303,9 @@ class Piecewise:
         return (square / self.gain**2 - point**2) / (2 * self.points) ** 2
 
     def release(self, values: Floats, noise: NoiseSource) -> Floats:
-        """Randomise values in [-1/2, 1/2]; the answers are unbiased on the grid."""
+        """Randomise each value in [-1/2, 1/2] by the mechanism; answers are unbiased on
+        the grid.
+        """
         size, outer = values.size, self.points + self.reach
         own = np.rint(np.clip(values, -0.5, 0.5) * (2 * self.points)).astype(np.int64)
         near = noise.integers(WHOLE, size) < np.uint64(self.threshold)
@@ -308,18 +324,20 @@ def _sum_of_squares(n: int) -> float:
 def piecewise_values(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
-    """Randomise each number on its own by the piecewise mechanism."""
+    """Randomise each number in ``[-sensitivity / 2, sensitivity / 2]`` by the piecewise
+    mechanism.
+    """
     # Only for statistics of which neighbours differ in one number, with all numbers in
     # `[-sensitivity / 2, sensitivity / 2]`: what is beyond is clipped.
     return Piecewise(epsilon).release(value / sensitivity, noise) * sensitivity
 
 
 def piecewise_variance(epsilon: float, value: float) -> float:
-    """Variance of the noise on a value so far from the middle of a range of width 1."""
+    """Variance of the piecewise noise on a value in [-1/2, 1/2]."""
     return 0.0 if math.isinf(epsilon) else Piecewise(epsilon).variance(value)
 
 
 @lru_cache(maxsize=1024)
 def piecewise_deviation(epsilon: float) -> float:
-    """Standard deviation of the noise on a value in the middle of a range of width 1."""
+    """Standard deviation of the piecewise noise on a value in the middle of a range of width 1."""
     return 0.0 if math.isinf(epsilon) else math.sqrt(Piecewise(epsilon).variance(0.0))

@@ -47,7 +47,7 @@ FORKED = (
 
 
 class _Seeds:
-    """Seeds of successive fits, for as long as their ``with`` block is open."""
+    """Seeds of successive fits inside one ``unsafe_seeded_noise`` block."""
 
     def __init__(self, seed: int) -> None:
         self.of_fits = (np.random.SeedSequence((seed, fit)) for fit in itertools.count())
@@ -58,7 +58,7 @@ _seeds: contextvars.ContextVar[tuple[_Seeds, ...]] = contextvars.ContextVar("see
 
 
 def _open_seeds() -> tuple[_Seeds, ...]:
-    """Seeds of the open blocks, the innermost last."""
+    """Seeds of the ``unsafe_seeded_noise`` blocks that are open, the innermost last."""
     return tuple(seeds for seeds in _seeds.get() if seeds.is_open)
 
 
@@ -114,7 +114,9 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Grid:
-    """Grid that noise of a given scale lies on."""
+    """Grid to which values and noise are rounded: multiples of ``2^-bits`` times the
+    noise's scale.
+    """
 
     scale: float  # of the noise, with the cost of rounding
     bits: int  # the step is ``2^-bits`` times the scale
@@ -127,19 +129,19 @@ class Grid:
 
 
 class OneProcess:
-    """The process that a fit began in, which none that is forked from it may go on with."""
+    """Process in which a fit began; forked copies must not go on with it, or noise would repeat."""
 
     def __init__(self) -> None:
         self._number = os.getpid()
 
     def check(self) -> None:
-        """Refuse another process than that."""
+        """Raise RuntimeError in any other process."""
         if os.getpid() != self._number:
             raise RuntimeError(FORKED)
 
 
 class NoiseSource:
-    """Noise for the releases of one fit, in the process that made it."""
+    """Source of secret random numbers for the releases of one fit, in one process."""
 
     def __init__(self) -> None:
         seeds = _open_seeds()
@@ -153,11 +155,14 @@ class NoiseSource:
 
     @property
     def _generator(self) -> np.random.Generator:
+        """Generator of the source, after a check that the process was not forked."""
         self.process.check()
         return self._keyed
 
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
-        """Add Gaussian noise to coordinates of unit L2 sensitivity at a cost of ``mu``."""
+        """Add Gaussian noise of cost `mu` to coordinates of L2 sensitivity 1; `size` is the length
+        of the whole vector if only some of its coordinates are given.
+        """
         # Some coordinates of a vector of `size` may come at a time: the sensitivity is that of the
         # whole, and so is the grid.
         if math.isinf(mu):
@@ -166,7 +171,9 @@ class NoiseSource:
         return self.add_gaussian(coordinates, self.grid(1 / mu, math.sqrt(size)))
 
     def laplace(self, coordinates: Floats, epsilon: float, size: int | None = None) -> Floats:
-        """Add Laplace noise to coordinates of unit L1 sensitivity at a cost of ``epsilon``."""
+        """Add Laplace noise of cost `epsilon` to coordinates of L1 sensitivity 1; `size` is the
+        length of the whole vector if only some of its coordinates are given.
+        """
         if math.isinf(epsilon):
             return coordinates
         size = coordinates.size if size is None else size
@@ -176,7 +183,9 @@ class NoiseSource:
     def spherical_laplace(
         self, coordinates: Floats, epsilon: float, ambient_dimension: int | None = None
     ) -> Floats:
-        """Add noise of density ``exp(-epsilon |b|_2)``, seen in a subspace of its space."""
+        """Add noise b of density ``exp(-epsilon |b|_2)`` in `ambient_dimension` dimensions (None:
+        as many as coordinates), projected on the subspace that the coordinates span.
+        """
         # The norm of the noise in `ambient_dimension` dimensions follows a Gamma law and its
         # direction is uniform; only the coordinates given are formed (`None`: they are all there
         # are).
@@ -194,7 +203,7 @@ class NoiseSource:
         return _on_grid(coordinates, _rounded(direction, grid.step), grid)
 
     def spherical_laplace_rows(self, coordinates: Floats, epsilon: float) -> Floats:
-        """Add noise of density ``exp(-epsilon |b|_2)`` to each row, rows being independent."""
+        """Add independent noise b of density ``exp(-epsilon |b|_2)`` to each row of a matrix."""
         # For coordinates of which neighbours differ in one row, by 1 at most.
         if math.isinf(epsilon):
             return coordinates
@@ -208,22 +217,26 @@ class NoiseSource:
         return _on_grid(coordinates, _rounded(direction, grid.step), grid)
 
     def integers(self, below: int, size: int) -> NDArray[np.uint64]:
-        """Draw integers evenly from ``0 .. below - 1``, below at most ``2^64``."""
+        """Draw `size` integers uniformly from ``0 .. below - 1``; `below` is at most ``2^64``."""
         return self._generator.integers(0, below - 1, size, dtype=np.uint64, endpoint=True)
 
     def under(self, key: NDArray[np.uint64]) -> "NoiseSource":
-        """Source that draws as this one does, under 256 bits that this one has drawn."""
+        """Source of the same kind under another 256-bit `key`, so that its numbers can be drawn
+        again.
+        """
         other = copy.copy(self)
         other._keyed = _generator(int.from_bytes(key.tobytes(), "little"))
         return other
 
     def standard_normal(self, size: int) -> Floats:
-        """Draw normals that a mechanism shapes; they are within 2^-52 of exact ones."""
+        """Draw standard normals to within 2^-52, as an ingredient of other laws."""
         steps = rounded_samples(GAUSSIAN, size, MAX_BITS, self._words)
         return np.ldexp(steps.astype(np.float64), -MAX_BITS)
 
     def grid(self, scale: float, diameter_per_step: float, *, diameter: float = DIAMETER) -> Grid:
-        """Choose the grid for noise, and the noise that pays for the grid."""
+        """Grid for noise of `scale` at unit sensitivity, so fine that rounding, which moves
+        neighbours apart by up to `diameter_per_step` steps, costs about the share `diameter` of it.
+        """
         steps = max(diameter_per_step, 1.0)
         finest = steps * max(scale, 1.0) * (1 + diameter) / diameter
         bits = min(math.ceil(math.log2(finest)), MAX_BITS)
@@ -237,22 +250,26 @@ class NoiseSource:
         return Grid(scale, bits, math.ldexp(scale * steps, -bits))
 
     def add_gaussian(self, coordinates: Floats, grid: Grid) -> Floats:
-        """Add Gaussian noise of the grid's scale."""
+        """Round coordinates to the grid and add Gaussian noise of its scale."""
         return _on_grid(coordinates, self._steps(GAUSSIAN, coordinates.size, grid.bits), grid)
 
     def _steps(self, law: Law, size: int, bits: int) -> Integers:
+        """Draw noise of a law in integer grid steps."""
         self.process.check()
         return rounded_samples(law, size, bits, self._words)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
+        """Draw 64-bit words from the generator."""
         return self._generator.bit_generator.random_raw(count)
 
 
 def _generator(key: int) -> np.random.Generator:
+    """ChaCha20 generator under a 256-bit key."""
     return np.random.Generator(ChaCha(key=key, rounds=20))
 
 
 def _rounded(values: Floats, step: float) -> Integers:
+    """Values in whole grid steps, clipped to the largest index (NaN too)."""
     # A projection onto a box never moves neighbours apart. It comes first: an overflow
     # in the division would warn, and warnings are seen. NaN, which minimum and maximum would
     # let pass and no integer can be, ends at the wall of the box.
@@ -264,7 +281,7 @@ def _rounded(values: Floats, step: float) -> Integers:
 
 
 def _on_grid(coordinates: Floats, steps: Integers, grid: Grid) -> Floats:
-    """Add steps to rounded coordinates, in blocks that stay in the cache."""
+    """Round coordinates to the grid, add noise in integer `steps`, and return the sum as floats."""
     # What is released takes the place of the steps.
     flat, steps = coordinates.reshape(-1), steps.reshape(-1)
     released = steps.view(np.float64)

@@ -22,19 +22,21 @@ STEPS = 2**53
 
 
 def secret_key() -> bytes:
-    """256 bits from the source of noise."""
+    """Secret key of 256 bits from the source of noise."""
     return NoiseSource().integers(2**64, 4).tobytes()
 
 
 def secret_coins(n_units: int, labels: NDArray[Any] | None = None) -> Coins:
-    """Coins of units; those of different labels are drawn by a keyed hash, each by itself."""
+    """Secret random bits (coins) of each unit, (n_units, 2) of uint64; with `labels`, a keyed hash
+    of each unit's label, so that they do not depend on the other units.
+    """
     if labels is not None:
         return keyed_coins(secret_key(), labels)
     return NoiseSource().integers(2**64, 2 * n_units).reshape(n_units, 2)
 
 
 def keyed_coins(key: bytes, labels: NDArray[Any]) -> Coins:
-    """Coins of labels under a secret key."""
+    """Random bits of each label, its keyed hash under a secret `key`; (n_labels, 2) of uint64."""
     digests = [
         hashlib.blake2b(str(one).encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
         for one in labels.tolist()
@@ -43,28 +45,28 @@ def keyed_coins(key: bytes, labels: NDArray[Any]) -> Coins:
 
 
 def coin_parts(coins: Coins, n_parts: int) -> Integers:
-    """Part of each unit by its own coins; sizes follow from those of all."""
+    """Assign each unit to one of `n_parts` by its own random bits; part sizes are random."""
     return (coins[:, 0] % np.uint64(n_parts)).astype(np.intp)
 
 
 def coin_split(coins: Coins, fraction: float) -> Integers:
-    """1 for a unit with a probability, 0 otherwise, by its own coins."""
+    """Draw 1 for each unit with probability `fraction`, otherwise 0, from its own random bits."""
     below = min(max(round(STEPS * fraction), 1), STEPS - 1)
     return (coins[:, 0] >> np.uint64(11) < below).astype(np.intp)
 
 
 def coin_ranks(coins: Coins) -> Integers:
-    """Places of units in the order of their coins: every order is equally likely."""
+    """Rank of each unit by its random bits: a uniformly random permutation."""
     return _inverse(np.lexsort(coins.T))
 
 
 def public_ranks(n_units: int, random_state: Any) -> Integers:
-    """Places of rows in a public random order."""
+    """Rank of each row in a random permutation by `random_state`, which is public."""
     return _inverse(check_random_state(random_state).permutation(n_units))
 
 
 def balanced_parts(ranks: Integers, n_parts: int) -> Integers:
-    """Part of each unit, so that sizes differ by one at most: consecutive places."""
+    """Assign units to `n_parts` of sizes that differ by one at most, by consecutive `ranks`."""
     least, larger = divmod(len(ranks), n_parts)
     sizes = np.full(n_parts, least)
     sizes[:larger] += 1
@@ -72,11 +74,14 @@ def balanced_parts(ranks: Integers, n_parts: int) -> Integers:
 
 
 def balanced_split(ranks: Integers, fraction: float) -> Integers:
-    """1 for the units at the first places, a public number of them, and 0 for the others."""
+    """1 for the units of lowest rank, ``ceil(fraction * n_units)`` of them, and 0 for
+    the others.
+    """
     return (ranks < math.ceil(fraction * len(ranks))).astype(np.intp)
 
 
 def _inverse(order: NDArray[np.intp]) -> Integers:
+    """Inverse of a permutation: the rank of each item from the order of items."""
     places = np.empty(len(order), np.intp)
     places[order] = np.arange(len(order))
     return places

@@ -20,7 +20,7 @@ UNKNOWN_SIZE = 2.0**37
 
 
 class FitBudget(TypedDict):
-    """Budget of one fit: the parameters of its constructor."""
+    """Budget of one fit, as keyword arguments of an estimator: epsilon and delta."""
 
     epsilon: float
     delta: float
@@ -28,7 +28,9 @@ class FitBudget(TypedDict):
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """Cost of one or several releases."""
+    """Cost of one or several releases: `mu` of Gaussian noise, `epsilon` of pure noise, and
+    `delta`.
+    """
 
     # Gaussian parts compose by adding `mu ** 2`, pure parts by adding epsilon, and failure
     # probabilities by adding delta; the three then add up (basic composition between kinds).
@@ -47,12 +49,12 @@ class PrivacyCost:
 
     @property
     def amounts(self) -> tuple[float, float, float]:
-        """The three, in order."""
+        """Cost as the tuple (mu, epsilon, delta)."""
         return self.mu, self.epsilon, self.delta
 
     @classmethod
     def total(cls, costs: Iterable["PrivacyCost"]) -> "PrivacyCost":
-        """Compose costs; ``mu`` is summed exactly rounded, so that splits add up."""
+        """Compose costs: squares of mu, epsilons and deltas are each added."""
         costs = list(costs)
         return cls(
             math.sqrt(math.fsum(cost.mu**2 for cost in costs)),
@@ -61,19 +63,23 @@ class PrivacyCost:
         )
 
     def part(self, fraction: float, delta: float) -> "PrivacyCost":
-        """A fraction of mu**2 and of epsilon, and so much delta."""
+        """Cost with a `fraction` of this mu**2 and of this epsilon, and with the given `delta`."""
         # 0 * inf is NaN.
         if fraction == 0:
             return PrivacyCost(delta=delta)
         return PrivacyCost(self.mu * math.sqrt(fraction), self.epsilon * fraction, delta)
 
     def is_within(self, most: "PrivacyCost") -> bool:
-        """Return True if no kind of cost is above that of another cost, but for rounding."""
+        """Return True if neither mu, epsilon nor delta is above that of `most`, but for
+        rounding.
+        """
         pairs = zip(self.amounts, most.amounts, strict=True)
         return all(own <= of * (1 + ROUNDING) for own, of in pairs)
 
     def epsilon_at(self, delta: float) -> float:
-        """Smallest epsilon so that all of it is (epsilon, delta)-DP; may be infinite."""
+        """Smallest epsilon for which this cost is (epsilon, delta)-DP; infinity if `delta` is too
+        small.
+        """
         if self.delta > delta * (1 + ROUNDING):
             return math.inf
         return self.epsilon + gaussian_epsilon(self.mu, max(delta - self.delta, 0.0))
@@ -81,7 +87,7 @@ class PrivacyCost:
 
 @dataclass(frozen=True)
 class PlannedRelease:
-    """A release of the plan, made ``uses`` times at ``cost`` each."""
+    """Release (noisy answer) of a plan, made up to `uses` times at `cost` each."""
 
     name: str
     cost: PrivacyCost
@@ -90,7 +96,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """All releases of one fit, fixed before the data is touched."""
+    """Releases of one fit and their costs, fixed and charged before data is read."""
 
     epsilon: float
     delta: float
@@ -105,7 +111,9 @@ class ReleasePlan:
         uses: Mapping[str, int] | None = None,
         reserved_delta: Mapping[str, float] | None = None,
     ) -> "ReleasePlan":
-        """Divide a budget among releases."""
+        """Divide (epsilon, delta) among releases by `fractions` of mu**2 (epsilon if delta is 0),
+        each spread over its `uses`; `reserved_delta` goes to the uses of releases with a threshold.
+        """
         epsilon, delta = float(epsilon), float(delta)
         uses, reserved = dict(uses or {}), dict(reserved_delta or {})
         fractions = {name: fraction for name, fraction in fractions.items() if fraction > 0}
@@ -125,7 +133,7 @@ class ReleasePlan:
         return cls(epsilon, delta, tuple(releases))
 
     def before_count(self) -> "ReleasePlan":
-        """Plan before the units are counted: the count, and all else together."""
+        """Plan for a private number of units: 1 % for its count, all else as one open item."""
         whole = self.cost
         # A delta that is set aside buys no part of a count.
         count = PlannedRelease(COUNT, whole.part(COUNT_FRACTION, 0.0))
@@ -133,7 +141,9 @@ class ReleasePlan:
         return replace(self, releases=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
-        """A plan for the whole budget that the count has led to, within what is left of it."""
+        """Fill the open item of this plan by `plan`, made for the whole budget with the released
+        count; RuntimeError if it would cost more than what is left.
+        """
         count, rest = self.releases
         if (count.name, rest.name) != (COUNT, BY_COUNT):
             raise RuntimeError("the plan was not left open for a count of the units.")
@@ -149,7 +159,9 @@ class ReleasePlan:
         return replace(self, releases=(count, *parts))
 
     def counted(self) -> "ReleasePlan":
-        """Plan with a count of the units first, whatever the count is."""
+        """Plan with a count of the units as its first release, and this plan's releases
+        after it.
+        """
         return self.before_count().after_count(self)
 
     @property
@@ -160,7 +172,7 @@ class ReleasePlan:
         )
 
     def unused(self, left: Mapping[str, int]) -> tuple[PlannedRelease, ...]:
-        """Releases that are paid for and not made, where so many uses of each are left."""
+        """Releases paid for and not made, from the number of uses `left` by name."""
         return tuple(
             replace(planned, uses=left[planned.name])
             for planned in self.releases
@@ -168,12 +180,12 @@ class ReleasePlan:
         )
 
     def cost_of(self, name: str) -> PrivacyCost:
-        """Cost of one use of the release called ``name``."""
+        """Cost of one use of the release called `name`."""
         return next(planned.cost for planned in self.releases if planned.name == name)
 
 
 def memory_size() -> float:
-    """Bytes of memory that this process may use at most."""
+    """Memory in bytes that this process may use at most."""
     sizes = [UNKNOWN_SIZE]
     if hasattr(os, "sysconf"):
         sizes = [float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))]
@@ -188,12 +200,14 @@ def memory_size() -> float:
 
 
 def fits_memory(numbers: float) -> bool:
-    """Return True if so many doubles at a time fit into memory."""
+    """Return True if arrays of this many doubles fit into memory."""
     return 8 * numbers <= memory_size()
 
 
 def check_feasible(numbers: float, what: str, advice: str) -> None:
-    """Refuse what needs more doubles at a time than fit into memory."""
+    """Raise ValueError if `what` needs arrays of more doubles than fit into memory; `advice` ends
+    it.
+    """
     size = memory_size()
     if not fits_memory(numbers):
         raise ValueError(
@@ -205,7 +219,9 @@ def check_feasible(numbers: float, what: str, advice: str) -> None:
 def budget_fractions(
     costs: Sequence[tuple[PrivacyCost, int]], epsilon: float, delta: float
 ) -> list[float | None]:
-    """Return the part of (epsilon, delta) that each cost takes, all its uses together."""
+    """Fraction of the budget (epsilon, delta) that each (cost, uses) takes; None for an infinite
+    budget.
+    """
     set_aside = math.fsum(cost.delta * uses for cost, uses in costs)
     # What is left of delta is spent on Gaussian tails.
     tails = delta - set_aside
@@ -216,7 +232,9 @@ def budget_fractions(
 
 
 def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | None:
-    """Return the part of the whole's mu**2 and epsilon that a cost takes, all uses together."""
+    """Fraction of the mu**2 and epsilon of `whole` that `uses` times a cost take; None where
+    infinite.
+    """
     ratios = []
     for part, of in ((cost.mu, whole.mu), (cost.epsilon, whole.epsilon)):
         if part > 0 and not (of > 0 and math.isfinite(part) and math.isfinite(of)):
@@ -227,7 +245,9 @@ def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | Non
 
 
 def kind_of_fractions(costs: Iterable[PrivacyCost]) -> str:
-    """Name what the fractions of some costs are fractions of."""
+    """Name the whole that fractions of the costs refer to: ``"mu^2"``, ``"epsilon"`` or
+    ``"budget"``.
+    """
     costs = list(costs)
     if costs and all(cost.epsilon > 0 and cost.mu == 0 for cost in costs):
         return "epsilon"
@@ -235,11 +255,11 @@ def kind_of_fractions(costs: Iterable[PrivacyCost]) -> str:
 
 
 def percentages(fractions: Iterable[float | None]) -> list[str]:
-    """Write fractions as percentages; nothing where there is none."""
+    """Fractions as text such as ``"12.5%"``; empty for None."""
     return ["" if fraction is None else f"{fraction:.1%}" for fraction in fractions]
 
 
 def written_cost(cost: PrivacyCost) -> tuple[str, str]:
-    """Write mu and epsilon; nothing for the kind of noise that a release does not have."""
+    """Mu and epsilon as text for a table; empty for one that is 0."""
     mu = f"{cost.mu:.4g}" if cost.mu > 0 else ""
     return mu, f"{cost.epsilon:.4g}" if cost.epsilon > 0 else ""

@@ -32,6 +32,7 @@ from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
 
 
 def _of_doubles(_: Any) -> str:
+    """Note for reports that spherical Laplace noise is drawn in double precision."""
     return (
         "Spherical Laplace noise is drawn in double precision: epsilon and delta are those of its "
         "law. By an estimate, which is no proof, the program adds about 1e-16 to delta for every "
@@ -79,7 +80,9 @@ Family = Literal["units", "texts", "counts", "samples", "tensors", "entries", "s
 
 @dataclass(frozen=True)
 class Release:
-    """One kind of release."""
+    """Entry of the catalogue: a query, and the laws of noise with which its answer may
+    be released.
+    """
 
     name: str  # as used in plans and reports
     family: Family  # kind of raw data that the query reads; units are texts, counts or samples
@@ -90,7 +93,7 @@ class Release:
 
     @property
     def proof(self) -> str:
-        """Page under ``docs/proofs``."""
+        """Page under ``docs/proofs`` that proves the query's sensitivity."""
         return f"{self.name}.md"
 
 

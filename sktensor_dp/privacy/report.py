@@ -67,7 +67,7 @@ PARTS = (
 
 @dataclass(frozen=True, repr=False)
 class PrivacyReport(Shown):
-    """The guarantee of a fitted estimator, and each release behind it.
+    """Guarantee of a fitted estimator, and the releases (noisy answers) behind it.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class PrivacyReport(Shown):
 
     @property
     def guarantee(self) -> str:
-        """The guarantee in one sentence."""
+        """Guarantee of the report in one sentence."""
         if self.seeded:
             return "NOT PRIVATE: the noise was seeded (unsafe_seeded_noise)"
         if math.isinf(self.epsilon):
@@ -131,7 +131,7 @@ class PrivacyReport(Shown):
 
     @property
     def fractions(self) -> tuple[float | None, ...]:
-        """Part of the guarantee that each row takes, all its uses together.
+        """Fraction of the guarantee's budget that each row takes, all its uses together.
 
         Of ``mu ** 2`` for Gaussian noise and of epsilon for pure noise, from 0 to 1; None
         without noise. In a report on disjoint batches it is the part of their own batch;
@@ -142,17 +142,19 @@ class PrivacyReport(Shown):
 
     @property
     def fractions_of(self) -> str:
-        """Whole of the `fractions`: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
+        """Name of the whole that `fractions` refer to: ``"mu^2"``, ``"epsilon"``, or ``"budget"``
+        for both.
+        """
         return kind_of_fractions(row.cost for row in self.rows)
 
     def joined(self, later: "PrivacyReport") -> "PrivacyReport":
-        """Report on two batches of a stream: parallel composition.
+        """Report on this and a `later` batch of a stream, on other units: parallel composition.
 
         Parameters
         ----------
         later : PrivacyReport
-            Of units that none of the releases so far has seen; or, where both reports say in
-            how many batches a group may be, that are in no more of them.
+            Report on a batch of other units, which no earlier release has read; or, where both
+            reports say in how many batches a group may be, of units in no more than that many.
 
         Returns
         -------
@@ -180,14 +182,14 @@ class PrivacyReport(Shown):
         )
 
     def followed_by(self, later: "PrivacyReport", delta: float | None = None) -> "PrivacyReport":
-        """Report on two fits of the same units: sequential composition.
+        """Report on this and a `later` fit of the same units: sequential composition.
 
         Parameters
         ----------
         later : PrivacyReport
-            Of a further fit, such as topics after a vocabulary.
+            Report on a further fit, such as topics after a vocabulary.
         delta : float, default=None
-            At which the epsilon is stated; by default the sum of both.
+            Delta at which epsilon is stated; by default the sum of both.
 
         Returns
         -------
@@ -197,7 +199,7 @@ class PrivacyReport(Shown):
         Raises
         ------
         ValueError
-            If they protect different units, or one was made by hand.
+            If the reports protect different units, or one was made by hand.
         """
         both = (self, later)
         parts = tuple(Part("fit", one.n_units, one.composition) for one in both if one.composition)
@@ -237,7 +239,7 @@ class PrivacyReport(Shown):
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            Of which library.
+            Library of the table.
 
         Raises
         ------
@@ -253,6 +255,7 @@ class PrivacyReport(Shown):
         )
 
     def _table(self) -> Table:
+        """Table of the releases, with the guarantee as its title."""
         costs = ["sensitivity", "sigma", "mu", "epsilon", "uses"]
         rows = [
             [
@@ -271,7 +274,7 @@ class PrivacyReport(Shown):
 
 
 def written(report: PrivacyReport) -> dict[str, Any]:
-    """Return the statement as plain values; infinity is a float."""
+    """Privacy statement of a report as plain Python values, in which infinity is a float."""
     known, number = report.neighbours in RELATIONS, report.n_units
     return {
         "format": FORMAT,
@@ -296,7 +299,9 @@ def written(report: PrivacyReport) -> dict[str, Any]:
 
 
 def guarantee_in_words(report: PrivacyReport) -> str:
-    """Say the guarantee in one sentence; its wording is part of version 1."""
+    """Guarantee of a report in one sentence, whose wording is part of version 1 of the
+    statement.
+    """
     change = {
         "replace_one": f"whichever {report.unit} of {report.n_units} is replaced by another",
         "add_remove": f"whichever {report.unit} is added to about {report.n_units} or removed",
@@ -311,17 +316,20 @@ def guarantee_in_words(report: PrivacyReport) -> str:
 
 
 def allowed_trial(node: Composition) -> PrivacyCost:
-    """Most that a trial of a selection may cost that sets as much aside as its trial does."""
+    """Largest cost of a trial for which the best of a selection's trials keeps its epsilon and
+    delta.
+    """
     failure = max(cost.delta for cost in unit_costs(node.parts[0].of))
     return trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials), failure)
 
 
 def norm_of(mechanism: str) -> str:
-    """Norm in which a mechanism takes the sensitivity."""
+    """Norm, ``"l1"`` or ``"l2"``, in which a mechanism of this name takes the sensitivity."""
     return "l1" if mechanism.startswith(("laplace", "piecewise")) else "l2"
 
 
 def _guarantee(report: PrivacyReport) -> dict[str, Any]:
+    """Field ``guarantee`` of a statement."""
     whole = report.composition
     mu = rho = curve = None
     if whole is not None:
@@ -342,6 +350,7 @@ def _guarantee(report: PrivacyReport) -> dict[str, Any]:
 
 
 def _node(report: PrivacyReport) -> dict[str, Any]:
+    """Field ``composition`` of a statement."""
     if report.composition is None:
         rows = Composition("releases", rows=report.rows)
         return {"kind": "unrecorded", "releases": _releases(rows)}
@@ -349,6 +358,7 @@ def _node(report: PrivacyReport) -> dict[str, Any]:
 
 
 def _composed(node: Composition) -> dict[str, Any]:
+    """Composition tree as plain values, with the possible costs to one unit at each node."""
     found: dict[str, Any] = {"kind": node.kind}
     if node.kind == "releases":
         found |= {"releases": _releases(node), "unused": _unused(node)}
@@ -388,6 +398,7 @@ def _composed(node: Composition) -> dict[str, Any]:
 
 
 def _releases(node: Composition) -> list[dict[str, Any]]:
+    """Releases of a leaf as plain values."""
     (whole,) = unit_costs(node)
     return [
         {
@@ -404,17 +415,19 @@ def _releases(node: Composition) -> list[dict[str, Any]]:
 
 
 def _unused(node: Composition) -> list[dict[str, Any]]:
+    """Releases paid for and not made, as plain values."""
     (whole,) = unit_costs(node)
     return [{"name": planned.name, **_spent(planned, whole)} for planned in node.unused]
 
 
 def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[str, Any]:
+    """Cost, uses and fraction of a release as plain values."""
     fraction = fraction_of(release.cost, release.uses, whole)
     return {**asdict(release.cost), "uses": release.uses, "fraction": fraction}
 
 
 def library_version() -> str:
-    """Version of this library, where it is installed."""
+    """Version of the installed sktensor-dp, or ``"unknown"``."""
     try:
         return metadata.version("sktensor-dp")
     except metadata.PackageNotFoundError:

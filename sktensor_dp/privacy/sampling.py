@@ -61,7 +61,7 @@ BLOCK = 2**15
 
 @dataclass(frozen=True)
 class Law:
-    """A symmetric density ``exp(-energy)``, up to a constant, falling from 0."""
+    """Symmetric noise density ``exp(-energy)``, up to a constant factor, decreasing from 0 on."""
 
     name: str  # of the law
     # Function of the magnitude in cells, convex, a polynomial of degree 2 at most, of slope below
@@ -69,12 +69,14 @@ class Law:
     energy: Callable[[Any], Any]
 
     def cumulative(self, digits: int) -> list[Decimal]:
-        """Probability of the first 1, 2, ... cells, to an error of ``10^(9 - digits)``."""
+        """Probability of the first 1, 2, ... cells (steps of the staircase), to ``10^(9 -
+        digits)``.
+        """
         return _cumulative(self, digits)
 
     @cached_property
     def bounds(self) -> NDArray[np.uint64]:
-        """First 48 bits of the choices between cells; the last has only ones."""
+        """Borders between cells on the 48-bit scale of `choice`; the last has all bits set."""
         top = 2**LONG_BITS - 1
         with _precision(50):
             heights = [int(c * 2**LONG_BITS) for c in self.cumulative(50)]
@@ -82,7 +84,9 @@ class Law:
 
     @cached_property
     def table(self) -> Integers:
-        """For 16 bits of choice, the cell and how many lots are below all its density."""
+        """For each value of the first 16 bits of choice: its cell, and below which lot a draw is
+        surely accepted (0 where 16 bits leave the cell open), packed into one integer.
+        """
         # The cell stands left of the place in a word, the lots where a word has its lot. Where 16
         # bits do not tell the cell, no lot is below.
         first = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))
@@ -96,7 +100,7 @@ class Law:
         return table
 
     def cells(self, choices: NDArray[np.uint64]) -> Integers:
-        """Cells of choices of 48 bits that are not themselves bounds."""
+        """Cell of each 48-bit choice; those equal to a border are decided elsewhere."""
         return np.searchsorted(self.bounds, choices, side="right").astype(np.int64)
 
 
@@ -113,7 +117,9 @@ LAPLACE = Law("laplace", _laplace_energy)
 
 
 def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
-    r"""Draw independent variables of a law, each rounded to the nearest integer."""
+    r"""Draw `size` independent samples of a law, times ``2^bits`` and rounded to integers; `words`
+    draws 64-bit random words.
+    """
     if bits > MAX_BITS:
         raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}.")
     # In whole blocks: of arrays that differ a little in size the system keeps several. What memory
@@ -131,7 +137,9 @@ def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
 
 
 def _propose(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
-    """Overwrite all samples by proposals; return where these are rejected."""
+    """Fill `samples` with proposals of the rejection sampler; return the places of
+    rejected ones.
+    """
     if samples.size <= BLOCK:
         return _propose_block(law, samples, bits, words)
     rejected = [
@@ -142,6 +150,7 @@ def _propose(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np
 
 
 def _propose_block(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
+    """Propose samples for at most one block, as `_propose` does."""
     word = words(samples.size)
     magnitude = np.take(law.table, (word >> np.uint64(64 - CHOICE_BITS)).view(np.int64))
     waiting = np.flatnonzero((word & LOT_MASK) >= (magnitude.view(np.uint64) & LOT_MASK))
@@ -172,7 +181,7 @@ def _propose_block(law: Law, samples: Integers, bits: int, words: Words) -> NDAr
 
 
 class _Look(NamedTuple):
-    """Draws that one word did not settle, with 48 bits of choice and lot."""
+    """Draws that one word did not settle, with 48 bits of choice and lot each, and the verdict."""
 
     choices: NDArray[np.uint64]
     lots: NDArray[np.uint64]
@@ -182,7 +191,7 @@ class _Look(NamedTuple):
 
 
 def _second_look(law: Law, word: NDArray[np.uint64], words: Words) -> _Look:
-    """Settle draws by a second word and double precision, where its error allows."""
+    """Settle draws by a second word and double precision; `open` marks those within its error."""
     fresh = words(word.size)
     choices = (word >> np.uint64(64 - CHOICE_BITS)) << HALF | fresh >> HALF
     lots = (word & LOT_MASK) << HALF | fresh & LOW_HALF
@@ -196,20 +205,20 @@ def _second_look(law: Law, word: NDArray[np.uint64], words: Words) -> _Look:
 
 @dataclass(frozen=True)
 class _Revealed:
-    """A number of [0, 1) of which the first bits are known."""
+    """Uniform number of [0, 1) of which the first `bits` bits are known, as an integer."""
 
     value: int
     bits: int
 
     def further(self, words: Words) -> "_Revealed":
-        """Reveal 128 bits more."""
+        """Return the number with 128 more of its bits known."""
         value = self.value
         for word in words(2):
             value = value << 64 | int(word)
         return _Revealed(value, self.bits + 128)
 
     def interval(self, slack: Decimal) -> tuple[Decimal, Decimal]:
-        """Bounds of the number, wider by ``slack`` for errors in what they are compared to."""
+        """Lower and upper bound of the number, widened by `slack` for errors of comparisons."""
         whole = Decimal(2**self.bits)
         return Decimal(self.value) / whole - slack, Decimal(self.value + 1) / whole + slack
 
@@ -217,7 +226,9 @@ class _Revealed:
 def _settle(
     law: Law, look: _Look, which: int, place_bits: tuple[int, int], words: Words
 ) -> tuple[int, bool]:
-    """Cell and acceptance of one draw, from as many bits and digits as it takes."""
+    """Cell and acceptance of one open draw, with more bits and decimal digits until it
+    is decided.
+    """
     # `place_bits`: the place as far as it is known, left of `CELL_SHIFT` binary digits, and how
     # many of these are known.
     value, known = place_bits
@@ -236,6 +247,7 @@ def _settle(
 
 
 def _settled_cell(law: Law, choice: _Revealed, digits: int) -> int | None:
+    """Cell of a choice; None while its known bits leave it open."""
     sums = law.cumulative(digits)
     least, most = choice.interval(Decimal(10) ** (GUARD - digits))
     cell = bisect_right(sums, least)
@@ -243,6 +255,7 @@ def _settled_cell(law: Law, choice: _Revealed, digits: int) -> int | None:
 
 
 def _settled_lot(law: Law, cell: int, lot: _Revealed, place: _Revealed, digits: int) -> bool | None:
+    """Acceptance of a draw in a cell; None while its known bits leave it open."""
     slack = Decimal(10) ** (GUARD - digits)
     least, most = lot.interval(slack)
     near, far = place.interval(slack)
@@ -254,12 +267,13 @@ def _settled_lot(law: Law, cell: int, lot: _Revealed, place: _Revealed, digits: 
 
 
 def _precision(digits: int) -> AbstractContextManager[Context]:
-    """Decimal arithmetic that does not depend on the caller's context."""
+    """Context of decimal arithmetic with `digits` digits, independent of the caller's."""
     return localcontext(Context(prec=digits, rounding=ROUND_HALF_EVEN, traps=[]))
 
 
 @lru_cache(maxsize=8)
 def _cumulative(law: Law, digits: int) -> list[Decimal]:
+    """Cumulative probabilities of the cells, cached for :meth:`Law.cumulative`."""
     with _precision(digits + GUARD + STEPS):
         heights, least = [Decimal(1)], Decimal(10) ** -digits
         for ratio in _ratios(law):
@@ -271,7 +285,7 @@ def _cumulative(law: Law, digits: int) -> list[Decimal]:
 
 
 def _ratios(law: Law) -> Iterator[Decimal]:
-    """Density at the right edge of each cell over that at the left one."""
+    """Yield, for each cell, the density at its right edge over that at its left edge."""
     # The energy is a polynomial of degree 2 at most: ratios of neighbours have one ratio.
     zero, one, two = (law.energy(Decimal(cell)) for cell in range(3))
     ratio, change = (zero - one).exp(), (2 * one - two - zero).exp()

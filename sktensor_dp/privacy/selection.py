@@ -25,20 +25,23 @@ FAILURES_FRACTION = 0.5
 
 
 def stop_probability(n_trials: float) -> float:
-    """Probability of stopping after a trial, for an expected number of trials."""
+    """Probability of stopping after each trial that gives the expected number `n_trials`."""
     return math.ceil(STEPS / n_trials) / STEPS
 
 
 def failure_of_trials(delta: float, stop: float) -> float:
-    """Delta that each trial may set aside for failures such as words that slip through."""
+    """Delta that each trial may set aside for its own failures, such as rare words passing a
+    threshold.
+    """
     return FAILURES_FRACTION * stop * delta
 
 
 def selection_delta(mu: float, stop: float, epsilon: float, failure: float = 0.0) -> float:
-    r"""Delta at which the best of a geometric number of ``mu``-GDP trials is private.
+    r"""Delta at which the best of a geometric number of ``mu``-GDP trials is (epsilon, delta)-DP.
 
-    Trials that are so but for a probability of `failure` cost this as many times as there are
-    trials on average, ``failure / stop``, and a little through rho.
+    `stop` is the probability of stopping after a trial. Trials that are so but for a probability of
+    `failure` cost this as many times as there are trials on average, ``failure / stop``, and a
+    little through rho.
     """
     # profile(epsilon - 2 rho) / stop, where `profile` maps epsilon to the trial's delta and
     # stop (exp(rho) - 1) = (1 - stop) profile(rho).
@@ -47,7 +50,7 @@ def selection_delta(mu: float, stop: float, epsilon: float, failure: float = 0.0
 
 
 def selection_epsilon(epsilon: float, stop: float) -> float:
-    """Epsilon of the best of a geometric number of trials that are purely private."""
+    """Epsilon of the best of a geometric number of trials that are each `epsilon`-DP."""
     # Below three times epsilon, which it approaches for `stop` to 0.
     log_stop = math.log(stop)
     growth = np.logaddexp(epsilon, log_stop) - np.logaddexp(0.0, log_stop + epsilon)
@@ -55,9 +58,10 @@ def selection_epsilon(epsilon: float, stop: float) -> float:
 
 
 def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) -> PrivacyCost:
-    """Most that each trial may cost for the selection to be (epsilon, delta)-private.
+    """Largest cost of a trial for which the best of all trials is (epsilon, delta)-DP.
 
-    With a `failure` trials of Gaussian noise may fail to be what they are with that probability.
+    `stop` is the probability of stopping after a trial. With a `failure`, trials with Gaussian
+    noise may fail to be private with that probability each.
     """
     if math.isinf(epsilon):
         gaussian = PrivacyCost(mu=math.inf, delta=failure)
@@ -75,7 +79,7 @@ def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) 
 
 
 def secret_trials(stop: float) -> Iterator[list[int]]:
-    """Trials, each with random bits of its own, in a number nobody is told."""
+    """Iterate over a secret, geometric number of trials; yields 256 secret random bits for each."""
     # Iterating yields 256 secret bits per trial, as four integers: all that the trial draws besides
     # noise has to come from them. After each the iteration ends with probability `stop`. Both come
     # from the source of noise; nothing seeds them.
@@ -87,7 +91,7 @@ def secret_trials(stop: float) -> Iterator[list[int]]:
 
 
 def _tail_ratio(mu: float, stop: float, failure: float) -> float:
-    """Rho with ``stop (exp(rho) - 1) >= (1 - stop) profile(rho)``: the root, rounded up."""
+    """Smallest rho with ``stop (exp(rho) - 1) >= (1 - stop) profile(rho)``, rounded up."""
 
     def covers(rho: float) -> bool:
         # Steps of `stop` are 2**-53: growth by exp(100) is enough, and more would overflow.
@@ -98,7 +102,9 @@ def _tail_ratio(mu: float, stop: float, failure: float) -> float:
 
 
 def _largest(allowed: Callable[[float], bool], high: float) -> float:
-    """Largest number up to ``high`` that is allowed, less ``SHORT``; smaller ones all are."""
+    """Largest number up to `high` for which `allowed` holds, less a small margin; it must hold
+    below.
+    """
     low = 0.0 if not allowed(high) else high
     # Bisection needs no sign changes of a value that is capped at 1.
     while high - low > SHORT / 8 * high and high > LEAST:
@@ -119,27 +125,29 @@ MESH, PARTS, WORTH = 4000, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5), 1.03
 
 
 class PartitionQuery(Protocol):
-    """A sum over units of at most ``max_partitions`` weights, by key.
+    """Query for totals by private key (such as a word), to which a unit adds few weights.
 
-    They are ones; or, of a query that states its ``largest`` weight, numbers up to it of
-    which the squares add up to ``max_partitions`` at most.
+    A unit adds ones to at most ``max_partitions`` keys; or, if the query states a ``largest``
+    weight, weights up to that, whose squares add up to ``max_partitions`` at most.
     """
 
     def total(self, chunk: Any) -> Mapping[str, float]:
-        """Sum of the contributions of the units in a chunk; other keys are absent."""
+        """Sum of what the units of `chunk` add, by key; keys without any are absent."""
 
     @property
     def max_partitions(self) -> int:
-        """Largest number of keys to which a unit contributes."""
+        """Largest number of keys to which one unit contributes."""
 
     @property
     def l2_sensitivity(self) -> float:
-        """L2 norm of the largest change of the sum when one unit is replaced."""
+        """Largest L2 change of the totals if one unit is replaced."""
 
 
 @dataclass(frozen=True)
 class PartitionSelection:
-    """The law under which totals of private keys leave; stands where a Mechanism does."""
+    """Mechanism for totals by private key: Gaussian noise, then a threshold; used as a
+    `Mechanism`.
+    """
 
     name: str
     norm: Literal["l2"] = "l2"
@@ -152,22 +160,24 @@ class PartitionSelection:
         noise: NoiseSource,
         query: PartitionQuery,
     ) -> tuple[list[str], Floats]:
-        """Return the keys that were selected, and their noisy totals."""
+        """Keys whose noisy total reaches the threshold, sorted, and these totals."""
         sigma = self.sigma(sensitivity, cost)
         threshold = selection_threshold(query, sensitivity, cost)
         return gaussian_partition_selection(totals, sigma, threshold, noise)
 
     def strength(self, cost: PrivacyCost) -> float:
-        """Return the Gaussian part of a cost."""
+        """Part of a cost that the noise spends: mu."""
         return cost.mu
 
     def sigma(self, sensitivity: float, cost: PrivacyCost) -> float:
-        """Standard deviation of the noise on each total."""
+        """Standard deviation of the noise on each total, at a cost."""
         return sensitivity / cost.mu
 
 
 def selection_threshold(query: PartitionQuery, sensitivity: float, cost: PrivacyCost) -> float:
-    r"""Noisy total from which a key may leave; a public number."""
+    r"""Public threshold of noisy totals, which a key of one unit alone reaches with probability
+    ``cost.delta`` at most.
+    """
     if math.isinf(cost.mu):
         return 1.0
     if not cost.delta > 0:
@@ -183,7 +193,9 @@ def selection_threshold(query: PartitionQuery, sensitivity: float, cost: Privacy
 
 
 def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
-    """Scale of the noise with what its grid costs at most; ValueError where that is not known."""
+    """Standard deviation of the noise with the most that rounding to its grid adds; ValueError if
+    it is too large for such a grid.
+    """
     # Rounding to doubles is forgiven.
     if sensitivity > LARGEST_SIGMA * (1 + 1e-12) * cost.mu:
         raise ValueError(
@@ -195,7 +207,9 @@ def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
 
 
 def _threshold_of_weights(most: int, largest: float, sigma: float, delta: float) -> float:
-    """Threshold that keys of one unit alone reach with probability delta, whatever its weights."""
+    """Threshold that the keys of one unit alone pass with probability `delta` at most, whatever its
+    weights up to `largest`, with squares adding up to `most`.
+    """
     # A key with a weight v may fail with probability `delta * (a v^2 + 1 - a) / most`: these add up
     # to delta at most, for every a in [0, 1]. Between two points of the mesh, the threshold that v
     # needs is at most the one made of the larger v and of the smaller probability.
@@ -208,7 +222,7 @@ def _threshold_of_weights(most: int, largest: float, sigma: float, delta: float)
 
 
 def largest_weight(most: int, sensitivity: float, cost: PrivacyCost) -> tuple[float, float]:
-    """Largest weight of one of so many keys that hardly raises the threshold, and the threshold."""
+    """Largest weight of a key that raises the threshold by 3 % at most, and that threshold."""
     sigma, delta = _grid_scale(sensitivity, cost), cost.delta
     low = WORTH * _threshold_of_weights(most, 1.0, sigma, delta)
     weight, threshold = 1.0, math.inf
@@ -222,7 +236,9 @@ def largest_weight(most: int, sensitivity: float, cost: PrivacyCost) -> tuple[fl
 def gaussian_partition_selection(
     totals: Mapping[str, float], sigma: float, threshold: float, noise: NoiseSource
 ) -> tuple[list[str], Floats]:
-    """Add Gaussian noise to totals and drop those below a threshold."""
+    """Add Gaussian noise to totals; return the keys at or above `threshold` and their
+    noisy totals.
+    """
     keys = sorted(totals)
     values = np.fromiter(map(totals.__getitem__, keys), np.float64, len(keys))
     if sigma > 0:

@@ -39,7 +39,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One charge: who spent how much on what.
+    """Charge in a ledger: who spent how much on which release.
 
     Attributes
     ----------
@@ -48,15 +48,15 @@ class LedgerEntry:
     release : str
         Name in the catalogue of releases.
     uses : int
-        How many releases the charge pays for.
+        Number of releases that the charge pays for.
     cost : PrivacyCost
-        Of each use.
+        Cost of each of them.
     unit : str
         Unit of privacy; empty where it is not known.
     sensitivity, sigma : float or None
-        Of the release once it was made (the largest sensitivity where one charge
-        pays for several; that of a stream's first batch), None before. Not part of
-        comparisons, nor are the next.
+        Sensitivity and noise of the release once it was made, None before; the largest
+        where one charge pays for several, and those of a stream's first batch. Comparisons
+        leave them out, as they do `when` and `fit`.
     when : datetime or None
         When the charge was committed, UTC.
     fit : int
@@ -79,7 +79,9 @@ class LedgerEntry:
 
     @property
     def protects(self) -> str:
-        """The unit and what may happen to it, in one name; empty where it is not known."""
+        """Unit of privacy, marked if it is added or removed rather than replaced; empty
+        if unknown.
+        """
         return self.unit + ADDED_OR_REMOVED * bool(self.unit and self.neighbours == "add_remove")
 
     def __post_init__(self) -> None:
@@ -90,16 +92,18 @@ class LedgerEntry:
 
 
 def _decimal_units(value: float) -> int:
-    """Units of a number as it is printed: 0.01 is one hundredth."""
+    """Number in units of 1e-40, rounded up, read as the decimal that it prints as."""
     return math.ceil(Fraction(Decimal(repr(float(value)))) * UNIT)
 
 
 def _square_units(value: float) -> int:
+    """Square of a number in units of 1e-40, rounded up."""
     above, below = float(value).as_integer_ratio()
     return -(-above * above * UNIT // (below * below))
 
 
 def _as_float(units: int) -> float:
+    """Number of units of 1e-40 as a float; infinity where it overflows."""
     try:
         return units / UNIT
     except OverflowError:
@@ -108,7 +112,7 @@ def _as_float(units: int) -> float:
 
 @dataclass(frozen=True)
 class Spending:
-    """Exact sums of costs, and the units that they protect."""
+    """Exact sums of the costs charged to a ledger, and the units of privacy that they protect."""
 
     # In units of 1e-40.
     mu_squared: int = 0
@@ -119,7 +123,7 @@ class Spending:
     units: frozenset[str] = frozenset()  # what the charges that name a unit of privacy protect
 
     def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
-        """Return the spending after further charges."""
+        """Spending after further charges."""
         finite = [(e.cost, e.uses) for e in entries if not any(map(math.isinf, e.cost.amounts))]
         return Spending(
             self.mu_squared + sum(uses * _square_units(cost.mu) for cost, uses in finite),
@@ -133,18 +137,20 @@ class Spending:
 
     @property
     def cost(self) -> PrivacyCost:
-        """The sums as floating-point numbers."""
+        """Sums as a `PrivacyCost` in floats."""
         mu = math.inf if self.unbounded else math.sqrt(_as_float(self.mu_squared))
         return PrivacyCost(mu, _as_float(self.epsilon), _as_float(self.delta))
 
     @property
     def rho(self) -> float:
-        """The whole as rho of concentrated differential privacy."""
+        """Rho of the zero-concentrated differential privacy of everything spent."""
         rho = _as_float(self.mu_squared) / 2 + _as_float(self.pure_rho)
         return math.inf if self.unbounded else rho
 
     def epsilon_at(self, delta: float) -> float:
-        """Smallest known epsilon at ``delta``: the smaller of two valid bounds."""
+        """Smallest known epsilon at `delta`: basic composition or concentrated,
+        whichever is less.
+        """
         cost = self.cost
         added = cost.epsilon_at(delta)
         if cost.epsilon == 0:
@@ -152,11 +158,13 @@ class Spending:
         return min(added, concentrated_epsilon(self.rho, delta - cost.delta))
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Return True if a budget covers it."""
+        """Return True if a budget (epsilon, delta) covers the spending, but for rounding."""
         return self.epsilon_at(delta) <= epsilon * (1 + ROUNDING)
 
     def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
-        """Epsilon at delta that a budget leaves for each of k fits with Gaussian noise."""
+        """Epsilon, at `delta`, that a budget leaves for each of `k` further fits with Gaussian
+        noise.
+        """
         cost, spare, square = self.cost, delta - self.cost.delta, 0.0
         if math.isinf(epsilon):
             return epsilon
@@ -169,7 +177,7 @@ class Spending:
         return gaussian_epsilon(math.sqrt(square / k), delta)
 
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
-        """Epsilon that a budget leaves for each of k fits with pure noise."""
+        """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
         if math.isinf(epsilon):
             return epsilon
         rho = concentrated_rho(epsilon, delta - self.cost.delta) - self.rho
@@ -177,14 +185,16 @@ class Spending:
 
 
 def unit_and_neighbours(protects: str) -> tuple[str, str]:
-    """The unit of a name, and its neighbours."""
+    """Split a name that `LedgerEntry.protects` made into unit and neighbours."""
     if protects.endswith(ADDED_OR_REMOVED):
         return protects.removesuffix(ADDED_OR_REMOVED), "add_remove"
     return protects, "replace_one"
 
 
 def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
-    """Refuse a unit of privacy, or neighbours, of another kind than others of the ledger."""
+    """Raise BudgetError if charges would protect a kind of unit, or neighbours, other
+    than before.
+    """
     # A ledger in which kinds are mixed goes on to take each of them.
     for unit in sorted(after - before):
         known = any(_kinds(other) == _kinds(unit) for other in before)
@@ -211,7 +221,9 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
 
 
 def _kinds(unit: str) -> frozenset[str]:
-    """Kinds of a unit: rows have many names, and some rows are entries of a tensor."""
+    """Kinds of units that a name stands for: several names mean rows, and rows may be entries of a
+    tensor.
+    """
     unit, relation = unit_and_neighbours(unit)
     kinds = KINDS.get(unit, {unit})
     mark = ADDED_OR_REMOVED if relation == "add_remove" else ""
@@ -221,7 +233,7 @@ def _kinds(unit: str) -> frozenset[str]:
 def charges_of(
     plan: ReleasePlan, spender: str, unit: str = "", neighbours: str = "replace_one"
 ) -> list[LedgerEntry]:
-    """Ledger entries for every release of a plan."""
+    """Ledger entries for all releases of a plan, one for each."""
     # Neighbours that are told in words replace something, too.
     relation = "add_remove" if neighbours == "add_remove" else "replace_one"
     return [

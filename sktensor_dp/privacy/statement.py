@@ -37,7 +37,9 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 def strict_json(data: bytes, most_bytes: int) -> Any:
-    """Read JSON that says nothing twice, is not too long or deep, and has no other numbers."""
+    """Read JSON strictly: UTF-8, no field twice, no NaN or infinity, limited length and depth;
+    StatementError otherwise.
+    """
     if len(data) > most_bytes:
         raise StatementError(f"it is longer than {most_bytes >> 20} MiB.")
     try:
@@ -69,16 +71,19 @@ def strict_json(data: bytes, most_bytes: int) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Fields of an object as a dict; refuses a field that occurs twice."""
     if len(dict(pairs)) < len(pairs):
         raise StatementError("an object names a field twice.")
     return dict(pairs)
 
 
 def _refused(constant: str) -> None:
+    """Refuse NaN and infinity as bare words."""
     raise StatementError(f'{constant} is no JSON; infinity is written "inf".')
 
 
 def _finite(text: str) -> float:
+    """Read a float; refuses one that overflows."""
     value = float(text)
     if not math.isfinite(value):
         raise StatementError("a number is too large.")
@@ -86,6 +91,7 @@ def _finite(text: str) -> float:
 
 
 def _whole(text: str) -> int:
+    """Read an integer; refuses one that is too long or exceeds a float."""
     if len(text) > LONGEST_NUMBER:
         raise StatementError("a number is too long.")
     # All that is a number is a float to its reader, too.
@@ -94,13 +100,14 @@ def _whole(text: str) -> int:
 
 
 def schema_text() -> str:
-    """Return the schema, as the package has it."""
+    """JSON Schema of privacy statements, as text."""
     place = files("sktensor_dp.privacy").joinpath("privacy_statement.schema.json")
     return place.read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
 def _schema() -> dict[str, Any]:
+    """JSON Schema of privacy statements, parsed."""
     schema: dict[str, Any] = json.loads(schema_text())
     return schema
 
@@ -108,7 +115,9 @@ def _schema() -> dict[str, Any]:
 def problems(
     value: Any, rule: dict[str, Any] | None = None, place: str = "the statement"
 ) -> Iterator[str]:
-    """Say where a value is not what the schema asks for, in those words of JSON Schema it uses."""
+    """Yield in words where a value breaks the schema `rule`; supports the parts of JSON Schema that
+    our own uses.
+    """
     rule = _schema() if rule is None else rule
     if "$ref" in rule:
         rule = _schema()["$defs"][rule["$ref"].rpartition("/")[2]]
@@ -168,17 +177,17 @@ def load_statement(data: str | bytes) -> PrivacyReport:
     Parameters
     ----------
     data : str or bytes
-        What ``privacy_report_.to_json()`` returned.
+        Statement, as ``privacy_report_.to_json()`` returned it.
 
     Returns
     -------
     PrivacyReport
-        The report that was written.
+        Report from which the statement was written.
 
     Raises
     ------
     StatementError
-        If it is no statement, or if a number in it is not the one that its releases
+        If `data` is no statement, or if a number in it is not the one that its releases
         and their composition give. Each line of the message is a reason.
 
     Examples
@@ -207,7 +216,9 @@ def load_statement(data: str | bytes) -> PrivacyReport:
 
 
 def sigma_of(mechanism: str, sensitivity: float, cost: PrivacyCost) -> float:
-    """Noise that a mechanism adds for a sensitivity at a cost."""
+    """Scale of the noise (sigma of reports) that a mechanism of this name adds, from sensitivity
+    and cost.
+    """
     gaussian = mechanism.startswith("gaussian")
     strength = cost.mu if gaussian else cost.epsilon
     if math.isinf(strength):
@@ -219,7 +230,7 @@ def sigma_of(mechanism: str, sensitivity: float, cost: PrivacyCost) -> float:
 
 
 def _check_heading(stated: Any) -> None:
-    """Tell statements from what else the library has written."""
+    """Raise StatementError unless this is a privacy statement of a version that can be read."""
     first = stated[0] if isinstance(stated, list) and stated else stated
     keys = first.keys() if isinstance(first, dict) else set()
     if keys >= OF_LEDGERS:
@@ -237,7 +248,7 @@ def _check_heading(stated: Any) -> None:
 
 
 def _refuse(reasons: Iterator[str]) -> None:
-    """Raise if there are reasons to, and name the first of them."""
+    """Raise StatementError with the first 20 of the `reasons`, if there are any."""
     found = list(islice(reasons, MOST_REASONS + 1))
     if found:
         more = ["and more"] if len(found) > MOST_REASONS else []
@@ -245,7 +256,7 @@ def _refuse(reasons: Iterator[str]) -> None:
 
 
 def _report(stated: dict[str, Any]) -> PrivacyReport:
-    """Take the facts of a statement, and compute what follows from them."""
+    """Rebuild the privacy report from the facts that a statement holds."""
     relation, guarantee = stated["neighbours"], stated["guarantee"]
     in_words = relation["relation"] == "in_words"
     node = stated["composition"]
@@ -271,11 +282,13 @@ def _report(stated: dict[str, Any]) -> PrivacyReport:
 
 
 def _selections(node: dict[str, Any]) -> int:
+    """Number of selection nodes in a composition tree of plain values."""
     own = node["kind"] == "selection"
     return own + sum(_selections(part["composition"]) for part in node.get("parts", []))
 
 
 def _composition(node: dict[str, Any]) -> Composition:
+    """Composition tree from the plain values of a statement."""
     if node["kind"] == "unrecorded":
         raise StatementError("a part of it does not say how its releases add up.")
     parts = tuple(
@@ -303,6 +316,7 @@ def _composition(node: dict[str, Any]) -> Composition:
 
 
 def _row(row: dict[str, Any]) -> ReleaseRecord:
+    """Release from plain values; sigma is computed anew."""
     cost, sensitivity = _cost(row), float(row["sensitivity"])
     return ReleaseRecord(
         name=row["name"],
@@ -316,11 +330,14 @@ def _row(row: dict[str, Any]) -> ReleaseRecord:
 
 
 def _cost(row: dict[str, Any]) -> PrivacyCost:
+    """Cost from plain values."""
     return PrivacyCost(float(row["mu"]), float(row["epsilon"]), float(row["delta"]))
 
 
 def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any]) -> Iterator[str]:
-    """Say what does not add up, the total first."""
+    """Yield in words what does not add up in a statement, the total first; `again` is the statement
+    written anew from its report.
+    """
     whole, delta = report.composition, report.delta
     assert whole is not None
     total = whole.epsilon_at(delta)
@@ -344,7 +361,7 @@ def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any
 
 
 def _without_words(value: Any) -> Any:
-    """Drop the words, which later versions may change."""
+    """Copy of plain values without texts for people, which later versions may change."""
     if isinstance(value, list):
         return [_without_words(item) for item in value]
     # Of neighbours in words the words are what is stated.
@@ -353,7 +370,9 @@ def _without_words(value: Any) -> Any:
 
 
 def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
-    """Releases cost what their law of noise spends: a trace of another kind would not show."""
+    """Yield releases whose cost (mu, epsilon or delta) is of a kind that their noise does not
+    spend.
+    """
     for number, row in enumerate(node.rows):
         gaussian = row.mechanism.startswith("gaussian")
         fails = row.delta > 0 and row.mechanism != "gaussian, thresholded"
@@ -367,7 +386,7 @@ def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
 
 
 def _selection_reasons(node: Composition) -> Iterator[str]:
-    """Trials within what the selection allows, of one kind of noise."""
+    """Yield trials that cost more than their selection allows, or mix kinds of noise."""
     for part in node.parts:
         yield from _selection_reasons(part.of)
     if node.kind == "selection":
@@ -387,7 +406,9 @@ def _selection_reasons(node: Composition) -> Iterator[str]:
 
 
 def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) -> Iterator[str]:
-    """Parts that read as many units as there are, of which each may have a noisy count."""
+    """Yield parts whose numbers of units do not fit `n_units`; `counted` if numbers are noisy
+    counts.
+    """
     batches = counted or all(part.role == "batch" for part in node.parts)
     if (
         node.kind == "parallel"
@@ -406,7 +427,7 @@ def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) 
 
 
 def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
-    """Say where two plain values are not the same but for rounding."""
+    """Yield where two trees of plain values differ by more than rounding."""
     if isinstance(stated, dict) and isinstance(again, dict) and stated.keys() == again.keys():
         for name in stated:
             yield from _differences(stated[name], again[name], f"{place}.{name}".lstrip("."))
@@ -421,13 +442,16 @@ def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
 
 
 def _isfloat(value: Any) -> bool:
+    """Return True for a number that is no bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _close(one: float, other: float, smallest: float = 0.0) -> bool:
+    """Return True if two numbers are equal but for rounding, or less than `smallest` apart."""
     return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=smallest)
 
 
 def _short(value: Any) -> str:
+    """Value as text of at most about 100 characters."""
     text = str(value)
     return text if len(text) <= 100 else text[:100] + " ..."

@@ -16,14 +16,14 @@ VARIABLE = "SKTENSOR_DP_DOCS"
 
 
 def link_to(page: str) -> str:
-    """Address of a page of the documentation; empty where no site is known."""
+    """Address of a page of the documentation; empty if the address of the site is unknown."""
     site = os.environ.get(VARIABLE) or _published_site()
     return f"{site.rstrip('/')}/{page}" if site and page else ""
 
 
 @cache
 def _published_site() -> str:
-    """Address that the installed package names as its documentation."""
+    """Documentation address in the metadata of the installed package; empty without one."""
     try:
         addresses = metadata("sktensor-dp").get_all("Project-URL") or []
     except PackageNotFoundError:
@@ -38,7 +38,7 @@ NUMBER = ' style="text-align:right"'
 
 @dataclass(frozen=True)
 class Table:
-    """Table that people are shown of an object."""
+    """Title, columns, rows and notes of a table, as text for people."""
 
     title: str  # the main thing, in a sentence
     head: Row  # names of columns
@@ -48,12 +48,15 @@ class Table:
 
 
 class Shown:
-    """A table in a terminal, a page in a notebook; a subclass says of what."""
+    """Mixin that displays an object as a table, in terminals and notebooks; subclasses define
+    ``_table``.
+    """
 
     # Page of the documentation that explains it.
     _page: ClassVar[str] = ""
 
     def _table(self) -> Table:
+        """Table that the object is displayed as."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -71,7 +74,7 @@ class Shown:
 
 
 def as_text(table: Table) -> str:
-    """Title, aligned columns (to the left where `left` names them) and notes."""
+    """Text of a table: title, aligned columns (those named in `left` to the left) and notes."""
     head, left = table.head, table.left
     cells = [head, *table.rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -86,7 +89,7 @@ def as_text(table: Table) -> str:
 
 
 def as_html(table: Table, link: str = "") -> str:
-    """Title with a link to the documentation, table and notes, escaped."""
+    """HTML of a table: title with a `link` to the documentation, cells and notes, all escaped."""
 
     def cells(row: Row, tag: str) -> str:
         return "".join(
@@ -111,12 +114,16 @@ def as_html(table: Table, link: str = "") -> str:
 def as_frame(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], backend: str = "pandas"
 ) -> Any:
-    """Rows as a table of pandas, polars or pyarrow."""
+    """Table of pandas, polars or pyarrow (`backend`) with the given columns, from dicts
+    by column.
+    """
     return new_frame({name: [row[name] for row in rows] for name in columns}, backend)
 
 
 def finite(value: Any) -> Any:
-    """Plain values with infinity as the string ``"inf"``, which JSON has no number for."""
+    """Copy of plain values in which infinite floats are strings such as ``"inf"``, as
+    JSON needs.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
@@ -125,7 +132,7 @@ def finite(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Text of a file for a terminal, which would act on control characters."""
+    """Text with control characters replaced, so that a file's text cannot control the terminal."""
     return "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
     )

@@ -131,8 +131,8 @@ class ValueRange:
 class IndexSet(SortedEntries):
     """Coordinates of observed values, with sums over the rows of a mode that hardly round.
 
-    A row of a mode is a slice of the tensor. Public wherever the unit of privacy is one value;
-    parameters are those of :class:`~sktensor_dp.tensor.SortedEntries`.
+    A row of a mode is a slice of the tensor. Coordinates are public wherever the unit of privacy is
+    one value. Parameters are those of :class:`~sktensor_dp.tensor.SortedEntries`.
     """
 
     def sums(self, mode: int, terms: Floats) -> Floats:
@@ -382,6 +382,9 @@ class EntryPairs:
         return self._largest_move(self.cells.beside(self.cells.repeats))
 
     def _largest_move(self, others: Floats) -> float:
+        """Bound on the change of the sums by one value, from the norm (or sum) `others` of the
+        numbers of values in its row's other columns.
+        """
         # Where nothing can move any number is right.
         moves = 2 * self._limits[self.cells.rows] ** 2 * others
         return SUM_SLACK * (float(moves.max()) or 1.0)

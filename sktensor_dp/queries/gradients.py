@@ -29,9 +29,9 @@ class Jacobian:
     factors : sequence of ndarray of shape (shape[m], ranks[m])
         One of each mode; of a CP model, weights of components are multiplied into one of them.
     core : ndarray of shape ranks, optional
-        Of a Tucker model.
+        Core of a Tucker model; None for a CP model.
     offsets : bool, default=True
-        Whether the model has a mean and biases.
+        True if the model has a mean and biases.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class RowFrames:
     index_set : IndexSet
         Where values were observed; public.
     mode : int
-        Whose rows.
+        Mode of the factor.
     rows : ndarray of shape (n_entries, r)
         z of each entry; public.
     regularization : float or ndarray of shape (r,)

@@ -32,8 +32,8 @@ LEAST_SHARE, LEAST_COLLAPSED_PRIOR = 1e-15, 1e-20
 
 @dataclass(frozen=True, eq=False)
 class HeldOutChunk:
-    """Held-out data of a model's score, as one chunk: rows `X` with targets `y`, of `n_units`
-    units.
+    """Held-out rows `X` with targets `y` of `n_units` units, to score a released model on, as one
+    chunk.
     """
 
     X: Any

@@ -64,7 +64,7 @@ MOMENT_WEIGHT = 0.25
 
 
 class SliceChunks(ValueRange):
-    """Entries grouped by the index of one mode; the unit is all that an index holds.
+    """Entries of a tensor grouped by unit: all entries of one index of `unit_mode`.
 
     Entries observed more than once are merged into one, with the mean of their clamped
     values. They belong to the same unit, so that units stay apart.
@@ -82,8 +82,8 @@ class SliceChunks(ValueRange):
     bounds : tuple of (low, high), or RowBounds
         Public; values are clamped to it, and mapped to a common scale if rows differ.
     part : bool, default=False
-        Whether other units lie elsewhere. Units are then numbered among those that have
-        entries here; those without entries add nothing to any sum.
+        True if this chunk holds some units of a data set only. Units are then numbered among
+        those that have entries here; units without entries add nothing to any sum.
 
     Attributes
     ----------
@@ -335,10 +335,11 @@ class ReleasedEffects:
     def posteriors(
         self, chunk: SliceChunks, components: SharedComponents | None = None
     ) -> tuple[EntryEffects, Floats, Floats]:
-        """Effects at ``chunk.places``, and posterior means and covariances of each unit's own
-        parameters given its entries; with `components`, of its weights of these too.
+        """Fit each unit's own parameters to its entries; return effects, means and covariances.
 
-        And means and covariances of the parameters of each unit, from its own entries.
+        Effects (`EntryEffects`) are those at ``chunk.places``; posterior means (n_units, q) and
+        covariances (n_units, q, q) are of a unit's parameters, which with `components` include its
+        weights of these.
         """
         known = {"level": self.level, "noise_variance": self.noise_variance}
         places = chunk.places

@@ -307,8 +307,8 @@ class Units:
         return np.bincount(self.of_rows[flags], minlength=self.n) > 0
 
     def spread(self, factors: Floats) -> Floats:
-        """Weight of each row: its unit's factor over the unit's number of rows, so that a weighted
-        sum of rows is the sum of unit means times `factors`.
+        """Weight of each row: its unit's factor over the unit's number of rows, so that the
+        weighted sum of rows is the sum of unit means times `factors`.
         """
         return np.repeat(factors / self.sizes, self.sizes)
 
@@ -324,8 +324,8 @@ def scale_to(norms: Floats, limit: float) -> Floats:
 
 
 def in_order(places: Integers) -> tuple[Integers | None, Units]:
-    """Order that sorts rows by the index of their unit, `places` (None if sorted), and the units
-    then.
+    """Order that sorts rows by `places`, the index of each row's unit (None if they are sorted),
+    and the units in that order.
     """
     order = None
     if (places[1:] < places[:-1]).any():
@@ -389,24 +389,24 @@ class RowChunks(Generic[Chunk]):
     Parameters
     ----------
     source : matrix, iterable or PartitionedSource
-        Validated rows, or chunks of rows as the caller has them: pairs of rows and labels
-        where units have several rows. With a method ``sum``: partitions that lie elsewhere
-        and add up there; they are read for releases alone.
+        Validated rows as one matrix, or an iterable of chunks of rows as the caller has them:
+        pairs (rows, labels) where units have several rows. An object with a method ``sum``
+        holds partitions elsewhere and adds up queries there.
     n_units : int or None
-        As announced; None where it is private, and nothing is held against it.
+        Number of units that the caller announced, which is checked; None where it is private.
     n_features : int
-        As announced.
+        Number of columns that the caller announced.
     groups : array of shape (n_rows,), optional
         Validated labels of rows that are passed as one matrix.
     prepared : callable, optional
-        What becomes of an iterable of chunks of the caller's before they are read.
+        Function that converts the caller's iterable of chunks before it is read.
 
     Attributes
     ----------
     grouped : bool
-        Whether units are groups of rows, as far as is known before reading.
+        True if units are groups of rows, as far as is known before reading.
     announced : bool
-        Whether only reading shows that chunks are what was announced.
+        True if chunks must be read to check them against what was announced.
     """
 
     # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
