@@ -9,18 +9,13 @@ from browsing import WORDS, model
 
 from sktensor_dp import (
     BudgetAccountant,
-    PrivateCPCompletion,
-    PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.plotting import (
     BudgetDisplay,
     ComponentDisplay,
-    FactorDisplay,
     MixtureDisplay,
-    SpectrumDisplay,
     TopicsDisplay,
-    UtilityDisplay,
     save_svg,
 )
 
@@ -163,17 +158,6 @@ def test_components_without_known_noise_have_no_intervals():
     assert display.names == ["1", "0"]
 
 
-def test_spectrum_is_counted_against_its_noise(axes):
-    found = model()
-    found.spectrum_, found.noise_edge_ = np.array([4.0, 2.0, 0.5]), 1.0
-    display = SpectrumDisplay.from_estimator(found, ax=axes)
-    assert display.n_above == 2 == found.suggest_n_components()
-    assert np.array_equal(axes.lines[0].get_ydata(), found.spectrum_)
-    found.spectrum_ = None
-    with pytest.raises(ValueError, match="must have a released spectrum_"):
-        SpectrumDisplay.from_estimator(found)
-
-
 def test_budget_is_that_of_the_report(axes):
     found = model()
     display = BudgetDisplay.from_estimator(found, ax=axes)
@@ -189,49 +173,3 @@ def test_budget_of_an_accountant_is_drawn_by_fits():
     assert display.names == ["1: caller", "2: caller"]
     assert display.title == "epsilon 1.5 of 2 is spent"
     assert np.allclose(display.fractions, [0.25, 0.5])
-
-
-def test_profiles_of_factors_are_columns(axes):
-    class Completion:
-        factors_ = (np.empty((0, 2)), np.arange(6.0).reshape(3, 2))
-
-    display = FactorDisplay.from_estimator(Completion, 1, [1], ax=axes)
-    assert np.array_equal(axes.lines[0].get_ydata(), [1.0, 3.0, 5.0])
-    assert display.factor.shape == (3, 1)
-    with pytest.raises(ValueError, match="mode must be one whose factors were released"):
-        FactorDisplay.from_estimator(Completion, 0)
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [PrivateSpectralLDA(3), PrivateTensorPowerMethod(3, moment="gaussian_mixture", data_norm=5.0)],
-)
-def test_utility_follows_the_forecast(estimator, axes):
-    display = UtilityDisplay.from_estimator(estimator, [10_000, 1_000_000], n_features=50, ax=axes)
-    forecast = estimator.forecast(1_000_000, 50)
-    for release in forecast.releases:
-        assert display.ratios[release.name][1] == release.ratio
-    assert len(axes.lines) == len(display.ratios) + 1
-
-
-@pytest.mark.parametrize("unit", [{}, {"unit_mode": 0}])
-def test_errors_of_completions_follow_the_forecast(unit, axes):
-    model, sizes = PrivateCPCompletion(2, bounds=(1, 5), **unit), [2000, 2_000_000]
-    display = UtilityDisplay.from_estimator(model, sizes, shape=(300, 40), ax=axes)
-    for place, n in enumerate(sizes):
-        forecast = model.forecast(n, (300, 40))
-        assert display.ratios["the mean"][place] == forecast.of_mean
-        assert display.ratios["mean and biases"][place] == pytest.approx(
-            forecast.of_biases if np.isfinite(forecast.of_biases) else np.nan, nan_ok=True
-        )
-    assert axes.get_ylabel() == "expected RMSE"
-    found = [n for n in sizes if model.forecast(n, (300, 40)).finds_components]
-    assert axes.get_title(loc="left") == (
-        f"components from {min(found):,} entries on" if found else "no components expected"
-    )
-
-
-@pytest.mark.parametrize("sizes", [{}, {"n_features": 5, "shape": (3, 3)}])
-def test_utility_needs_one_kind_of_size(sizes):
-    with pytest.raises(ValueError, match="one of n_features and shape must be given"):
-        UtilityDisplay.from_estimator(PrivateSpectralLDA(2), [100], **sizes)

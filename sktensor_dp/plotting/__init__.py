@@ -3,11 +3,8 @@
 from sktensor_dp.plotting.displays import (
     BudgetDisplay,
     ComponentDisplay,
-    FactorDisplay,
     MixtureDisplay,
-    SpectrumDisplay,
     TopicsDisplay,
-    UtilityDisplay,
     footer_of,
     save_svg,
 )
@@ -15,11 +12,8 @@ from sktensor_dp.plotting.displays import (
 __all__ = [
     "BudgetDisplay",
     "ComponentDisplay",
-    "FactorDisplay",
     "MixtureDisplay",
-    "SpectrumDisplay",
     "TopicsDisplay",
-    "UtilityDisplay",
     "footer_of",
     "save_svg",
 ]
