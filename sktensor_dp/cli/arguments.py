@@ -81,7 +81,7 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("ratings", "--item COLUMN", str, REQUIRED, "column of what was rated"),
     ("ratings", "--rating COLUMN", str, REQUIRED, "column of the rating"),
     ("ratings forecast-ratings", "--bounds LOW HIGH", float, REQUIRED, "ratings there can be"),
-    ("ratings", "--items FILE", Path, None, "public list of all items, one on each line"),
+    ("ratings", "--items FILE", Path, None, "public list of all items: lines, or a .csv"),
     ("ratings", "--items-are-public", bool, False, "no secret which items were rated"),
     ("ratings forecast-ratings", "--rank K", integer(0, 100), 3, "directions of taste"),
     ("ratings forecast-ratings", "--each N", integer(1, 10**6), 20, "ratings of a person, about"),
@@ -114,7 +114,7 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     (RUNS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),
     (RUNS, "--quoting HOW", str, None, "whether cells are quoted: standard or none"),
     (RUNS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
-    ("report-check report-show", "FILE", str, LIST, "statement.json of a run"),
+    ("report-check report-show", "FILE", str, LIST, "output folder of a run, or statement.json"),
     (
         "report-check report-show", "--at-most E", number(0, closed=True), math.inf,
         "refuse a larger epsilon, and what protects nothing",
@@ -144,7 +144,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     for names, usage, reader, default, does in OPTIONS:
         for name in names.split():
             _add(parsers[name], usage, reader, default, does)
-    options = top.parse_args(arguments)
+    options, unknown = top.parse_known_args(arguments)
+    if unknown:
+        parsers[options.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.command == "topics" and options.file is None:
         for name in ("text", "person", "delimiter", "quoting", "encoding"):
             if getattr(options, name) is not None:

@@ -37,26 +37,28 @@ def _show_forecast(options: Namespace) -> int:
     run = RUNS[options.kind](options)
     run.n_units, run.n_items = options.persons, getattr(options, "items", 0)
     run.build()
-    print(*run.forecasts(), sep="\n")
+    print(run.expected())
     return 0
 
 
 def _run(run: Any) -> int:
-    options, progress = run.options, Progress()
+    options, progress = run.options, Progress(run.in_words)
     public = options.file is None  # built-in texts
     folder = Folder(
         options.output or Path("demo-output" if public else f"private-{options.command}")
     )
     status = 0
+    first = math.inf if public else options.epsilon
+    folder.open(first, options.delta, options.budget, options.raise_budget)
     try:
-        first = math.inf if public else options.epsilon
-        ledger = folder.open(first, options.delta, options.budget, options.raise_budget)
-        folder.check(run.cost(), run.ledger_unit, options.epsilon)
-        run.build(ledger)
+        if not options.forecast:
+            folder.check(run.cost(), run.ledger_unit, options.epsilon)
+        run.build()
         with progress.warned():
             with progress.step("Reading"):
                 run.read()
             if _is_enough(run, progress):
+                run.build(folder.keep())
                 with progress.step(f"Learning {options.command}"):
                     run.fit()
                 _write(run, folder, progress)
@@ -64,6 +66,11 @@ def _run(run: Any) -> int:
         spent = "its budget is spent" if folder.spent_by_run() else "nothing was spent"
         print(f"\nStopped; {spent}. {folder.summary()}", file=sys.stderr)
         status = 130
+    except NotEnoughDataError as error:
+        spent = f" The budget of this run is spent. {folder.summary()}"
+        raise NotEnoughDataError(
+            run.in_words(str(error)) + spent * folder.spent_by_run()
+        ) from error
     finally:
         folder.tidy()
     return status
@@ -83,17 +90,13 @@ def _is_enough(run: Any, progress: Progress) -> bool:
             f"warning: delta {options.delta:g} is above 1 in {run.n_units:,}: it would allow to "
             f"publish a {run.unit} picked at random. Take a smaller --delta"
         )
-    forecasts = run.forecasts()
-    said = "\n".join(map(str, forecasts))
-    for unit in ("documents", "samples"):
-        said = said.replace(unit, f"{run.unit}s")
-    progress.note(said)
+    progress.note(run.expected())
     if options.forecast:
         progress.note("This was the forecast: nothing was spent.")
         return False
-    if any(map(too_few, forecasts)) and not options.anyway:
+    if any(map(too_few, run.forecasts())) and not options.anyway:
         ways = " or ".join(_proposals(run))
-        better = f"More can be expected with {ways}" if ways else "Ask for less"
+        better = f"More can be expected with {ways}" if ways else "No change of one option would do"
         raise NotEnoughDataError(
             f"too few {run.unit}s for this, so it stopped; nothing was spent. {better}. To go on "
             "all the same: --anyway"
@@ -113,11 +116,14 @@ def _proposals(run: Any) -> Iterator[str]:
     for name, factor in (("epsilon", 2), ("topics", 0.5), ("groups", 0.5), ("words", 0.5)):
         value = getattr(run.options, name, 0)
         for power in range(1, 7):
-            changed, other = int(value * factor**power) or 1, copy(run)
+            changed, other = value * factor**power, copy(run)
+            if changed < 1 and name != "epsilon":
+                break
+            changed = changed if name == "epsilon" else int(changed)
             other.options = Namespace(**{**vars(run.options), name: changed})
             other.build()
-            if value > 1 and not any(map(too_few, other.forecasts())):
-                yield f"--{name} {changed}"
+            if not any(map(too_few, other.forecasts())):
+                yield f"--{name} {changed:g}"
                 break
 
 

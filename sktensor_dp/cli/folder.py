@@ -24,14 +24,14 @@ class Folder:
         if not ignored.exists():
             ignored.write_text("*\n", encoding="utf-8")
 
-    def open(
-        self, first: float, delta: float, budget: float | None, raised: float | None
-    ) -> BudgetAccountant:
+    def open(self, first: float, delta: float, budget: float | None, raised: float | None) -> None:
         """Open the ledger with the budget that its first run set; `raised` alone enlarges it."""
         wanted = budget if raised is None else raised
         if not (self._file.exists() and SCOPE in scopes_of(self._file)):
             limit = first if wanted is None else wanted
-            self.ledger = BudgetAccountant(limit, delta, path=self._file, scope=SCOPE)
+            self.ledger = BudgetAccountant(limit, delta)
+            if wanted is not None:
+                self.keep()
         else:
             self.ledger = BudgetAccountant(path=self._file, scope=SCOPE)
             if wanted is not None and wanted != self.ledger.epsilon:
@@ -44,6 +44,12 @@ class Folder:
                 Ledger(self._file, SCOPE).set_budget(wanted)
                 self.ledger.epsilon = wanted
         self.spent_before, self._n_before = self.ledger.total()[0], len(self.ledger.entries)
+
+    def keep(self) -> BudgetAccountant:
+        """Write the budget down; one that nobody chose only when something is spent of it."""
+        if self.ledger.path is None:
+            epsilon, delta = self.ledger.epsilon, self.ledger.delta
+            self.ledger = BudgetAccountant(epsilon, delta, path=self._file, scope=SCOPE)
         return self.ledger
 
     def check(self, cost: PrivacyCost, unit: str, epsilon: float) -> None:

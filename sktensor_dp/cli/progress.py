@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
@@ -20,8 +20,8 @@ SECONDS_BETWEEN = 10.0
 class Progress(io.TextIOBase):
     """Lines on a stream; it takes those that estimators print, to foresee the end of a step."""
 
-    def __init__(self) -> None:
-        self._stream = sys.stderr
+    def __init__(self, in_words: Callable[[str], str]) -> None:
+        self._in_words, self._stream = in_words, sys.stderr
         self._done = 0.0
         self.warnings: list[str] = []
 
@@ -62,9 +62,10 @@ class Progress(io.TextIOBase):
         """Show warnings as lines, and keep those that speak of released values alone."""
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            self.note(f"warning: {message}")
+            said = self._in_words(str(message))
+            self.note(f"warning: {said}")
             if isinstance(message, NotEnoughDataWarning | PrivacyLeakWarning):
-                self.warnings.append(str(message))
+                self.warnings.append(said)
 
         with warnings.catch_warnings():
             for kind in (UserWarning, RuntimeWarning):

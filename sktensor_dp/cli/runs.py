@@ -3,11 +3,12 @@
 import argparse
 import csv
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp import datasets
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
@@ -23,6 +24,35 @@ from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topic_map, topics_of, write_topic_page
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
+# Texts are split at apostrophes, which leaves "don" of "don't".
+CONTRACTED = "ain aren couldn didn doesn don hadn hasn haven isn ll shouldn ve wasn weren wouldn"
+ENGLISH = sorted(ENGLISH_STOP_WORDS.union(CONTRACTED.split()))
+# What a run finds, and the option that says how many.
+FOUND = {
+    "topics": ("topics", "--topics"),
+    "ratings": ("directions of taste", "--rank"),
+    "groups": ("groups", "--groups"),
+}
+# Words of estimators, which are called from Python, and of the command.
+SAID = {
+    "fit more groups, or pass a vocabulary": "or give --vocabulary",
+    " groups)": " {unit}s)",
+    "that documents hold": "that the column of texts holds",
+    "documents": "{unit}s",
+    "Documents are": "Texts are",
+    "samples": "{unit}s",
+    "larger epsilon": "larger --epsilon",
+    "raise epsilon": "raise --epsilon",
+    ", a smaller data_norm or": " or",
+    "fewer n_components": "fewer {option}",
+    "components": "{found}",
+    ": see forecast()": "",
+    " Say otherwise by arguments of forecast().": "",
+    "\nNoise: perturbation='sufficient_statistics'.": "",
+    "Mean and biases can": "What is liked on average, but no direction of taste, can",
+    "Components can": "Directions of taste can",
+    "expected RMSE": "typical error",
+}
 SHARES = "PRIVATE-document-shares.csv"
 
 
@@ -42,6 +72,7 @@ class Run:
     unit, ledger_unit = "person", "slice"
     n_units = 0
     models: dict[str, Any]
+    forecasts: Callable[[], list[Any]]
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -55,6 +86,20 @@ class Run:
         options = self.options
         quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
         return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
+
+    def in_words(self, text: str) -> str:
+        """Say what an estimator says in words of the command."""
+        kind = getattr(self.options, "kind", self.options.command)
+        found, option = FOUND[kind]
+        for said, meant in SAID.items():
+            text = text.replace(said, meant.format(unit=self.unit, found=found, option=option))
+        return text
+
+    def expected(self) -> str:
+        """Forecasts in words of the command."""
+        text = self.in_words("\n".join(map(str, self.forecasts())))
+        legend = "Ratio: signal over noise; what is above 1 can be seen."
+        return f"{text}\n{legend}" if "  ratio" in text else text
 
     def given(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
         """Parameters of every model."""
@@ -76,7 +121,7 @@ class Topics(Run):
             self.unit, self.ledger_unit = "text", "document"
         if options.stop_words != "none":
             own = options.stop_words
-            self._stop_words = public_names(Path(own)) if own else "english"
+            self._stop_words = public_names(Path(own)) if own else ENGLISH
         if options.vocabulary is not None:
             self._known = self._public_words()
 
@@ -191,7 +236,7 @@ class Ratings(Run):
     def read(self) -> None:
         """Read who rated what, how, and the public list of items."""
         options = self.options
-        if (options.items is None) != options.items_are_public:
+        if (options.items in (None, options.file)) != options.items_are_public:
             raise ValueError(
                 "--items FILE must name a public list of all items; or say --items-are-public, if "
                 "it is no secret which of them were rated"
@@ -200,7 +245,11 @@ class Ratings(Run):
         who, what, self._values = read_columns(options.file, columns, **self.how())
         if np.isnan(self._values).any():
             raise ValueError(f"some rows of {options.file.name!r} have no {options.rating!r}")
-        items = sorted(set(what)) if options.items is None else public_names(options.items)
+        items = sorted(set(what))
+        if options.items is not None and options.items.suffix == ".csv":
+            (items,) = read_columns(options.items, [(options.item, "item")], **self.how())
+        elif options.items is not None:
+            items = public_names(options.items)
         self._items = list(dict.fromkeys(items))
         self._entries = np.column_stack([who, what]).astype(object)
         self.n_units, self.n_items = len(set(who)), len(self._items)

@@ -63,9 +63,11 @@ def check_statements(options: argparse.Namespace) -> int:
 
 def _check(file: str, at_most: float, explain: bool) -> int:
     """Check one file and say what was found; 0 if it adds up."""
-    name = printable(file)
+    path = Path(file)
+    path = path / "statement.json" if path.is_dir() else path
+    name = printable(str(path))
     try:
-        with open(file, "rb") as stream:
+        with path.open("rb") as stream:
             # One more than is allowed is refused without reading what follows.
             report = load_statement(stream.read(MOST_BYTES + 1))
         if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):

@@ -8,11 +8,13 @@ from commands import SMALL, Command
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import runs
-from sktensor_dp.cli.folder import LEDGER, SCOPE
+from sktensor_dp.cli.folder import LEDGER, SCOPE, Folder
+from sktensor_dp.exceptions import NotEnoughDataError
 
 
 def spent(tmp_path: Path, name: str = "private-topics") -> float:
-    return BudgetAccountant(path=tmp_path / name / LEDGER, scope=SCOPE).total()[0]
+    ledger = tmp_path / name / LEDGER
+    return BudgetAccountant(path=ledger, scope=SCOPE).total()[0] if ledger.exists() else 0
 
 
 @pytest.fixture
@@ -62,6 +64,8 @@ def test_runs_of_other_files_add_up_and_other_units_are_refused(
     done = command(*arguments, "--person", "author")
     assert done.status == 2
     assert "protect one document, this one would protect one" in done.err
+    assert command(*arguments, "--person", "author", "--forecast").status == 0
+    assert command("report", "check", tmp_path / "private-topics").status == 0
     assert "--output" in done.err
 
 
@@ -83,6 +87,35 @@ def test_results_that_were_paid_for_are_kept(
     assert (folder / "earlier-2").exists()
     for name in ("topics.model", "words.model", "statement.json", "for-the-officer.md"):
         assert (folder / name).exists()
+
+
+def test_a_fit_that_fails_says_what_it_spent(
+    command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = runs.Topics.fit
+
+    def failing(self: runs.Topics) -> None:
+        real(self)
+        raise NotEnoughDataError("No word remains: fit more groups, or pass a vocabulary.")
+
+    monkeypatch.setattr(runs.Topics, "fit", failing)
+    done = command(*arguments)
+    assert done.status == 2
+    last = done.err.splitlines()[-1]
+    assert "or give --vocabulary. The budget of this run is spent. All runs" in last
+    assert spent(tmp_path) == pytest.approx(2)
+
+
+def test_interruption_before_anything_is_read_is_a_line(
+    command: Command, arguments: tuple, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Folder, "open", interrupted)
+    done = command(*arguments)
+    assert done.status == 130
+    assert done.err.strip() == "Stopped; nothing was spent."
 
 
 @pytest.mark.parametrize("at", ["read", "fit"])

@@ -25,7 +25,7 @@ def ratings(tmp_path: Path) -> Path:
             rows.append(f"person{person},film {film:02d},{stars},x")
     path = tmp_path / "ratings.csv"
     path.write_text("\n".join(rows), encoding="utf-8")
-    (tmp_path / "films.csv").write_text("\n".join(f"film {n:02d}" for n in range(30)))
+    (tmp_path / "films.csv").write_text("film\n" + "\n".join(f"film {n:02d}" for n in range(30)))
     return path
 
 
@@ -72,7 +72,14 @@ def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings:
     assert "--items FILE must name a public list" in done.err
     done = command("ratings", ratings, *STARS, "--items-are-public", "--forecast")
     assert done.status == 0
-    assert "expected RMSE" in done.err
+    assert "typical error" in done.err
+    (ratings.parent / "films.txt").write_text("\n".join(f"film {n:02d}" for n in range(30)))
+    for name, status in (("films.txt", 0), ("films.csv", 0), (ratings, 2), ("absent", 2)):
+        assert command("ratings", ratings, *STARS, "--items", name, "--forecast").status == status
+    (ratings.parent / "films.csv").write_text("id,title\n1,film 00\n")
+    done = command("ratings", ratings, *STARS, "--items", "films.csv")
+    assert done.status == 2
+    assert "column 'film' does not exist: 'films.csv' has 2 columns" in done.err
 
 
 def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path: Path) -> None:
