@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (ImportError, OSError, ValueError) as error:
         text = " ".join(str(error).split())
-        for parameter, option in OPTIONS.items():
+        for parameter, option in {**OPTIONS, "n_components": f"--{options.command}"}.items():
             text = text.replace(parameter, option)
         print(f"error: {text}", file=sys.stderr)
         return 2

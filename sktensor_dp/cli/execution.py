@@ -68,9 +68,8 @@ def _run(run: Any) -> int:
         status = 130
     except NotEnoughDataError as error:
         spent = f" The budget of this run is spent. {folder.summary()}"
-        raise NotEnoughDataError(
-            run.in_words(str(error)) + spent * folder.spent_by_run()
-        ) from error
+        error.args = (run.in_words(str(error)) + spent * folder.spent_by_run(),)
+        raise
     finally:
         folder.tidy()
     return status

@@ -111,7 +111,7 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
         ((*RANGES, "--range", "age", 0, 9), "--range names a column twice"),
         (("--range", "weight", 0, 9), "'weight' does not exist"),
         (("--range", "patient", 0, 9, "--range", "age", 0, 9), "'patient' of 'visits.csv' should"),
-        ((*RANGES, "--groups", 9), "n_components"),
+        ((*RANGES, "--groups", 9), "Pass --groups of at most 2"),
     ],
 )
 def test_wrong_ranges_are_named(command: Command, visits: Path, ranges: tuple, told: str) -> None:
