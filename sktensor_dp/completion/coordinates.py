@@ -1,4 +1,4 @@
-"""Coordinates and values as people pass them, by number or by name; errors show none of them."""
+"""Coordinates and values as callers pass them, by number or by name; errors quote none of them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds, RowBounds
 
 
 class LazySlices(ValueRange):
-    """Units that lie in partitions, and add up there."""
+    """Entries of units (protected rows of the unit mode) in Dask partitions, summed there."""
 
     apart = True
 
@@ -41,7 +41,7 @@ class LazySlices(ValueRange):
         self.n_units = reader.shape[reader.unit_mode]
 
     def sum(self, query: Any) -> Any:
-        """Sum of contributions over all units."""
+        """Sum of the contributions of all units to `query`."""
         # Their number is the shape's, and nothing to be held against the partitions.
         return self._partitions.sum(PartialQuery(query, self._reader)).value()
 
@@ -55,9 +55,8 @@ def lazy_slices(
     bounds: Bounds,
     text: str,
 ) -> LazySlices:
-    """Check what is known of entries, on behalf of an estimator; nothing is computed.
-
-    `text` says what to do about columns of text.
+    """Check a Dask table of entries by its metadata and return its units; nothing is computed.
+    `text` advises on columns of text.
     """
     import dask
 
@@ -82,7 +81,7 @@ CATEGORIES = (
 
 
 def check_combination(estimator: Any) -> None:
-    """Refuse parameters that are right, each by itself, and do not go together."""
+    """Raise ValueError for parameters that are valid one by one and exclude each other."""
     if estimator.unit_mode is not None and estimator.perturbation not in SLICE_PERTURBATIONS:
         raise ValueError(
             f"unit_mode={estimator.unit_mode} needs perturbation 'auto' or "
@@ -96,7 +95,7 @@ def check_combination(estimator: Any) -> None:
 
 
 def plain_bounds(estimator: Any) -> tuple[float, float]:
-    """The public range of all values."""
+    """Parameter ``bounds`` as (low, high) floats; ValueError if missing or without width."""
     name, bounds = type(estimator).__name__, estimator.bounds
     if bounds is None:
         raise ValueError(
@@ -113,7 +112,7 @@ def plain_bounds(estimator: Any) -> tuple[float, float]:
 
 
 def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:
-    """Refuse sizes that no tensor has."""
+    """Raise ValueError unless sizes are ints >= 1 and `shape` has two lengths or more."""
     lengths = dict(zip((f"shape[{m}]" for m in range(len(shape))), shape, strict=True))
     check_sizes(n_observed=n_observed, **lengths)
     if len(shape) < 2:
@@ -123,7 +122,9 @@ def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:
 def observed_chunks(
     estimator: Any, X: Any, y: Any, shape: Sequence[int] | None, bounds: Bounds
 ) -> tuple[EntryChunks | SliceChunks | LazySlices, dict[str, Any]]:
-    """Entries to fit, on behalf of an estimator, as its curator reads them; and their columns."""
+    """Entries of a fit as its curator reads them, and the fitted attributes of their columns.
+    Coordinates are numbers here; those by name are read by `named_chunks`.
+    """
     if hasattr(X, "to_delayed") or hasattr(y, "to_delayed"):
         if estimator.unit_mode is not None and shape is not None and is_lazy(X):
             check_given(estimator, y)
@@ -139,7 +140,7 @@ def observed_chunks(
 
 
 def refuse_entries(estimator: Any, X: Any, y: Any) -> None:
-    """Refuse what are no entries, whatever the shape."""
+    """Raise an error for coordinates and values that no fit takes, whatever its shape."""
     as_entries(coordinate_array(estimator, X, reset=True), checked_values(estimator, y))
 
 
@@ -150,7 +151,9 @@ def entry_chunks(
     shape: Sequence[int] | None,
     bounds: Bounds,
 ) -> EntryChunks | SliceChunks:
-    """Numbers of rows and values, by the unit of privacy of an estimator."""
+    """Entries as SliceChunks if the estimator has a unit_mode, else as EntryChunks.
+    `given` are coordinates; their range is checked against `shape`, or gives it where that is None.
+    """
     coordinates, values, rows = as_entries(given, values, shape)
     # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
     with np.errstate(all="ignore"):
@@ -160,7 +163,9 @@ def entry_chunks(
 
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
-    """Numbers of shape (n, n_modes) from what may be a frame or a list."""
+    """Coordinates as an array of shape (n, n_modes) from an array, a frame or a list.
+    `reset` is True in a fit, where coordinates below 0 raise a ValueError and columns are stored.
+    """
     numbers = _array_of(estimator, X, reset=reset)
     if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
         raise ValueError(
@@ -201,14 +206,14 @@ def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
 
 
 def no_rows(X: Any, n_modes: int) -> Any:
-    """A table without rows of an empty list, as of an empty array; anything else as it is."""
+    """Table of no rows and `n_modes` columns for an empty list, anything else as it is."""
     # That no unit has an entry is as private as which entries they have.
     empty = isinstance(X, list | tuple) and len(X) == 0
     return np.zeros((0, n_modes), dtype=object) if empty else X
 
 
 def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:
-    """Coordinates to predict at, -1 for those below 0: of rows that nothing is known of."""
+    """Coordinates as integers, with -1 for those below 0: rows of which nothing is known."""
     numeric = given.dtype.kind in "iuf"
     unknown = given < 0 if numeric else np.zeros(given.shape, dtype=bool)
     known = np.where(unknown, 0, given) if numeric else given
@@ -216,7 +221,7 @@ def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def check_given(estimator: Any, y: Any) -> None:
-    """Refuse a fit without values."""
+    """Raise ValueError if `y` is None."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
@@ -224,7 +229,7 @@ def check_given(estimator: Any, y: Any) -> None:
 
 
 def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
-    """One number for each entry, of shape (n,); as `coordinate_array`."""
+    """Values as a numeric array of shape (n,); errors quote none."""
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iuf":
         return y
     check_given(estimator, y)
@@ -246,12 +251,15 @@ def _column(y: Any) -> NDArray[Any]:
 
 
 def _unless_counting(estimator: Any, message: str) -> Callable[[str], str | None]:
-    """Replace messages that tell the number of entries, where it is private."""
+    """Function from an error's message to `message`, if it tells a private number of entries.
+    The function returns None for other messages, which are then shown as they are.
+    """
     private = estimator.unit_mode is not None
     return lambda said: message if private and "shape" in said else None
 
 
 def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
+    """Numeric array from an array of numbers or objects; ValueError with `message` for text."""
     if array.dtype.kind in "US":
         raise ValueError(message)
     if array.dtype.kind != "O":
@@ -273,7 +281,9 @@ def named_chunks(
     shape: Sequence[int] | None,
     bounds: Bounds,
 ) -> tuple[EntryChunks | SliceChunks, dict[str, Any]]:
-    """Read entries by name, for `observed_chunks`; names that are no rows are left out."""
+    """Entries of a fit by names of rows, as `observed_chunks`; others' names are left out.
+    Without row_names for the unit mode units have ids of their own.
+    """
     if checked.unit_mode is not None and is_lazy(X):
         raise TypeError(
             f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
@@ -289,7 +299,7 @@ def named_chunks(
 def _known_entries(
     checked: Any, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
-    """Coordinates and values of the entries whose names are rows, and the public shape."""
+    """Coordinates and values of the entries all of whose names are rows, and the public shape."""
     by_slice, own, units = checked.unit_mode is not None, indices, checked.unit_mode
     if by_slice and units < len(indices) and indices[units] is None:
         own = of_own_units(indices, units, X)
@@ -310,7 +320,7 @@ def _known_entries(
 def _public_shape(
     indices: Indices, shape: Sequence[int] | None, numbers: NDArray[Any], by_slice: bool
 ) -> Sequence[int]:
-    """Lengths of modes, those of named ones from their names."""
+    """Lengths of the modes: `shape` if given, else numbers of names, or of largest coordinates."""
     if shape is not None:
         return shape
     if by_slice and None in indices:
@@ -329,7 +339,7 @@ def _public_shape(
 
 
 def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[Any]:
-    """Read coordinates for a fitted estimator, from numbers or from names."""
+    """Coordinates for a fitted estimator, shape (n, n_modes), from numbers or from names."""
     if indices is None:
         return coordinate_array(estimator, X, reset=False)
     model = estimator._model
@@ -339,7 +349,7 @@ def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[A
 
 
 def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
-    """Indices in which the units of `X` are numbered by the ids that occur in it."""
+    """Copy of `indices` in which the units of `X` are numbered by the ids that occur in it."""
     # Of the holder of X alone: ids of persons are numbered, and not kept by any fit.
     index = indices[mode]
     if index is not None and index.is_calendar:
@@ -361,7 +371,7 @@ def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
 
 
 def bounds_by_id(bounds: RowBounds, known: Indices | None, own: Indices) -> RowBounds:
-    """Bounds of the units of `own`, which have the names that `known` numbers otherwise."""
+    """Bounds of the units that `own` numbers, from bounds numbered by the names of `known`."""
     index, ids = known[bounds.mode] if known else None, own[bounds.mode]
     if index is None or ids is None or index is ids:
         return bounds
@@ -371,13 +381,19 @@ def bounds_by_id(bounds: RowBounds, known: Indices | None, own: Indices) -> RowB
 def named_numbers(
     estimator: Any, X: Any, indices: Indices, *, reset: bool, nobody: int | None = None
 ) -> NDArray[Any]:
-    """Coordinates of shape (n, n_modes), -1 where a name is no row."""
+    """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
+
+    `reset` stores the columns on the estimator, else compares them. `nobody` is as for
+    `columns_to_numbers`.
+    """
     read(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
     return columns_to_numbers(X, indices, nobody)
 
 
 def columns_to_numbers(X: Any, indices: Indices, nobody: int | None = None) -> NDArray[Any]:
-    """Read coordinates by name, without comparing names of columns."""
+    """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
+    Without an index, mode `nobody` gets -1 everywhere: of its rows nothing is known.
+    """
     # Without an index, the column of the mode `nobody` is of rows that nothing is known of.
     columns = _columns(X)
     if len(columns) != len(indices):
@@ -397,7 +413,7 @@ def columns_to_numbers(X: Any, indices: Indices, nobody: int | None = None) -> N
 
 
 def _columns(X: Any) -> list[Any]:
-    """Columns of a frame, of an array or of a list of rows."""
+    """List of the columns of a frame, an array or a list of rows."""
     refuse_lazy(X, "X")
     if hasattr(X, "iloc"):
         return [X.iloc[:, place] for place in range(X.shape[1])]
@@ -414,7 +430,7 @@ def _columns(X: Any) -> list[Any]:
 
 
 def _plain_numbers(column: Any, mode: int) -> NDArray[Any]:
-    """A column of numbers, as those of tables without names are checked afterwards."""
+    """Column of a mode without names as an array of numbers; ValueError for text."""
     wrong = (
         f"X must have integer coordinates in column {mode}, for which row_names has None. Give "
         f"row_names[{mode}]=RowIndex.from_public(names) with a list of names that is public, "

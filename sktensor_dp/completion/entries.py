@@ -1,4 +1,4 @@
-"""Recipes where one value is the unit: from releases on observed entries to a model."""
+"""Recipes where one value is the unit of privacy: from releases on entries to a model."""
 
 import math
 from dataclasses import replace
@@ -44,9 +44,10 @@ def shared_part(
     known_noise: float,
     of_pairs: tuple[Floats, float] | None = None,
 ) -> SharedModel:
-    """Effects and factors of all modes but the first.
+    """Model of the effects and factors of all modes but the first, by which rows fold in.
 
-    Of a matrix, columns and what variance they leave may have been found beside the model.
+    `width` is that of the bounds and `known_noise` the variance of noise in released values.
+    `of_pairs` are columns of a matrix found from pairs, and the variance that they leave.
     """
     # Of released arrays and public coordinates alone.
     noise = _residual_variance(model, width, known_noise)
@@ -61,7 +62,7 @@ def shared_part(
 
 
 def _residual_variance(model: Model, width: float, known_noise: float) -> float:
-    """Variance of exact values about the model, less known noise unless that hides it."""
+    """Variance of exact values about the model: less known noise, or as assumed if it is larger."""
     assumed = (width * ASSUMED.residual) ** 2
     if known_noise > assumed:
         return assumed
@@ -69,7 +70,7 @@ def _residual_variance(model: Model, width: float, known_noise: float) -> float:
 
 
 def bias_scale(model: Model, entries: IndexSet, mode: int) -> float:
-    """Prior variance of the biases of a mode."""
+    """Prior variance of the biases of a mode, as the model estimates it."""
     if isinstance(model, CPCompletion):
         return float(model.bias_scales[mode])
     seen = entries.counts[mode] > 0
@@ -77,6 +78,7 @@ def bias_scale(model: Model, entries: IndexSet, mode: int) -> float:
 
 
 def _effects(model: Model, entries: IndexSet, mode: int, noise: float) -> SharedEffects:
+    """Posterior of the biases of a mode, and its rows' popularity by the number of entries."""
     counts, scale = entries.counts[mode], bias_scale(model, entries, mode)
     variances = bias_variances(model, entries, mode, noise)
     # Of rows that nobody has an entry in, the least popular seen one tells.
@@ -86,7 +88,7 @@ def _effects(model: Model, entries: IndexSet, mode: int, noise: float) -> Shared
 
 
 def bias_variances(model: Model, entries: IndexSet, mode: int, noise: float) -> Floats:
-    """Posterior variances of the biases of a mode, where values have so much noise."""
+    """Posterior variances of the biases of a mode, of shape (n_m,), for noise variance `noise`."""
     counts, scale = entries.counts[mode], bias_scale(model, entries, mode)
     if isinstance(model, CPCompletion):
         return np.where(counts > 0, model.bias_variances[mode], scale)
@@ -95,7 +97,9 @@ def bias_variances(model: Model, entries: IndexSet, mode: int, noise: float) -> 
 
 
 def _components(model: Model) -> SharedComponents | None:
-    """Factors in whose scale a unit's own weights have unit variance."""
+    """Factors of all modes but the first, scaled so that the first mode's weights have variance 1.
+    None if there are no components.
+    """
     factors = list(model.factors[1:])
     own = np.sqrt(np.mean(model.factors[0] ** 2, axis=0))
     if isinstance(model, CPCompletion):
@@ -112,7 +116,7 @@ def _components(model: Model) -> SharedComponents | None:
 
 
 def with_features(model: Model, entries: IndexSet, options: ModelOptions) -> Model:
-    """The model, whose biases have prior means that are linear in the features of their rows."""
+    """Copy of the model with biases shrunk to a regression on public features of their rows."""
     for mode, features in enumerate(options.features_at(entries)):
         scale = bias_scale(model, entries, mode)
         if features is None or scale <= 0:
@@ -136,7 +140,9 @@ def with_features(model: Model, entries: IndexSet, options: ModelOptions) -> Mod
 def pair_components(
     curator: EntryCurator, model: Model, options: ModelOptions
 ) -> tuple[Floats, float]:
-    """Loadings of the columns, and the variance that they leave of a value."""
+    """Loadings of columns, (n_columns, r), from released pairs, and the variance they leave.
+    A pair is the product of two residuals of a row.
+    """
     places = curator.index_set
     residual = 2 * curator.half * ASSUMED.residual
     noisy = curator.entry_pairs(
@@ -157,13 +163,13 @@ def pair_components(
 
 
 def pair_weights(counts: NDArray[np.integer]) -> Floats:
-    """Weights of rows: one value moves the pairs of any of them as far."""
+    """Weights of rows in sums of pairs, (n_rows,): one value moves the pairs of any row as far."""
     others = np.maximum(counts - 1.0, 1.0)
     return np.asarray(np.sqrt(float(others.min()) / others))
 
 
 def with_columns(model: Model, found: Floats) -> Model:
-    """The model with the loadings of columns; those of rows are 0."""
+    """Copy of a CP model with loadings `found` of columns, and 0 for rows; Tucker models stay."""
     if not isinstance(model, CPCompletion):
         return model
     norms = np.linalg.norm(found, axis=0)
@@ -174,7 +180,7 @@ def with_columns(model: Model, found: Floats) -> Model:
 
 
 def _clipped_variance() -> float:
-    """Mean square of a normal residual that is clipped, in units of the clip."""
+    """Mean square of a standard normal number clipped at RESIDUAL_CLIP, over the clip squared."""
     t = defaults.RESIDUAL_CLIP
     inside = 2 * ndtr(t) - 1
     density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
@@ -190,7 +196,7 @@ NOT_SETTLED = (
 
 
 def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Fitted:
-    """Make all releases of the plan."""
+    """Make all releases of the plan and fit the model: recipe of a completion of entries."""
     recipe = {
         "input": _from_values,
         "sufficient_statistics": _from_sums,
@@ -217,7 +223,7 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
 
 
 def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
-    """Fit released values, with the noise known to be in them."""
+    """Model fitted to released values, whose noise variance is known."""
     noisy, entries = curator.entries(), curator.index_set
     noise_variance, released = noisy.sigma**2, [noisy.value + curator.middle]
     # Handed over, not held: a number for each entry is a large part of all memory.
@@ -228,7 +234,7 @@ def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOpti
 def _of_values(
     entries: IndexSet, released: list[Floats], noise_variance: float, options: ModelOptions
 ) -> Model:
-    """A model of values with noise, which are taken out of a list."""
+    """Model fitted to noisy values, which are taken out of the list `released` to free memory."""
     most = SWEEPS if options.max_iter is None else options.max_iter
     if options.full_core:
         return complete_tucker(
@@ -243,7 +249,7 @@ def _of_values(
 
 
 def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
-    """Mean and biases from row sums."""
+    """Model of mean and biases alone, from released row sums."""
     index_set, residual = curator.index_set, (2 * curator.half * ASSUMED.residual) ** 2
     # Of coordinates alone, and first: weights of all entries need not be held beside them.
     features = incidence_features(index_set)
@@ -256,7 +262,7 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
 
 
 def _in_form(model: CPCompletion, options: ModelOptions) -> Model:
-    """The model, with a core where one was asked for."""
+    """CP model, or the Tucker model of the same tensor where a core was asked for."""
     if not options.full_core:
         return model
     core = np.zeros((model.rank,) * len(options.ranks))
@@ -267,7 +273,7 @@ def _in_form(model: CPCompletion, options: ModelOptions) -> Model:
 def _with_released_block(
     curator: EntryCurator, plan: CompletionPlan, options: ModelOptions
 ) -> Model:
-    """All but one factor from released values; that one as noisy ridge regression."""
+    """Model of released values, with the last factor replaced by a released ridge regression."""
     model, index_set = _from_values(curator, plan, options), curator.index_set
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core

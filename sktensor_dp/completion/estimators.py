@@ -85,7 +85,7 @@ BLOCK = 2**20
 
 
 class PredictorMixin:
-    """Values of the released model, in the units of the data."""
+    """Mixin with predictions of the released model, in the units of the data."""
 
     shape_: tuple[int, ...]
     bounds_: Bounds
@@ -95,7 +95,7 @@ class PredictorMixin:
     _named: Indices | None
 
     def predict(self, X: ArrayLike) -> Floats:
-        """Values at coordinates.
+        """Predict values at coordinates.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class PredictorMixin:
         X : array-like of int of shape (n, n_modes)
             Coordinates.
         y : array-like of shape (n,)
-            Values; those of the fit make it a number of the training data.
+            Values. With those of the fit the score is that of the training data.
         sample_weight : array-like of shape (n,), optional
             Weights.
 
@@ -139,7 +139,7 @@ class PredictorMixin:
         return float(read(lambda: r2_score(values, found, sample_weight=sample_weight), "y"))
 
     def complete(self) -> Floats:
-        """All values of the tensor.
+        """Predict all values of the tensor.
 
         Returns
         -------
@@ -156,13 +156,14 @@ class PredictorMixin:
         return result.reshape(self.shape_)
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        """In the units of the data, not clamped."""
+        """Predictions in the units of the data, not clamped, of shape (n,)."""
         # First: where rows have no range there is nothing to say.
         limits = limits_at(self.bounds_, coordinates)
         found = values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
         return in_units(self.bounds_, found, limits)
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
         check_is_fitted(self)
         return coordinates_or_unknown(coordinates_of(self, X, self._named))
 
@@ -172,8 +173,7 @@ REGULARIZATION = (1e-9, 1e9)
 
 
 class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
-    """Fitting, prediction and forecasts of completed tensors.
-
+    """Base of completions: parameters, fit, prediction and forecast.
     A subclass says in ``_full_core`` which model it fits.
     """
 
@@ -301,7 +301,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
     def _planned_fit(
         self, checked: Self, X: Any, y: Any, announced: Sequence[int] | None
     ) -> PlannedFit[Any]:
-        """Validate entries and plan what is released of them."""
+        """Validate entries on the copy `checked` and plan releases; `announced` is the shape."""
         bounds = self._checked_together()
         by_slice = self.unit_mode is not None
         indices = None if self.row_names is None else indices_of(self.row_names)
@@ -337,6 +337,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, warnings)
 
     def _warning_of_few(self, n_units: int, shape: tuple[int, ...]) -> Warning:
+        """Warning that no components can be found among so few entries."""
         return NotEnoughDataWarning(
             f"At epsilon={self.epsilon:g}, {n_units} entries of a tensor of shape {shape} show no "
             "components above the noise; mean and biases are fitted. See forecast()."
@@ -358,25 +359,25 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         n_observed : int
             Number of entries to come.
         shape : sequence of int
-            Of the tensor.
+            Number of rows of each mode.
         deviation : float, optional
             Public knowledge of the standard deviation of values, in their units; a quarter of
             the width of the bounds by default.
         bias_deviation : float, optional
-            That of the biases of each mode; by default .4 of the deviation.
+            Standard deviation of the biases of each mode; by default .4 of `deviation`.
         component_share : float, optional
             Share of components in the variance of values; .08 by default.
 
         Returns
         -------
         CompletionForecast
-            Costs nothing, as long as no argument was computed from the data.
+            Expected errors. They cost no privacy if no argument was computed from the data.
 
         Raises
         ------
         ValueError
-            If a size is not an int >= 1, the shape has one mode, or what is assumed leaves
-            nothing of the variance.
+            If a size is not an int >= 1, the shape has one mode, or biases and components
+            are assumed to have all of the variance.
         """
         bounds = self._check_all()
         check_forecast_sizes(n_observed, shape)
@@ -393,7 +394,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
     def _plan(
         self, n_observed: int, shape: tuple[int, ...]
     ) -> tuple[CompletionPlan | SlicePlan, tuple[int, ...]]:
-        """Plan releases, and find the rank of each mode."""
+        """Plan of releases for public sizes, and the rank of each mode."""
         ranks = (
             checked_ranks(type(self).__name__, self.rank, shape)
             if self._full_core
@@ -408,12 +409,12 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         ), ranks  # fmt: skip
 
     def _check_all(self) -> Bounds:
-        """The bounds, once all parameters are right."""
+        """Check all parameters and return the bounds."""
         self._check_parameters()
         return self._checked_together()
 
     def _checked_together(self) -> Bounds:
-        """The bounds, once parameters that are right, each by itself, go together."""
+        """Check parameters that are valid one by one against each other; return the bounds."""
         check_combination(self)
         if self.row_names is not None:
             check_names(self)
@@ -475,7 +476,9 @@ def worst_neighbours(
     unit_mode: int | None,
     indices: Indices | None = None,
 ) -> Neighbours:
-    """Values at the two bounds: of one entry, or of one unit of a mode."""
+    """Neighbouring data with values at the two bounds: in one entry, or in one unit's entries.
+    Returns arguments of ``fit``, those of a neighbour, and a statistic that is larger for it.
+    """
     if bounds is None:
         raise ValueError("bounds must be given: values are made of both.")
     if shape is None and indices is not None:
@@ -487,7 +490,7 @@ def worst_neighbours(
 
 
 def _worst_entry(bounds: Bounds, n_modes: int, indices: Indices | None) -> Neighbours:
-    """One entry, from the lower bound to the upper one."""
+    """Data of one entry at the lower bound, its neighbour at the upper one, and its prediction."""
     place = np.zeros((1, n_modes), dtype=np.intp)
     ends = [np.full(1, end, dtype=np.float64) for end in limits_at(bounds, place)]
     entry = names_at(place, indices)
@@ -500,7 +503,9 @@ def _worst_slice(
     unit_mode: int,
     indices: Indices | None,
 ) -> Neighbours:
-    """Units at the middle; one rates two rows as far apart as it may, and the other way round."""
+    """Data of units in which one changes the order of two rows, from one bound to the other.
+    All other values are in the middle. The statistic is the difference of the two rows' biases.
+    """
     shared = 0 if unit_mode else 1
     if shape is None or shape[shared] < 2:
         raise ValueError(

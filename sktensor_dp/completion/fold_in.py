@@ -1,4 +1,4 @@
-"""Units' own parameters, at the holder of their entries, and the rows they may be recommended."""
+"""Own parameters of units, computed by the holder of their entries, and recommendations."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
 
 @dataclass(frozen=True)
 class Candidates:
-    """All rows of one mode, at one row of each mode that is neither this one nor of units."""
+    """Rows of one mode to be ranked for a unit, with the rows of further modes fixed."""
 
     mode: int
     unit_mode: int
@@ -39,7 +39,11 @@ class Candidates:
         context: Mapping[int, Any] | None,
         indices: Indices | None,
     ) -> Self:
-        """Check what was asked for against public lengths and names."""
+        """Candidates in `mode` (None: the first without units), after checking the arguments.
+
+        `lengths` are those of the modes; `context` gives the row of each further mode, by `indices`
+        if rows have names.
+        """
         free = [m for m in range(len(lengths)) if m != unit_mode]
         chosen = free[0] if mode is None else checked_mode(mode, len(lengths))
         if chosen not in free:
@@ -56,14 +60,14 @@ class Candidates:
         return cls(chosen, unit_mode, lengths[chosen], tuple(others))
 
     def rows(self, unit: int) -> Integers:
-        """Coordinates of all candidates, of a unit."""
+        """Coordinates of all candidates for a unit, of shape (n_rows, n_modes)."""
         coordinates = np.tile(np.array(self.others, dtype=np.intp), (self.n_rows, 1))
         coordinates[:, self.mode] = np.arange(self.n_rows)
         coordinates[:, self.unit_mode] = unit
         return coordinates
 
     def limits(self, bounds: Bounds, units: Integers) -> tuple[Any, Any]:
-        """Low and high ends, to be broadcast to (n_units, n_rows)."""
+        """Low and high bounds of all candidates, to be broadcast to (n_units, n_rows)."""
         if not isinstance(bounds, RowBounds):
             return bounds
         if bounds.mode == self.unit_mode:
@@ -74,7 +78,9 @@ class Candidates:
         return bounds.limits(self.others[bounds.mode])
 
     def limits_of(self, bounds: Bounds, units: Integers, rows: NDArray[Any]) -> tuple[Any, Any]:
-        """Low and high ends at some rows of each unit, (n_units, n); those below 0 are none."""
+        """Low and high bounds at some candidates of each unit, `rows` of shape (n_units, n).
+        Rows below 0 fill up; their bounds do not matter.
+        """
         low, high = self.limits(bounds, units)
         if not isinstance(bounds, RowBounds):
             return low, high
@@ -84,7 +90,11 @@ class Candidates:
         return np.take_along_axis(lows, places, 1), np.take_along_axis(highs, places, 1)
 
     def excluded(self, places: Integers, coordinates: Integers, n_units: int) -> NDArray[np.bool_]:
-        """Which rows entries are in, by the places of their units; other units do not count."""
+        """Mask (n_units, n_rows) of the candidates that entries contain, by unit.
+
+        `places` has the index in 0 to n_units - 1 of each entry's unit; entries of others are
+        ignored.
+        """
         found = np.zeros((n_units, self.n_rows), dtype=bool)
         rows = coordinates[:, self.mode]
         inside = (places >= 0) & (places < n_units) & (rows >= 0) & (rows < self.n_rows)
@@ -92,7 +102,9 @@ class Candidates:
         return found
 
     def seen_by(self, places: Integers, coordinates: Integers) -> NDArray[np.bool_]:
-        """Rows that entries are in, for units of which some may be asked for twice."""
+        """Mask (n_asked, n_rows) of the candidates that entries contain, for the units `places`.
+        A unit may be asked for twice.
+        """
         distinct, again = np.unique(places, return_inverse=True)
         units = coordinates[:, self.unit_mode]
         spots = np.searchsorted(distinct, units)
@@ -101,14 +113,16 @@ class Candidates:
 
 
 def checked_mode(mode: Any, n_modes: int) -> int:
-    """A mode by its number."""
+    """Mode as an int; ValueError unless it is one of `n_modes`."""
     if not Number(0, n_modes - 1, integer=True).accepts(mode):
         raise ValueError(f"mode must be an int in [0, {n_modes - 1}], got {shown(mode)}.")
     return int(mode)
 
 
 def row_number(row: Any, what: str, mode: int, indices: Indices | None) -> int:
-    """A row by its number or name; -1 for a name that is no row."""
+    """Index of a row given by number or name; -1 for a name that is no row.
+    `what` names the argument in errors.
+    """
     if indices is not None and (index := indices[mode]) is not None:
         return int(index.encode([row])[0])
     if not Number(-1, integer=True).accepts(row):
@@ -119,7 +133,7 @@ def row_number(row: Any, what: str, mode: int, indices: Indices | None) -> int:
 def named_rows(
     found: TopRows, limits: tuple[Any, Any], indices: Indices | None, mode: int
 ) -> TopRows:
-    """Names in the place of numbers, and values within bounds."""
+    """Ranked rows with names in the place of numbers, and values clamped to `limits`."""
     values = np.clip(found.values, *limits)
     index = None if indices is None else indices[mode]
     return TopRows(found.rows if index is None else index.decode(found.rows), values)
@@ -163,13 +177,13 @@ class UnitParameters:
     _indices: Indices | None = None
 
     def predict(self, X: ArrayLike) -> Floats:
-        """Values at coordinates; units without entries get what is shared.
+        """Predict values at coordinates; units without entries get the shared model's.
 
         Parameters
         ----------
         X : array-like of int of shape (n, n_modes)
-            Coordinates; those below 0 are of rows that nothing is known of. Names, where
-            the model was fitted on names.
+            Coordinates, or names where the model was fitted on names. Rows below 0 are
+            unknown and contribute nothing.
 
         Returns
         -------
@@ -191,24 +205,24 @@ class UnitParameters:
     def predict_rows(
         self, mode: int | None = None, *, context: Mapping[int, Any] | None = None
     ) -> Floats:
-        """Values of all rows of a mode, for every unit.
+        """Predict the values of all rows of a mode, for every unit.
 
         Parameters
         ----------
         mode : int, optional
-            Which mode; by default the first that is not of units.
+            Mode of the rows; by default the first that is not of units.
         context : mapping of int to row, optional
             The row of each further mode, such as a day; needed where there are any.
 
         Returns
         -------
         ndarray of shape (n_units, n_rows)
-            Within the bounds. Of units in the order of ``units``.
+            Within the bounds, units in the order of ``units``.
 
         Raises
         ------
         ValueError
-            If a mode is none, or the row of another mode is missing.
+            If `mode` does not exist or is that of units, or `context` lacks a mode.
         """
         candidates = self._candidates(mode, context)
         return np.clip(self._values(candidates), *candidates.limits(self._bounds, self._numbers()))
@@ -221,23 +235,24 @@ class UnitParameters:
         mode: int | None = None,
         context: Mapping[int, Any] | None = None,
     ) -> TopRows:
-        """Rows with the largest values, for every unit.
+        """Find the rows with the largest predicted values, for every unit.
 
         Parameters
         ----------
         n : int, default=10
-            How many.
+            Number of rows for each unit.
         exclude : array-like of shape (n_entries, n_modes), optional
             Entries whose rows are not recommended to their unit, as a rule those that were
             folded in: ``X`` of ``fold_in`` itself.
         mode, context
-            As of :meth:`predict_rows`.
+            As for :meth:`predict_rows`.
 
         Returns
         -------
         TopRows
-            ``rows`` and ``values``, each of shape (n_units, n), best first. They are ranked
-            by values before these are clamped to the bounds; equal ones by number.
+            ``rows`` and ``values``, each of shape (n_units, n), best first; n counts no more
+            than all rows. They are ranked by values before these are clamped to the bounds,
+            equal ones by number. -1 (or None) and NaN stand at the end where fewer are left.
 
         Raises
         ------
@@ -256,7 +271,7 @@ class UnitParameters:
         return named_rows(found, limits, self._indices, candidates.mode)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write them to a file, with what was released of the rows that units share.
+        """Write the parameters to a file, together with the released shared model.
 
         Parameters
         ----------
@@ -274,7 +289,7 @@ class UnitParameters:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "UnitParameters":
-        """Read what :meth:`save` wrote.
+        """Read parameters that :meth:`save` wrote.
 
         Parameters
         ----------
@@ -284,7 +299,7 @@ class UnitParameters:
         Returns
         -------
         UnitParameters
-            Which predicts and recommends as before, without the model.
+            The parameters; they predict and recommend without the estimator.
 
         Raises
         ------
@@ -296,11 +311,12 @@ class UnitParameters:
         return load_record(path, cls.__name__, SavedUnits).as_parameters()
 
     def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
+        """Candidates of the arguments of `recommend`."""
         unit_mode = self._shared.unit_mode
         return Candidates.of(_lengths(self._shared), unit_mode, mode, context, self._indices)
 
     def _values(self, candidates: Candidates) -> Floats:
-        """Before they are clamped, of shape (n_units, n_rows)."""
+        """Predictions, not clamped, for all candidates of all units: shape (n_units, n_rows)."""
         # What units share at a row does not depend on the unit: a product does for all.
         shared = self._shared.at_entries(candidates.rows(0))
         plain = self._shared.level + shared.effects
@@ -308,6 +324,7 @@ class UnitParameters:
         return in_units(self._bounds, found, candidates.limits(self._bounds, self._numbers()))
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
         if self._indices is None:
             given = read(lambda: np.asarray(X), "X")
         else:
@@ -320,12 +337,12 @@ class UnitParameters:
         return coordinates
 
     def _numbers(self) -> NDArray[np.intp]:
-        """Numbers of the units in coordinates."""
+        """Coordinates of the units in the unit mode, of shape (n_units,)."""
         index = None if self._indices is None else self._indices[self._shared.unit_mode]
         return self.units if index is None else index.encode(self.units)
 
     def _places(self, coordinates: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Places of the units of entries, one beyond the last for those without any."""
+        """Index in `units` of each entry's unit; n_units for units without parameters."""
         units, numbers = coordinates[:, self._shared.unit_mode], self._numbers()
         places = np.searchsorted(numbers, units)
         known = np.append(numbers, -1)[places] == units
@@ -339,7 +356,7 @@ def fold_in(
     bounds: Bounds,
     indices: Indices | None = None,
 ) -> UnitParameters:
-    """Fit the parameters of units to their own entries and what was released."""
+    """Fit the parameters of the units of some entries to these and the released model."""
     units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
     parameters = fold_in_units(
         places,
@@ -357,7 +374,7 @@ def fold_in(
 
 
 def _lengths(shared: SharedModel) -> list[int]:
-    """Lengths of all modes, 0 for that of units."""
+    """Lengths of all modes, with 0 for the mode of units."""
     lengths = [len(effects.effects) for effects in shared.effects]
     lengths.insert(shared.unit_mode, 0)
     return lengths
@@ -365,7 +382,7 @@ def _lengths(shared: SharedModel) -> list[int]:
 
 @dataclass
 class SavedUnits:
-    """Serialisation schema of parameters of u units; ids are numbers of the index."""
+    """Content of a file of unit parameters; units are coordinates, not names."""
 
     layout: ClassVar[Mapping[str, str]] = {**SHARED_LAYOUT, "units": "u+", "parameters": "u?"}
 
@@ -376,7 +393,7 @@ class SavedUnits:
     indices: tuple[RowIndex | None, ...] | None
 
     def as_parameters(self) -> UnitParameters:
-        """Parameters of units that agree with each other, or ModelFileError."""
+        """Parameters of units, after checking that the file's parts agree; else ModelFileError."""
         units, shape, mode = self.units, _lengths(self.shared), self.shared.unit_mode
         require(mode < len(shape), "unit_mode must be a mode")
         # How many units there are is known where they have bounds or names alone.

@@ -1,4 +1,4 @@
-"""Expected errors of completions, from public numbers only."""
+"""Expected errors of completions from public numbers alone."""
 
 import math
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ STEPS = 200
 
 @dataclass(frozen=True)
 class EntryErrors:
-    """Root mean square errors, in widths of the bounds."""
+    """Expected root mean square errors of a completion of entries, in widths of the bounds."""
 
     of_biases: float  # with mean and biases
     of_model: float  # with what else is released
@@ -49,7 +49,7 @@ def of_entries(
     assumed: Assumed,
     rank: int,
 ) -> EntryErrors:
-    """Errors by biases, by the model, and by folding in."""
+    """Expected errors where one value is the unit: by biases, the whole model, and fold-in."""
     left, count = assumed.about_biases(len(shape)), min(ASSUMED.n_components, rank)
     each = assumed.component_share * assumed.deviation**2 / max(count, 1)
     rows = [n_observed / n for n in shape]
@@ -73,7 +73,11 @@ def of_entries(
 
 
 def turned(rows: list[float], each: float, noise: float, count: int) -> list[float]:
-    """Squared cosines of one component's factors and those found, one for each mode."""
+    """Squared cosine of each mode's true and fitted factor of a component, one per mode.
+
+    `rows` are entries per row of each mode, `each` the variance of a component, `noise` that of
+    values with all components in it, and `count` the number of components.
+    """
     # State evolution of a spiked model with normal factors (Lesieur, Krzakala and Zdeborova 2017).
     found = [1.0] * len(rows)
     for _ in range(STEPS):
@@ -88,7 +92,7 @@ def turned(rows: list[float], each: float, noise: float, count: int) -> list[flo
 def _noise(
     n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, assumed: Assumed
 ) -> list[float]:
-    """Variance of the estimated bias of an average row of each mode."""
+    """Variance of the estimation error of a bias, for an average row of each mode."""
     epsilon, residual = plan.releases.epsilon, math.sqrt(assumed.about_biases(len(shape)))
     if plan.perturbation != "sufficient_statistics":
         return noise_of_values(n_observed, shape, epsilon, residual)
@@ -97,14 +101,22 @@ def _noise(
 
 
 def _of_pairs(shown: float, each: float, left: float) -> float:
-    """Squared cosine of a column's component and the one that pairs show."""
+    """Squared cosine of a column's component and the one found from pairs.
+
+    `shown` is the detectability by pairs, `each` the variance of a component, `left` the residual
+    one.
+    """
     # Detectability is of components worth finding, and of residuals of the usual size.
     ratio = shown * (each / ASSUMED.component**2 * ASSUMED.residual**2 / left)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
 
 def _own(n: float, seen: list[float], left: float, bias: float) -> float:
-    """Variance about what a row's n own entries say: of its level, and weights of components."""
+    """Variance that remains of a value once a row's own `n` entries are folded in.
+
+    `seen` has the variance of each component that is known, `left` the variance about biases,
+    `bias` that of the row's bias.
+    """
     explained = 0.0
     for _ in range(STEPS):
         noise = left - explained
@@ -124,7 +136,9 @@ MEAN_LENGTH = 0.78
 def of_slices(
     n_observed: int, shape: tuple[int, ...], plan: SlicePlan, assumed: Assumed, rank: int
 ) -> tuple[float, float | None]:
-    """Errors with level and biases, and with components; None where they will not show."""
+    """Expected errors where units are slices, in widths of the bounds.
+    With biases, and with components too; the second is None where these will not be found.
+    """
     each = max(n_observed / shape[plan.unit_mode], 1.0)
     bias = assumed.bias_deviation**2
     left = assumed.about_biases(len(shape))
@@ -144,7 +158,9 @@ def of_slices(
 def _rows(
     each: float, shape: tuple[int, ...], plan: SlicePlan, left: float, bias: float, sweeps: int = 0
 ) -> float:
-    """Variance of biases that is left, with the budget of so many sweeps beside their own."""
+    """Error variance of the biases of shared rows, at the budget of biases plus `sweeps` sweeps.
+    `each` is the number of entries of a unit.
+    """
     # Rounds add up to one release for all of their budget.
     cost = PrivacyCost.total([plan.releases.cost_of("shared_row_sums")] * plan.n_rounds)
     if sweeps:
@@ -163,7 +179,9 @@ def _rows(
 
 
 class _Search:
-    """Overlap of alike components with directions, their squared cosine, sweep by sweep."""
+    """Expected course of the search for components: squared cosine with the truth by sweep.
+    Components are taken to be alike. `overlap` is the squared cosine after the last sweep.
+    """
 
     def __init__(
         self,
@@ -192,7 +210,7 @@ class _Search:
         self.overlap = min(self._columns / n_rows, 1.0)
 
     def explained(self) -> float | None:
-        """Variance that components will explain of values; None where they do not show."""
+        """Variance of values that components will explain; None if the trial will reject them."""
         plan, trial = self._plan, trial_sweeps(self._plan)
         total = variance = weight_of_all = 0.0
         found: list[float] = []
@@ -215,22 +233,22 @@ class _Search:
         return self._left * known * seen / (1 + seen - known)
 
     def _seen(self) -> float:
-        """Squared signal over noise in a unit's weight of one component."""
+        """Squared signal-to-noise ratio of a unit's weight of one component."""
         return self._each * self._share * self.overlap
 
     def _signal(self) -> float:
-        """Mean of a row's sum in one column, for a component of size one there."""
+        """Expected sum of a row in one column, for a component of size one there."""
         seen = self._seen()
         length = math.sqrt(self._columns + self._number * seen)
         response = MEAN_LENGTH * math.sqrt(seen) / length
         return self._weight * math.sqrt(self._share) * response
 
     def _found(self) -> float:
-        """Components that directions explain, each of the variance assumed."""
+        """Number of components explained, in units of one with the assumed variance."""
         return self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE
 
     def _pay(self, found: list[float], by_chance: float) -> bool:
-        """Compare gains, as `Directions.pay` does."""
+        """True if components are expected to gain more than biases, as `Directions.pay` tests."""
         last, r = max(len(found) // 2, 2), self._columns
         none = 1 / (1 + defaults.COMPONENT_VARIANCE * self._each)
         noise = self._deviation / (MOMENT_WEIGHT * self._n_units) * math.sqrt(r / last + 1)
@@ -326,7 +344,7 @@ def forecast_completion(
     rank: int,
     assumed: Assumed,
 ) -> CompletionForecast:
-    """Forecast what mean and biases explain of values, and whether components follow."""
+    """Forecast of a plan's errors; `width` is that of the bounds, which gives the units."""
     finds = plan.seeks_components
     if isinstance(plan, SlicePlan):
         error, found = of_slices(n_observed, shape, plan, assumed, rank)

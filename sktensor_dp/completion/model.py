@@ -1,4 +1,4 @@
-"""Released models: posterior rows, predictions, fitted attributes and files."""
+"""Released models of completions: posteriors of rows, predictions, attributes and files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,12 +30,14 @@ LEAST_NOISE = 0.2
 
 
 def unexplained(deviation: float, explained: float) -> float:
-    """Variance of values that is left, if a model explains so much."""
+    """Residual variance ``deviation**2 - explained``, at least LEAST_NOISE of the whole.
+    `explained` is a variance.
+    """
     return max(deviation**2 - explained, LEAST_NOISE * deviation**2)
 
 
 def inverse_root(gram: Floats) -> Floats:
-    """Symmetric inverse square root, bounded where there is none: it turns columns least."""
+    """Symmetric inverse square root of a Gram matrix, with small eigenvalues raised."""
     values, vectors = np.linalg.eigh(gram)
     values = np.maximum(values, LEAST_EIGENVALUE * max(float(values[-1]), 1e-100))
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
@@ -49,7 +51,11 @@ def posterior_rows(
     prior: float,
     regularization: float = 1.0,
 ) -> Floats:
-    """Posterior means of rows a, of which ``H a`` was seen with noise of known covariance."""
+    """Posterior means, of shape (n, r), of rows a_i given ``sums_i = H_i a_i + noise``.
+
+    H_i are `grams`; noise has covariance ``noise_i + residual * H_i``. The prior variance starts
+    from `prior`, is estimated, and divided by `regularization`.
+    """
     # Rows are normal with mean 0 and a common variance, which is estimated from `prior` on,
     # and divided by `regularization` in the end; 0 where H, of `grams`, is.
     r = sums.shape[1]
@@ -81,20 +87,20 @@ def posterior_rows(
 
 
 def unit_mean_square(factor: Floats) -> tuple[Floats, Floats]:
-    """Columns of unit mean square, and the roots of what it was; zeros stay."""
+    """Factor with columns of unit mean square, and the earlier root mean squares (1 for zeros)."""
     size = np.sqrt(np.mean(factor**2, axis=0))
     safe = np.where(size > 0, size, 1.0)
     return factor / safe, safe
 
 
 def attributes_of(model: Model) -> dict[str, Any]:
-    """Fitted attributes of an estimator whose model was released."""
+    """Fitted attributes of an estimator from a model of entries."""
     last = "weights" if isinstance(model, CPCompletion) else "core"
     return {f"{name}_": getattr(model, name) for name in ("mean", "biases", "factors", last)}
 
 
 def attributes_of_units(model: "SharedModel", n_units: int, ranks: Sequence[int]) -> dict[str, Any]:
-    """Fitted attributes where units share a model; nothing of a unit was released."""
+    """Fitted attributes from a model that units share; those of the units' own rows are 0."""
     mode, biases = model.unit_mode, [effects.effects for effects in model.effects]
     biases.insert(mode, np.zeros(n_units))
     found = {"mean_": model.level, "biases_": biases}
@@ -112,7 +118,9 @@ def values_at(
     mean: float,
     biases: Sequence[Floats],
 ) -> Floats:
-    """Values of a model; of rows it does not know, what the other modes' biases say."""
+    """Predictions at coordinates, of shape (n,), also where a row is below 0 or beyond `shape`.
+    Such a value is `mean` plus the `biases` of its other rows.
+    """
     inside = (coordinates >= 0) & (coordinates < np.array(shape))
     known: Floats = model.predict(np.where(inside, coordinates, 0))
     if inside.all():
@@ -129,7 +137,7 @@ def values_at(
 
 @dataclass(frozen=True, eq=False)
 class SharedModel:
-    """Released model of units: a level, and effects and factors of the rows of shared modes."""
+    """Released model that all units share: a level, and effects and factors of the other modes."""
 
     level: float  # mean value of a unit
     noise_variance: float  # of a value about the model of its unit
@@ -141,11 +149,13 @@ class SharedModel:
 
     @property
     def n_parameters(self) -> int:
-        """Number of a unit's own parameters."""
+        """Number of parameters that a unit has of its own."""
         return N_PLAIN + (0 if self.components is None else self.components.n_components)
 
     def at_entries(self, coordinates: NDArray[np.intp]) -> EntryEffects:
-        """Shared effects of the rows of entries."""
+        """Effects and components of the shared rows of each entry; unknown rows have the prior's.
+        `coordinates` include those of units, which do not matter.
+        """
         shared = np.delete(coordinates, self.unit_mode, axis=1)
         extended = [_with_unknown_row(effects) for effects in self.effects]
         unknown = [len(effects.effects) for effects in self.effects]
@@ -157,12 +167,12 @@ class SharedModel:
         return effects_at_entries(extended, known, components.rows(known))
 
     def predict(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Values of a unit of which nothing is known."""
+        """Predictions for units without parameters of their own: level and effects."""
         return self.level + self.at_entries(coordinates).effects
 
 
 def _with_unknown_row(of: SharedEffects) -> SharedEffects:
-    """Appended for rows beyond the shape: of them the prior is all that is known."""
+    """Effects with one more row, which has the prior's moments and stands for unknown rows."""
     return SharedEffects(
         np.append(of.effects, 0.0),
         np.append(of.variances, of.scale),
@@ -172,7 +182,7 @@ def _with_unknown_row(of: SharedEffects) -> SharedEffects:
 
 
 def shared_model(estimator: Any) -> SharedModel:
-    """Model that units share, of a fitted completion."""
+    """SharedModel of a fitted completion, from which units fold in."""
     check_is_fitted(estimator)
     model = estimator._model
     return model if isinstance(model, SharedModel) else estimator._shared
@@ -191,7 +201,7 @@ SHARED_LAYOUT = {
 
 @dataclass(kw_only=True)
 class SavedCompletion(SavedState):
-    """Attributes of a tensor of d modes of N rows; of units what they share."""
+    """Fitted attributes of a completion in a file: of entries, or what units share."""
 
     layout = {  # noqa: RUF012
         **SHARED_LAYOUT, "n_features_in_": "d", "feature_names_in_": "d", "shape_": "d:N",
@@ -213,7 +223,7 @@ class SavedCompletion(SavedState):
 
     @classmethod
     def of(cls, estimator: Any, **rebuilt: Any) -> Self:
-        """State of a fitted completion."""
+        """State of a fitted completion, to be written."""
         model, shared = (vars(estimator).get(name) for name in ("_model", "_shared"))
         of_units = isinstance(model, SharedModel)
         state = super().of(estimator, units=model if of_units else shared)
@@ -221,7 +231,7 @@ class SavedCompletion(SavedState):
         return replace(state, **absent) if of_units else state
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes, where their shapes agree."""
+        """Fitted attributes from a file; ModelFileError where shapes or values do not agree."""
         estimator._check_all()
         features_by_mode(estimator, self.shape_)
         found, shape, ranks = super().attributes(estimator), self.shape_, self._ranks
@@ -271,7 +281,7 @@ class SavedCompletion(SavedState):
 
 
 def check_bounds(bounds: tuple[float, float] | RowBounds, shape: tuple[int, ...]) -> None:
-    """Refuse bounds that are not those of a tensor."""
+    """Raise an error for bounds from a file that do not fit the shape."""
     if isinstance(bounds, RowBounds):
         bounds.check_shape(shape)
     else:
@@ -279,7 +289,7 @@ def check_bounds(bounds: tuple[float, float] | RowBounds, shape: tuple[int, ...]
 
 
 def check_shared(model: SharedModel, shape: tuple[int, ...]) -> None:
-    """Refuse what units of a tensor cannot share."""
+    """Raise ModelFileError for a shared model that does not fit the shape."""
     mode = model.unit_mode
     require(mode < len(shape), "unit_mode must be a mode")
     others = [*np.delete(shape, mode)]

@@ -60,7 +60,9 @@ class Assumed:
         bias_deviation: float | None,
         component_share: float | None,
     ) -> "Assumed":
-        """Checked numbers in units of the data; biases are in proportion to a deviation."""
+        """Assumptions from the caller's numbers in the units of the data; None takes the default.
+        `width` is that of the bounds. Biases are by default in proportion to `deviation`.
+        """
         spread = cls.deviation * width
         if deviation is not None:
             spread = _checked("deviation", deviation, False)
@@ -78,7 +80,7 @@ class Assumed:
         return cls(spread / width, bias / width, share)
 
     def about_biases(self, n_modes: int) -> float:
-        """Variance about mean and biases."""
+        """Variance of values about mean and biases."""
         return self.deviation**2 - n_modes * self.bias_deviation**2
 
 
@@ -86,6 +88,7 @@ ASSUMED = Assumed()
 
 
 def _checked(name: str, number: Any, may_be_none: bool) -> float:
+    """Number as a float; ValueError unless it is finite and positive, or 0 where `may_be_none`."""
     real = isinstance(number, Real) and not isinstance(number, bool)
     if real and math.isfinite(number) and (number > 0 or (may_be_none and number == 0)):
         return float(number)
@@ -98,7 +101,9 @@ MOST_PAIRED = 1024
 
 
 def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:
-    """Fraction of epsilon for pairs, which predictions hardly miss; 0 where they show nothing."""
+    """Fraction of epsilon for pairs that costs predictions little; 0 if pairs would show nothing.
+    A pair is the product of two residuals of a row of a matrix.
+    """
     if len(shape) != 2 or math.isinf(epsilon):
         return 0.0
 
@@ -111,7 +116,9 @@ def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: 
 
 
 def pairs_detectability(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> float:
-    """Eigenvalue of a component worth finding over the edge of the noise of pairs."""
+    """Signal-to-noise ratio of a component in the released pairs; above 1 it can be found.
+    Eigenvalue of a component worth finding over the edge of the noise's spectrum.
+    """
     n_rows, n_columns = shape
     each = n_observed / n_rows
     if each <= 1 or not 1 < n_columns <= MOST_PAIRED:
@@ -126,7 +133,7 @@ def pairs_detectability(n_observed: int, shape: Sequence[int], cost: PrivacyCost
 
 
 def cost_at(epsilon: float, delta: float) -> PrivacyCost:
-    """Cost of Gaussian noise, or of pure noise where there is no delta."""
+    """Privacy cost of Gaussian noise at (epsilon, delta), or of pure noise where delta is 0."""
     return (
         PrivacyCost(mu=gaussian_mu(epsilon, delta)) if delta > 0 else PrivacyCost(epsilon=epsilon)
     )
@@ -134,7 +141,7 @@ def cost_at(epsilon: float, delta: float) -> PrivacyCost:
 
 @dataclass(frozen=True, eq=False)
 class ModelOptions:
-    """Model that is fitted, whatever is released."""
+    """Options of the model that is fitted, whatever is released."""
 
     ranks: tuple[int, ...]  # columns of each factor; all the same without a full core
     full_core: bool  # whether all combinations of columns are components (Tucker)
@@ -144,19 +151,19 @@ class ModelOptions:
     features: tuple[NDArray[np.float64] | None, ...] | None = None  # public, as given
 
     def features_of(self, mode: int, weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Public features of the rows of a mode, scaled by so much weight of each."""
+        """Public features of the rows of a mode, standardised with `weights` of rows; or None."""
         given = None if self.features is None else self.features[mode]
         found = None if given is None else standardised_given(given, weights)
         return None if found is None or found.shape[1] == 0 else found
 
     def features_at(self, entries: SortedEntries) -> list[NDArray[np.float64] | None]:
-        """Features of all modes, scaled over entries whose coordinates are public."""
+        """Public features of each mode or None, standardised over entries of public coordinates."""
         counts = [counts.astype(np.float64) for counts in entries.counts]
         return [self.features_of(mode, of) for mode, of in enumerate(counts)]
 
     @property
     def rank(self) -> int:
-        """Components of a CP model, which fit into any core."""
+        """Number of components of a CP model: the smallest rank."""
         return min(self.ranks)
 
 
@@ -172,7 +179,7 @@ EXACT_SWEEPS = 20
 
 
 def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
-    """Numbers that a fit holds at a time, at least: measured, and rounded down."""
+    """Least number of floats in memory during a fit, measured and rounded down."""
     # Rows have a covariance each, of a few matrices of their rank, and a core is dense.
     values = VALUES_NUMBERS if perturbation in ("input", "output") else 0
     rows = sum(
@@ -183,7 +190,7 @@ def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str)
 
 
 def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    """One rank for each mode."""
+    """Rank of each mode as a tuple; `name` is the estimator's name for errors."""
     if isinstance(rank, int | np.integer):
         return tuple(min(int(rank), n) for n in shape)
     each = f"an int >= 1, or one for each of the {len(shape)} modes"
@@ -202,7 +209,7 @@ def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]
 def check_model_size(
     shape: Sequence[int], ranks: Sequence[int], plan: "CompletionPlan | SlicePlan", asked: Any
 ) -> None:
-    """Refuse a public shape that memory cannot hold the parameters of."""
+    """Raise an error for a public shape whose model memory cannot hold; `asked` is the rank."""
     check_feasible(
         least_numbers(shape, ranks, plan.perturbation),
         f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",
@@ -213,7 +220,7 @@ def check_model_size(
 
 @dataclass(frozen=True)
 class CompletionPlan:
-    """Decisions that may depend on public numbers only."""
+    """Releases of a completion of entries, decided from public numbers alone."""
 
     perturbation: str
     n_steps: int  # of descent, each a release; otherwise 0
@@ -222,17 +229,19 @@ class CompletionPlan:
 
     @property
     def value_deviation(self) -> float:
-        """Deviation of the noise of released values, in widths of the bounds."""
+        """Standard deviation of the noise in released values, in widths of the bounds."""
         return piecewise_deviation(self.releases.cost_of("entries").epsilon)
 
     @property
     def seeks_components(self) -> bool:
-        """True if more than mean and biases is sought."""
+        """True if the plan releases more than mean and biases need."""
         return self.perturbation != "sufficient_statistics" or self.with_pairs
 
 
 def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
-    """Eigenvalue of a component worth finding over the edge of the noise."""
+    """Signal-to-noise ratio of a component in released values; above 1 it can be found.
+    Eigenvalue of a component worth finding over the edge of the noise's spectrum.
+    """
     # In the Gram matrix of the best unfolding of the values themselves, released with a noise
     # of pure epsilon: above 1 components can be found in them.
     if math.isinf(epsilon):
@@ -246,7 +255,7 @@ def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
 def noise_of_values(
     n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
-    """Variance of the bias of an average row of each mode, from released values."""
+    """Error variance of a bias from released values, for an average row of each mode."""
     # In squared widths of the bounds, as all that follows.
     value = residual**2 + piecewise_deviation(epsilon) ** 2
     return [value * n / n_observed for n in shape]
@@ -255,7 +264,7 @@ def noise_of_values(
 def noise_of_sums(
     n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
-    """Variance of the bias of an average row of each mode, from released sums."""
+    """Error variance of a bias from released row sums, for an average row of each mode."""
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
     rows = [n_observed / n for n in shape]
     shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
@@ -265,18 +274,18 @@ def noise_of_sums(
 
 
 def _kept(noise: list[float]) -> float:
-    """Variance of a value that is left where its biases were seen with such noise."""
+    """Error variance of a prediction from biases with these error variances before shrinkage."""
     return math.fsum(ASSUMED.bias_deviation**2 * v / (ASSUMED.bias_deviation**2 + v) for v in noise)
 
 
 def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fraction: float) -> float:
-    """By how much predictions by sums get worse if a fraction of epsilon goes to pairs."""
+    """Relative increase of the prediction error if a fraction of epsilon goes to pairs."""
     less, usual = (noise_of_sums(n_observed, shape, e) for e in ((1 - fraction) * epsilon, epsilon))
     return math.sqrt((ASSUMED.residual**2 + _kept(less)) / (ASSUMED.residual**2 + _kept(usual))) - 1
 
 
 def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
-    """Test whether components of released values explain more than their noise costs biases."""
+    """True if components found in released values gain more than their noise costs biases."""
     # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the least
     # one to stand out; a row of the longest mode has few values to find its part of it by.
     noise = noise_of_values(n_observed, shape, epsilon)
@@ -295,7 +304,9 @@ def plan_completion(
     perturbation: str,
     max_iter: int | None,
 ) -> CompletionPlan:
-    """Choose releases and split the budget, where the unit is a value."""
+    """Plan releases and split the budget where one value is the unit.
+    `perturbation` "auto" becomes the best one for these public numbers.
+    """
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
     fraction = 0.0
     if perturbation == "auto":
@@ -313,6 +324,7 @@ def plan_completion(
 def _releases(
     perturbation: str, n_steps: int, epsilon: float, delta: float, fraction: float
 ) -> ReleasePlan:
+    """Releases with their costs; `fraction` is that of pairs."""
     if perturbation == "gradient":
         alone = "entry_gradients"
         return ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
@@ -329,7 +341,7 @@ def _releases(
 
 @dataclass(frozen=True)
 class SlicePlan:
-    """Decisions about slices that may depend on public numbers only."""
+    """Releases of a completion whose units are slices, decided from public numbers alone."""
 
     unit_mode: int
     n_sweeps: int  # releases of each shared factor
@@ -349,7 +361,9 @@ class SlicePlan:
 def slice_detectability(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float
 ) -> float:
-    """Length of a component worth finding over that of the noise, in one shared factor."""
+    """Signal-to-noise ratio of a component in one released factor; above 1 it can be found.
+    Length of a component worth finding over that of the noise, in the mode where it is least.
+    """
     # Of the hardest mode, for a model of one component and units of which a quarter of the
     # cells have entries; above 1 components can be found.
     if delta == 0:
@@ -374,7 +388,7 @@ def slice_detectability(
 def plan_slices(
     shape: Sequence[int], rank: int, unit_mode: int, epsilon: float, delta: float
 ) -> SlicePlan:
-    """Split the budget where the unit is a slice."""
+    """Plan releases and split the budget where the unit is a slice: all entries of one row."""
     shared = [n for m, n in enumerate(shape) if m != unit_mode]
     n_sweeps = 0
     if rank > 0 and slice_detectability(shape, unit_mode, epsilon, delta) >= 1:

@@ -1,4 +1,4 @@
-"""Recommendations of fitted completions, and rows that components say are alike."""
+"""Recommendations of fitted completions, and rows with similar components."""
 
 import math
 from collections.abc import Mapping
@@ -34,10 +34,10 @@ from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
 
 def profiles(estimator: Any, mode: int) -> Floats:
-    """One row for each of the mode; NaN for rows of which components say nothing.
+    """Unit vector for each row of a mode, whose inner products are cosines of the rows' slices.
 
-    Inner products are cosines between slices of the components' tensor, of which no entry is
-    formed; where weights of units are not known they are taken for independent.
+    A slice is the part of the components' tensor at that row; none is formed. Weights of units that
+    were not released are taken for independent. NaN for rows without components.
     """
     model, shared = estimator._model, getattr(estimator, "_shared", None)
     if shared is not None and shared.components is not None and mode != shared.unit_mode:
@@ -66,6 +66,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
 
 
 def _of_shared(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
+    """Factor of a mode of a shared model, and Gram matrix of the other modes' part of slices."""
     if mode == model.unit_mode:
         raise ValueError(
             f"mode must be another than {mode}, that of units: nothing of a unit was released."
@@ -87,8 +88,7 @@ BLOCK = 2**20
 
 
 class RecommenderMixin:
-    """Values of all rows of a mode, the best of them, and rows alike: of released values alone.
-
+    """Mixin with fold-in, rankings and similar rows, all from released values alone.
     Units that fold in their own entries add these, on their side.
     """
 
@@ -148,30 +148,30 @@ class RecommenderMixin:
         *,
         context: Mapping[int | str, Any] | None = None,
     ) -> Floats:
-        """Values of all rows of a mode, for each of some units.
+        """Predict the values of all rows of a mode, for each of some units.
 
         Parameters
         ----------
         of : UnitParameters, or array-like of shape (n_units,), or one unit
-            What :meth:`fold_in` returned, or rows of ``unit_mode`` (of the first mode where it is
+            Result of :meth:`fold_in`, or rows of ``unit_mode`` (of the first mode where it is
             None) by number or name. With a ``unit_mode`` nothing is known of these, and all have
             the same values.
         mode : int or str, optional
-            Which mode, by its number or the name of its column; by default the first that is
-            not ``unit_mode``.
+            Mode of the rows, by its number or the name of its column; by default the first that
+            is not ``unit_mode``.
         context : mapping of int or str to row, optional
             The row of each further mode, such as a day; needed where there are any.
 
         Returns
         -------
         ndarray of shape (n_units, n_rows), or (n_rows,) for one unit
-            Within the bounds. What ``sklearn.metrics.ndcg_score`` and
-            :func:`sktensor_dp.metrics.recall_at_k` take as ``y_score``.
+            Within the bounds; ``y_score`` of ``sklearn.metrics.ndcg_score`` and of
+            :func:`sktensor_dp.metrics.recall_at_k`.
 
         Raises
         ------
         ValueError
-            If a mode is none, or the row of another mode is missing.
+            If `mode` does not exist or is that of units, or `context` lacks a mode.
         """
         check_is_fitted(self)
         at_mode, at = self._mode(mode), self._by_modes(context)
@@ -193,27 +193,27 @@ class RecommenderMixin:
         mode: int | str | None = None,
         context: Mapping[int | str, Any] | None = None,
     ) -> TopRows:
-        """Rows with the largest predicted values, for each of some units.
+        """Find the rows with the largest predicted values, for each of some units.
 
         Parameters
         ----------
         of : UnitParameters, or array-like of shape (n_units,), or one unit
-            As of :meth:`predict_rows`.
+            As for :meth:`predict_rows`.
         n : int, default=10
-            How many.
+            Number of rows for each unit.
         exclude : array-like of shape (n_entries, n_modes), optional
             Entries whose rows are not recommended to their unit, as a rule those that it
             has given: ``X`` of :meth:`fold_in` or of the fit itself.
         mode, context
-            As of :meth:`predict_rows`.
+            As for :meth:`predict_rows`.
 
         Returns
         -------
         TopRows
             ``rows``, by name if they have names, and ``values``: each of shape (n_units, n),
-            or (n,) for one unit, best first. They are ranked by values before these are
-            clamped to the bounds; equal ones by number. -1 (or None) and NaN fill up what is
-            missing where fewer than n rows are left.
+            or (n,) for one unit, best first; n counts no more than all rows. They are ranked
+            by values before these are clamped to the bounds, equal ones by number. -1 (or None)
+            and NaN stand at the end where rows were excluded and fewer than n are left.
 
         Raises
         ------
@@ -258,30 +258,30 @@ class RecommenderMixin:
         return TopRows(found.rows[0], found.values[0]) if single else found
 
     def similar_rows(self, mode: int | str, row: Any, n: int = 10) -> TopRows:
-        """Rows whose components are most like those of some rows.
+        """Find the rows whose components are most similar to those of given rows.
 
         Parameters
         ----------
         mode : int or str
-            Which mode, by its number or the name of its column.
+            Mode of the rows, by its number or the name of its column.
         row : int or str, or array-like of these of shape (n_given,)
             The row, or several, by number or name.
         n : int, default=10
-            How many.
+            Number of similar rows for each; -1 (or None) and NaN fill up where fewer are left.
 
         Returns
         -------
         TopRows
             ``rows``, of shape (n,) or (n_given, n), most similar first, never the row itself;
-            ``values`` are cosines, from -1 to 1, between what the components say of the two
-            rows over all of the other modes. Mean and biases do not count. Equal ones by
-            number; NaN where nothing is known.
+            ``values`` are cosines, from -1 to 1, between the two rows' slices of the tensor of
+            components (one number for each combination of rows of the other modes). Mean and
+            biases do not count. Equal ones by number; NaN for a row without components.
 
         Raises
         ------
         ValueError
-            If no components were found, or the mode is that of units of which nothing was
-            released.
+            If no components were found, or `mode` is that of units, whose own weights were
+            not released.
 
         Notes
         -----
@@ -302,19 +302,20 @@ class RecommenderMixin:
 
     @property
     def _named(self) -> Indices | None:
-        """Names of the fit."""
+        """Names of the rows of each mode in the fit; None without names."""
         return getattr(self, "_indices", None)
 
     @property
     def _own_mode(self) -> int:
-        """Mode whose rows fold in their own entries."""
+        """Mode whose rows fold in their own entries: `unit_mode`, or the first."""
         return self.unit_mode or 0
 
     def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
+        """Candidates of the arguments of `recommend`."""
         return Candidates.of(self.shape_, self._own_mode, mode, context, self._named)
 
     def _of_units(self, candidates: Candidates, units: NDArray[np.intp]) -> Floats:
-        """Values before they are clamped, of shape (n_units, n_rows)."""
+        """Predictions, not clamped, for all candidates of some units: shape (n_units, n_rows)."""
         coordinates = np.tile(candidates.rows(0), (len(units), 1))
         coordinates[:, candidates.unit_mode] = np.repeat(units, candidates.n_rows)
         values: Floats = self._values(coordinates)  # type: ignore[attr-defined]
@@ -323,7 +324,9 @@ class RecommenderMixin:
     def _seen(
         self, of: Any, exclude: ArrayLike | None
     ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
-        """Units and entries by the places of ids among those that were asked for."""
+        """Index of each unit asked for among their distinct ids, and the entries to exclude.
+        The entries' units are numbered by these indices too; None without entries.
+        """
         # Ids that are no rows are told from each other too.
         ids = np.atleast_1d(np.asarray(of)).tolist()
         if exclude is None or not ids:
@@ -334,7 +337,7 @@ class RecommenderMixin:
         return asked.encode(ids), coordinates_or_unknown(columns_to_numbers(exclude, indices))
 
     def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
-        """Numbers of rows that were given by number or name, and whether it was one alone."""
+        """Indices of rows given by number or name, and True if a single one was given."""
         single = np.ndim(given) == 0
         items = [given] if single else given
         index = None if self._named is None else self._named[mode]
@@ -347,7 +350,7 @@ class RecommenderMixin:
         return np.array(numbers, dtype=np.intp), single
 
     def _mode(self, mode: int | str | None) -> Any:
-        """The number of a mode that may be given by the name of its column."""
+        """Number of a mode given by its number or the name of its column; None stays."""
         if not isinstance(mode, str):
             return mode
         names = list(getattr(self, "feature_names_in_", ()))
@@ -356,4 +359,5 @@ class RecommenderMixin:
         return names.index(mode)
 
     def _by_modes(self, context: Mapping[int | str, Any] | None) -> dict[int, Any]:
+        """Context with modes by number."""
         return {self._mode(mode): row for mode, row in (context or {}).items()}

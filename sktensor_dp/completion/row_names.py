@@ -156,7 +156,7 @@ class RowIndex:
 
     @classmethod
     def _of(cls, value: Any) -> Self:
-        """An index itself, or what it is in a model's file: a list, or a mapping."""
+        """Index made from one, or from its form in a model's file: a list, or a mapping."""
         if isinstance(value, cls):
             return value
         if isinstance(value, Mapping) and set(value) == CALENDAR:
@@ -164,7 +164,7 @@ class RowIndex:
         return cls.from_public(value)
 
     def _plain_parameter(self) -> Any:
-        """Numbers and strings that :meth:`_of` makes the same index of."""
+        """Form of the index in a model's file, from which :meth:`_of` makes the same index."""
         if self._names is not None:
             return list(self._names)
         days = {"n_periods": self._n_periods, "days": self._days}
@@ -206,6 +206,7 @@ class RowIndex:
         return read(found, "X")
 
     def _periods(self, times: NDArray[np.datetime64]) -> Integers:
+        """Period of each time, -1 for times outside the calendar and NaT."""
         none = np.isnat(times)
         since = (np.where(none, self._start, times) - self._start).astype(np.int64)
         rows = since // (86_400 * self._days)
@@ -251,7 +252,9 @@ class RowIndex:
 
 
 def _check_kind(dtype: Any, kind: type) -> None:
-    """Refuse a column none of whose values can be a name, by its type."""
+    """Raise TypeError for a column whose type shows that none of its values is a name.
+    `kind` is the type of the names, str or int.
+    """
     # Frames have types of their own, with or without a letter for their kind.
     letter = getattr(dtype, "kind", "")
     number, time = letter in tuple("iufb"), letter in tuple("mM")
@@ -266,7 +269,7 @@ def _check_kind(dtype: Any, kind: type) -> None:
 
 
 def _times(values: Any) -> NDArray[np.datetime64]:
-    """Times in UTC to the second; NaT where there is none."""
+    """Times in UTC to the second, as datetime64; NaT for missing ones."""
     if getattr(getattr(values, "dtype", None), "tz", None) is not None:
         values = values.dt.tz_convert(None)
     column = np.asarray(values)
@@ -280,7 +283,9 @@ def _times(values: Any) -> NDArray[np.datetime64]:
 
 
 def _in_utc(column: NDArray[Any]) -> NDArray[Any]:
-    """Times that have a zone without it: of them numpy would warn, and tell that there is one."""
+    """Column with aware times converted to naive ones in UTC.
+    numpy would warn of these, and so tell that there is one.
+    """
     for place, item in enumerate(column.tolist()):
         if isinstance(item, str) and ZONE.search(item):
             item = datetime.datetime.fromisoformat(item)
@@ -296,7 +301,7 @@ class RowNames:
     """Constraint on `row_names`: for each mode an index, a list of names, or None."""
 
     def accepts(self, value: Any) -> bool:
-        """Accept sequences of these."""
+        """Return True for a list or tuple of these, of two or more."""
         if not isinstance(value, list | tuple) or len(value) < 2:
             return False
         kinds = RowIndex | list | tuple | range | dict | None
@@ -311,14 +316,14 @@ class RowNames:
 
 
 def indices_of(row_names: Any) -> Indices | None:
-    """The index of each mode; None without names."""
+    """Tuple with the index of each mode (None without names); None if there are no names at all."""
     if row_names is None:
         return None
     return tuple(None if names is None else RowIndex._of(names) for names in row_names)
 
 
 def check_names(estimator: Any) -> None:
-    """Refuse names that no index can be made of, or that are not as many as `shape` says."""
+    """Raise ValueError for `row_names` that make no index or contradict `shape`."""
     name, shape = f"The 'row_names' parameter of {type(estimator).__name__}", estimator.shape
     indices, wrong = None, ""
     try:
@@ -343,7 +348,7 @@ def check_names(estimator: Any) -> None:
 
 
 def names_at(coordinates: NDArray[np.intp], indices: Indices | None) -> NDArray[Any]:
-    """Coordinates as a fit with these names takes them."""
+    """Coordinates with names in the place of numbers, as a fit with these names takes them."""
     if indices is None:
         return coordinates
     named = coordinates.astype(object)
@@ -360,7 +365,7 @@ class RowTables:
     """Constraint on `row_features` and `bounds`: a mapping from modes to tables."""
 
     def accepts(self, value: Any) -> bool:
-        """Accept mappings whose keys are modes; tables are checked later."""
+        """Return True for a mapping whose keys are modes; tables are checked later."""
         return isinstance(value, Mapping) and all(map(MODE.accepts, value))
 
     def __str__(self) -> str:
@@ -371,7 +376,9 @@ class RowTables:
 
 
 def table_of_rows(table: Any, index: RowIndex | None, name: str) -> Floats:
-    """A table of finite numbers, rows in order; those of a frame by name, if rows have names."""
+    """Table of finite numbers, of shape (n_rows, n_columns), with rows in the order of `index`.
+    Rows of a frame are found by name, if rows have names. `name` is for errors.
+    """
     if sp.issparse(table):
         raise ValueError(f"{name} must be dense, got a {type(table).__name__}; use .toarray().")
     table, wrong = _in_order(table, index, name), ""
@@ -394,6 +401,7 @@ def table_of_rows(table: Any, index: RowIndex | None, name: str) -> Floats:
 
 
 def _in_order(table: Any, index: RowIndex | None, name: str) -> Any:
+    """Frame with its rows in the order of the names of `index`; other tables as they are."""
     if index is None or not hasattr(table, "iloc"):
         return table
     labels, wrong = table.index, ""
@@ -411,7 +419,7 @@ def _in_order(table: Any, index: RowIndex | None, name: str) -> Any:
 
 
 def check_lengths(tables: Mapping[int, Floats], shape: Sequence[int], name: str) -> None:
-    """Refuse tables of modes that there are not, or of another number of rows."""
+    """Raise ValueError for tables of modes that do not exist, or of a wrong number of rows."""
     for mode, table in tables.items():
         if mode >= len(shape):
             raise ValueError(
@@ -429,7 +437,7 @@ Features = tuple[Floats | None, ...]
 
 
 def checked_features(estimator: Any) -> dict[int, Floats]:
-    """Tables of public features by mode, rows in order, or ValueError."""
+    """Tables of public features by mode, rows in order; ValueError for wrong ones."""
     given = estimator.row_features
     if given is None:
         return {}
@@ -449,7 +457,7 @@ def checked_features(estimator: Any) -> dict[int, Floats]:
 
 
 def features_by_mode(estimator: Any, shape: Sequence[int]) -> Features:
-    """Tables of public features for each mode of a public shape."""
+    """Table of public features for each mode of a public shape; None for modes without."""
     found = checked_features(estimator)
     check_lengths(found, shape, "row_features")
     size = max([table.shape[1] for table in found.values()], default=0)
@@ -472,7 +480,7 @@ BOUNDS = (
 
 
 def bounds_of_rows(estimator: Any) -> RowBounds:
-    """Public ranges that differ by the row of a mode."""
+    """RowBounds from the parameter ``bounds`` where it is a mapping; ValueError if it is wrong."""
     bounds, indices = estimator.bounds, indices_of(estimator.row_names)
     if len(bounds) != 1:
         raise ValueError(

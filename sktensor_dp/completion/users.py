@@ -1,4 +1,7 @@
-"""Recipes where all entries of a unit are private: what units share is released."""
+"""Recipes where all entries of a unit are private: the model that units share is released.
+
+A unit is the protected person: a row of the unit mode, with all of its entries.
+"""
 
 import math
 from collections.abc import Sequence
@@ -36,7 +39,9 @@ STEPS, ROUGH_STEPS = 60, 20
 
 @dataclass(frozen=True, eq=False)
 class EffectRelease:
-    """Sums of residuals about effects, and the mean response of a residual to an effect."""
+    """Released sums of clipped residuals about effects `about`.
+    `gain` is the mean response of a clipped residual to an effect of 1.
+    """
 
     noisy: NoisySharedRows
     gain: float
@@ -44,7 +49,7 @@ class EffectRelease:
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
-        """Average releases by precision into one."""
+        """Average of several releases, weighted by precision, as one."""
         # Over its gain each is the same sums of effects, but for its noise and its centre.
         if len(releases) == 1:
             return releases[0]
@@ -65,7 +70,7 @@ class EffectRelease:
 
 
 class ItemBiases:
-    """Biases of the rows of one mode, from releases of sums of residuals."""
+    """Biases of the rows of one shared mode, from releases of sums of residuals."""
 
     effects: SharedEffects  # by all releases so far
     weights: Floats  # sums over units of one over the root of the number of a unit's entries
@@ -82,7 +87,11 @@ class ItemBiases:
     def add_rounds(
         self, n_rounds: int, others: Sequence[Floats | None] = (), rest_of: str | None = None
     ) -> None:
-        """Release sums about effects of other modes first, then about what units fit so far."""
+        """Make `n_rounds` releases, each of residuals about the biases so far, and fit them again.
+
+        The first is about `others`, effects of the other modes. All that is left of the planned
+        release `rest_of`, if one is named, pays for them.
+        """
         for left in range(n_rounds, 0, -1):
             deviation, about = self.deviation, None
             if self._released:
@@ -93,15 +102,15 @@ class ItemBiases:
             self._fit(STEPS if left == 1 else ROUGH_STEPS)
 
     def noise_variance(self) -> float:
-        """Variance about a unit's level that effects do not explain."""
+        """Variance of values about a unit's level that biases do not explain."""
         return unexplained(self.deviation, self.explained())
 
     def explained(self) -> float:
-        """Variance about a unit's level that effects explain."""
+        """Variance of values about a unit's level that biases explain."""
         return float(self.shares @ self.effects.effects**2)
 
     def gain_of(self, rest: float) -> float:
-        """Variance of a value that more releases will explain, of so many times the budget."""
+        """Variance that more releases of biases would explain, at `rest` times the past budget."""
         scale, variances = self.effects.scale, self.effects.variances
         seen = np.maximum(scale / np.maximum(variances, LEAST_VARIANCE * scale) - 1, 0.0)
         return float(self.shares @ (variances - scale / (1 + (1 + rest) * seen)))
@@ -113,7 +122,7 @@ class ItemBiases:
         about: ReleasedEffects | None,
         rest_of: str | None,
     ) -> None:
-        """Release sums of residuals of such a deviation."""
+        """Release sums of residuals, clipped in proportion to their `deviation`."""
         clip = defaults.RESIDUAL_CLIP
         noisy = self._curator.shared_row_sums(
             self._mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE,
@@ -123,6 +132,7 @@ class ItemBiases:
         self._released.append(EffectRelease(noisy, clipped_response(clip, deviation), centre))
 
     def _fit(self, n_steps: int) -> None:
+        """Fit effects to all releases so far, in `n_steps` EM steps."""
         seen = EffectRelease.combined(self._released)
         noisy = seen.noisy
         # Scaled by released weights, as true ones are private.
@@ -159,7 +169,9 @@ def fit_components(
     n_sweeps: int,
     regularization: float,
 ) -> tuple[SharedComponents, float]:
-    """Factors released mode by mode, each given those before, and the variance they leave."""
+    """Release the factors of shared modes one by one, each given the others, for `n_sweeps`.
+    Returns the components and the variance of values that they leave. `components` are the start.
+    """
     level, deviation = rounds[0].level, rounds[0].deviation
     start = deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
     components = components.with_factor(0, components.factors[0] * start)
@@ -178,7 +190,7 @@ def fit_components(
 
 
 def _scale_moved(components: SharedComponents, mode: int) -> SharedComponents:
-    """Columns of unit mean square but for one mode, which carries the scales."""
+    """Components with columns of unit mean square, whose scales one mode's factor carries."""
     if components.full_core or len(components.factors) == 1:
         # Scales of a core's rows cannot be moved; one number for all of them can.
         scales = [float(np.sqrt(np.mean(f**2))) or 1.0 for f in components.factors]
@@ -194,7 +206,7 @@ def _scale_moved(components: SharedComponents, mode: int) -> SharedComponents:
 def _factor(
     noisy: NoisySharedFactor, of: ItemBiases, n_units: int, regularization: float
 ) -> Floats:
-    """Rows that explain the released sums, shrunk by their noise."""
+    """Factor of a mode that explains the released sums, shrunk by their noise."""
     # The second moment of slopes is a property of the model whatever its scale: scaling the
     # result by its root (parameter expansion) makes up for what clipping and empty units take
     # from it.
@@ -216,7 +228,7 @@ def _factor(
 
 
 def _noise_variance(components: SharedComponents, rounds: Sequence[ItemBiases]) -> float:
-    """Variance about a unit's level that neither effects nor components explain."""
+    """Variance of values about a unit's level that neither biases nor components explain."""
     explained = sum(one.explained() for one in rounds)
     parts = [one.shares @ f**2 for one, f in zip(rounds, components.factors, strict=True)]
     if components.full_core:
@@ -231,10 +243,11 @@ CERTAIN = 3.0
 
 
 class Directions:
-    """Power iterations on released sums, each of which adds to those before.
+    """Private power iteration for the components of a matrix of units by rows.
 
-    A unit sends its residuals, times its own weights of the directions so far, at length 1.
-    So noise is in proportion to what units have to say.
+    Each sweep releases sums over units of residuals times the unit's own weights of the directions
+    so far, clipped to norm 1: noise is in proportion to these contributions. Sums of earlier sweeps
+    are averaged in. `start` has the first directions, (n_rows, r), and `part` the biases.
     """
 
     def __init__(self, curator: SliceCurator, part: ItemBiases, start: Floats) -> None:
@@ -250,7 +263,7 @@ class Directions:
         self._moments: list[NoisySharedFactor] = []
 
     def sweep(self) -> None:
-        """Release sums for the directions so far, and turn them."""
+        """Release sums for the directions so far, add them to earlier ones, update directions."""
         part = self._part
         components = SharedComponents((self._axes,), full_core=False)
         turned, kept = self._turned_and_kept()
@@ -267,7 +280,9 @@ class Directions:
         self._axes = self._scaled(self._rows())
 
     def explained(self, last: int) -> tuple[Floats, float]:
-        """Variance that directions explain, (r, r) and over that assumed, and its noise."""
+        """Variance that directions explain, (r, r) in units of that assumed, and its noise.
+        From the mean of the `last` sweeps; the noise is a standard deviation of an entry.
+        """
         # Where directions say nothing, the second moment of a unit's weights is what the first
         # sweep shows; where they explain what is assumed, it is 1.
         first, r = self._moments[0], self._axes.shape[1]
@@ -276,7 +291,9 @@ class Directions:
         return found / (1 - none), self._moment_noise(last) / (1 - none)
 
     def pay(self, trial: int, rest: float) -> bool:
-        """Estimate whether components gain more than biases would by so many times their budget."""
+        """True if components will gain more than biases would at `rest` times their budget.
+        `trial` is the number of sweeps so far.
+        """
         # A standard error is taken off, and what directions explain of the units that they are
         # found from by chance, as far as these and not noise turn them.
         moment, noise = self.explained(max(trial // 2, 2))
@@ -290,33 +307,34 @@ class Directions:
         return gain * part.deviation**2 > part.gain_of(rest)
 
     def factor(self) -> Floats:
-        """Directions times the roots of the variances that they explain."""
+        """Directions times the roots of the variances they explain, insignificant ones 0."""
         found, noise = self.explained(self._lately())
         values, vectors = np.linalg.eigh(found)
         values = np.where(values > CERTAIN * noise, values, 0.0)
         return self._axes @ ((vectors * np.sqrt(values)) @ vectors.T)
 
     def noise_variance(self, factor: Floats) -> float:
-        """Variance about a unit's level that neither effects nor components explain."""
+        """Variance of values about a unit's level that neither biases nor `factor` explain."""
         part = self._part
         explained = part.explained() + float((part.shares @ factor**2).sum())
         return unexplained(part.deviation, explained)
 
     def _lately(self) -> int:
-        """Number of the last sweeps that know directions well."""
+        """Number of last sweeps, a quarter of all, in which directions are known well."""
         return max(len(self._moments) // 4, 2)
 
     def _moment(self, last: int) -> Floats:
-        """Mean of what the last sweeps say of the second moment of units' weights."""
+        """Mean over the last sweeps of the released second moment of units' weights."""
         return np.asarray(np.mean([noisy.moment for noisy in self._moments[-last:]], axis=0))
 
     def _moment_noise(self, last: int) -> float:
+        """Standard deviation of the noise in the numerator of `explained`."""
         r = self._axes.shape[1]
         sigma = self._moments[0].moment_sigma * r
         return float(sigma * np.sqrt(1 / last + 1 / r))
 
     def _turned_and_kept(self) -> tuple[Floats | None, Floats]:
-        """Matrices that equalise units' weights of directions, and that keep earlier sums."""
+        """Matrices that equalise units' weights of directions, and discount earlier sums."""
         if not self._moments:
             return None, np.eye(self._axes.shape[1])
         values, vectors = np.linalg.eigh(self.explained(self._lately())[0])
@@ -328,7 +346,7 @@ class Directions:
         return turned, (vectors * forgetting_factor(values)) @ vectors.T
 
     def _rows(self) -> Floats:
-        """Rows that explain the sums, shrunk by their noise, up to one factor for all."""
+        """Rows that explain the sums, shrunk by their noise, up to a common factor."""
         r, weights = self._sums.shape[1], self._part.weights
         grams = weights[:, None, None] * np.eye(r)
         noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
@@ -338,20 +356,22 @@ class Directions:
         return posterior_rows(self._sums, grams, noise, residual, prior)
 
     def _by_units(self) -> float:
-        """Variance that units' own entries give to a row of the sums, over its weight."""
+        """Variance of a row of the sums, over its weight, that stems from units' own noise."""
         # A unit of m entries adds one over m times a square of mean 1 / r.
         total = max(float(self._part.weights.sum()), 1.0)
         counted = float(np.mean(self._unit.diagonal())) ** 2
         return counted * min(self._curator.n_units / total, 1.0) / self._axes.shape[1]
 
     def _scaled(self, rows: Floats) -> Floats:
-        """Columns at right angles and of the assumed size, turned as little as possible."""
+        """Orthogonal columns of the assumed size, turned from `rows` as little as possible."""
         gram = rows.T @ (self._part.shares[:, None] * rows)
         return np.asarray(self._size * rows @ inverse_root((gram + gram.T) / 2))
 
 
 def forgetting_factor(explained: Floats) -> Floats:
-    """Weight of earlier sums: 1 once a direction explains half of what is assumed."""
+    """Weight of earlier sums: 1 once a direction explains half of the assumed variance.
+    `explained` is in units of that variance.
+    """
     growth = 1 / defaults.FORGETTING - 1
     return np.asarray(1 / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 
@@ -359,7 +379,9 @@ def forgetting_factor(explained: Floats) -> Floats:
 def found_components(
     curator: SliceCurator, part: ItemBiases, plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
-    """Components and the variance they leave, or None where released numbers show none."""
+    """Components by `Directions` and the variance of values they leave, or None.
+    None where the trial says that biases would gain more from the rest of the budget.
+    """
     rank = options.ranks[1 - plan.unit_mode]
     n_columns = columns_worth(part.weights, curator.n_units, plan, rank)
     start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
@@ -375,12 +397,12 @@ def found_components(
 
 
 def trial_sweeps(plan: SlicePlan) -> int:
-    """Sweeps after which components must show."""
+    """Number of sweeps after which components must show a gain."""
     return round(defaults.DIRECTION_TRIAL * plan.n_sweeps)
 
 
 def rest_after_trial(plan: SlicePlan) -> float:
-    """Budget that the trial leaves, relative to that of biases so far."""
+    """Budget of the sweeps after the trial, in multiples of that spent on biases."""
     left = plan.n_sweeps - trial_sweeps(plan)
     sweep, biases = map(plan.releases.cost_of, ("shared_factor_sums", "shared_row_sums"))
     # Without noise there is nothing more to be known of biases.
@@ -388,14 +410,20 @@ def rest_after_trial(plan: SlicePlan) -> float:
 
 
 def gain_of_components(explained: float, n_columns: int, each: float, left: float) -> float:
-    """Variance of values that own weights explain, in columns that explain so much on average."""
+    """Variance of values that units' weights explain, in `n_columns` columns.
+
+    `explained` is the mean variance of a column in units of that assumed, `each` the number of
+    entries of a unit and `left` their residual variance.
+    """
     # In units of the variance of values, of which `left` is not known, as `each` entries show it.
     variance = defaults.COMPONENT_VARIANCE * max(explained, 0.0)
     return n_columns * variance * each * variance / (each * variance + left)
 
 
 def chance(weights: Floats, n_units: int) -> float:
-    """Variance that directions of noise explain of the units they are found from."""
+    """Variance that directions of pure noise explain of the units they were fitted to.
+    In units of the variance assumed of a component.
+    """
     # In units of what components are assumed to have: the largest singular value of n units'
     # residuals in d rows is as far above the mean one (Marchenko & Pastur 1967).
     ratio = _effective_rows(weights) / n_units
@@ -404,7 +432,7 @@ def chance(weights: Floats, n_units: int) -> float:
 
 
 def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> int:
-    """Columns that noise leaves room for, if each has the variance assumed."""
+    """Number of columns for which the budget suffices, if each has the assumed variance."""
     # Squared signal over noise of one direction grows by this rate times the budget spent, over
     # the number of columns; it starts from that of a random direction.
     cost = plan.releases.cost_of("shared_factor_sums")
@@ -421,7 +449,7 @@ def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> 
 
 
 def _effective_rows(weights: Floats) -> float:
-    """Number of rows of equal weight that are as uneven as these."""
+    """Effective number of rows: the squared sum of weights over the sum of their squares."""
     return float(weights.sum()) ** 2 / max(float((weights**2).sum()), 1e-100)
 
 
@@ -432,7 +460,7 @@ LEVEL_PRIOR = 3
 
 
 def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> Fitted:
-    """Release a level, effects of each shared mode given those before, and components."""
+    """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
     mean, deviation, variance = _levels(curator)
     rounds = _fit_effects(curator, plan, mean, deviation, options)
     components, noise_variance = _components(curator, rounds, plan, options)
@@ -453,7 +481,7 @@ def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) ->
 def _components(
     curator: SliceCurator, rounds: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents | None, float]:
-    """Components where they are sought and pay, and the variance of values that is left."""
+    """Components, or None where they are not sought or do not pay, and the residual variance."""
     if plan.by_directions:
         found = found_components(curator, rounds[0], plan, options)
         if found is not None:
@@ -467,7 +495,7 @@ def _components(
 
 
 def _levels(curator: SliceCurator) -> tuple[float, float, float]:
-    """Mean level of units, their deviation, and the variance of the noise of the mean."""
+    """Mean level of units, deviation of values about it, and the noise variance of the mean."""
     levels, half = curator.unit_levels(), curator.half
     # Both are shrunk by their known noise, to the middle of what they may be.
     share = half**2 / (half**2 + LEVEL_PRIOR * levels.sigma**2)
@@ -482,6 +510,7 @@ def _levels(curator: SliceCurator) -> tuple[float, float, float]:
 def _random_components(
     shape: Sequence[int], unit_mode: int, options: ModelOptions
 ) -> SharedComponents:
+    """Random orthogonal factors of the shared modes, as a start."""
     factors = []
     for mode, size in enumerate(zip(shape, options.ranks, strict=True)):
         if mode != unit_mode:
@@ -494,7 +523,7 @@ def _random_components(
 def _fit_effects(
     curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
 ) -> list[ItemBiases]:
-    """Effects of the rows of each shared mode, given those of the modes before."""
+    """Biases of the rows of each shared mode, fitted in turn given those of earlier modes."""
     effects: list[Floats | None] = [None] * len(curator.shape)
     found = []
     for mode in range(len(curator.shape)):

@@ -17,12 +17,12 @@ NULL_SPREAD = 1e-12
 
 
 def fit_gradients(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
-    """Take the steps of the plan, each a release, and return the model."""
+    """Model after the plan's steps of descent, each of which is a release."""
     return _BlockGaussNewton(curator, options).run(plan.n_steps)
 
 
 class _BlockGaussNewton:
-    """Block Gauss-Newton steps, each from one noisy gradient in all parameters."""
+    """Block Gauss-Newton descent, a step from each noisy gradient in all parameters."""
 
     # Up to public terms the gradient is sum_e x_e J_e: of a mean and biases it holds the
     # same sums at every step, which are averaged; of factors and a core it holds right-hand
@@ -49,6 +49,7 @@ class _BlockGaussNewton:
         self._averages: list[_Average] = [_Average() for _ in range(len(shape) + full_core)]
 
     def run(self, n_steps: int) -> Model:
+        """Take `n_steps` steps and return the model in its standard form."""
         for step in range(n_steps):
             offsets = self._step(step)
         if self._core is not None:
@@ -57,6 +58,7 @@ class _BlockGaussNewton:
         return with_factors(offsets, [*others, last * self._weights])
 
     def _step(self, step: int) -> CPCompletion:
+        """Release a gradient, average it in and move one block; return mean and biases."""
         index_set, n_modes = self._index_set, self._index_set.n_modes
         factor_scale, core_scale = self._scales()
         factors = [factor * factor_scale for factor in self._factors]
@@ -81,7 +83,7 @@ class _BlockGaussNewton:
         return offsets
 
     def _scales(self) -> tuple[float, float]:
-        """Scales of factors and core at which no part of the Jacobian drowns the others."""
+        """Scales of factors and of core at which all parts of the Jacobian are of similar size."""
         index_set, n_modes = self._index_set, self._index_set.n_modes
         largest = sum(float(np.square(self._rows(m)).sum(axis=1).max()) for m in range(n_modes))
         if self._core is None:
@@ -97,10 +99,11 @@ class _BlockGaussNewton:
         return of_factors, float(shared / of_factors ** (n_modes - 1))
 
     def _rows(self, mode: int) -> Floats:
+        """Derivatives of each entry's value with respect to its row of one factor."""
         return Jacobian(self._index_set, self._factors, self._core).rows(mode)
 
     def _offsets(self, sums: list[Floats], sigma: float) -> CPCompletion:
-        """Mean and biases from the sums of all steps so far."""
+        """Mean and biases from the sums of this and all earlier steps, averaged by precision."""
         if sigma > 0:
             precision = 1 / sigma**2
             self._information += precision
@@ -117,7 +120,9 @@ class _BlockGaussNewton:
         )  # fmt: skip
 
     def _public(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
-        """Sums of ``base z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2."""
+        """Sums of ``base z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2.
+        z are the derivatives in the block: the factor of mode `place`, or the core.
+        """
         index_set = self._index_set
         if place < len(self._factors):
             rows = self._rows(place)
@@ -129,7 +134,9 @@ class _BlockGaussNewton:
         return moment, gram, float(np.trace(gram, axis1=1, axis2=2).sum()) / len(base)
 
     def _move(self, place: int, spread: float) -> None:
-        """Carry a block to its posterior mean."""
+        """Set a block (a factor, or the core) to its posterior mean.
+        `spread` is the mean squared norm of the derivatives.
+        """
         # A factor that releases left at 0 says nothing of the scale of the others.
         least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._curator.half**2
         prior = (2 * self._curator.half * ASSUMED.component) ** 2 / max(spread, least)
@@ -147,7 +154,7 @@ class _BlockGaussNewton:
 
 
 class _Average:
-    """Right-hand sides and matrices of normal equations, averaged over steps."""
+    """Normal equations of a block, right-hand side and matrix, averaged over steps."""
 
     def __init__(self) -> None:
         self._share = 1.0
@@ -156,7 +163,7 @@ class _Average:
         self._gram: Floats = np.zeros(())
 
     def add(self, right: Floats, gram: Floats, variance: float, residual: float) -> None:
-        """Average in those of a step, the less the larger their noise is."""
+        """Average in the equations of a step; the larger `variance`, the longer the memory."""
         self._right = self._right + self._share * (right - self._right)
         self._gram = self._gram + self._share * (gram - self._gram)
         self._variance += self._share**2 * variance - (2 - self._share) * self._share * (
@@ -168,6 +175,6 @@ class _Average:
         self._share = 1 / (1 + memory / self._share)
 
     def posterior(self, residual: float, prior: float, regularization: float) -> Floats:
-        """Posterior means of the rows."""
+        """Posterior means of the rows of the block, of shape (n, r)."""
         noise = np.broadcast_to(self._variance * np.eye(self._gram.shape[1]), self._gram.shape)
         return posterior_rows(self._right, self._gram, noise, residual, prior, regularization)
