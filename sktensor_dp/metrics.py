@@ -148,7 +148,7 @@ def topic_similarity(a: ArrayLike, b: ArrayLike | None = None) -> Floats:
 def match_topics(
     a: ArrayLike, b: ArrayLike
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
-    """Pair the topics of two models, each with at most one of the other.
+    """Pair the topics of two models so that the sum of similarities is largest.
 
     Parameters
     ----------

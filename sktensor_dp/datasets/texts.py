@@ -312,7 +312,7 @@ def read_columns(
     kind = "" if path.is_dir() else file_type(path)
     if kind not in (".csv", ".tsv") and (delimiter is not None or quoting != "auto"):
         name = "quoting" if delimiter is None else "delimiter"
-        raise ValueError(f"{name}: only a .csv or .tsv file has such, {path.name!r} is none")
+        raise ValueError(f"{name}: only a .csv or .tsv file has one; got {path.name!r}")
     if not kind:
         raise ValueError(f"person: the folder {path.name!r} has no columns; give a file")
     if kind == ".jsonl":

@@ -522,7 +522,7 @@ class PrivateTensorPowerMethod(
         return self._run(planned_tensor(self, symmetric_tensor(T, bound), bound))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
-        """Responsibilities under the mixture models, projections otherwise.
+        """Coordinates of samples: probabilities in a mixture, projections otherwise.
 
         Parameters
         ----------
@@ -710,7 +710,7 @@ class PrivateTensorPowerMethod(
 
     @available_if(_needs("raw"))
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Shortest samples with given projections.
+        """Reconstruct samples of least norm from their projections on the components.
 
         Only with ``moment="raw"``.
 

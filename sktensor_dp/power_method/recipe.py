@@ -42,7 +42,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class FittedComponents:
-    """Components estimated from releases."""
+    """Components estimated from released moments, with their weights."""
 
     components: Floats  # (k, n_features): unit vectors, or means
     weights: Floats  # (k,): eigenvalues, or probabilities; decreasing
@@ -308,7 +308,9 @@ def shrunk_residual(third: NoisyThirdMoments, equal: Floats, rho: float, freedom
 
 
 def sampling_deviation(white: NoisyWhitener, second: Floats, n_units: int) -> float:
-    """Standard deviation of a coordinate of the whitened third moment of normal samples."""
+    """Standard deviation, by sampling, of an orthonormal coordinate of the whitened third moment,
+    if samples are normal.
+    """
     k = white.n_components
     square = float(np.trace(white.matrix.T @ second @ white.matrix))
     sixth = square * (square + 2) * (square + 4)

@@ -120,7 +120,7 @@ class Descent:
 
 @dataclass(frozen=True, eq=False)
 class PublishedCompletion:
-    """Released model of a published completion.
+    """Model of a completed tensor that a published algorithm releases, and the claim about it.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class PublishedCompletion:
     core : ndarray of shape (rank,) * n_modes, or None
         None for CP models.
     claim : Claim
-        What was claimed and what is true.
+        Privacy that the paper claims, and the verdict on it.
     """
 
     factors: list[Floats]
@@ -136,7 +136,7 @@ class PublishedCompletion:
     claim: Claim
 
     def predict(self, coordinates: ArrayLike) -> Floats:
-        """Values at coordinates of shape (n, n_modes), as an array of shape (n,)."""
+        """Predict values (n,) at coordinates (n, n_modes), which are indices from 0."""
         wanted = np.asarray(coordinates, dtype=np.intp)
         if self.core is None:
             return cp_values(self.factors, wanted)
@@ -155,7 +155,10 @@ def input_perturbation(
     sgd: Stochastic | None = None,
     random_state: Any = None,
 ) -> PublishedCompletion:
-    """Complete from values with Laplace noise (Algorithm 1).
+    """Complete a tensor from values with Laplace noise (Algorithm 1).
+
+    Every value gets noise of scale ``(high - low) / epsilon``, once; SGD then fits a CP or a Tucker
+    model to the noisy values.
 
     Parameters
     ----------
@@ -166,13 +169,14 @@ def input_perturbation(
     shape : sequence of int
         Of the tensor.
     rank : int, default=3
-        d: columns of every factor.
+        Number of columns of every factor, the paper's d.
     tucker : bool, default=False
         True fits a core, (5); False a CP model, (4).
     epsilon : float, default=1.0
-        Guarantee claimed, > 0. Infinity leaves out noise.
+        Epsilon that the algorithm claims, > 0. Infinity leaves out noise.
     bounds : (low, high) or None, default=None
-        Public range that values are clamped to. None takes their own, as printed.
+        Public range that values are clamped to. None takes the range of the values, as the paper
+        does, which voids the claim.
     sgd : Stochastic or None, default=None
         How to descend; None is the paper's choice for MovieLens.
     random_state : int, Generator, RandomState or None, default=None
@@ -181,7 +185,7 @@ def input_perturbation(
     Returns
     -------
     PublishedCompletion
-        Factors, core, and what the claim is worth.
+        Factors, core, and the verdict on the claim.
 
     Notes
     -----
@@ -229,7 +233,7 @@ def gradient_perturbation(
     sgd: Stochastic | None = None,
     random_state: Any = None,
 ) -> PublishedCompletion:
-    """Complete by SGD with clipped and noisy gradients of the last factor (Algorithm 2).
+    """Complete a tensor by SGD with noisy gradients of the last factor (Algorithm 2).
 
     Parameters
     ----------
@@ -288,7 +292,7 @@ def output_perturbation(
     sgd: Stochastic | None = None,
     random_state: Any = None,
 ) -> PublishedCompletion:
-    """Complete by SGD, then add noise to the rows of the last factor (Algorithm 3).
+    """Complete a tensor by SGD, then add noise to the rows of the last factor (Algorithm 3).
 
     Parameters
     ----------

@@ -132,7 +132,7 @@ class PublishedComponents:
     vectors : ndarray of shape (n_components, n_features)
         Unit vectors as rows.
     claim : Claim
-        What was claimed and what is true.
+        Privacy that the paper claims, and the verdict on it.
     """
 
     weights: Floats
@@ -305,9 +305,9 @@ def private_tensor_power_method(
     n_components : int
         Number k of components, at most d.
     epsilon : float, default=1.0
-        Guarantee claimed, > 0. Infinity leaves out noise.
+        Epsilon that the algorithm claims, > 0. Infinity leaves out noise.
     delta : float, default=1e-6
-        Guarantee claimed, in (0, 1).
+        Delta that the algorithm claims, in (0, 1).
     n_restarts : int, default=10
         Starting points L of each component; they share the query of a step, and
         each has noise of its own.
@@ -319,7 +319,7 @@ def private_tensor_power_method(
     Returns
     -------
     PublishedComponents
-        Eigenpairs, and what the claim is worth.
+        Eigenpairs, and the verdict on the claim.
 
     Raises
     ------

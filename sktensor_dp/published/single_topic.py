@@ -85,7 +85,7 @@ class PublishedTopics:
         ``1 / eigenvalue**2`` of the whitened tensor: under noise they need not
         sum to 1.
     claim : Claim
-        What was claimed and what is true.
+        Privacy that the paper claims, and the verdict on it.
     """
 
     topics: Floats
@@ -109,16 +109,16 @@ def agn(
     n_components : int
         Number K of topics, at most ``n_features``.
     epsilon : float, default=1.0
-        Guarantee claimed, > 0; half for each moment. Infinity leaves out noise.
+        Epsilon that the algorithm claims, > 0; half for each moment. Infinity leaves out noise.
     delta : float, default=1e-6
-        Guarantee claimed, in (0, 1); half for each moment.
+        Delta that the algorithm claims, in (0, 1); half for each moment.
     random_state : int, Generator, RandomState or None, default=None
         Seeds restarts of the power method, never noise.
 
     Returns
     -------
     PublishedTopics
-        Topics, weights, and what the claim is worth.
+        Topics, weights, and the verdict on the claim.
 
     Raises
     ------
@@ -175,16 +175,16 @@ def avn(
     n_components : int
         Number K of topics, at most ``n_features``.
     epsilon : float, default=1.0
-        Guarantee claimed, > 0; half for each moment. Infinity leaves out noise.
+        Epsilon that the algorithm claims, > 0; half for each moment. Infinity leaves out noise.
     delta : float, default=1e-6
-        Guarantee claimed, in (0, 1); the second moment takes all of it.
+        Delta that the algorithm claims, in (0, 1); the second moment takes all of it.
     random_state : int, Generator, RandomState or None, default=None
         Seeds restarts of the power method, never noise.
 
     Returns
     -------
     PublishedTopics
-        Topics, weights, and what the claim is worth.
+        Topics, weights, and the verdict on the claim.
 
     Raises
     ------
@@ -346,7 +346,7 @@ class WhitenedMoments:
     subspace : ndarray of shape (n_features, n_components)
         W.
     claim : Claim
-        What was claimed and what is true.
+        Privacy that the paper claims, and the verdict on it.
     """
 
     tensor: Floats
@@ -372,12 +372,12 @@ def agn_of_words(
     n_components : int
         Number K of topics, at most ``n_features``.
     epsilon, delta : float, default=1.0 and 1e-6
-        Guarantee claimed; half for each moment.
+        Privacy that the algorithm claims; half for each moment.
 
     Returns
     -------
     WhitenedMoments
-        Tensor, subspace, and what the claim is worth.
+        Tensor, subspace, and the verdict on the claim.
 
     Raises
     ------
@@ -518,10 +518,10 @@ def dp_tpm(
     n_components : int
         Number K of topics, at most ``n_features``.
     epsilon : float, default=1.0
-        Guarantee claimed, > 0; half for M2, half for all power steps. Infinity leaves
-        out noise.
+        Epsilon that the algorithm claims, > 0; half for M2, half for all power steps.
+        Infinity leaves out noise.
     delta : float, default=1e-6
-        Guarantee claimed, in (0, 1); halved likewise.
+        Delta that the algorithm claims, in (0, 1); halved likewise.
     sensitivity : {"printed", "per_document"}, default="printed"
         "printed": ``2 |u|_inf^2``. "per_document": the same over ``n_documents``.
     n_restarts : int, default=10
@@ -534,7 +534,7 @@ def dp_tpm(
     Returns
     -------
     PublishedTopics
-        Topics, weights, and what the claim is worth.
+        Topics, weights, and the verdict on the claim.
 
     Raises
     ------

@@ -95,7 +95,9 @@ class CorpusMoments:
         return np.asarray(M3)
 
     def _pairs_with_themselves(self, basis: Floats, projected: Floats, thirds: Floats) -> Floats:
-        """Sum over documents of M2_n (x) M1_n in the basis, by M2_n = (c c' - diag(c)) / l(l-1)."""
+        """Sum over documents n of M2_n (x) M1_n, their own moments in the `basis`, of shape (k, k,
+        k), by M2_n = (c c' - diag(c)) / l(l-1).
+        """
         lengths = self._lengths
         others = np.where(np.isinf(lengths), 0.0, 1 / (lengths - 1))
         cubes = thirds + _sum_of_products(projected, projected, projected * others[:, None])
@@ -168,7 +170,9 @@ class PrintedSensitivities:
 
     @property
     def proved(self) -> tuple[float, float]:
-        """L2 sensitivities of both moments that the triangle inequality proves, for comparison."""
+        """L2 sensitivities of M2 and M3 that the triangle inequality proves, to compare with
+        printed ones.
+        """
         a, b, c = self._constants
         unit = math.sqrt(2) / self.n_documents
         return unit * (1 + 2 * a), unit * (1 + 6 * b + 3 * c)
@@ -239,16 +243,16 @@ def dp_spectral_lda(
     configuration : {1, 2, 3, 4}, default=1
         Where the noise goes.
     epsilon : float, default=1.0
-        Guarantee claimed, > 0. Infinity leaves out noise.
+        Epsilon that the algorithm claims, > 0. Infinity leaves out noise.
     delta : float, default=1e-6
-        Guarantee claimed, in (0, 1).
+        Delta that the algorithm claims, in (0, 1).
     random_state : int, Generator, RandomState or None, default=None
         Seeds restarts of the power iteration, never noise.
 
     Returns
     -------
     PublishedTopics
-        Topics, weights, and what the claim is worth.
+        Topics, weights, and the verdict on the claim.
 
     Raises
     ------

@@ -73,11 +73,11 @@ def _warnings_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, .
         return ()
     fitted_count = f"{len(found.topics)} were fitted"
     if len(found.topics) > found.n_resolved:
-        fitted_count += ", and what those beyond that number say may be noise"
+        fitted_count += ", and topics beyond that number may be noise"
     if words_alone:
         fitted_count = (
-            "what topics gain over word frequencies is lost in it, so that one topic was fitted, "
-            "the word frequencies, on which what was left of the budget was spent"
+            "their held-out gain over word frequencies does not exceed its noise, so that one "
+            "topic was fitted, the word frequencies, with the rest of the budget"
         )
     return (
         NotEnoughDataWarning(

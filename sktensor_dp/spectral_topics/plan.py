@@ -35,21 +35,21 @@ class TopicPlan:
     n_components: int  # topics, capped by the number of words
     # Words whose pairs are released: all, or the most frequent ones by the released frequencies.
     n_words: int
-    all_words: bool  # whether that is all; then every document has one weight in all moments
+    all_words: bool  # True if these are all; then a document has one weight in all moments
     # "whitened_triple_moments" or "triple_moments": which third moment is released.
     triples: str | None
-    match_moments: bool  # whether topics are fitted to all moments jointly
+    match_moments: bool  # True to fit topics to all moments jointly
     n_refinements: int  # number of EM steps
-    clip_quantile: float  # share of documents left unclipped
+    clip_quantile: float  # quantile of documents' norms at which they are clipped
     releases: ReleasePlan  # the budget
-    # Held-out questions: whether topics gain something over word frequencies, and whether public
-    # topics are better as they were given.
+    # Held-out tests that are released: of topics against word frequencies, and of fitted topics
+    # against public ones as given.
     asks_gains: bool = False
     asks_public: bool = False
-    # Whether rows of the pairs are formed anew for every product, as memory cannot hold them.
+    # True if each product with the pairs forms their rows again, as memory cannot hold them.
     pairs_by_rows: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
-    n_sure: int = 0  # EM steps before the question about word frequencies
+    n_sure: int = 0  # EM steps before the test against word frequencies
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
@@ -230,7 +230,7 @@ QUERIES: dict[str, type[NonNegative]] = {
 
 @dataclass(frozen=True, repr=False)
 class TopicForecast(Forecast):
-    """Noise of each release, and the number of documents that would be enough.
+    """Forecast of a topic fit: noise of each release, and a sufficient number of documents.
 
     ``n_samples_needed`` is the number from which the weakest of ``n_components``
     equally likely topics that share no words stands out from the noise of the second
@@ -244,7 +244,7 @@ class TopicForecast(Forecast):
     n_words : int
         Words whose pairs would be released.
     concentration : float
-        Of topics in documents, as it is assumed here: the sum of the Dirichlet parameters.
+        Assumed sum of the Dirichlet parameters of the topics' shares in a document.
     public_topics : bool
         Whether public topics are given. They are assumed to be of no help.
     """

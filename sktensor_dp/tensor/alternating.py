@@ -221,7 +221,7 @@ class Alternation(Protocol):
 
 
 def run_sweeps(alternation: Alternation, max_iter: int, tol: float) -> tuple[int, bool]:
-    """Sweep until the noise variance settles; return the number of sweeps and whether it did."""
+    """Sweep until the noise variance settles; return the number of sweeps and True if it did."""
     mixing, plain = _Anderson(), True
     before, variance = _flat(alternation.state()), np.inf
     for n_iter in range(1, max_iter + 1):

@@ -348,7 +348,7 @@ def resolve(T: ArrayLike | Oracle, dim: int | None, n_components: int) -> tuple[
 
 
 def _deflation(weights: Floats, vectors: Floats) -> Oracle:
-    """Oracle of sum_j weights[j] v_j (x) v_j (x) v_j, to be subtracted."""
+    """Oracle U -> T(I, u, u) of the components found, sum_j weights[j] v_j (x) v_j (x) v_j."""
     return lambda U: vectors.T @ (weights[:, None] * (vectors @ U) ** 2)
 
 
@@ -480,7 +480,11 @@ class OnlinePowerMethod:
         check_components(self.n_components, len(self.starts))
         begun, n_found = self.n_answers // (self.max_iter + 1), len(self.weights)
         if n_found != min(begun, self.n_components) or self.vectors.shape[0] != n_found:
-            raise ValueError("n_answers must be of as many components as there are weights.")
+            raise ValueError(
+                f"weights and vectors must have {min(begun, self.n_components)} rows, one per "
+                f"component that n_answers={self.n_answers} suffices for; got {n_found} and "
+                f"{self.vectors.shape[0]}."
+            )
 
     @classmethod
     def begin(

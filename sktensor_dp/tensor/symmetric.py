@@ -16,6 +16,8 @@ from sktensor_dp.tensor.arrays import (
     spans,
 )
 
+# Maps U of shape (k, L) to the (k, L) array of T(I, u, u) for the columns u of U: entry i is the
+# sum over j and l of T[i, j, l] u[j] u[l].
 Oracle = Callable[[Floats], Floats]
 
 # Rows of a matrix that are packed at a time: the mask of one block of a
@@ -366,7 +368,7 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
 
 
 def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:
-    """Sum of the three placements of a vector beside a symmetric matrix.
+    """Sum of the three outer products of a symmetric matrix and a vector in one mode each.
 
     S3(A, v)[i, j, l] = A[i, j] v[l] + A[i, l] v[j] + A[j, l] v[i]: the term
     by which the third moments of latent Dirichlet allocation are corrected.

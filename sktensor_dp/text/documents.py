@@ -195,7 +195,7 @@ class TextReader:
 
 @dataclass(frozen=True, eq=False)
 class LazyTexts:
-    """Texts in partitions of a lazy collection, over which workers sum queries."""
+    """Texts in the partitions of a lazy collection; workers sum queries over them."""
 
     partitions: DaskPartitions | ThreadedPartitions  # the data
     reader: TextReader  # makes words of a partition
@@ -210,8 +210,8 @@ class LazyTexts:
         return self.partitions.grouped
 
     def sum(self, query: Any) -> Any:
-        """Sum of the query's contributions over all units; ValueError if these are not as many as
-        `n_units`.
+        """Sum of the query's contributions over all units (documents, or groups of them);
+        ValueError unless there are `n_units`.
         """
         partial = self.partitions.sum(PartialQuery(query, self.reader))
         value = partial.value()

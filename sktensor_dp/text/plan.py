@@ -31,7 +31,7 @@ ORDINARY_VOTES = 2.0
 
 @dataclass(frozen=True)
 class WordForecast:
-    """Number of documents that a word has to be in to enter a vocabulary.
+    """Forecast of a vocabulary: in how many documents a word has to be to enter it, and the noise.
 
     For a fit with groups, read groups for documents.
 
@@ -55,7 +55,7 @@ class WordForecast:
 
     @property
     def enough(self) -> bool:
-        """True where the documents asked about can reach the threshold."""
+        """True if `n_documents` reaches the threshold."""
         return self.n_documents >= self.threshold
 
     def __str__(self) -> str:

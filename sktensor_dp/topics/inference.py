@@ -37,7 +37,9 @@ def rows_in(X: sp.csr_matrix, block: slice) -> sp.csr_matrix:
 
 
 def expected_log_proportions(gamma: Floats) -> Floats:
-    """E[log theta] under Dirichlet(gamma), row by row."""
+    """Expected logarithms E[log theta], (n, k), if row i of theta is drawn from
+    Dirichlet(gamma[i]).
+    """
     return psi(gamma) - psi(gamma.sum(axis=1, keepdims=True))
 
 
