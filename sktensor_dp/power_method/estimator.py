@@ -47,7 +47,7 @@ from sktensor_dp.estimator.parameters import (
 )
 from sktensor_dp.power_method.inference import (
     coordinates,
-    fits,
+    sample_scores,
     sampled_counts,
     sampled_gaussians,
 )
@@ -580,7 +580,7 @@ class PrivateTensorPowerMethod(
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "score_samples")
         samples = self._validated(X, reset=False)
-        return fits(samples, self.moment, self._found())
+        return sample_scores(samples, self.moment, self._found())
 
     @available_if(_needs(*MIXTURES))
     def predict(self, X: ArrayLike | sp.spmatrix) -> Integers:

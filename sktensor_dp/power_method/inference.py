@@ -24,7 +24,7 @@ def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
     return np.asarray(softmax(_log_joint(samples, found), axis=1))
 
 
-def fits(samples: Any, moment: str, found: FittedComponents) -> Floats:
+def sample_scores(samples: Any, moment: str, found: FittedComponents) -> Floats:
     """Score (n,) of each sample: its log-likelihood in a mixture, or for the "raw" moment what it
     adds to the fit of the third moment.
     """

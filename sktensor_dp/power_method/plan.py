@@ -267,8 +267,8 @@ def _query(
 def worst_samples(
     data_norm: float | None, shuffled_by: Any, n_units: int | None, neighbours: str
 ) -> Neighbours:
-    """Neighbouring data sets for an audit, of samples along one direction, one of which is reversed
-    or left out (a seeded stream reads it last), and the statistic to compare.
+    """Neighbouring data sets for an audit: samples along one direction, one of them reversed or
+    left out (a seeded stream reads it last); and a statistic that is larger for the neighbour.
     """
     if data_norm is None:
         raise ValueError("data_norm must be given: samples are made of that length.")

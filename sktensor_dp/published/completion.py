@@ -211,7 +211,7 @@ def input_perturbation(
     entries, y = _validated(coordinates, values, shape, rank, epsilon)
     low, high = (float(y.min()), float(y.max())) if bounds is None else bounds
     if not low <= high:
-        raise ValueError(f"bounds must be (low, high), got {bounds!r}.")
+        raise ValueError(f"bounds must be (low, high) with low <= high, got {bounds!r}.")
     # Steps 1 and 2, then step 3.
     noisy = with_laplace_noise(np.clip(y, low, high), high - low, epsilon)
     model = Descent(entries, rank, tucker, sgd, random_state)

@@ -838,8 +838,8 @@ def _notes_on_public(plan: TopicPlan, *, counted: bool) -> tuple[str, ...]:
 
 
 def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
-    """Neighbouring data sets for an audit, of documents of one word each, one of which changes its
-    word or leaves, and the statistic to compare.
+    """Neighbouring data sets for an audit: documents of one of two words, one of them with the
+    other word or left out; and a statistic that is larger for the neighbour.
     """
     n_documents = n_units or 1000
     counts = np.zeros((n_documents, 2), dtype=np.int64)

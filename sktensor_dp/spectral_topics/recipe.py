@@ -25,7 +25,7 @@ from sktensor_dp.spectral_topics.released import (
     TopicOptions,
     WhitenedPairs,
     corrected_pairs,
-    seen_in,
+    diagnostics,
 )
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
@@ -136,7 +136,7 @@ class _SpectralFit:
         if plan.n_refinements > 0:
             steps = Refinement(self._curator, plan, options, frequencies, count_clip)
             fitted = steps.run(fitted)
-        return replace(fitted, **seen_in(pairs, fitted.topics))
+        return replace(fitted, **diagnostics(pairs, fitted.topics))
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
         """Release a clip on documents' pairs of `words`; with pure noise, the clip on counts
@@ -195,7 +195,7 @@ class _SpectralFit:
         if self._options.concentration is None:
             one_each = has_one_topic(concentration, length, self._plan.n_components)
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
-        pairs = pairs.at(concentration)
+        pairs = pairs.with_concentration(concentration)
         topics = topics_of_pairs(
             topics, weights, pairs.product, known, pairs.released.sigma * pairs.scale
         )
@@ -237,7 +237,7 @@ class _SpectralFit:
             known = unigram if pairs.words is None else unigram[pairs.words]
             topics, weights = self._rotated(pairs.white), np.full(k, 1 / k)
             concentration = self._concentration(topics, weights, pairs, known, length)
-            pairs = pairs.at(concentration)
+            pairs = pairs.with_concentration(concentration)
             edge = _noise_edge(pairs.released.sigma * pairs.scale, pairs.correction)
             pairs = replace(pairs, white=self._white(pairs.corrected, edge, topics.shape[1]))
         basis = self._basis(pairs.white)

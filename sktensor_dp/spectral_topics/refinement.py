@@ -128,7 +128,7 @@ class Refinement:
         self, fitted: FittedTopics, average: StepAverage, start: FittedTopics
     ) -> tuple[FittedTopics, StepAverage]:
         """Release expected counts at the topics `fitted`; return topics read off the average so
-        far, and it.
+        far, and the average.
         """
         noisy = expected_counts(
             self._curator, fitted.topics, fitted.weights, fitted.concentration,
@@ -145,7 +145,9 @@ class Refinement:
         return replace(fitted, topics=topics, weights=weights, unigram=unigram), average
 
     def _pays(self, fitted: FittedTopics) -> bool:
-        """Release the held-out gain over word frequencies; True if it exceeds its noise clearly."""
+        """Release the held-out gain of topics over word frequencies; True if it exceeds two
+        deviations of its noise.
+        """
         gain = self._curator.completion_gain(fitted.topics, fitted.weights, fitted.concentration)
         return bool(gain.value[0] >= MARGIN * gain.sigma)
 
@@ -155,10 +157,10 @@ class Refinement:
         """
         assert public.public is not None
         alone = public_alone(fitted, public.public)
-        gain = self._over(fitted, alone)
+        gain = self._gain_over(fitted, alone)
         return alone if gain.value[0] < -gain.sigma else fitted
 
-    def _over(self, fitted: FittedTopics, other: FittedTopics) -> Noisy:
+    def _gain_over(self, fitted: FittedTopics, other: FittedTopics) -> Noisy:
         """Release the held-out gain in log-likelihood of `fitted` over `other` topics."""
         against = TopicGain(other.topics, other.weights, other.concentration)
         return self._curator.completion_gain(

@@ -75,7 +75,7 @@ class WhitenedPairs:
     white: NoisyWhitener
     edge: float  # largest eigenvalue of M2 that noise alone gives
 
-    def at(self, concentration: float) -> "WhitenedPairs":
+    def with_concentration(self, concentration: float) -> "WhitenedPairs":
         """Return a copy corrected for another concentration (sum of the Dirichlet prior); the
         whitener stays.
         """
@@ -100,7 +100,7 @@ def corrected_pairs(released: NoisyPairs, correction: PriorCorrection, total: fl
     return correction.pairs(lambda V: released.product(V) / total)
 
 
-def seen_in(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
+def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
     """Diagnostics of a fit, as fields of FittedTopics: coherence of `topics`, leading eigenvalues
     of the second moment, and the largest that noise alone would give.
     """

@@ -383,8 +383,8 @@ def noisy_whitener(
     keep_all: bool = False,
     **eigen_options: Any,
 ) -> NoisyWhitener:
-    """Whitener by the eigenpairs above `edge`, the largest eigenvalue of noise alone, at least one;
-    `keep_all` keeps all `n_components`, and `largest` bounds the true eigenvalues.
+    """Whitener by the eigenpairs above `edge`, the largest eigenvalue of noise alone, or by all
+    (`keep_all`); at least by one. `largest` sets the scale of rounding.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())

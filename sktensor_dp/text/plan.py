@@ -170,7 +170,9 @@ AIM = 0.7
 
 
 def learn_vocabulary(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fitted:
-    """Release the words that enough documents contain, and prune them."""
+    """Release the words that enough documents contain; keep those that ``min_df``, ``max_df`` and
+    `max_features` allow, as fitted attributes.
+    """
     words, frequencies = released_words(curator, plan)
     kept = _pruned(words, frequencies, plan, max_features)
     return Fitted(
@@ -225,8 +227,8 @@ def _pruned(
 
 
 def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
-    """Neighbouring corpora for an audit, of documents with one of two sets of words, one of which
-    changes its set or leaves, and the statistic to compare.
+    """Neighbouring corpora for an audit: documents with one of two sets of words, one of them with
+    the other set or left out; and a statistic that is larger for the neighbour.
     """
     n_texts = n_units or 1000
     sides = [" ".join(f"{letter}{i}" for i in range(n_words)) for letter in ("aa", "bb")]

@@ -60,7 +60,9 @@ class Steps:
 
 
 class Bootstrap:
-    """Parametric bootstrap of noisy EM on documents drawn from the topics found."""
+    """Parametric bootstrap of noisy EM on documents drawn from the topics found; `kept` (k, d) are
+    the fractions of noise that shrinkage leaves in expected counts.
+    """
 
     def __init__(self, topics: Floats, weights: Floats, kept: Floats, steps: Steps) -> None:
         # Nothing that is protected hangs on these draws: all of this is made of released values.

@@ -55,7 +55,9 @@ _ROWS_AT_ONCE = 256
 
 
 class PriorCorrection:
-    """Converts E2 and E3, moments of documents that mix topics, into M2 and M3 of single topics."""
+    """Converts E2 and E3, moments of documents that mix topics, into M2 and M3 of single topics;
+    `frequencies` are E1, and `sigma` is the noise in them.
+    """
 
     def __init__(self, concentration: float, frequencies: Floats, sigma: float) -> None:
         self.pair_scale = concentration + 1
