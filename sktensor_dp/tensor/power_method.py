@@ -481,8 +481,8 @@ class OnlinePowerMethod:
         begun, n_found = self.n_answers // (self.max_iter + 1), len(self.weights)
         if n_found != min(begun, self.n_components) or self.vectors.shape[0] != n_found:
             raise ValueError(
-                f"weights and vectors must have {min(begun, self.n_components)} rows, one per "
-                f"component that n_answers={self.n_answers} suffices for; got {n_found} and "
+                f"weights and vectors must be of {min(begun, self.n_components)} components, which "
+                f"is what n_answers={self.n_answers} gives; got {n_found} and "
                 f"{self.vectors.shape[0]}."
             )
 
