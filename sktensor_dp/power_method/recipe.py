@@ -280,8 +280,8 @@ def one_gaussian(
 def common_variance(
     spectrum: Floats, n_components: int, sigma: float, radius: float, n_units: int
 ) -> float:
-    """Variance shared by all components: mean of the least eigenvalues of the covariance, as many
-    as noise and sampling explain as equal.
+    """Variance shared by all components: mean of the least eigenvalues in the covariance's
+    `spectrum`, as many as noise `sigma` and the sampling of `n_units` explain as equal.
     """
     n_own = len(spectrum)
     least = max(n_own - n_components + 1, 1)
@@ -298,8 +298,8 @@ def common_variance(
 
 
 def shrunk_residual(third: NoisyThirdMoments, equal: Floats, rho: float, freedom: float) -> Floats:
-    """Posterior mean (k,) of the moment of residuals, shrunk towards `equal`, its value if all
-    components have one variance.
+    """Posterior mean (k,) of the components' variances times their means, read off the released
+    residual over `freedom`, and shrunk towards `equal`, its value if all have one variance.
     """
     spread = float(equal @ equal) / len(equal)
     noise = (third.sigma / (rho * freedom)) ** 2
@@ -328,8 +328,8 @@ def covariance_spectrum(second: Floats, sigma: float, offset: float) -> Floats:
 def mixture_evidence(
     spectrum: Floats, second: Floats, sigma: float, offset: float, n_units: int
 ) -> Floats:
-    """BIC (d,) of 1 to d spherical Gaussians, from the spectrum of their covariance; lower is
-    better.
+    """BIC (d,) of 1 to d spherical Gaussians, lower is better, from the `spectrum` of their
+    covariance, made of the `second` moment with noise `sigma`.
     """
     mean = second[-1, :-1] / offset
     common = max(float(np.median(spectrum)), 0.0)

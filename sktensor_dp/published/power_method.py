@@ -71,8 +71,8 @@ def noisy_power_iteration(
 
 
 def noise_multiplier(epsilon: float, delta: float, n_queries: int) -> float:
-    """Ratio of noise to sensitivity of each of K queries, by step 2 of Algorithm 3, where nu is six
-    times this ratio.
+    """Ratio of noise to sensitivity of each of `n_queries` queries, by step 2 of Algorithm 3, where
+    nu is six times this ratio.
     """
     epsilon_each = epsilon / math.sqrt(n_queries * (4 + math.log(2 / delta)))
     delta_each = delta / (2 * n_queries)

@@ -113,7 +113,9 @@ def plan_topics(
 def _check_size(
     n_features: int, n_components: int, n_words: int, exact: bool, *, by_rows: bool
 ) -> None:
-    """Raise if memory cannot hold topics of `n_features` words and pairs of `n_words`."""
+    """Raise if memory cannot hold topics of `n_features` words and pairs of `n_words`: none without
+    noise (`exact`), or their products alone (`by_rows`).
+    """
     # Without noise, pairs are multiplied with and not formed. Data that lies apart is not read
     # again for every product.
     pairs = 0.0 if exact else PAIR_MATRICES * float(n_words) ** 2
@@ -137,8 +139,8 @@ def _pairs_by_rows(n_words: int, exact: bool) -> bool:
 
 
 def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) -> dict[str, float]:
-    """Fraction of the budget of each release, by name; they sum to 1 with those for histograms of
-    norms.
+    """Fraction of the budget of each release, by name. `kind` is "small" (few words, moments fitted
+    jointly), "large" (many words, EM steps) or "moment" (noise on the whole third moment).
     """
     found = dict(defaults.FRACTIONS[kind])
     question = found.pop("held_out_scores")
@@ -158,7 +160,7 @@ def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) ->
 
 def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
     """Number of EM steps, and how many of the first take each document to have one topic; `asked`
-    is the caller's number, None to choose.
+    is the caller's number or None, and `kind` as for `_fractions`.
     """
     if asked is not None:
         return asked, int(asked * defaults.SURE_PART) if exact and kind == "large" else 0
@@ -181,7 +183,9 @@ def _clip_quantile(n_effective: float, small: bool) -> float:
 def _n_words(
     n_effective: float, fraction: float, n_features: int, n_components: int, small: bool, most: int
 ) -> int:
-    """Number of words, the most frequent ones, whose pairs are released; at most `most`."""
+    """Number of words, the most frequent ones, whose pairs are released: as many as `fraction` of
+    the budget pays for, at most `most`; all if moments are fitted jointly (`small`).
+    """
     if small or math.isinf(n_effective):
         return min(n_features, most)
     wanted = int(n_effective * math.sqrt(fraction) / defaults.DOCUMENTS_PER_WORD)

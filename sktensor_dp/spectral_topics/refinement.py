@@ -214,8 +214,8 @@ def expected_counts(
     clip: Any,
     scales: Floats | None = None,
 ) -> Noisy:
-    """Release the expected counts (k, d) of an EM step, under an even Dirichlet prior of sum
-    `concentration`; 0 means one topic per document, with probabilities `weights`.
+    """Release an EM step's expected counts (k, d), divided by `scales` and clipped, under an even
+    Dirichlet prior; with `concentration` 0, one topic per document, of probabilities `weights`.
     """
     # All of a document is of the one topic there is: nothing has to be iterated.
     if concentration == 0 or len(topics) == 1:

@@ -89,8 +89,8 @@ def top_rows_by_parts(
     *,
     block: int,
 ) -> TopRows:
-    """`top_rows` of a table (n_units, n_rows); `values` and `excluded` form it for a slice of units
-    at a time.
+    """`top_rows` of a table (n_units, n_rows); `values` and `excluded` form about `block` values at
+    a time, for a slice of units.
     """
     parts = parts_of_units(n_units, n_rows, block)
     best = [top_rows(values(part), n, excluded(part)) for part in parts]

@@ -412,8 +412,8 @@ _STEPS = 20
 def components_of_pairs(
     sums: Floats, counts: Floats, response: float, noise_std: float, n_components: int
 ) -> Floats:
-    """Loadings V (n, k) of columns, by principal axis factoring of noisy sums over pairs of
-    columns, ``counts * response * V V'`` off the diagonal, which is zero.
+    """Loadings V (n, k) of columns from sums over pairs of columns, ``counts * response * V V'``
+    off the diagonal, with noise `noise_std`; by principal axis factoring.
     """
     # What is missing of a table of rank one of counts, the diagonal too, is filled in by what was
     # found so far (principal axis factoring; majorisation for weighted low rank approximation).

@@ -49,7 +49,7 @@ def list_documents(
     raw_documents: Iterable[Any], source: str, text_only: bool, private_number: bool, least: int
 ) -> list[Any]:
     """List raw documents; ValueError for fewer than `least`, and for items of a type that `source`,
-    the vectorizer's ``input``, does not allow.
+    the vectorizer's ``input``, does not allow (with `text_only`, only strings and bytes).
     """
     kind = type(raw_documents)
     single = issubclass(kind, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
@@ -106,7 +106,7 @@ def count_words(
     documents: WordCounts, vocabulary: Mapping[str, int], *, binary: bool, dtype: DTypeLike
 ) -> sp.csr_matrix:
     """Count matrix of a vocabulary, a mapping of words to columns, as ``CountVectorizer`` returns
-    it.
+    it; with `binary`, counts are 1.
     """
     words, found = documents.words.names, documents.counts
     columns = np.fromiter(map(vocabulary.get, words, repeat(-1)), np.int32, len(words))
@@ -148,7 +148,9 @@ def _advice(wrong: list[type], kinds: list[type]) -> str:
 
 
 def _is_document(kind: type, source: str, text_only: bool) -> bool:
-    """True if an item of type `kind` can be a document for `source`, the vectorizer's ``input``."""
+    """True if an item of type `kind` can be a document for `source`, the vectorizer's ``input``;
+    `text_only` excludes all but strings and bytes.
+    """
     if source == "filename":
         return issubclass(kind, (str, bytes, os.PathLike))
     if source == "file":

@@ -46,8 +46,8 @@ def largest_not_rejected(
     single: ExplainedTopics,
     most: float,
 ) -> ExplainedTopics | None:
-    """Fit at the largest concentration whose misfit is at most `most`, by bisection; `single`, the
-    fit with one topic per document, if all misfit more; None if none does.
+    """Fit ``explain(start, concentration)`` at the largest concentration whose misfit is at most
+    `most`, by bisection; `single`, one topic per document, if all misfit more; None if none does.
     """
     if explain(single, LARGEST_CONCENTRATION).misfit <= most:
         return None
@@ -72,8 +72,8 @@ def concentration_of_pairs(
     sigma: float,
     sampling: float = 0.0,
 ) -> float | None:
-    """Estimate the concentration (sum of the Dirichlet prior) from a released second moment `pairs`
-    with noise `sigma`, starting at `topics`; None if no concentration is rejected.
+    """Estimate the concentration (sum of the Dirichlet prior) from released `frequencies` and a
+    second moment `pairs` with noise `sigma`, starting at `topics`; None if none is rejected.
     """
     # Rejected: non-negative topics leave more of the moment than topics of one topic a document do,
     # by more than bounds at 0 cost where it is right. Noise that no topics explain cancels.

@@ -61,8 +61,8 @@ def variational_proportions(
     start: Floats | None = None,
     tol: float = 0.0,
 ) -> Floats:
-    """Dirichlet parameters (n, k) of the documents' topic proportions by mean field inference, from
-    `start` if given (Blei, Ng & Jordan, 2003, eq. 6 and 7).
+    """Dirichlet parameters (n, k) of the documents' topic proportions under a Dirichlet `prior`, by
+    mean field inference from `start`, if given (Blei, Ng & Jordan, 2003, eq. 6 and 7).
     """
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
@@ -81,7 +81,7 @@ def _ascend(
     counts: sp.csr_matrix, start: Floats, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
     """Mean field updates of a block's Dirichlet parameters (n, k) from `start`; a document stops
-    once its mean change is below `tol`.
+    once its mean change is below `tol`. `by_word` holds topics as (n_words, k).
     """
     gamma, open_rows, current = start.copy(), np.arange(len(start)), start
     for _ in range(n_iter):
@@ -116,7 +116,7 @@ def _settle(
     counts: sp.csr_matrix, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
     """CVB0 updates of a block's Dirichlet parameters (n, k); a document stops once its mean change
-    is below `tol`.
+    is below `tol`. `by_word` holds topics as (n_words, k).
     """
     gamma, open_rows = np.tile(prior, (counts.shape[0], 1)), np.arange(counts.shape[0])
     current, own = gamma.copy(), np.maximum(by_word[counts.indices], TINY)
@@ -148,7 +148,7 @@ def _settle(
 
 def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
     """Document of each non-zero, and a sparse matrix (n_documents, n_nonzeros) that adds up values
-    of non-zeros by document, weighted by the counts `data`.
+    of non-zeros by document, weighted by counts `data`; `lengths` are non-zeros per document.
     """
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     layout = (data, np.arange(len(data)), pointers)
@@ -175,8 +175,8 @@ def _joint_log_likelihood(X: sp.csr_matrix, topics: Floats, weights: Floats) -> 
 def document_log_likelihood(
     X: sp.csr_matrix, topics: Floats, prior: Floats, gamma: Floats | None
 ) -> Floats:
-    """Log-likelihood (n,) of documents of one topic each; with the Dirichlet parameters `gamma` of
-    documents that mix topics, its evidence lower bound.
+    """Log-likelihood (n,) of documents of one topic each, of probabilities `prior`; with Dirichlet
+    parameters `gamma` of documents that mix topics under a Dirichlet `prior`, a lower bound (ELBO).
     """
     # Multinomial coefficients are left out, as is usual for perplexity.
     if gamma is None:
@@ -207,16 +207,16 @@ MAX_ITER, TOLERANCE = 100, 1e-3
 
 
 def proportions(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
-    """Shares (n, k) of topics in documents; posterior probabilities of topics if each document has
-    one (`single`).
+    """Shares (n, k) of topics in documents under a Dirichlet `prior`. If each document has one
+    topic (`single`), the topics' posterior probabilities, where `prior` holds those before.
     """
     found = pseudo_counts(counts, topics, prior, single)
     return found if single else found / found.sum(axis=1, keepdims=True)
 
 
 def pseudo_counts(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
-    """Dirichlet parameters (n, k) of the shares of topics in documents; posterior probabilities of
-    topics if each document has one (`single`).
+    """Dirichlet parameters (n, k) of the topics' shares under a Dirichlet `prior`. If each document
+    has one topic (`single`), the topics' posterior probabilities, where `prior` holds those before.
     """
     if single:
         return topic_posterior(counts, topics, prior)
@@ -224,8 +224,8 @@ def pseudo_counts(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: 
 
 
 def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
-    """Evidence lower bound (n,) on each document's log-likelihood; exact if each document has one
-    topic (`single`).
+    """Evidence lower bound (n,) on each document's log-likelihood under a Dirichlet `prior`; exact
+    if each has one topic (`single`), where `prior` holds the topics' probabilities.
     """
     gamma = None
     if not single:

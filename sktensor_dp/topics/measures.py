@@ -13,8 +13,8 @@ def umass(
     frequencies: Floats,
     sigma: float = 0.0,
 ) -> Floats:
-    """UMass coherence (k,) of Mimno et al. (2011): mean log P(word | earlier word) over the pairs
-    of each topic's `leading` words, by frequencies of tokens and pairs instead of documents.
+    """UMass coherence (k,) of Mimno et al. (2011): mean log P(word | earlier word) of each topic's
+    `leading` words, from moments of tokens; moments below their noise `sigma` count as it.
     """
     k, m = leading.shape
     if m < 2:

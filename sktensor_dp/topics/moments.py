@@ -258,7 +258,9 @@ class MomentDistance:
         return value / 2, gradient.ravel()
 
     def _words(self, mean: Floats) -> tuple[float, Floats]:
-        """Weighted squared error of the first moment, and its gradient by w_j mu_j."""
+        """Weighted squared error of the first moment, if `mean` is that of topics, and gradient by
+        w_j mu_j.
+        """
         error = mean - self._m.frequencies
         weighted = self._word_precision * error
         return float(weighted @ error), 2 * weighted[None, :]
@@ -266,7 +268,9 @@ class MomentDistance:
     def _pairs(
         self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
     ) -> tuple[float, Floats]:
-        """Weighted squared error of the second moment, and its gradient by w_j mu_j."""
+        """Weighted squared error of the second moment, and gradient by w_j mu_j, the rows of
+        `joint`.
+        """
         c = self._c
         error = (topics.T @ joint + c * np.outer(mean, mean)) / (1 + c) - self._m.pairs
         weighted = self._pair_precision * error
@@ -278,7 +282,9 @@ class MomentDistance:
     def _triples(
         self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
     ) -> tuple[float, Floats]:
-        """Weighted squared error of the third moment, and its gradient by w_j mu_j."""
+        """Weighted squared error of the third moment, and gradient by w_j mu_j, the rows of
+        `joint`.
+        """
         c, basis = self._c, self._m.basis
         scale = (1 + c) * (2 + c)
         seen, middle = topics @ basis, mean @ basis

@@ -45,7 +45,7 @@ def _default_words(
     topics: Floats, shares: Floats, overall: Floats, names: Any, n_words: int
 ) -> list[tuple[Any, ...]]:
     """Rows of the table of words for all topics together: the `n_words` that tell topics apart best
-    (saliency of Chuang, Manning & Heer, 2012).
+    (saliency of Chuang, Manning & Heer, 2012). `overall` holds the words' frequencies.
     """
     lift = np.log(np.maximum(topics / overall, 1e-300))
     saliency = (shares[:, None] * topics * lift).sum(axis=0)

@@ -130,8 +130,8 @@ def _column(sigma: float | Floats) -> float | Floats:
 
 
 def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[Floats, Floats]:
-    """Posterior means (n,) without public guesses, under a mixture on a logarithmic grid of means,
-    and the log evidence (n,).
+    """Posterior means (n,) of `noisy` numbers without public guesses, under a mixture on a
+    logarithmic grid of means, and the log evidence (n,) of each.
     """
     size, usual = noisy.size, float(np.median(sigma))
     total = max(float(noisy.sum()), usual)
@@ -153,8 +153,8 @@ def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[
 def shrink_deviations(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int = 60
 ) -> Floats:
-    """Shrink noisy deviations to posterior means under a mixture of normals around zero, of
-    standard deviations in proportion to `scale` (Stephens, 2017).
+    """Shrink deviations with Gaussian noise `sigma` to posterior means under a mixture of normals
+    around zero, of standard deviations in proportion to `scale` (Stephens, 2017).
     """
     if np.max(sigma) <= 0:
         return noisy
@@ -196,8 +196,8 @@ def posterior_moments(
 def centres_of_topics(
     base: Floats, weights: Floats, total: float, public: Floats | None
 ) -> list[tuple[Floats, ...]]:
-    """Centres towards which `posterior_moments` shrinks the expected counts of each topic: words at
-    their frequencies `base`, and for the first topics `public` ones too.
+    """Centres towards which `posterior_moments` shrinks each topic's expected counts of `total`
+    tokens: words at frequencies `base`, and for the first topics `public` ones too.
     """
     found: list[tuple[Floats, ...]] = [(weight * total * base,) for weight in weights]
     if public is not None:
@@ -210,8 +210,8 @@ def centres_of_topics(
 def _deviation_posterior(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Posterior probabilities (n, m) of normals of deviations ``scale * RELATIVE_SCALES``, the
-    fraction of a value that each keeps (n, m), and the log evidence (n,).
+    """Posterior probabilities (n, m) of normals of deviations ``scale * RELATIVE_SCALES`` for each
+    of `noisy`, the fraction of it that each normal keeps (n, m), and the log evidence (n,).
     """
     spread = (scale[:, None] * RELATIVE_SCALES) ** 2
     variance = spread + _column(sigma) ** 2

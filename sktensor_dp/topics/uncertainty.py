@@ -63,8 +63,8 @@ def typical_length(limit: float, topics: Floats, weights: Floats, order: int) ->
 def clip_drift(
     topics: Floats, weights: Floats, concentration: float, limits: Limits, total: float
 ) -> Floats:
-    """Bias (k,) of the topics' shares, of sum 0, that clipping causes without noise: documents that
-    repeat words are clipped more. `total` is the released mean number of tokens that count.
+    """Bias (k,) of the topics' shares, of sum 0, that clipping by `limits` causes without noise:
+    documents that repeat words are clipped more. `total` is the released mean number of tokens.
     """
     # At equal length norms are higher where words repeat: topics of few words count less.
     shares, odds = np.eye(len(weights)), weights
@@ -164,8 +164,8 @@ def _enlarged(moved: Floats, std: Floats, topics: Floats) -> Floats:
 def _bootstrap(
     topics: Floats, weights: Floats, kept: Floats, sigma: float | Floats, steps: Steps
 ) -> tuple[Floats, Floats]:
-    """Changes of topics (k, d) and shares (k,) by the same noisy EM steps on documents drawn from
-    them, with those of steps that end early.
+    """Changes of topics (k, d) and shares (k,) by one bootstrap of the noisy EM steps
+    (`Bootstrap`), with the way that steps had left when they ended.
     """
     bootstrap = Bootstrap(topics, weights, kept, steps)
     # Steps that end early leave a part of their way. It is told from a way that ends at the topics
@@ -217,8 +217,8 @@ def std_of_decomposed(
     pairs_sigma: float,
     triples_sigma: float,
 ) -> tuple[Floats, Floats]:
-    """Standard deviations of topics and shares, to first order, if topics are the scaled rows
-    `unwhitened` of a decomposed tensor; `duals` (k, d) are the components times the whitener.
+    """Standard deviations of topics and shares, to first order, if topics are rows `unwhitened`,
+    scaled, of a decomposed tensor; `duals` (k, d) are its components times the whitener.
     """
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
