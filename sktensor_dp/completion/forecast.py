@@ -16,11 +16,11 @@ from sktensor_dp.completion.plan import (
     pairs_detectability,
 )
 from sktensor_dp.completion.users import (
-    chance,
     columns_worth,
     forgetting_factor,
     gain_of_components,
     trial_sweeps,
+    variance_by_chance,
 )
 from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -42,7 +42,7 @@ class EntryErrors:
     of_fold_in: float  # with the entries of a row of the first mode at hand
 
 
-def of_entries(
+def entry_errors(
     n_observed: int,
     shape: tuple[int, ...],
     plan: CompletionPlan,
@@ -56,8 +56,8 @@ def of_entries(
     found = [0.0] * len(shape)
     if plan.perturbation == "input":
         variance = piecewise_variance(plan.releases.epsilon, min(assumed.deviation, 0.5))
-        found = turned(rows, each, variance + left, count)
-    noise = _noise(n_observed, shape, plan, assumed)
+        found = squared_cosines(rows, each, variance + left, count)
+    noise = _bias_noise(n_observed, shape, plan, assumed)
     bias = assumed.bias_deviation**2
     kept = [bias * v / (bias + v) if bias > 0 else 0.0 for v in noise]
     error = math.sqrt(left + math.fsum(kept))
@@ -65,14 +65,14 @@ def of_entries(
     del kept[0], found[0]
     if plan.with_pairs:
         shown = pairs_detectability(n_observed, shape, plan.releases.cost_of("entry_pairs"))
-        cosines = [_of_pairs(shown, each, left)] * count
+        cosines = [_cosine_by_pairs(shown, each, left)] * count
     else:
         cosines = [math.prod(found)] * count
-    own = _own(rows[0], [each * seen for seen in cosines], left, bias)
+    own = _fold_in_variance(rows[0], [each * seen for seen in cosines], left, bias)
     return EntryErrors(error, model, math.sqrt(own + math.fsum(kept)))
 
 
-def turned(rows: list[float], each: float, noise: float, count: int) -> list[float]:
+def squared_cosines(rows: list[float], each: float, noise: float, count: int) -> list[float]:
     """Squared cosine of each mode's true and fitted factor of a component, one per mode.
 
     `rows` are entries per row of each mode, `each` the variance of a component, `noise` that of
@@ -89,7 +89,7 @@ def turned(rows: list[float], each: float, noise: float, count: int) -> list[flo
     return found
 
 
-def _noise(
+def _bias_noise(
     n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, assumed: Assumed
 ) -> list[float]:
     """Variance of the estimation error of a bias, for an average row of each mode."""
@@ -100,7 +100,7 @@ def _noise(
     return noise_of_sums(n_observed, shape, spent, residual)
 
 
-def _of_pairs(shown: float, each: float, left: float) -> float:
+def _cosine_by_pairs(shown: float, each: float, left: float) -> float:
     """Squared cosine of a column's component and the one found from pairs.
 
     `shown` is the detectability by pairs, `each` the variance of a component, `left` the residual
@@ -111,7 +111,7 @@ def _of_pairs(shown: float, each: float, left: float) -> float:
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
 
-def _own(n: float, seen: list[float], left: float, bias: float) -> float:
+def _fold_in_variance(n: float, seen: list[float], left: float, bias: float) -> float:
     """Variance that remains of a value once a row's own `n` entries are folded in.
 
     `seen` has the variance of each component that is known, `left` the variance about biases,
@@ -133,7 +133,7 @@ def _own(n: float, seen: list[float], left: float, bias: float) -> float:
 MEAN_LENGTH = 0.78
 
 
-def of_slices(
+def slice_errors(
     n_observed: int, shape: tuple[int, ...], plan: SlicePlan, assumed: Assumed, rank: int
 ) -> tuple[float, float | None]:
     """Expected errors where units are slices, in widths of the bounds.
@@ -146,16 +146,16 @@ def of_slices(
     prior = 1 / LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
     if len(shape) == 2 and plan.n_sweeps > 0:
-        rows = _rows(each, shape, plan, left, bias)
-        after = _rows(each, shape, plan, left, bias, plan.n_sweeps - trial_sweeps(plan))
+        rows = _bias_variance(each, shape, plan, left, bias)
+        after = _bias_variance(each, shape, plan, left, bias, plan.n_sweeps - trial_sweeps(plan))
         explained = _Search(each, shape, plan, assumed, rank, rows - after).explained()
         if explained is not None:
             return math.sqrt(left + own + rows), math.sqrt(left + own + rows - explained)
-    rows = _rows(each, shape, plan, left, bias, plan.n_sweeps if plan.by_directions else 0)
+    rows = _bias_variance(each, shape, plan, left, bias, plan.n_sweeps if plan.by_directions else 0)
     return math.sqrt(left + own + rows), None
 
 
-def _rows(
+def _bias_variance(
     each: float, shape: tuple[int, ...], plan: SlicePlan, left: float, bias: float, sweeps: int = 0
 ) -> float:
     """Error variance of the biases of shared rows, at the budget of biases plus `sweeps` sweeps.
@@ -198,7 +198,7 @@ class _Search:
         self._weight = n_units * math.sqrt(each) / n_rows
         weights = np.full(n_rows, self._weight)
         self._columns = columns_worth(weights, n_units, plan, rank)
-        self._by_chance = chance(weights, n_units)
+        self._by_chance = variance_by_chance(weights, n_units)
         self._left = assumed.about_biases(len(shape))
         # As many components as have the variance that directions assume, and as were asked for;
         # columns may hold fewer.
@@ -220,7 +220,7 @@ class _Search:
             total = kept * total + self._signal()
             variance = kept**2 * variance + self._deviation**2
             weight_of_all = kept * weight_of_all + 1
-            # Units differ by chance, and are the same in all sweeps.
+            # Units differ by variance_by_chance, and are the same in all sweeps.
             by_units = weight_of_all**2 * self._weight / math.sqrt(self._each) / self._columns
             ratio = total**2 / (variance + by_units)
             self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
@@ -347,12 +347,12 @@ def forecast_completion(
     """Forecast of a plan's errors; `width` is that of the bounds, which gives the units."""
     finds = plan.seeks_components
     if isinstance(plan, SlicePlan):
-        error, found = of_slices(n_observed, shape, plan, assumed, rank)
+        error, found = slice_errors(n_observed, shape, plan, assumed, rank)
         if plan.by_directions:
             finds = found is not None
         model = folded = error if found is None else found
     else:
-        errors = of_entries(n_observed, shape, plan, assumed, rank)
+        errors = entry_errors(n_observed, shape, plan, assumed, rank)
         error, model, folded = errors.of_biases, errors.of_model, errors.of_fold_in
     return CompletionForecast(
         plan.perturbation, width * assumed.deviation, width * error, finds,

@@ -301,4 +301,5 @@ def check_shared(model: SharedModel, shape: tuple[int, ...]) -> None:
         require([len(factor) for factor in factors] == others, "factors must be of the shape")
         columns = {factor.shape[1] for factor in factors}
         alike = model.components.full_core or len(columns) == 1
-        require(alike and model.n_parameters <= MOST_COLUMNS, "components must be fewer")
+        wanted = f"components must have equal numbers of columns, at most {MOST_COLUMNS} in all"
+        require(alike and model.n_parameters <= MOST_COLUMNS, wanted)

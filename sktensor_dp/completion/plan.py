@@ -93,7 +93,9 @@ def _checked(name: str, number: Any, may_be_none: bool) -> float:
     if real and math.isfinite(number) and (number > 0 or (may_be_none and number == 0)):
         return float(number)
     least = "at least 0" if may_be_none else "above 0"
-    raise ValueError(f"The {name!r} parameter must be a finite number {least}. Got {number!r}.")
+    raise ValueError(
+        f"The {name!r} parameter must be a finite number {least}. Got {shown(number)}."
+    )
 
 
 # Columns of a table whose pairs are released, at most.
@@ -273,7 +275,7 @@ def noise_of_sums(
     ]
 
 
-def _kept(noise: list[float]) -> float:
+def _error_variance(noise: list[float]) -> float:
     """Error variance of a prediction from biases with these error variances before shrinkage."""
     return math.fsum(ASSUMED.bias_deviation**2 * v / (ASSUMED.bias_deviation**2 + v) for v in noise)
 
@@ -281,7 +283,13 @@ def _kept(noise: list[float]) -> float:
 def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fraction: float) -> float:
     """Relative increase of the prediction error if a fraction of epsilon goes to pairs."""
     less, usual = (noise_of_sums(n_observed, shape, e) for e in ((1 - fraction) * epsilon, epsilon))
-    return math.sqrt((ASSUMED.residual**2 + _kept(less)) / (ASSUMED.residual**2 + _kept(usual))) - 1
+    return (
+        math.sqrt(
+            (ASSUMED.residual**2 + _error_variance(less))
+            / (ASSUMED.residual**2 + _error_variance(usual))
+        )
+        - 1
+    )
 
 
 def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
@@ -291,7 +299,9 @@ def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
     noise = noise_of_values(n_observed, shape, epsilon)
     found = 1 - max(1.0, detectability(n_observed, shape, epsilon)) ** -2
     gain = found * ASSUMED.n_components * ASSUMED.component**4 / (ASSUMED.component**2 + max(noise))
-    return found > 0 and gain >= _kept(noise) - _kept(noise_of_sums(n_observed, shape, epsilon))
+    return found > 0 and gain >= _error_variance(noise) - _error_variance(
+        noise_of_sums(n_observed, shape, epsilon)
+    )
 
 
 def plan_completion(

@@ -69,7 +69,8 @@ def _of_shared(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
     """Factor of a mode of a shared model, and Gram matrix of the other modes' part of slices."""
     if mode == model.unit_mode:
         raise ValueError(
-            f"mode must be another than {mode}, that of units: nothing of a unit was released."
+            f"mode must not be {mode}, that of units: nothing was released of a unit that could "
+            "be compared."
         )
     if model.components is None:
         return np.zeros((1, 1)), np.zeros((1, 1))

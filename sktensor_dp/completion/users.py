@@ -300,7 +300,7 @@ class Directions:
         part, r = self._part, self._axes.shape[1]
         found = (float(np.trace(moment)) - noise * math.sqrt(r)) / r
         by_units = self._by_units() * float(np.mean(part.weights))
-        by_chance = chance(part.weights, self._curator.n_units)
+        by_chance = variance_by_chance(part.weights, self._curator.n_units)
         by_chance *= by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         left = part.noise_variance() / part.deviation**2
         gain = gain_of_components(found - by_chance, r, self._each, left)
@@ -420,7 +420,7 @@ def gain_of_components(explained: float, n_columns: int, each: float, left: floa
     return n_columns * variance * each * variance / (each * variance + left)
 
 
-def chance(weights: Floats, n_units: int) -> float:
+def variance_by_chance(weights: Floats, n_units: int) -> float:
     """Variance that directions of pure noise explain of the units they were fitted to.
     In units of the variance assumed of a component.
     """

@@ -237,7 +237,7 @@ def source_chunks(
 ) -> Kind:
     """Chunks of class `kind` that read a source of announced public sizes."""
     check_source(source, n_samples, n_features, estimator.neighbours)
-    return kind(unchecked(source), n_samples, n_features, prepared=Numeric)
+    return kind(as_chunks(source), n_samples, n_features, prepared=Numeric)
 
 
 class Numeric:
@@ -260,7 +260,7 @@ class Numeric:
             yield given if groups is None else (given, groups)
 
 
-def unchecked(source: Any) -> Any:
+def as_chunks(source: Any) -> Any:
     """Wrap an array whose items are chunks: bare, it would be taken for rows that are validated."""
     whole = sp.issparse(source) or isinstance(source, np.ndarray)
     return Numeric(source) if whole else source

@@ -151,8 +151,8 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     # A pipe or a device might never end.
     if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
         raise ModelFileError(
-            f"A model is in a regular file of at most {LARGEST_FILE} bytes, and "
-            f"{os.fspath(path)!r} is none."
+            f"A model must be in a regular file of at most {LARGEST_FILE} bytes; "
+            f"{os.fspath(path)!r} is not one."
         )
     with open(path, "rb") as file:
         return file.read(status.st_size)

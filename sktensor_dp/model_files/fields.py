@@ -293,7 +293,7 @@ class Reader:
                 self._measure(spec, [value], where)
         else:
             right = type(value) is kind and (kind is not str or len(value) <= LONGEST_TEXT)
-        require(right, f"{where} must be of type {_name(kind)}, and not below 0 or endless")
+        require(right, f"{where} must be of type {_name(kind)}, and in the range of a fit's values")
         return value
 
     def _numbers(self, value: Any, dtype: Any, where: str, spec: str) -> NDArray[Any]:

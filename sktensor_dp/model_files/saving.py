@@ -150,7 +150,7 @@ def _model_in(cls: Any, data: bytes) -> Any:
         # message would quote the file.
         blamed = [name for name in parameters if repr(name) in str(error)]
         raise ModelFileError(
-            f"The file's parameters are none of {cls.__name__}{': ' if blamed else ''}"
+            f"The file's parameters are not valid for {cls.__name__}{': ' if blamed else ''}"
             f"{', '.join(blamed)}."
         ) from None
     estimator._publish(attributes)

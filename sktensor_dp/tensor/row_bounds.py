@@ -36,7 +36,10 @@ class RowBounds:
 
     def __post_init__(self) -> None:
         if self.low.ndim != 1 or self.low.shape != self.high.shape or len(self.low) == 0:
-            raise ValueError("bounds must be as many low ones as high ones.")
+            raise ValueError(
+                "bounds of rows must have a low and a high end for each of one or more rows; got "
+                f"shapes {self.low.shape} and {self.high.shape}."
+            )
         both = np.stack([self.low, self.high])
         # Written so that NaN fails.
         right = (np.abs(both) <= LARGEST_SIZE).all() and (self.high - self.low >= LEAST_WIDTH).all()
@@ -64,8 +67,8 @@ class RowBounds:
         places = np.asarray(rows)
         if ((places < 0) | (places >= len(self.low))).any():
             raise ValueError(
-                f"There are rows of mode {self.mode} that bounds= says nothing of: values in them "
-                "have no range. Leave these out."
+                f"There are rows of mode {self.mode} for which bounds= has no range: their values "
+                "cannot be clamped. Leave these rows out."
             )
         return self.low[places], self.high[places]
 

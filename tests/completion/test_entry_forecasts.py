@@ -7,7 +7,7 @@ import pytest
 from small_completions import MODELS, build
 
 from sktensor_dp import PrivateCPCompletion, unsafe_seeded_noise
-from sktensor_dp.completion.forecast import of_entries
+from sktensor_dp.completion.forecast import entry_errors
 from sktensor_dp.completion.plan import Assumed, plan_completion
 
 pytestmark = pytest.mark.filterwarnings(
@@ -73,7 +73,7 @@ def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
             plan = plan_completion(
                 10**6, (10**4, 200), 3, epsilon=epsilon, delta=1e-6, perturbation=way, max_iter=None
             )  # fmt: skip
-            found = of_entries(10**6, (10**4, 200), plan, assumed, 3)
+            found = entry_errors(10**6, (10**4, 200), plan, assumed, 3)
             now = [found.of_biases, found.of_model, found.of_fold_in]
             assert all(one <= other * (1 + 1e-12) for one, other in zip(now, before, strict=True))
             assert found.of_model <= found.of_biases

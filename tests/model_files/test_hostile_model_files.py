@@ -187,7 +187,7 @@ def test_parameters_that_are_none_name_themselves_and_no_value(name, value, tmp_
     document, arrays = unpack(FILE)
     document["parameters"][name] = value
     message = refusal(b"".join(pack(document, arrays)), tmp_path)
-    assert message == f"The file's parameters are none of PrivateSpectralLDA: {name}."
+    assert message == f"The file's parameters are not valid for PrivateSpectralLDA: {name}."
 
 
 def test_memory_stays_in_proportion_to_the_file(tmp_path):
