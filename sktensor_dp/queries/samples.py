@@ -477,7 +477,7 @@ class TensorPowerIterations:
         """Bound on the L2 rounding error of all answers together, for `bound` = 1."""
         d = len(self.starts)
         # Longest chain of roundings: one product with all pairs, or one with half the tensor.
-        steps = max(d**2 + 2 if d < HALVED_FROM else 0, 3 * d + 4)
+        steps = max(d**2 + 6 if d < HALVED_FROM else 0, 3 * d + 4)
         sizes = np.abs(self.starts).sum(axis=0) ** 2
         share = steps * 2.0**-53 * TensorChunk.largest_ratio
         return share * math.sqrt(d) * float(np.linalg.norm(sizes))
