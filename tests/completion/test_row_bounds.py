@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from internals import target_range
-from sklearn.base import clone
 from small_completions import MODELS, SHAPE, X0, Y0, build
 
-from sktensor_dp import BudgetAccountant, RowIndex, unsafe_seeded_noise
-from sktensor_dp.completion.fold_in import UnitParameters
+from sktensor_dp import RowIndex, unsafe_seeded_noise
 from sktensor_dp.privacy.audit import worst_case
 
 pytestmark = pytest.mark.filterwarnings(
@@ -44,7 +42,7 @@ def in_units(scaled, table, rows):
 @all_models
 @pytest.mark.parametrize("mode", [0, 1, 2])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_fit_is_that_of_values_in_a_common_scale(way, mode, model, tmp_path):
+def test_a_fit_is_that_of_values_in_a_common_scale(way, mode, model):
     """All that a model says is what one says that was given values mapped beforehand."""
     table, rows = ranges(mode), X0[:, mode]
     scaled = np.clip(Y0 / 2, -1.5, 1.5)
@@ -72,20 +70,6 @@ def test_a_fit_is_that_of_values_in_a_common_scale(way, mode, model, tmp_path):
     np.testing.assert_allclose(
         (own.predict(EVERYWHERE) - found) / np.ptp(table, axis=1)[everywhere], 0, atol=1e-5
     )
-    check_saved(fitted, own, tmp_path)
-
-
-def check_saved(fitted, own, folder):
-    fitted.save(folder / "model")
-    loaded = type(fitted).load(folder / "model")
-    np.testing.assert_array_equal(loaded.complete(), fitted.complete())
-    own.save(folder / "units")
-    again = UnitParameters.load(folder / "units")
-    np.testing.assert_array_equal(again.predict(EVERYWHERE), own.predict(EVERYWHERE))
-    np.testing.assert_array_equal(
-        loaded.fold_in(X0, Y0).predict(EVERYWHERE), fitted.fold_in(X0, Y0).predict(EVERYWHERE)
-    )
-    assert clone(loaded).bounds.keys() == fitted.bounds.keys()
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
@@ -135,38 +119,6 @@ def test_a_forecast_is_in_units_of_the_data():
 
 
 GOOD = ranges(1)
-WRONG = {
-    "equal": (np.where(np.arange(8)[:, None] == 3, 1.0, GOOD), "low < high"),
-    "swapped": (GOOD[:, ::-1], "low < high"),
-    "nan": (np.where(np.arange(16).reshape(8, 2) == 5, np.nan, GOOD), "NaN or infinity"),
-    "inf": (np.column_stack([GOOD[:, 0], np.full(8, np.inf)]), "NaN or infinity"),
-    "overflow": (np.column_stack([np.full(8, -1e308), np.full(8, 1e308)]), "1e+50 at most"),
-    "denormal": (np.column_stack([np.zeros(8), np.full(8, 5e-324)]), "1e-50"),
-    "lost in rounding": (np.column_stack([np.full(8, 1e30), np.full(8, 1e30 + 1)]), "low < high"),
-    "three columns": (np.ones((8, 3)), "two columns"),
-    "too few": (GOOD[1:], "a row for each of the 8 rows of mode 1; it has 7"),
-    "text": (GOOD.astype(str), "of type"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("options", [{}, {"shape": SHAPE}, SLICE], ids=["read", "given", "slice"])
-def test_wrong_bounds_are_refused_before_a_charge(options, name):
-    table, message = WRONG[name]
-    accountant = BudgetAccountant(epsilon=100.0, delta=0.1)
-    model = build(bounds={1: table}, accountant=accountant, **options)
-    with pytest.raises(ValueError) as caught:
-        model.fit(X0, Y0)
-    assert message in str(caught.value)
-    assert not accountant.entries
-    with pytest.raises(ValueError):
-        model.forecast(len(Y0), SHAPE)
-
-
-@pytest.mark.parametrize("bounds", [{}, {1: GOOD, 2: ranges(2)}, {5: GOOD}, {"i": GOOD}])
-def test_bounds_are_of_one_mode_that_there_is(bounds):
-    with pytest.raises(ValueError, match="bounds"):
-        build(bounds=bounds).fit(X0, Y0)
 
 
 def test_rows_without_bounds_are_refused_and_other_unknown_rows_are_not():

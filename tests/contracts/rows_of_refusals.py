@@ -46,7 +46,7 @@ class Row:
     parameters: dict[str, Any]
     calls: tuple[Call, ...]
     message: str
-    error: type[Exception] = ValueError
+    error: type[Exception] | tuple[type[Exception], ...] = ValueError
 
     def refusals(self) -> Iterator[tuple[Any, BudgetAccountant, Call]]:
         """A new estimator with a budget of its own for every call."""
@@ -141,6 +141,51 @@ TOPICS = [
     *(row for name, values in WRONG_OF_TOPICS.items()
       for row in table("topics", topics, TOPIC_CALLS, each(
           name, values, f"'{name}' parameter of PrivateSpectralLDA must be"))),
+]  # fmt: skip
+
+WORDS = 7
+PUBLIC = {
+    "word_frequencies": [
+        ({"w0": 1.0}, "no names of columns"),
+        (np.ones(WORDS - 1), r"array of shape \(7,\); got shape \(6,\)"),
+        (np.ones((WORDS, 1)), "got shape"),
+        (np.zeros(WORDS), "at least one of them positive"),
+        *((np.r_[value, np.ones(WORDS - 1)], "finite numbers >= 0") for value in (-1.0, NAN, INF)),
+        (["often"] * WORDS, "word_frequencies"),
+        *((value, "The 'word_frequencies' parameter") for value in ("often", 3.0)),
+    ],
+    "public_components": [
+        *((given, "no names of columns") for given in ({"w0": [1.0]}, pd.DataFrame({"w0": [1.0]}))),
+        (np.ones((1, WORDS - 1)), r"each of the 7 columns; got shape \(1, 6\)"),
+        (np.ones(WORDS), "a row for each topic"),
+        (np.ones((3, WORDS)), "at most as many as n_components and columns, 2; got 3"),
+        (np.ones((0, WORDS)), "at least one topic"),
+        (np.zeros((1, WORDS)), "a positive one in every topic"),
+        *((np.full((1, WORDS), value), "finite numbers >= 0") for value in (-1.0, NAN, INF)),
+        ([["often"] * WORDS], "public_components"),
+        *((value, "The 'public_components' parameter") for value in ("often", 3.0)),
+    ],
+}  # fmt: skip
+NO_STEPS = [{"n_refinements": 0}, {"perturbation": "moment_tensor"}]
+NAMED_COUNTS = pd.DataFrame({"a": [1, 2], "b": [3, 1]})
+NAMED_PUBLIC: list[tuple[dict[str, Any], str]] = [
+    ({"word_frequencies": {"c": 1.0}}, "at least one of them positive"),
+    *(({"public_components": given}, message) for given, message in (
+        ({"a": [1.0, 2.0], "b": [1.0]}, "public_components"),
+        ({"a": 1.0, "b": 2.0}, "map each word to a list"),
+        ({"c": [1.0]}, "of a word that is among the columns"),
+        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), "every word once"),
+        (pd.DataFrame({"a": ["x"]}), "public_components"),
+    )),
+]  # fmt: skip
+TOPICS += [
+    *(Row(f"{name} {place}", topics, {name: given}, TOPIC_CALLS[:3], message,
+          (ValueError, TypeError))
+      for name, wrong in PUBLIC.items() for place, (given, message) in enumerate(wrong)),
+    *(row for options in NO_STEPS for row in table("no EM steps", topics, fit(COUNTS), [
+        ({"public_components": np.ones((1, WORDS)), **options}, "EM steps")])),
+    *(Row(f"named {place}", topics, parameters, fit(NAMED_COUNTS), message, (ValueError, TypeError))
+      for place, (parameters, message) in enumerate(NAMED_PUBLIC)),
 ]  # fmt: skip
 
 
@@ -250,6 +295,57 @@ COMPLETIONS = [
 COMPLETIONS += table("ranks of modes", partial(PrivateTuckerCompletion, bounds=(-4, 4)),
                      fit(X0, Y0), each("rank", [0, (2, 2), (2, 2, 0), (2, 2, 7), (2, 2, 1.5), "2",
                                                 None, np.ones((3, 1))], "rank"))  # fmt: skip
+
+FEATURES = np.random.default_rng(7).standard_normal((SHAPE[1], 2))
+WRONG_FEATURES = {
+    "no mapping": ([FEATURES], "a mapping such as"),
+    "no mode": ({"item": FEATURES}, "a mapping such as"),
+    "a negative mode": ({-1: FEATURES}, "a mapping such as"),
+    "a mode too many": ({3: FEATURES}, "modes 0 to 2"),
+    "too few rows": ({1: FEATURES[1:]}, "a row for each of the 8 rows of mode 1; it has 7"),
+    "one dimension": ({1: FEATURES[:, 0]}, r"of shape \(8,\)"),
+    "no columns": ({1: FEATURES[:, :0]}, r"of shape \(8, 0\)"),
+    "text": ({1: FEATURES.astype(str)}, "of type"),
+    "words": ({1: pd.DataFrame({"genre": list("abcdefgh")})}, "must hold numbers"),
+    "complex": ({1: FEATURES * 1j}, "of type complex128"),
+    "nan": ({1: np.where(FEATURES > 0, NAN, 0.0)}, "NaN or infinity"),
+    "inf": ({1: np.full((8, 1), INF)}, "NaN or infinity"),
+    "sparse": ({1: sp.csr_matrix(FEATURES)}, "must be dense"),
+    "ragged": ({1: [[1.0], [1.0, 2.0]] * 4}, "row_features"),
+}
+ENDS = np.column_stack([-np.arange(1.0, 9), np.arange(2.0, 10)])
+WRONG_ENDS = {
+    "equal": (np.where(np.arange(8)[:, None] == 3, 1.0, ENDS), "low < high"),
+    "swapped": (ENDS[:, ::-1], "low < high"),
+    "nan": (np.where(np.arange(16).reshape(8, 2) == 5, NAN, ENDS), "NaN or infinity"),
+    "inf": (np.column_stack([ENDS[:, 0], np.full(8, INF)]), "NaN or infinity"),
+    "overflow": (np.column_stack([np.full(8, -1e308), np.full(8, 1e308)]), r"1e\+50 at most"),
+    "denormal": (np.column_stack([np.zeros(8), np.full(8, 5e-324)]), "1e-50"),
+    "lost in rounding": (np.column_stack([np.full(8, 1e30), np.full(8, 1e30 + 1)]), "low < high"),
+    "three columns": (np.ones((8, 3)), "two columns"),
+    "too few": (ENDS[1:], "a row for each of the 8 rows of mode 1; it has 7"),
+    "text": (ENDS.astype(str), "of type"),
+}
+TABLES_OF_ROWS = [
+    *((f"features, {name}", {"row_features": given}, message)
+      for name, (given, message) in WRONG_FEATURES.items()),
+    *((f"ends, {name}", {"bounds": {1: given}}, message)
+      for name, (given, message) in WRONG_ENDS.items()),
+    *((f"ends of {len(ends)} modes", {"bounds": ends}, "bounds")
+      for ends in ({}, {1: ENDS, 2: ENDS[:6]}, {5: ENDS}, {"i": ENDS})),
+]  # fmt: skip
+COMPLETIONS += [
+    Row(f"{name}, {where}", partial(PrivateCPCompletion, rank=2),
+        {"bounds": (-4, 4), **parameters, **options},
+        (lambda model: model.fit(X0, Y0), lambda model: model.forecast(len(Y0), SHAPE)), message)
+    for name, parameters, message in TABLES_OF_ROWS
+    for where, options in (("shape read", {}), ("shape given", {"shape": SHAPE}), ("slice", SLICE))
+    if where == "shape read" or not name.startswith("ends of")
+]  # fmt: skip
+COMPLETIONS.append(Row(
+    "features of units", partial(PrivateCPCompletion, bounds=(-4, 4)),
+    {**SLICE, "row_features": {0: np.ones((9, 1))}}, fit(X0, Y0), "unit_mode",
+))  # fmt: skip
 
 
 # Texts

@@ -1,5 +1,7 @@
 """Small tables and estimators that tests of completions share."""
 
+import math
+
 import numpy as np
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion
@@ -27,3 +29,15 @@ def build(model=PrivateCPCompletion, **parameters):
 
 
 X0, Y0, T0 = table()
+TASTES = (6000, 60)
+
+
+def tastes(seed, share, each=20):
+    """Values of variance 1, of which two components have that share: to fit, and others."""
+    rng = np.random.default_rng(seed)
+    X = np.argwhere(rng.random(TASTES) < each / TASTES[1])
+    U, V = (rng.standard_normal((n, 2)) for n in TASTES)
+    y = math.sqrt(share / 2) * np.einsum("ek,ek->e", U[X[:, 0]], V[X[:, 1]])
+    y += math.sqrt(1 - share) * rng.standard_normal(len(y))
+    test = rng.random(len(y)) < 0.1
+    return (X[~test], y[~test]), (X[test], y[test])

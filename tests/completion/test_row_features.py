@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from small_completions import MODELS, PERTURBATIONS, SHAPE, X0, Y0, build
 
-from sktensor_dp import BudgetAccountant, PrivateCPCompletion, RowIndex, unsafe_seeded_noise
+from sktensor_dp import PrivateCPCompletion, RowIndex, unsafe_seeded_noise
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sktensor_dp.NotEnoughDataWarning", "ignore::sktensor_dp.PrivacyLeakWarning"
@@ -79,45 +78,6 @@ def test_rows_without_ratings_get_what_their_features_say(perturbation, seed):
     assert np.mean((predicted - truth) ** 2) < 0.5 * np.mean((plain.predict(places) - truth) ** 2)
 
 
-WRONG = {
-    "no mapping": ([FEATURES], "a mapping such as"),
-    "no mode": ({"item": FEATURES}, "a mapping such as"),
-    "a negative mode": ({-1: FEATURES}, "a mapping such as"),
-    "a mode too many": ({3: FEATURES}, "modes 0 to 2"),
-    "too few rows": ({1: FEATURES[1:]}, "a row for each of the 8 rows of mode 1; it has 7"),
-    "one dimension": ({1: FEATURES[:, 0]}, "of shape (8,)"),
-    "no columns": ({1: FEATURES[:, :0]}, "of shape (8, 0)"),
-    "text": ({1: FEATURES.astype(str)}, "of type"),
-    "words": ({1: pd.DataFrame({"genre": list("abcdefgh")})}, "must hold numbers"),
-    "complex": ({1: FEATURES * 1j}, "of type complex128"),
-    "nan": ({1: np.where(FEATURES > 0, np.nan, 0.0)}, "NaN or infinity"),
-    "inf": ({1: np.full((8, 1), np.inf)}, "NaN or infinity"),
-    "sparse": ({1: sp.csr_matrix(FEATURES)}, "must be dense"),
-    "ragged": ({1: [[1.0], [1.0, 2.0]] * 4}, "row_features"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("shape", [SHAPE, None], ids=["shape given", "shape read"])
-def test_wrong_features_are_refused_before_a_charge(shape, name):
-    given, message = WRONG[name]
-    accountant = BudgetAccountant(epsilon=100.0, delta=0.1)
-    model = build(row_features=given, shape=shape, accountant=accountant)
-    with pytest.raises(ValueError) as caught:
-        model.fit(X0, Y0)
-    assert message in str(caught.value)
-    assert not accountant.entries
-    assert not hasattr(model, "shape_")
-    with pytest.raises(ValueError):
-        model.forecast(len(Y0), SHAPE)
-
-
-def test_features_of_units_are_refused_where_nothing_of_units_is_released():
-    model = build(row_features={0: np.ones((9, 1))}, unit_mode=0, shape=SHAPE)
-    with pytest.raises(ValueError, match="unit_mode"):
-        model.fit(X0, Y0)
-
-
 HOSTILE = {
     "largest": FEATURES * 1e307,
     "least": FEATURES * 1e-320,
@@ -184,17 +144,3 @@ def test_calendars_find_their_days_in_frames():
             fitted = build(row_features={2: given}, **options).fit(table, Y0)
         found.append(fitted.predict(table))
     np.testing.assert_array_equal(*found)
-
-
-@all_models
-def test_features_are_saved_cloned_and_left_alone(model, tmp_path):
-    given = {1: FEATURES.copy()}
-    fitted = build(model, row_features=given, shape=SHAPE).fit(X0, Y0)
-    assert fitted.row_features is given
-    np.testing.assert_array_equal(given[1], FEATURES)
-    fitted.save(tmp_path / "model")
-    loaded = model.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.row_features[1], FEATURES)
-    np.testing.assert_array_equal(loaded.complete(), fitted.complete())
-    np.testing.assert_array_equal(clone(loaded).row_features[1], FEATURES)
-    assert fitted.forecast(len(Y0), SHAPE).of_biases > 0

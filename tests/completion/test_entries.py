@@ -1,9 +1,6 @@
-"""Parameters, errors, and use with scikit-learn of private completions."""
+"""Private completions: budgets, predictions, parameters and use with scikit-learn."""
 
-import io
-import pickle
 import warnings
-from contextlib import redirect_stderr
 
 import numpy as np
 import pandas as pd
@@ -27,9 +24,6 @@ from sktensor_dp.tensor.tucker_completion import with_orthonormal_factors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 all_models = pytest.mark.parametrize("model", MODELS)
-
-
-# ------------------------------------------------------------------------- budgets
 
 
 @all_models
@@ -75,26 +69,6 @@ def test_noise_is_never_seeded():
         assert (one.complete() != other.complete()).any()
     one, other = (build(epsilon=INF).fit(X0, Y0) for _ in range(2))
     np.testing.assert_array_equal(one.complete(), other.complete())
-
-
-@all_models
-@pytest.mark.parametrize("options", [{}, {"perturbation": "gradient"}, SLICE], ids=str)
-def test_parameters_are_never_written_back(options, model):
-    estimator = build(model, rank=2, **options)
-    before = estimator.get_params()
-    assert estimator.fit_tensor(T0).get_params() == before
-
-
-def test_progress_on_standard_error(capsys):
-    seen = io.StringIO()
-    with redirect_stderr(seen):
-        build(verbose=1, perturbation="output").fit(X0, Y0)
-    assert "release 1 of 2: entries" in seen.getvalue()
-    build().fit(X0, Y0)
-    assert capsys.readouterr().err == ""
-
-
-# --------------------------------------------------------------------- predictions
 
 
 @all_models
@@ -169,50 +143,6 @@ def test_values_are_clamped_to_the_bounds():
         np.testing.assert_array_equal(far, near)
 
 
-# ---------------------------------------------------------------------------- units
-
-
-def test_units_fold_in_their_own_entries():
-    X, y, _ = table((40, 8, 6))
-    y = np.clip(y, -4, 4)
-    known = X[:, 0] < 30
-    fitted = build(epsilon=INF, **{**SLICE, "shape": (30, 8, 6)}).fit(X[known], y[known])
-    before = pickle.dumps(fitted)
-    new = fitted.fold_in(X[~known], y[~known])
-    np.testing.assert_array_equal(new.units, np.arange(30, 40))
-    assert new.parameters.shape == (10, 3 + fitted.rank)
-    error = np.mean((new.predict(X[~known]) - y[~known]) ** 2)
-    assert error < 0.9 * np.mean((fitted.predict(X[~known]) - y[~known]) ** 2)
-    # Units it was not given get what is shared, and nothing of it is kept.
-    np.testing.assert_allclose(new.predict([[2, 3, 1]]), fitted.predict([[2, 3, 1]]))
-    assert pickle.dumps(fitted) == before
-    none = fitted.fold_in(X[:0], y[:0])
-    np.testing.assert_allclose(none.predict(X), fitted.predict(X))
-    # Rows of shared modes that are beyond the shape.
-    assert np.isfinite(fitted.fold_in([[0, 50, 1]], [1.0]).predict([[0, 70, 1]])).all()
-    with pytest.raises(ValueError, match="integer"):
-        new.predict([[0.5, 1, 1]])
-    with pytest.raises(ValueError, match="3 columns"):
-        new.predict([[0, 1]])
-
-
-def test_values_that_are_folded_in_are_clamped():
-    fitted = build(epsilon=INF, **SLICE).fit(X0, Y0)
-    near, far = (fitted.fold_in(X0, v).parameters for v in (np.sign(Y0) * 4, np.sign(Y0) * 1e9))
-    np.testing.assert_allclose(near, far)
-
-
-def test_effects_of_one_mode_are_taken_from_the_next():
-    """Items of a higher value occur on the first days: no effect is left for days."""
-    rng = np.random.default_rng(0)
-    X = np.argwhere(np.ones((200, 10, 6)))
-    X = X[rng.random(len(X)) < np.where((X[:, 1] < 5) == (X[:, 2] < 3), 0.9, 0.1)]
-    y = np.where(X[:, 1] < 5, 1.0, -1.0) + 0.3 * rng.standard_normal(len(X))
-    fitted = build(epsilon=INF, unit_mode=0, shape=(200, 10, 6)).fit(X, y)
-    assert fitted.biases_[1][0] > 0.5
-    assert fitted.biases_[2][0] < 0.2
-
-
 def test_the_form_of_a_core_does_not_change_values():
     rng = np.random.default_rng(0)
     model = model_of(build(rank=0, epsilon=INF).fit(X0, Y0))
@@ -221,21 +151,6 @@ def test_the_form_of_a_core_does_not_change_values():
     found = with_orthonormal_factors(model, (3, 2, 2), factors, core).predict(X0)
     values = tucker_values(core, factors, X0)
     np.testing.assert_allclose(found, model.predict(X0) + values, atol=1e-9)
-
-
-def test_nothing_of_a_unit_is_stored():
-    fitted = build(epsilon=INF, **SLICE).fit(X0, Y0)
-    assert not np.any(fitted.biases_[0])
-    assert not np.any(fitted.factors_[0])
-    assert all(np.any(factor) for factor in fitted.factors_[1:])
-    by_unit = fitted.complete()
-    np.testing.assert_array_equal(by_unit, np.broadcast_to(by_unit[:1], SHAPE))
-    for name in ("weights_", "core_"):
-        assert not hasattr(fitted, name)
-    assert not hasattr(fitted.set_params(rank=0).fit(X0, Y0), "factors_")
-
-
-# --------------------------------------------------------- use with scikit-learn
 
 
 @all_models
@@ -255,15 +170,6 @@ def test_refits_and_clones(model):
     transformed = estimator.transform(X0[:, :2])
     estimator.set_params(rank=5)
     np.testing.assert_array_equal(estimator.transform(X0[:, :2]), transformed)
-
-
-@all_models
-@pytest.mark.parametrize("options", [{"epsilon": 9.0}, SLICE], ids=str)
-def test_pickles(options, model):
-    fitted = build(model, **options).fit(X0, Y0)
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.complete(), fitted.complete())
-    assert again.privacy_report_ == fitted.privacy_report_
 
 
 def test_kinds_of_coordinates():
@@ -320,26 +226,6 @@ def test_names_of_features(model):
 
 
 @all_models
-def test_forecasts_cost_nothing(model):
-    accountant = BudgetAccountant(1.0, 1e-6)
-    rich, poor = (build(model, accountant=accountant, epsilon=e) for e in (10.0, 0.01))
-    assert rich.forecast(10**6, (1000, 1000)).finds_components
-    assert poor.forecast(100, (50, 50)).mean_is_all
-    assert "mean is all" in str(poor.forecast(100, (50, 50)))
-    for options in (SLICE, {"perturbation": "output"}, {"perturbation": "gradient"}):
-        forecast = clone(poor).set_params(**options).forecast(100, SHAPE)
-        assert 0 < forecast.of_biases <= forecast.of_mean * 1.01
-    assert accountant.entries == ()
-
-
-@pytest.mark.parametrize("n", [0, False, 1.5, -3])
-def test_forecasts_check_their_numbers(n):
-    for arguments in ((n, SHAPE), (10, (4, n)), (10, (4,))):
-        with pytest.raises(ValueError, match=r"int >= 1|two lengths"):
-            build().forecast(*arguments)
-
-
-@all_models
 @pytest.mark.parametrize("perturbation", ["input", "gradient", "output"])
 def test_regularization_shrinks_components(perturbation, model):
     sizes = []
@@ -364,10 +250,32 @@ def test_regularization_shrinks_shared_factors(model):
     assert sizes[1] < 0.9 * sizes[0]
 
 
-def test_regularization_is_searched_over():
-    X, y, _ = table((20, 15, 10))
-    order = np.random.default_rng(0).permutation(len(y))
-    y = y[order] + 2.0 * np.random.default_rng(1).standard_normal(len(y))
-    grid = {"rank": [1, 2], "regularization": [0.3, 1.0, 1e4]}
-    search = GridSearchCV(build(epsilon=INF, shape=(20, 15, 10)), grid, cv=3).fit(X[order], y)
-    assert search.best_params_["regularization"] < 1e4
+@pytest.mark.parametrize("estimator", [PrivateCPCompletion, PrivateTuckerCompletion])
+def test_categories_unknown_to_an_encoder_are_predicted_from_the_others(estimator):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice(["a", "b"], 400), rng.choice(["x", "y", "z"], 400)])
+    y = 0.5 + 0.3 * (X[:, 0] == "a") - 0.2 * (X[:, 1] == "x")
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    model = estimator(1, bounds=(0, 1), epsilon=float("inf"), random_state=0)
+    pipeline = make_pipeline(encoder, model).fit(X, y)
+    unknown = pipeline.predict([["a", "new"], ["new", "x"], ["new", "new"]])
+    mean, (first, second) = model.mean_, model.biases_
+    expected = np.clip([mean + first[0], mean + second[0], mean], 0, 1)
+    np.testing.assert_allclose(unknown, expected, rtol=1e-12)
+    # As beyond the shape.
+    np.testing.assert_array_equal(unknown, model.predict([[0, 3], [2, 0], [2, 3]]))
+    np.testing.assert_array_equal(
+        model.transform([[0, -1], [-1, 0]]), model.transform([[0, 3], [2, 0]])
+    )
+    np.testing.assert_array_equal(model.predict([[-1, -7]]), model.predict([[9, 9]]))
+
+
+def test_units_and_rows_unknown_to_an_encoder_are_predicted_from_what_is_shared():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(40, size=600), rng.integers(5, size=600)])
+    y = 0.2 * X[:, 1]
+    model = PrivateCPCompletion(1, bounds=(0, 1), shape=(40, 5), unit_mode=0, random_state=0)
+    model.fit(X, y)
+    for one, missing in ((model, 40), (model.fold_in(X[:50], y[:50]), 99)):
+        unknown = one.predict([[-1, 2], [3, -1]])
+        np.testing.assert_array_equal(unknown, one.predict([[missing, 2], [3, 5]]))

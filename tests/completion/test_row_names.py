@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from small_completions import INF, MODELS, build
 
-from sktensor_dp import BudgetAccountant, PrivateCPCompletion, RowIndex, unsafe_seeded_noise
+from sktensor_dp import BudgetAccountant, RowIndex, unsafe_seeded_noise
 from sktensor_dp.privacy.audit import worst_case
 
 pytestmark = [
@@ -18,7 +18,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
 ]
 all_models = pytest.mark.parametrize("model", MODELS)
-
 PEOPLE, DRINKS = ["ann7", "bob7", "eve7", "joe7"], ["tea", "mate", "milk"]
 DAYS = RowIndex.from_calendar("2026-01-01", 4, days=7)
 
@@ -231,12 +230,6 @@ def test_worst_neighbours_have_names(options):
         assert X.dtype == object
         values.append(case.statistic(build(**{**options, "epsilon": INF}).fit(X, y)))
     assert values[1] != values[0]
-
-
-def test_names_change_nothing_of_models_without():
-    model = PrivateCPCompletion()
-    assert model.row_names is None
-    assert "row_names" not in repr(model)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What completions recover, and at which epsilon; predicting the mean fails every test.
+"""Errors that completions have, and at which epsilon; predicting the mean fails every test.
 
 Noise is drawn by the test's seed: at one seed nothing here is left to chance.
 """
@@ -8,12 +8,12 @@ import pytest
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion
 
-INF = float("inf")
-MODELS = {"cp": PrivateCPCompletion, "tucker": PrivateTuckerCompletion}
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
     pytest.mark.usefixtures("seeded_noise"),
 ]
+INF = float("inf")
+MODELS = {"cp": PrivateCPCompletion, "tucker": PrivateTuckerCompletion}
 
 
 def gappy(T, share, rng):

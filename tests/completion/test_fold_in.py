@@ -1,18 +1,52 @@
-"""Components for persons who fold in, from products of pairs, where single entries are the unit."""
+"""Persons fold in their own entries, also by components of released pairs."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
+from small_completions import INF, MODELS, PERTURBATIONS, SLICE, X0, Y0, build, table
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.plan import loss_by_pairs, plan_completion
 from sktensor_dp.tensor.whitening import components_of_pairs
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sktensor_dp.PrivacyLeakWarning", "ignore::sktensor_dp.NotEnoughDataWarning"
-)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+]
+
+all_models = pytest.mark.parametrize("model", MODELS)
+
+
+@all_models
+@pytest.mark.parametrize("shape", [(30, 8), (30, 8, 6)], ids=str)
+@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "auto"])
+def test_persons_fold_in_where_entries_are_protected(perturbation, shape, model):
+    """Persons that the fit never saw are told from each other by their own entries."""
+    X, y, _ = table((40, *shape[1:]))
+    known = X[:, 0] < 30
+    options = {"perturbation": perturbation, "epsilon": INF, "shape": shape}
+    fitted = build(model, **options).fit(X[known], y[known])
+    own = fitted.fold_in(X[~known], y[~known])
+    np.testing.assert_array_equal(own.units, np.arange(30, 40))
+    error = np.mean((own.predict(X[~known]) - y[~known]) ** 2)
+    assert error < 0.9 * np.mean((fitted.predict(X[~known]) - y[~known]) ** 2)
+    assert np.isfinite(fitted.fold_in([[0, *[50] * (len(shape) - 1)]], [1.0]).parameters).all()
+
+
+@all_models
+def test_without_noise_to_fold_in_is_to_predict(model):
+    """Rows of the fit's own persons, found again from their entries and the other factors."""
+    X, y, _ = table((40, 8, 6))
+    y = np.clip(y, -4, 4)
+    fitted = build(model, epsilon=INF).fit(X, y)
+    found = fitted.fold_in(X, y).predict(X)
+    # Ridges of the two differ, and slopes are a unit's own; errors of either are alike.
+    spread = np.mean((fitted.predict(X) - y) ** 2)
+    assert np.mean((found - y) ** 2) < 1.1 * spread + 1e-6
+
 
 N, D, SIZE = 12_000, 30, 0.5
 KINDS = pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompletion])
@@ -110,11 +144,11 @@ def test_the_plan_costs_what_was_asked_for(epsilon, delta):
     assert plan.with_pairs
     assert plan.seeks_components
     assert plan.releases.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-6)
-    sums, pairs = plan.releases.releases
+    sums, pair_sums = plan.releases.releases
     fraction = 1 - sums.cost.epsilon / epsilon
     assert 0 < fraction <= 0.5
     assert loss_by_pairs(20 * n, (n, 40), epsilon, fraction) < defaults.PAIR_LOSS * (1 + 1e-6)
-    assert (pairs.cost.mu > 0) == (delta > 0)
+    assert (pair_sums.cost.mu > 0) == (delta > 0)
     # Few rows, wide tables, three modes, another way, no components.
     for n_observed, shape, changed in (
         (2000, (100, 40), {}), (10**8, (10**6, 3000), {}), (10**8, (10**6, 40, 3), {}),
@@ -126,7 +160,7 @@ def test_the_plan_costs_what_was_asked_for(epsilon, delta):
     assert not plan_completion(20 * n, (n, 40), 0, **known).with_pairs
 
 
-def pairs(seed, counts, noise, k=2):
+def pair_sums(seed, counts, noise, k=2):
     rng = np.random.default_rng(seed)
     V = rng.standard_normal((len(counts), k)) * [1.0, 0.6][:k]
     added = np.triu(rng.standard_normal(counts.shape), 1) * noise
@@ -145,7 +179,7 @@ def test_components_of_exact_pairs_are_found_without_the_diagonal(seed):
     counts = np.outer(margin, margin) * rng.uniform(0.6, 1.4, (25, 25))
     counts = counts + counts.T
     np.fill_diagonal(counts, 0.0)
-    V, sums = pairs(seed, counts, 0.0)
+    V, sums = pair_sums(seed, counts, 0.0)
     found = components_of_pairs(sums, counts, 2.0, 1e-9, 4)
     # Filling in converges geometrically; twenty steps leave a few percent at the worst of these.
     assert covariance_error(found[:, :2], V) < 0.1
@@ -153,7 +187,7 @@ def test_components_of_exact_pairs_are_found_without_the_diagonal(seed):
 
 def test_noise_alone_has_no_components(seed):
     counts = np.ones((40, 40)) - np.eye(40)
-    _, sums = pairs(seed, counts * 1e-9, 1.0)
+    _, sums = pair_sums(seed, counts * 1e-9, 1.0)
     # Deviations of the largest eigenvalue from the edge are of the order of 40^(-2/3) / 2 of it.
     assert components_of_pairs(sums, counts, 2.0, 1.1, 4).shape[1] <= 1
     assert components_of_pairs(sums, counts, 2.0, 1.5, 4).shape == (40, 0)
@@ -162,8 +196,38 @@ def test_noise_alone_has_no_components(seed):
 def test_columns_without_entries_have_no_loadings():
     counts = np.ones((12, 12)) - np.eye(12)
     counts[3] = counts[:, 3] = 0.0
-    _, sums = pairs(0, counts, 0.01)
+    _, sums = pair_sums(0, counts, 0.01)
     found = components_of_pairs(sums, counts, 2.0, 0.01, 2)
     assert not found[3].any()
     assert np.isfinite(found).all()
     assert math.isfinite(covariance_error(found, found))
+
+
+def test_units_fold_in_their_own_entries():
+    X, y, _ = table((40, 8, 6))
+    y = np.clip(y, -4, 4)
+    known = X[:, 0] < 30
+    fitted = build(epsilon=INF, **{**SLICE, "shape": (30, 8, 6)}).fit(X[known], y[known])
+    before = pickle.dumps(fitted)
+    new = fitted.fold_in(X[~known], y[~known])
+    np.testing.assert_array_equal(new.units, np.arange(30, 40))
+    assert new.parameters.shape == (10, 3 + fitted.rank)
+    error = np.mean((new.predict(X[~known]) - y[~known]) ** 2)
+    assert error < 0.9 * np.mean((fitted.predict(X[~known]) - y[~known]) ** 2)
+    # Units it was not given get what is shared, and nothing of it is kept.
+    np.testing.assert_allclose(new.predict([[2, 3, 1]]), fitted.predict([[2, 3, 1]]))
+    assert pickle.dumps(fitted) == before
+    none = fitted.fold_in(X[:0], y[:0])
+    np.testing.assert_allclose(none.predict(X), fitted.predict(X))
+    # Rows of shared modes that are beyond the shape.
+    assert np.isfinite(fitted.fold_in([[0, 50, 1]], [1.0]).predict([[0, 70, 1]])).all()
+    with pytest.raises(ValueError, match="integer"):
+        new.predict([[0.5, 1, 1]])
+    with pytest.raises(ValueError, match="3 columns"):
+        new.predict([[0, 1]])
+
+
+def test_values_that_are_folded_in_are_clamped():
+    fitted = build(epsilon=INF, **SLICE).fit(X0, Y0)
+    near, far = (fitted.fold_in(X0, v).parameters for v in (np.sign(Y0) * 4, np.sign(Y0) * 1e9))
+    np.testing.assert_allclose(near, far)

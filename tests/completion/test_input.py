@@ -1,6 +1,8 @@
-"""Completions of entries that lie in Dask's partitions give what entries at hand give."""
+"""What completions refuse before any budget is spent, and entries in partitions of Dask."""
 
 import logging
+import re
+import warnings
 from typing import Any
 
 import dask
@@ -9,17 +11,98 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from slice_entries import BOUNDS, SHAPE, N, entries
+from small_completions import MODELS, SLICE, X0, Y0, build
 from small_corpora import INF
 
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
+    NotEnoughDataWarning,
     PrivacyLeakWarning,
     PrivateCPCompletion,
     PrivateTuckerCompletion,
     unsafe_seeded_noise,
 )
+
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+all_models = pytest.mark.parametrize("model", MODELS)
+
+
+def test_a_fit_that_cannot_be_paid_changes_nothing():
+    accountant = BudgetAccountant(1.0, 1e-6)
+    for parameters in ({}, SLICE):
+        estimator = build(accountant=accountant, epsilon=2.0, **parameters)
+        with pytest.raises(BudgetError):
+            estimator.fit(X0, Y0)
+        assert not hasattr(estimator, "mean_")
+    assert accountant.entries == ()
+
+
+@pytest.mark.parametrize("perturbation", ["input", "sufficient_statistics", "gradient", "output"])
+def test_modes_may_have_ranks_of_their_own(perturbation):
+    """Gradients were paid for, and then refused factors of different widths."""
+    model = build(
+        PrivateTuckerCompletion, rank=(3, 2, 1), perturbation=perturbation, epsilon=20.0
+    ).fit(X0, Y0)
+    assert np.isfinite(model.predict(X0)).all()
+
+
+def test_who_makes_errors_of_warnings_pays_nothing_where_public_numbers_show_no_components():
+    accountant = BudgetAccountant(1.0, 1e-6)
+    before = accountant.remaining()
+    model = PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1, accountant=accountant)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotEnoughDataWarning)
+        with pytest.raises(NotEnoughDataWarning, match="no components"):
+            model.fit([[0, 0], [1, 1]], [0.0, 1.0])
+    assert accountant.remaining() == before
+    assert not hasattr(model, "mean_")
+
+
+N_ENTRIES = 1711
+WRONG_COORDINATES = {
+    "a vector": np.ones(N_ENTRIES), "three axes": np.ones((N_ENTRIES, 2, 2)),
+    "no columns": np.ones((N_ENTRIES, 0)), "one column": np.ones((N_ENTRIES, 1)),
+    "three columns": np.ones((N_ENTRIES, 3)), "ragged": [[0, 0]] * (N_ENTRIES - 1) + [[0]],
+    "text": [["a", "b"]] * N_ENTRIES, "fractions": np.full((N_ENTRIES, 2), 0.5),
+    "beyond": np.full((N_ENTRIES, 2), 99), "below": np.full((N_ENTRIES, 2), -1),
+    "sparse": sp.csr_array(np.ones((N_ENTRIES, 2))), "None": None,
+}  # fmt: skip
+WRONG_VALUES = {
+    "too few": np.ones(N_ENTRIES - 1), "two columns": np.ones((N_ENTRIES, 2)),
+    "three axes": np.ones((N_ENTRIES, 1, 1)), "text": ["a"] * N_ENTRIES,
+    "NaN": np.full(N_ENTRIES, np.nan), "a scalar": 3.0, "None": None,
+    "sparse": sp.csr_array(np.ones((1, N_ENTRIES))),
+    "ragged": [[1.0]] * (N_ENTRIES - 1) + [[1.0, 2.0]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [None, (None, [0, 1, 2, 3, 4])], ids=["numbers", "names"])
+def test_no_error_tells_how_many_entries_units_have(names):
+    """For slices that is private: a unit may have any number of them."""
+    right = np.zeros((N_ENTRIES, 2), int), np.ones(N_ENTRIES)
+    fine = {"beyond", "below", "text"} if names else set()  # ids like others
+    wrong = [(name, X, right[1]) for name, X in WRONG_COORDINATES.items() if name not in fine]
+    wrong += [(name, right[0], y) for name, y in WRONG_VALUES.items()]
+    for name, X, y in wrong:
+        model = PrivateCPCompletion(0, bounds=(0, 1), shape=(30, 5), unit_mode=0, row_names=names)
+        with pytest.raises((ValueError, TypeError)) as error:
+            model.fit(X, y)
+        assert error.value.__context__ is None
+        assert re.search(r"1_?71[01]|3422", str(error.value)) is None, name
+
+
+def test_no_error_tells_how_many_entries_a_partition_has():
+    da = pytest.importorskip("dask.array", reason="the extra [dask] is not installed")
+    X = da.from_array(np.zeros((N_ENTRIES, 2)), chunks=(N_ENTRIES, 2))
+    model = PrivateCPCompletion(0, bounds=(0, 1), shape=(30, 5), unit_mode=0)
+    for y in (np.ones((N_ENTRIES, 2)), np.ones(N_ENTRIES).astype(str)):
+        with pytest.raises(ValueError, match="y must") as error:
+            model.fit(X, da.from_array(y, chunks=N_ENTRIES))
+        assert re.search(r"1_?71[01]|3422", str(error.value)) is None
+
 
 CHUNKS = (200, 1, 399, 300)
 SECRET = 987654321
@@ -45,15 +128,15 @@ def at_hand(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 KINDS = {"arrays": lazy, "frames": frame, "values at hand": at_hand}
-MODELS: dict[str, Any] = {
+RANKED: dict[str, Any] = {
     "CP": lambda **given: PrivateCPCompletion(2, **given),
     "Tucker": lambda **given: PrivateTuckerCompletion((2, 2, 2), **given),
 }
 
 
-def fitted(name: str, X: Any, y: Any, **given: Any) -> Any:
+def seeded_fit(name: str, X: Any, y: Any, **given: Any) -> Any:
     of = {"bounds": BOUNDS, "shape": SHAPE, "unit_mode": 0, "epsilon": 20.0}
-    model = MODELS[name](random_state=0, **{**of, **given})
+    model = RANKED[name](random_state=0, **{**of, **given})
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
         return model.fit(X, y)
 
@@ -64,7 +147,11 @@ CASES = [
     ("CP", "values at hand", {"delta": 0.0}),
     ("CP", "arrays", {"unit_mode": 1}),
     ("Tucker", "arrays", {}),
-    ("CP", "frames", {"bounds": {1: np.column_stack([np.zeros(SHAPE[1]), 3.0 + np.arange(12)])}}),
+    (
+        "CP",
+        "frames",
+        {"bounds": {1: np.column_stack([np.zeros(SHAPE[1]), 3.0 + np.arange(12)])}},
+    ),
 ]
 
 
@@ -72,8 +159,8 @@ CASES = [
 def test_fits_agree_with_entries_at_hand(name, kind, given, seed):
     X, y = entries(seed)
     table = pd.DataFrame(X, columns=list("abc")) if kind == "frames" else X
-    one = fitted(name, table, y, **given)
-    other = fitted(name, *KINDS[kind](X, y), **given)
+    one = seeded_fit(name, table, y, **given)
+    other = seeded_fit(name, *KINDS[kind](X, y), **given)
     # Sums in another order, or a step of a grid; another draw of the noise moves them by .1.
     np.testing.assert_allclose(other.predict(table), one.predict(table), atol=1e-3)
     assert other.privacy_report_.rows == one.privacy_report_.rows
@@ -86,8 +173,8 @@ def test_fits_agree_with_entries_at_hand(name, kind, given, seed):
 def test_values_at_public_coordinates_are_brought_here(seed):
     X, y = entries(seed)
     given = {"unit_mode": None, "epsilon": INF}
-    one = fitted("CP", X, y, **given)
-    other = fitted("CP", *lazy(X, y), **given)
+    one = seeded_fit("CP", X, y, **given)
+    other = seeded_fit("CP", *lazy(X, y), **given)
     np.testing.assert_array_equal(other.predict(X), one.predict(X))
 
 
@@ -156,7 +243,8 @@ FAULTS: dict[str, Any] = {
         lazy(X, y)[0], lazy(X, y)[1].map_blocks(raising, meta=np.zeros(0))
     ),
     "fewer values than told": lambda X, y: (
-        lazy(X, y)[0].rechunk((N, 3)), da.from_delayed(dask.delayed(y[1:]), (N,), dtype=float)
+        lazy(X, y)[0].rechunk((N, 3)),
+        da.from_delayed(dask.delayed(y[1:]), (N,), dtype=float),
     ),
 }  # fmt: skip
 

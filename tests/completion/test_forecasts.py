@@ -1,0 +1,193 @@
+"""Forecasts of completions against what comes out of them."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from small_completions import MODELS, SHAPE, SLICE, TASTES, build, tastes
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCPCompletion,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.completion.forecast import entry_errors
+from sktensor_dp.completion.plan import Assumed, plan_completion
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+]
+
+N, D, EACH, COUNT = 8000, 60, 40, 3
+KNOWN = {"deviation": 1.5, "bias_deviation": 0.6, "component_share": 0.15}
+
+
+def values(seed):
+    """Biases of people and columns, and three components: to fit, and others."""
+    rng = np.random.default_rng(seed)
+    X = np.argwhere(rng.random((N, D)) < EACH / D)
+    U, V = rng.standard_normal((N, COUNT)), rng.standard_normal((D, COUNT))
+    # Of the size that is told, not only on average: columns are few.
+    V /= np.sqrt(np.mean(V**2, axis=0))
+    columns = rng.standard_normal(D)
+    y = 0.6 * rng.standard_normal(N)[X[:, 0]]
+    y += 0.6 * ((columns - columns.mean()) / columns.std())[X[:, 1]]
+    y += 1.5 * math.sqrt(0.15 / COUNT) * np.einsum("ek,ek->e", U[X[:, 0]], V[X[:, 1]])
+    y += 1.5 * math.sqrt(1 - 2 * 0.16 - 0.15) * rng.standard_normal(len(X))
+    test = rng.random(len(X)) < 0.1
+    return (X[~test], y[~test]), (X[test], y[test])
+
+
+def errors(model, data, test):
+    own = model.fold_in(*data)
+    return [
+        float(np.sqrt(np.mean((found - test[1]) ** 2)))
+        for found in (model.predict(test[0]), own.predict(test[0]))
+    ]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 5.0, 10.0])
+def test_predictions_and_own_entries_do_as_forecast(epsilon, seed):
+    """By sums, by sums and pairs, and by values."""
+    data, test = values(seed)
+    model = PrivateCPCompletion(
+        4, bounds=(-5, 5), shape=(N, D), epsilon=epsilon, random_state=seed
+    )  # fmt: skip
+    said = model.forecast(len(data[1]), (N, D), **KNOWN)
+    with unsafe_seeded_noise(seed):
+        model.fit(*data)
+    assert said.perturbation == model.perturbation_
+    predicted, folded = errors(model, data, test)
+    # 32,000 values to predict, whose errors of 8000 people's levels are shared by four, err by
+    # half of sqrt(2 / 8000), 1 %, at most; noise of the biases, of whose size the model learns
+    # from 60 columns, by as much again. The rest is what normal factors and plain ridges leave
+    # out of the theory.
+    assert said.of_model == pytest.approx(predicted, rel=0.05)
+    assert said.of_fold_in == pytest.approx(folded, rel=0.05)
+    # To say the mean alone would be off by more.
+    assert said.of_mean > 1.1 * max(predicted, folded)
+
+
+def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
+    """Within one way of fitting."""
+    assumed = Assumed.given(2, 4.0, None, None, None)
+    for way in ("input", "sufficient_statistics"):
+        before = [math.inf] * 3
+        for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 40.0, math.inf):
+            plan = plan_completion(
+                10**6, (10**4, 200), 3, epsilon=epsilon, delta=1e-6, perturbation=way, max_iter=None
+            )  # fmt: skip
+            found = entry_errors(10**6, (10**4, 200), plan, assumed, 3)
+            now = [found.of_biases, found.of_model, found.of_fold_in]
+            assert all(one <= other * (1 + 1e-12) for one, other in zip(now, before, strict=True))
+            assert found.of_model <= found.of_biases
+            before = now
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_forecasts_know_who_can_fold_in(model):
+    assert math.isfinite(build(model, rank=2).forecast(5000, (50, 20, 3)).of_fold_in)
+    slices = build(model, unit_mode=0).forecast(5000, (50, 20))
+    assert slices.of_fold_in == slices.of_model
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_components_that_are_not_asked_for_explain_nothing(rank):
+    said = PrivateCPCompletion(rank, bounds=(0, 1), epsilon=20.0, perturbation="input").forecast(
+        10**6, (5000, 300)
+    )
+    assert (said.of_model < said.of_biases) == (rank > 0)
+    assert said.of_fold_in <= said.of_biases
+
+
+def sliced(epsilon, **options):
+    return PrivateCPCompletion(
+        4, bounds=(-4, 4), unit_mode=0, shape=TASTES, epsilon=epsilon, **options
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.0), (2.5, 0.5), (math.inf, 0.5)])
+def test_forecasts_say_what_comes_out_of_what_is_assumed(epsilon, share, seed):
+    data, test = tastes(seed, share)
+    model = sliced(epsilon, random_state=seed)
+    said = model.forecast(
+        len(data[1]), TASTES, deviation=1.0, bias_deviation=0.0, component_share=share
+    )
+    with unsafe_seeded_noise(seed):
+        model.fit(*data)
+    assert said.of_mean == 1.0
+    if share == 0:
+        assert said.of_model == said.of_biases
+        assert not said.finds_components
+    # Two components, of 60 rows each, differ in size from draw to draw: their share of the
+    # variance deviates by half of sqrt(2 / 60 / 2), 6 %, of which the error is half. Without
+    # components it would be off by 35 %.
+    assert said.of_model == pytest.approx(errors(model, data, test)[1], rel=0.1)
+
+
+def test_few_columns_hold_few_components():
+    """Where noise leaves room for one direction, it is not all that people differ by."""
+    shape, errors = (60_000, 2000), []
+    for epsilon in (0.25, 0.35, 0.5, 0.7, 1.0, 2.0, 5.0):
+        model = PrivateCPCompletion(10, bounds=(-4, 4), unit_mode=0, shape=shape, epsilon=epsilon)
+        said = model.forecast(
+            2_160_000, shape, deviation=1.0, bias_deviation=0.0, component_share=0.5
+        )
+        errors.append(said.of_fold_in)
+    assert errors == sorted(errors, reverse=True)
+    # A fit at .5 has .985.
+    assert errors[2] == pytest.approx(0.985, rel=0.02)
+
+
+def test_forecasts_show_what_they_assume():
+    table = str(sliced(2.0).forecast(120_000, TASTES, deviation=1.0, component_share=0.5))
+    for part in ("deviation of 1,", "mode one of 0.4", "components 50%", "components too"):
+        assert part in table
+    assert "deviation of 2," in str(sliced(2.0).forecast(120_000, TASTES))
+    entries = PrivateCPCompletion(4, bounds=(-4, 4)).forecast(N * EACH, (N, D))
+    assert "own entries folded in" in str(entries)
+
+
+@pytest.mark.parametrize("unit_mode", [None, 0])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"deviation": 0.0}, "'deviation' parameter"),
+        ({"deviation": math.inf}, "'deviation' parameter"),
+        ({"deviation": "1"}, "'deviation' parameter"),
+        ({"bias_deviation": -0.1}, "'bias_deviation' parameter"),
+        ({"component_share": True}, "'component_share' parameter"),
+        ({"component_share": -0.1}, "'component_share' parameter"),
+        ({"component_share": 0.7}, "a hundredth of the variance"),
+        ({"bias_deviation": 2.0, "deviation": 2.0}, "a hundredth of the variance"),
+    ],
+)
+def test_forecasts_refuse_what_leaves_no_variance(given, message, unit_mode):
+    model = PrivateCPCompletion(4, bounds=(-4, 4), unit_mode=unit_mode, shape=TASTES)
+    with pytest.raises(ValueError, match=message):
+        model.forecast(120_000, TASTES, **given)
+
+
+all_models = pytest.mark.parametrize("model", MODELS)
+
+
+@all_models
+def test_forecasts_cost_nothing(model):
+    accountant = BudgetAccountant(1.0, 1e-6)
+    rich, poor = (build(model, accountant=accountant, epsilon=e) for e in (10.0, 0.01))
+    assert rich.forecast(10**6, (1000, 1000)).finds_components
+    assert poor.forecast(100, (50, 50)).mean_is_all
+    assert "mean is all" in str(poor.forecast(100, (50, 50)))
+    for options in (SLICE, {"perturbation": "output"}, {"perturbation": "gradient"}):
+        forecast = clone(poor).set_params(**options).forecast(100, SHAPE)
+        assert 0 < forecast.of_biases <= forecast.of_mean * 1.01
+    assert accountant.entries == ()
+
+
+@pytest.mark.parametrize("n", [0, False, 1.5, -3])
+def test_forecasts_check_their_numbers(n):
+    for arguments in ((n, SHAPE), (10, (4, n)), (10, (4,))):
+        with pytest.raises(ValueError, match=r"int >= 1|two lengths"):
+            build().forecast(*arguments)
