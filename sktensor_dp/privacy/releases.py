@@ -88,8 +88,8 @@ class Release:
     family: Family  # kind of raw data that the query reads; units are texts, counts or samples
     description: str  # the statistic in words; a mean over units, or under PartitionSelection a sum
     query: type  # type of the query, whose sensitivities are proved on the page
-    gaussian: Mechanism | PartitionSelection  # law of the noise when delta > 0
-    pure: Mechanism | None  # law of the noise when delta = 0; ``None`` where the statistic has none
+    gaussian: Mechanism | PartitionSelection  # law of the noise for a cost in mu
+    pure: Mechanism | None  # law for a cost in pure epsilon; ``None`` where there is none
 
     @property
     def proof(self) -> str:
