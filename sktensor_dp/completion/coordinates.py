@@ -176,6 +176,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
 
 
 def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
+    """Validated array of shape (n, n_modes) from `X`; errors for other shapes and kinds."""
     if sp.issparse(X):
         raise TypeError(
             f"Sparse data was passed for X: a {type(X).__name__}. Use '.toarray()' to convert a "
@@ -243,6 +244,7 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
 
 
 def _column(y: Any) -> NDArray[Any]:
+    """Array of shape (n,) from values in a list, an array or a single column."""
     given = np.asarray(y)
     # scikit-learn's own message quotes the values.
     if given.dtype.kind == "c":

@@ -538,13 +538,13 @@ class PrivateCPCompletion(
     Parameters
     ----------
     rank : int, default=3
-        Number of components. Those that the released values do not show shrink to zero. With a
-        ``unit_mode`` they are sought where public numbers say that they can be found.
+        Number of components. Those that noise hides shrink to zero. With a ``unit_mode`` they
+        are sought only where public numbers say that they can be found.
     bounds : tuple of (low, high), or mapping of int to table of shape (shape[m], 2)
         Public range that values are clamped to; required. ``{2: table}`` gives each row of
-        mode 2 a range of its own, low and high, by the index of a frame where the mode has
-        ``row_names``. Values are then mapped to a scale from -1 to 1, that of all fitted
-        attributes and of ``transform``; predictions are in the units of the data.
+        mode 2 a range of its own, low and high; rows of a frame are found by its index where
+        the mode has ``row_names``. Values are then mapped to a scale from -1 to 1, in which all
+        fitted attributes and ``transform`` are; predictions are in the units of the data.
     shape : sequence of int or None, default=None
         Number of rows of each mode; public. None takes it from the largest coordinates,
         which then count as public; required with a ``unit_mode``. Lengths of modes with
@@ -566,36 +566,36 @@ class PrivateCPCompletion(
     delta : float, default=1e-6
         Privacy parameter in [0, 1). 0 asks for pure differential privacy.
     perturbation : str, default="auto"
-        What gets noise. ``"input"``: every value, once. ``"sufficient_statistics"``: sums
-        of values over rows, which give the mean and biases. ``"gradient"``: every step of
+        Quantities that get noise. ``"input"``: every value, once. ``"sufficient_statistics"``:
+        sums of values over rows, which give the mean and biases. ``"gradient"``: every step of
         gradient descent on all parameters. ``"output"``: one factor, after the others
         were found from values with noise. ``"auto"`` is ``"input"`` where public numbers
-        say that components stand out of its noise, ``"sufficient_statistics"`` elsewhere,
-        of long tables with few columns with sums of products of two values of a row, from
-        which ``fold_in`` has components.
+        say that components stand out of its noise, and ``"sufficient_statistics"`` elsewhere.
+        For long tables with few columns it then also releases sums of products of two values
+        of a row, which give ``fold_in`` its components.
     unit_mode : int or None, default=None
         None protects each value, at coordinates that are public. An int protects all entries
         of a row of that mode together, coordinates included.
     regularization : float, default=1.0
-        Factor of the ridge penalties of components, from 1e-9 to 1e9. 1 is what the noise,
-        which is known, and variances estimated from released values call for.
+        Factor of the ridge penalties of components, from 1e-9 to 1e9. 1 is the penalty that
+        follows from the known noise and from variances estimated from released values.
     max_iter : int or None, default=None
         Most sweeps over released values, which cost nothing; for ``"gradient"`` the number of
         steps, each of which is a release. None takes 1000, and 30 steps. Not with a ``unit_mode``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
-        Seeds starts. It never seeds noise.
+        Seeds the starts of iterations, never the noise.
     verbose : int, default=0
-        Whether to report releases on standard error as they are made.
+        1 reports releases on standard error as they are made.
 
     Attributes
     ----------
     factors_ : list of ndarray of shape (shape[m], rank)
-        Unit columns; rows never observed are 0. With a ``unit_mode``, if components were sought,
-        those of shared modes, in which a unit's own weights have unit variance; 0 for units.
-        Where ``entry_pairs`` were released, what was found for
-        ``fold_in``, which may be fewer columns, and 0 for rows of the first mode.
+        Columns of unit norm; rows never observed are 0. With a ``unit_mode``, if components were
+        sought, factors of shared modes, scaled so that a unit's own weights have unit variance,
+        and 0 for units. Where ``entry_pairs`` were released, the columns found for ``fold_in``,
+        which may be fewer, and 0 for rows of the first mode.
     weights_ : ndarray of shape (rank,)
         Non-negative, decreasing. Not with a ``unit_mode``.
     mean_ : float
@@ -605,9 +605,9 @@ class PrivateCPCompletion(
     shape_ : tuple of int
         Number of rows of each mode.
     perturbation_ : str
-        What got noise.
+        Quantities that got noise, as for the parameter.
     n_iter_ : int
-        Sweeps over the modes, of released values or of releases; steps of descent.
+        Number of sweeps over the modes, or of steps of descent.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_ : int
@@ -629,7 +629,7 @@ class PrivateCPCompletion(
 
     See Also
     --------
-    PrivateTuckerCompletion : The same with a full core.
+    PrivateTuckerCompletion : Model with a full core.
 
     Notes
     -----

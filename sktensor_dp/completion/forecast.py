@@ -264,22 +264,20 @@ class CompletionForecast(Shown):
     Attributes
     ----------
     perturbation : str
-        What would get noise.
+        Quantities that would get noise, as for the parameter of the estimator.
     of_mean : float
-        Error of predicting the mean everywhere: the deviation that values are assumed to
-        have, a quarter of the width of the bounds. Where public knowledge says that it is s,
-        the errors of mean and biases are in proportion, as far as noise is not what limits
-        them.
+        Error of predicting the mean everywhere: the standard deviation that values are assumed
+        to have, by default a quarter of the width of the bounds.
     of_biases : float
         Error with mean and biases; infinite where they are not released.
     finds_components : bool
-        Whether components worth finding would stand out of the noise.
+        True if components worth finding would stand out of the noise.
     bias_deviation : float
         Assumed standard deviation of the biases of each mode.
     of_model : float
-        Error with components as well, where it is known how they will be found: of
-        predictions from released values, and by slices of a matrix, folded in. Elsewhere that
-        with mean and biases.
+        Error with components as well, if the forecast covers how they will be found: from
+        released values, or with the units of a matrix folded in. Otherwise the error with mean
+        and biases.
     component_share : float
         Assumed share of components in the variance of values.
     of_fold_in : float

@@ -125,14 +125,16 @@ class _Releases:
         self._task: Any = None
 
     def begin(self, name: str) -> None:
+        """End the open task and begin one of this name."""
         self.end()
         self._task = self._context.subcontext(task_name=name)
         self._task.call_on_fit_task_begin(estimator=self._estimator)
 
     def end(self) -> None:
+        """End the open task, if there is one."""
         task, self._task = self._task, None
         if task is not None:
-            # Whether it asks to stop is not heard: the plan has been paid for.
+            # A request to stop is ignored: the plan has been paid for.
             task.call_on_fit_task_end(estimator=self._estimator)
 
 
@@ -167,6 +169,7 @@ class FittedStateMixin:
         self.__dict__ = {**kept, **attributes}
 
     def _is_fitted_state(self, name: str) -> bool:
+        """True for the name of a fitted attribute."""
         public = name.endswith("_") and not name.startswith("_")
         return public or name in self._hidden_state
 
@@ -217,13 +220,13 @@ class Hooks:
     rows.
     """
 
-    # Whether units are rows, which may then be held out and scored one by one.
+    # True where units are rows, which may then be held out and scored one by one.
     _unit_is_row: bool = True
-    # Whether a fit spends a pure epsilon, whatever delta it is given.
+    # True where a fit spends a pure epsilon, whatever delta it is given.
     _has_pure_noise: bool = False
     # Fraction of delta that a fit sets aside for failures of its own.
     _delta_set_aside: float = 0.0
-    # Whether a fit learns nothing from the data and needs no budget.
+    # True where a fit learns nothing from the data and needs no budget.
     _releases_nothing: bool = False
 
     def _check_public(self) -> None:

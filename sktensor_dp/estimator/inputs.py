@@ -267,6 +267,7 @@ def as_chunks(source: Any) -> Any:
 
 
 def _array_of(part: Any) -> np.ndarray[Any, Any]:
+    """Array from a chunk that is a list; errors name the chunk and quote no entry."""
     return read(lambda: np.asarray(part), "a chunk")
 
 

@@ -239,6 +239,7 @@ class Reader:
     def _one_of(
         self, kind: Any, several: tuple[Any, ...], value: Any, where: str, spec: str
     ) -> Any:
+        """Value of a union of types, which the file names where they are several, or None."""
         if value is None and types.NoneType in get_args(kind):
             return None
         if len(several) == 1:
@@ -250,6 +251,7 @@ class Reader:
         return self.read(named[name], content, where, spec)
 
     def _object(self, kind: Any, value: Any, where: str) -> Any:
+        """Instance of a dataclass from a JSON object with exactly its fields."""
         of, parts = where or "the state", _parts(kind)
         require(isinstance(value, dict), f"{of} must be an object")
         require(value.keys() <= parts.keys(), f"{of} must have no parts but its own")
@@ -265,6 +267,7 @@ class Reader:
         return made(lambda: kind(**found), of)
 
     def _items(self, kind: Any, value: Any, where: str, spec: str) -> list[Any]:
+        """Items of a list or tuple from a JSON list, each of its declared type."""
         args, fixed = get_args(kind), get_origin(kind) is tuple and ... not in get_args(kind)
         letter, _, spec = spec.rpartition(":")
         right = isinstance(value, list) and (not fixed or len(value) == len(args))
@@ -279,6 +282,7 @@ class Reader:
         return found
 
     def _plain(self, kind: Any, value: Any, where: str, spec: str) -> Any:
+        """String, number or boolean of a declared type, in the range that `spec` allows."""
         if get_origin(kind) is Literal:
             right = isinstance(value, str) and value in get_args(kind)
         elif kind is float:
@@ -297,6 +301,7 @@ class Reader:
         return value
 
     def _numbers(self, value: Any, dtype: Any, where: str, spec: str) -> NDArray[Any]:
+        """Array that the file names, if its type, shape and numbers are those declared."""
         array, lengths = self.arrays.take(value, where), spec.rstrip("+")
         right = array.dtype == dtype and (not lengths or array.ndim == len(lengths))
         require(right, f"{where} must have dimensions ({lengths or 'any'}) and type {dtype}")
@@ -308,6 +313,7 @@ class Reader:
         return array
 
     def _words(self, value: Any, where: str, spec: str) -> list[str]:
+        """Different strings from a JSON list, as for names of features."""
         words = isinstance(value, list) and all(type(word) is str for word in value)
         right = words and 0 < len(value) == len(set(value))
         require(right, f"{where} must hold different words")

@@ -126,10 +126,12 @@ def word_counter(estimator: Any) -> WordCounter | None:
 
 
 def _counts_words(step: Any) -> bool:
+    """True for a step that counts the words of texts."""
     return isinstance(step, Hooks) and step._word_counter() is not None
 
 
 def _row_sums(counts: Any) -> Floats:
+    """Sum of each row of a table of counts, of shape (n_rows,)."""
     return np.asarray(sp.csr_matrix(counts, dtype=np.float64).sum(axis=1)).ravel()
 
 

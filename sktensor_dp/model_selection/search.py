@@ -295,19 +295,19 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         Seeds the positions of held-out rows, which are public. Never noise, coins of groups,
         candidates or their number.
     verbose : int, default=0
-        Whether to say on standard error that the search begins and ends, and nothing else.
+        1 says on standard error that the search begins and ends, and nothing else.
 
     Attributes
     ----------
     best_estimator_ : estimator
         The best trial's model; the report of its private steps is that of the search.
     best_params_ : dict
-        Its candidate.
+        Parameters drawn in the best trial.
     best_score_ : float
-        Its score on held-out rows, with noise. It is the largest of several, so it
-        flatters.
+        Noisy score of the best trial on held-out rows. It is the largest of several, so it is
+        biased upwards.
     privacy_report_ : PrivacyReport
-        The guarantee of the whole, and the releases of one trial.
+        Guarantee of the whole search, and releases of the best trial.
     n_features_in_ : int
         Number of features, where the best estimator has it.
     feature_names_in_ : ndarray of shape (n_features,)

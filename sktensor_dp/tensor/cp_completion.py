@@ -104,7 +104,7 @@ class CPCompletion(Completion):
     Parameters
     ----------
     mean : float
-        Mean of the model, to which biases and components are added.
+        Constant of the model, to which biases and components are added.
     biases : list of ndarray of shape (n_m,)
         One per mode; 0 for a row never seen.
     factors : list of ndarray of shape (n_m, rank)
@@ -183,7 +183,7 @@ def complete_cp(
     noise_variance : float, optional
         Known variance of noise in the values, below which the estimate never falls.
     biases : bool, default=True
-        Whether rows have biases.
+        False fits no biases of rows.
     regularization : float, default=1.0
         Factor of the ridge penalties of components; 1 is what the estimated variances say.
     max_iter : int, default=1000

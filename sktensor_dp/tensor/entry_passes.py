@@ -104,6 +104,7 @@ class MatrixPasses:
 
     @cached_property
     def _ones(self) -> NDArray[np.float32]:
+        """One for each entry, in single precision."""
         return np.ones(self._entries.n_entries, dtype=np.float32)
 
     @cached_property

@@ -98,6 +98,7 @@ class _Incidence:
 
     def _times(self, pattern: Any, block: Floats) -> Floats:
         # A few columns at a time: what is looked up at random stays in a cache.
+        """Product of a sparse pattern with a block of vectors, in the chosen precision."""
         groups = max(1, -(-block.shape[1] // _COLUMNS))
         pieces = np.array_split(block, groups, axis=1)
         return np.hstack([pattern @ piece.astype(self._kind, order="C") for piece in pieces])
