@@ -38,8 +38,8 @@ def officer_text(command: str, report: PrivacyReport, spent: str, unprotected: s
     for before in (0.01, 0.1, 0.5):
         low, high = map(in_hundred, odds_after(before, report.epsilon))
         odds.append(
-            f"- Who held it {in_hundred(before)} in 100 likely before may hold it {low} to {high} "
-            "in 100 likely afterwards, and no surer."
+            f"- Somebody who thought it {in_hundred(before)} in 100 likely before may think it "
+            f"{low} to {high} in 100 likely afterwards, and no more or less."
         )
     ask = f"Can anybody be behind more than one {unit}?"
     if by_person:

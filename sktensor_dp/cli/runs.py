@@ -204,7 +204,8 @@ class Topics(Run):
         if self._shares is not None:
             texts = range(1, len(self._shares) + 1)
             write_rows(folder / SHARES, ["text", *head], self._shares, texts)
-        return TopicsDisplay.from_estimator(model, names, footer=footer_of(report)).figure_
+        footer = f"bar: share of a word in its topic; line: range of the noise; {footer_of(report)}"
+        return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
 
     def _public_words(self) -> dict[str, float]:
         """Commonest words of a public list, as texts are split into words."""
@@ -220,6 +221,7 @@ class Ratings(Run):
     """Items by what persons say of them."""
 
     n_items = 0
+    _items: Sequence[str] = ()
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
@@ -258,6 +260,14 @@ class Ratings(Run):
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
         return [self.models["ratings"].forecast(n * each, (n, self.n_items))]
+
+    def expected(self) -> str:
+        """Forecast, and which items count: with other names than in the data nothing is found."""
+        listed = "".join(
+            f"{self.n_items:,} items, such as {name}; ratings of any other are left out.\n"
+            for name in self._items[:1]
+        )
+        return listed + super().expected()
 
     def fit(self) -> None:
         """Learn what is common to items."""
@@ -354,9 +364,10 @@ class Groups(Run):
         table = np.column_stack([self._shares, self._means, self._spreads])
         write_rows(folder / "groups.csv", head, table, range(1, len(table) + 1))
         numbers = self._shares, self._means, self._spreads
-        return (
-            MixtureDisplay(*numbers, self._columns, self._ranges, footer_of(report)).plot().figure_
-        )
+        # A group has one variance for all columns once they are scaled by their ranges.
+        spread = "dot: average; bar: typical distance from it, the same part of every range"
+        footer = f"{spread}\n{footer_of(report)}"
+        return MixtureDisplay(*numbers, self._columns, self._ranges, footer).plot().figure_
 
 
 def public_names(path: Path) -> list[str]:

@@ -73,6 +73,7 @@ def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings:
     done = command("ratings", ratings, *STARS, "--items-are-public", "--forecast")
     assert done.status == 0
     assert "typical error" in done.err
+    assert "30 items, such as film 00; ratings of any other are left out" in done.err
     (ratings.parent / "films.txt").write_text("\n".join(f"film {n:02d}" for n in range(30)))
     for name, status in (("films.txt", 0), ("films.csv", 0), (ratings, 2), ("absent", 2)):
         assert command("ratings", ratings, *STARS, "--items", name, "--forecast").status == status
