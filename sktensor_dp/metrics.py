@@ -1,6 +1,6 @@
-"""How coherent topics are on documents at hand, and how good recommendations are.
+"""Coherence and similarity of topics, and precision and recall of recommendations.
 
-Nothing here is private: what it says, it says of the data that it is given.
+Nothing here is private: results describe the data that functions are given, without noise.
 """
 
 import numpy as np
@@ -56,7 +56,7 @@ def coherence(
     Notes
     -----
     **Privacy.** It costs nothing and protects nothing: given the documents of a fit, its
-    answer is about them, and not covered by the guarantee.
+    answer describes them, and the guarantee does not cover it.
 
     References
     ----------
@@ -161,12 +161,12 @@ def match_topics(
         Topic ``rows[i]`` of `a` is paired with ``columns[i]`` of `b`, such that the sum of
         similarities is largest; the most similar pair comes first.
     similarity : ndarray of shape (n_pairs,)
-        Of each pair.
+        Similarity of the topics of each pair, from 0 to 1.
 
     Raises
     ------
     ValueError
-        As :func:`topic_similarity`.
+        If the topics are not distributions over the same words.
 
     Notes
     -----
@@ -253,7 +253,7 @@ def precision_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: in
         Scores, as of ``predict_rows``; NaN or -inf for items that may not be recommended,
         as those of the fit. Of equal ones the first counts.
     k : int, default=10
-        How many are recommended.
+        Number of items recommended to each person, an integer >= 1.
 
     Returns
     -------
@@ -286,7 +286,7 @@ def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int =
     Parameters
     ----------
     y_true, y_score, k
-        As of :func:`precision_at_k`.
+        As for :func:`precision_at_k`.
 
     Returns
     -------
@@ -296,7 +296,7 @@ def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int =
     Raises
     ------
     ValueError
-        As of :func:`precision_at_k`.
+        If the shapes differ, or `k` is below 1.
 
     Notes
     -----

@@ -257,7 +257,7 @@ def load_texts_by_person(
         The one that holds the label of a person: text or whole numbers, of which none is
         missing or empty.
     delimiter, quoting, encoding : str
-        As of :func:`load_texts`.
+        How the file is written, as for :func:`load_texts`.
 
     Returns
     -------
@@ -269,7 +269,7 @@ def load_texts_by_person(
     Raises
     ------
     FileNotFoundError, ImportError, ValueError
-        As of :func:`load_texts`, or if a label is missing.
+        As for :func:`load_texts`, or if a label is missing.
 
     Examples
     --------
@@ -574,7 +574,7 @@ class OpenTable:
     columns : list of str
         Names of the columns, in the order of the arrays'.
     n_features : int
-        Their number.
+        Number of columns.
     """
 
     def __init__(
@@ -624,12 +624,12 @@ def open_texts(
     column : str, default=None
         The column (or key) that holds the text. May be left out of a table with one.
     chunk_size : int, default=10_000
-        How many texts are in memory at a time.
+        Number of texts in memory at a time, at most.
     delimiter : str, default=None
-        Between the cells of a ``.csv`` (a comma) or ``.tsv`` (a tab); quotes are doubled
-        in quoted cells of the former, and plain characters in the latter.
+        Character between the cells; by default a comma in a ``.csv`` and a tab in a ``.tsv``.
+        Quotes are doubled in quoted cells of the former, and plain characters in the latter.
     encoding : str, default="utf-8"
-        Of text files.
+        Encoding of text files.
 
     Returns
     -------
@@ -690,9 +690,9 @@ def open_table(
     path : str or Path
         A ``.parquet`` or ``.csv`` file; pyarrow reads it.
     columns : sequence of str, default=None
-        Which columns, in this order; all of them by default.
+        Names of the columns to read, in this order; all by default.
     chunk_size : int, default=50_000
-        How many rows an array has at most.
+        Number of rows of an array, at most.
 
     Returns
     -------
@@ -703,7 +703,7 @@ def open_table(
     Raises
     ------
     FileNotFoundError, ImportError, ValueError
-        As of :func:`open_texts`.
+        As for :func:`open_texts`.
 
     Examples
     --------

@@ -130,7 +130,7 @@ def load_word_frequencies(
         Whether to convert words to lower case, as ``PrivateCountVectorizer`` does, and add up
         those that are then the same.
     encoding : str, default="utf-8"
-        Of the file, such as ``"cp1252"``.
+        Encoding of the file, such as ``"cp1252"``.
 
     Returns
     -------

@@ -139,7 +139,7 @@ class PrivateTensorPowerMethod(
         Privacy parameter in [0, 1); well below one over the number of samples. 0 asks
         for pure differential privacy: Laplace and spherical Laplace noise.
     moment : {"raw", "single_topic", "gaussian_mixture"}, default="raw"
-        What the third moment is of. ``"raw"``: E[x (x) x (x) x] of the rows.
+        Third moment to decompose. ``"raw"``: E[x (x) x (x) x] of the rows.
         ``"single_topic"``: rows are counts of words in documents of one topic each;
         components are the topics' distributions. ``"gaussian_mixture"``: spherical
         Gaussians, each with its own variance; components are their means, which must
@@ -329,8 +329,8 @@ class PrivateTensorPowerMethod(
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
-            Whose sample each row is: integers or strings. The group is then what is
-            protected, with all its samples; their number is private.
+            Label of the group, such as a person, that each row belongs to: integers or strings.
+            The group is then protected, with all its samples, whose number is private.
         n_samples : int or None, default=None
             For a Dask `X` whose number of rows is not known, or with `groups`: the number of
             rows, or of groups; public.
@@ -622,7 +622,7 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of samples.
         document_length : int, default=100
             With ``moment="single_topic"``: words of each document.
 
@@ -631,7 +631,7 @@ class PrivateTensorPowerMethod(
         X : ndarray or sparse matrix of shape (n_samples, n_features)
             Points (``"gaussian_mixture"``), or a sparse matrix of counts.
         components : ndarray of shape (n_samples,)
-            Which component each is of.
+            Component that each sample is drawn from, a row of ``components_``.
 
         Raises
         ------
@@ -680,7 +680,8 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         float
-            As of scikit-learn's ``GaussianMixture.bic``.
+            The criterion of scikit-learn's ``GaussianMixture.bic``: -2 log-likelihood of `X` plus
+            log(n_samples) for each parameter.
 
         Notes
         -----

@@ -44,7 +44,7 @@ class Stochastic:
     max_iter : int, default=100
         Passes over the entries.
     learning_rate : float, default=0.005
-        Of every step.
+        Factor of the gradient in every step.
     penalty, core_penalty : float, default=0.01 and 0.001
         Lambda of the factors and of the core.
     block : int, default=1
@@ -163,11 +163,11 @@ def input_perturbation(
     Parameters
     ----------
     coordinates : array-like of int of shape (n_observed, n_modes)
-        Of the entries observed.
+        Indices of the observed entries, from 0.
     values : array-like of shape (n_observed,)
-        Their values.
+        Values of these entries.
     shape : sequence of int
-        Of the tensor.
+        Length of each mode of the tensor.
     rank : int, default=3
         Number of columns of every factor, the paper's d.
     tucker : bool, default=False
@@ -178,7 +178,7 @@ def input_perturbation(
         Public range that values are clamped to. None takes the range of the values, as the paper
         does, which voids the claim.
     sgd : Stochastic or None, default=None
-        How to descend; None is the paper's choice for MovieLens.
+        Settings of SGD; None takes those of the paper for MovieLens.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the start and the order of entries, never noise.
 

@@ -130,7 +130,7 @@ class PrivateSpectralLDA(
         number of tokens times the moment), from 1e-40 to 1e40; it also holds with
         ``epsilon=inf``, where a limit may be infinite.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Which data sets must look alike: those that differ in one document, whose number is
+        Neighbouring data sets: those that differ in one document, whose number is
         then public; or those of which one has a document more. Then the number is private: a
         noisy count is released first, at one percent of the budget, and stands for it
         everywhere. See ``docs/guarantee.md``.
@@ -146,20 +146,20 @@ class PrivateSpectralLDA(
     components_ : ndarray of shape (n_components_, n_features)
         Topics; rows are distributions over words.
     components_std_ : ndarray of shape (n_components_, n_features) or None
-        How far noise may have moved them, as standard deviations
+        Standard deviations of the topics' probabilities by the noise of the fit
         (:meth:`components_interval`).
     topic_prior_ : ndarray of shape (n_components_,)
         Dirichlet parameters of the shares of topics in a document; with
         ``doc_topic_prior=0`` the probabilities of the topics.
     topic_prior_std_ : ndarray of shape (n_components_,) or None
-        How far noise may have moved these.
+        Standard deviations of ``topic_prior_`` by the noise of the fit.
     coherence_ : ndarray of shape (n_components_,) or None
         UMass coherence of the ten leading words of each topic, by the released second
         moment: mean of ``log P(word | a more probable word)``. None after later batches.
     spectrum_ : ndarray of shape (n_eigenvalues,) or None
         Leading eigenvalues of the released second moment, more than there are topics.
     noise_edge_ : float or None
-        What noise alone may lift an eigenvalue to (:meth:`suggest_n_components`).
+        Largest eigenvalue that noise alone would give (:meth:`suggest_n_components`).
     doc_topic_prior_ : float
         Dirichlet parameter in use, on average over topics; 0: one topic per document. Where
         ``"auto"`` had to assume one, ``privacy_report_`` says so.
@@ -301,12 +301,12 @@ class PrivateSpectralLDA(
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
-            Whose document each row is: integers or strings. The group is then what is
-            protected, with all its documents; their number is private. Of a Dask `X` they
-            may be a Dask array or series with its partitions; rows are shuffled by them.
+            Label of the group, such as a person, that each row belongs to: integers or strings.
+            The group is then protected, with all its documents, whose number is private.
+            For a Dask `X`, a Dask array or series with its partitions; rows are shuffled by them.
         n_samples : int or None, default=None
             For a Dask `X` whose number of rows is not known, or with `groups`: the number of
-            rows, or of groups, in all partitions together; public, and held against them.
+            rows, or of groups, in all partitions together; public, and compared with them.
         **unsupported : object
             Refused: ``sample_weight`` would be read from the data.
 
@@ -484,7 +484,7 @@ class PrivateSpectralLDA(
         Returns
         -------
         ndarray of shape (n_samples,)
-            What :meth:`score` is the sum of; each depends on its own document alone.
+            Terms whose sum is :meth:`score`; each depends on its own document alone.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
@@ -575,7 +575,7 @@ class PrivateSpectralLDA(
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Counts of the caller's own rows, of the fit or new ones; nothing of them is kept.
         n : int, default=10
-            How many.
+            Number of features for each row.
         exclude_seen : bool, default=True
             Whether to leave out features that the row has.
         feature_names : array-like of shape (n_features,), optional

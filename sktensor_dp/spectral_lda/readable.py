@@ -52,7 +52,7 @@ class ReadableTopics:
         Parameters
         ----------
         n_words : int, default=10
-            How many.
+            Number of words of each topic.
         feature_names : sequence of str of length n_features, optional
             Names of the columns; by default ``feature_names_in_``, or their numbers.
         relevance : float, default=1.0
@@ -157,13 +157,13 @@ class ReadableTopics:
         feature_names : sequence of str of length n_features, optional
             As for :meth:`top_words`.
         n_words : int, default=10
-            How many words of each kind.
+            Number of words of each kind, the most probable and the distinctive ones.
         relevance : float, default=0.6
-            Of the distinctive words, as for :meth:`top_words`.
+            How distinctive words are ranked, as for :meth:`top_words`.
         level : float, default=0.9
-            Of the intervals around shares.
+            Coverage of the intervals around shares.
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            Of which library the table is.
+            Library of the returned table.
 
         Returns
         -------

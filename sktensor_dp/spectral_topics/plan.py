@@ -22,7 +22,7 @@ PAIR_MATRICES = 3
 ROW_COLUMNS, MORE_COLUMNS = 24, 10
 # Most words whose moments are fitted jointly, and whose pairs are released.
 JOINT_WORDS, MAX_WORDS = 256, 1500
-# Fraction of EM steps that are asked for beside third moments.
+# Fraction of the budget for EM steps that a caller asks for beside third moments.
 ASKED_FRACTION = 0.53
 # Pairs of so few words fit anywhere; beyond so many a product takes hours.
 FEW_WORDS, MOST_WORDS_BY_ROWS = 100, 100_000
@@ -250,7 +250,7 @@ class TopicForecast(Forecast):
     concentration : float
         Assumed sum of the Dirichlet parameters of the topics' shares in a document.
     public_topics : bool
-        Whether public topics are given. They are assumed to be of no help.
+        True if public topics are given. They are assumed to be of no help.
     """
 
     n_refinements: int

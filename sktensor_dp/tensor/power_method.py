@@ -425,7 +425,7 @@ class OnlinePowerMethod:
     n_answers : int
         Number of answers so far.
     weights : ndarray of shape (n,)
-        Of the components found.
+        Weights T(v, v, v) of the components found.
     vectors : ndarray of shape (n, d)
         Components found, unit rows.
     starts : ndarray of shape (d, L)

@@ -296,7 +296,7 @@ def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:
     T : array-like of shape (k, k, k)
         Symmetric tensor.
     A : array-like of shape (k, m)
-        The same matrix for every mode.
+        Matrix applied to every mode.
 
     Returns
     -------

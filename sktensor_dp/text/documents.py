@@ -202,7 +202,7 @@ class LazyTexts:
     partitions: DaskPartitions | ThreadedPartitions  # the data
     reader: TextReader  # makes words of a partition
     n_units: int  # number of documents, or of groups, as it was announced; 0 where it is private
-    counted: bool  # whether it is private, and nothing is held against it
+    counted: bool  # True if their number is private, so that it is not checked
 
     apart = True
 

@@ -38,11 +38,11 @@ class WordForecast:
     Attributes
     ----------
     n_documents : int
-        Documents asked about.
+        Number of documents that the forecast is for.
     sigma : float
         Standard deviation of the noise on the number of documents of a word.
     threshold : float
-        About how many documents a word is kept from, where documents have as many distinct
+        Number of documents, about, from which a word is kept if documents have as many distinct
         words as may count; in shorter ones rarer words are kept, down to ``least``.
     least : float
         Noisy number of documents below which no word is kept.

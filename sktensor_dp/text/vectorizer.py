@@ -150,14 +150,14 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     dtype : dtype, default=numpy.int64
         Type of the counts.
     max_words_per_document : int, default=100
-        How many distinct words of a document may count towards the vocabulary:
+        Number of distinct words of a document that may count towards the vocabulary:
         those it uses most, ties going by a fixed checksum of the word.
         Noise and threshold grow with its root, while longer documents lose their
         rarer words. Good values are near the number of distinct words of an
         ordinary document: 20 for short messages, 100 for letters and articles. Of a fit
         with groups, the words of all texts of a group count as one document's do.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Which corpora must look alike: those that differ in one document, whose number is
+        Neighbouring corpora: those that differ in one document, whose number is
         then public; or those of which one has a document more. Then the number is private:
         a noisy count is released first, at one percent of the budget, and stands for it in
         ``min_df`` and ``max_df``. See ``docs/guarantee.md``.

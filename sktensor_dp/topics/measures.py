@@ -28,7 +28,7 @@ def umass(
     return values
 
 
-# A word counts in lift as what its probability is at least, at so many deviations of its noise.
+# In relevance a word's probability is lowered by so many deviations of its noise.
 NOISE_DEVIATIONS = 2.0
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import divergences, positions, ranked_words
 
-# The number of tokens is not released: frequencies are of so many.
+# Tokens that frequencies are scaled to, as the number of tokens is not released.
 TOKENS = 10_000.0
 # Of a word's tokens: topics with less are not listed.
 LEAST_HELD = 0.005

@@ -1,4 +1,4 @@
-"""How far noise may have moved topics, from what is known of it: its standard deviations.
+"""Standard deviations of topics and of their shares, from the known noise of released values.
 
 Every function here takes released values and the noise that they were given, and returns
 standard deviations. They are meant for normal intervals around the estimates. Where noise was
@@ -23,7 +23,7 @@ from sktensor_dp.topics.shrinkage import LEAST_SHARE, centres_of_topics, posteri
 NINE_TENTHS = 1.6448536269514722
 
 # A bootstrap on documents from the model leaves out that these are of the topics
-# found, and words are told apart less well than they are by the true ones.
+# found, which separate words less well than the true ones do.
 SLACK, SHARES_SLACK = 1.4, 0.87
 # From a start that pairs of words alone tell, steps lead to topics further from those without
 # noise. On documents of five laws intervals held 79 % without this, and 87 % (words) and 85 %.
@@ -43,7 +43,7 @@ PULL = 0.35
 LENGTHS = (5.0, 200.0)
 # Mixtures of topics on which the limit's effect on shares is worked out, and lengths tried.
 MIXTURES, TRIED = 2000, 100
-# Words at least so many deviations above zero say how much a bootstrap enlarges these.
+# Words at least so many deviations above zero decide how much a bootstrap enlarges deviations.
 ABOVE = 4.0
 
 
@@ -168,8 +168,8 @@ def _bootstrap(
     (`Bootstrap`), with the way that steps had left when they ended.
     """
     bootstrap = Bootstrap(topics, weights, kept, steps)
-    # Steps that end early leave a part of their way. It is told from a way that ends at the topics
-    # found; the true one led beyond them, by what was left of it, and so was longer.
+    # Steps that end early leave a part of their way. The bootstrap measures that part on a way to
+    # the topics found; the true way led beyond them and so was longer.
     short, short_shares = bootstrap.run(0.0)
     way = float(np.abs(steps.start - topics).sum())
     left = min(float(np.abs(short).sum()) / max(way, 1e-300), MOST_LEFT)
