@@ -367,7 +367,7 @@ def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
     if own is None:
         raise ValueError(
             f"X must have ids of units in column {mode} that are all text or all whole numbers; "
-            f"it has type {ids.dtype}."
+            f"they are of the kind {ids.dtype.kind!r} of NumPy."
         )
     return (*indices[:mode], own, *indices[mode + 1 :])
 

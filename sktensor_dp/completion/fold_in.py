@@ -52,7 +52,7 @@ class Candidates:
         given = dict(context or {})
         if set(given) != set(rest):
             raise ValueError(
-                f"context must give a row of each further mode, {rest}; it gives {sorted(given)}."
+                f"context must give a row of each further mode, {rest}; it gives {list(given)}."
             )
         others = [0] * len(lengths)
         for m in rest:

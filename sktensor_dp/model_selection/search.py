@@ -497,9 +497,10 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         steps = private_steps(self.estimator)
         if any(step.accountant is not None for step in steps.values()):
             raise ValueError("A private step must have accountant=None; pass it to the search.")
-        for step in steps.values():
-            if groups is not None and not has_fit_parameter(step, "groups"):
-                check_arguments(step, {"groups": groups})
+        for one in steps.values():
+            if groups is not None and not has_fit_parameter(one, "groups"):
+                check_arguments(one, {"groups": groups})
+        step = [*steps.values()][-1]
         check_fractions(self.step_fractions, steps)
         if list(steps) != [""] and step.neighbours == "add_remove":
             raise ValueError(
