@@ -279,3 +279,18 @@ def test_large_noise_leaves_topics_what_they_were(seed):
     # 0 to 99: at most .19 and .61; without public topics at least .28.
     assert far[0] < 0.25
     assert far[0] < 0.75 * far[1]
+
+
+def test_expected_numbers_are_used_as_far_as_the_evidence_goes(seed):
+    rng = np.random.default_rng(seed)
+    truth = zipf(400)
+    for sigma in (1e-4, 1e-3, 1e-2):
+        noisy = truth + sigma * rng.standard_normal(400)
+        alone = denoise_frequencies(noisy, sigma)
+        right = denoise_frequencies(noisy, sigma, expected=truth)
+        wrong = denoise_frequencies(noisy, sigma, expected=rng.permutation(truth))
+        assert np.linalg.norm(right - truth) <= np.linalg.norm(alone - truth)
+        assert (right > 0).all()
+        # Noise that hides all words leaves no evidence against anything.
+        if sigma < 1e-2:
+            np.testing.assert_array_equal(wrong, alone)

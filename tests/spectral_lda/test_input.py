@@ -1,4 +1,4 @@
-"""What a fit accepts and refuses: forms of counts, odd counts, wrong data and parameters."""
+"""Forms of counts, odd counts, chunks, and what is refused."""
 
 import pickle
 
@@ -6,12 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from small_corpora import CONFIGURATIONS, INF, counts, seeded_fit, tiny
 
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
+    PrivacyLeakWarning,
     PrivateSpectralLDA,
+    unsafe_seeded_noise,
 )
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
 
@@ -19,9 +22,6 @@ from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
 @pytest.fixture(scope="module")
 def fitted(comfortable):
     return PrivateSpectralLDA(2, epsilon=2.0, random_state=0).fit(comfortable)
-
-
-# ----------------------------------------------------------------------- input
 
 
 def unsorted_with_duplicates(X):
@@ -136,9 +136,6 @@ def test_more_topics_than_words_are_capped_with_a_warning():
     assert len(lda.get_feature_names_out()) == lda.n_components_
 
 
-# ---------------------------------------------------------------------- errors
-
-
 @pytest.mark.parametrize("method", ["transform", "score", "perplexity"])
 def test_wrong_data_is_refused_after_the_fit_too(fitted, method):
     with pytest.raises(ValueError, match="Negative values"):
@@ -209,3 +206,34 @@ def test_a_prior_stays_one_with_any_number_of_topics():
         )
         with pytest.warns(UserWarning, match="exceeds the 7 features"):
             assert np.isfinite(lda.fit(counts()).components_).all()
+
+
+@tiny
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_chunks_give_the_fit_of_the_whole(configuration):
+    X = counts(300)
+    chunks = [X[:100], sp.csr_matrix(X[100:101]), X[101:].astype(float)]
+    whole = seeded_fit(X, **CONFIGURATIONS[configuration])
+    parts = clone(whole)
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
+        parts.fit_chunks(chunks, n_samples=300, n_features=7)
+    assert parts.clip_norm_ == whole.clip_norm_
+    # Sums in another order differ by rounding, which optimisers stretch.
+    np.testing.assert_allclose(parts.components_, whole.components_, atol=1e-5)
+    assert parts.privacy_report_ == whole.privacy_report_
+
+
+def test_chunks_have_to_be_re_iterable_and_as_announced():
+    X = counts(300)
+    lda = PrivateSpectralLDA(2)
+    with pytest.raises(TypeError, match="source must be an iterable of chunks, got a int"):
+        lda.fit_chunks(5, n_samples=300, n_features=7)
+    with pytest.raises(TypeError, match="source must be re-iterable"):
+        lda.fit_chunks((part for part in [X]), n_samples=300, n_features=7)
+    with pytest.raises(ValueError, match="300 documents in all; n_samples is 299"):
+        lda.fit_chunks([X], n_samples=299, n_features=7)
+    with pytest.raises(ValueError, match="7 features; n_features is 8"):
+        lda.fit_chunks([X], n_samples=300, n_features=8)
+    for name in ("n_samples", "n_features"):
+        with pytest.raises(ValueError, match=f"{name} must be an int >= 1"):
+            lda.fit_chunks([X], **{"n_samples": 300, "n_features": 7, name: 0})

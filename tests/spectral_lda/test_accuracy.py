@@ -3,21 +3,23 @@
 Every bound is about 1.5 times the worst of many seeds (how many is said with it). Two
 trivial estimators have to miss it: copies of the released unigram, and random topics.
 Noise is drawn by the test's seed, at which nothing is left to chance; the worst of many
-seeds were found with fresh noise.
+seeds were found with fresh noise. The default prior does about as well as the known one.
 """
+
+import math
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
+from benchmarks.laws import AUTO, MARGIN, Law, error
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.spectral_topics.plan import plan_topics
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
-
 INF = float("inf")
 
 
@@ -60,9 +62,6 @@ def lda_documents(n, d, k, seed):
         for part in np.array_split(np.arange(n), 4)
     ]
     return sp.vstack(blocks).tocsr(), topics
-
-
-# ------------------------------------------------------------- single topics
 
 
 def test_documents_of_three_words(seed):
@@ -142,9 +141,6 @@ def test_without_noise_the_error_vanishes_with_data(seed, n_refinements):
     assert errors[1] < errors[0] / 2
 
 
-# ------------------------------------------------------------------------ LDA
-
-
 def test_clipping_hardly_biases_the_topics_of_lda(seed):
     """The clips of a private fit, without its noise, keep the identities of the moments."""
     X, topics = lda_documents(8000, 500, 10, seed)
@@ -173,9 +169,6 @@ def test_mean_field_steps_add_little_bias_of_their_own():
     assert_accurate(PrivateSpectralLDA(10, **clipped).fit(X), topics, 0.075)
 
 
-# -------------------------------------------------------------------- streams
-
-
 @pytest.mark.parametrize(
     ("d", "n", "epsilon", "concentration", "bound"),
     [
@@ -199,9 +192,6 @@ def test_every_batch_of_a_stream_helps(seed, d, n, epsilon, concentration, bound
     assert errors[-1] < 0.85 * errors[0]
 
 
-# ---------------------------------------------------------------------- clips
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, delta):
     """Documents have 3 tokens, so a limit beyond 10 was found in empty bins."""
@@ -219,3 +209,31 @@ def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, del
             limits.append(curator.count_clip(plan.clip_quantile).limit)
     # With false alarms at 1 in 200, 9 or more have a probability of 1e-6.
     assert np.sum(np.array(limits) > 10) <= 8
+
+
+FEW = Law(30, 3, 0.0, 4, 20_000)
+MIXED = Law(30, 10, 0.5, 3, 20_000)
+MANY = Law(300, 30, 0.5, 4, 8000)
+
+
+@pytest.mark.parametrize("epsilon", [4.0, math.inf])
+@pytest.mark.parametrize("law", [FEW, MIXED, MANY], ids=str)
+def test_the_default_prior_is_as_good_as_the_known_one(law, epsilon):
+    auto, _ = error(law, epsilon, "auto")
+    known, _ = error(law, epsilon, law.concentration / law.n_topics)
+    assert auto <= AUTO * known + MARGIN
+
+
+@pytest.mark.parametrize("law", [FEW, MIXED], ids=str)
+def test_priors_that_are_wrong_are_worse(law):
+    """Otherwise the bar above says nothing."""
+    auto, found = error(law, 4.0, "auto")
+    wrong, _ = error(law, 4.0, (law.concentration + 2) / law.n_topics)
+    assert auto < 0.5 * wrong
+    assert abs(found - law.concentration) < 0.2
+
+
+def test_more_budget_is_no_worse():
+    errors = [error(MIXED, epsilon, "auto")[0] for epsilon in (1.0, 4.0, math.inf)]
+    assert errors[1] <= 1.05 * errors[0] + 0.002
+    assert errors[2] <= 1.05 * errors[1] + 0.002

@@ -1,14 +1,18 @@
-"""Words, intervals and tables of fitted topics."""
+"""What fitted topics say: words, intervals, tables, shares of documents, and items recommended."""
 
 import json
 import math
 
 import numpy as np
 import pytest
-from small_corpora import TOPICS, seeded_fit
+import scipy.sparse as sp
+from internals import validated_rows
+from small_corpora import TOPICS, counts, seeded_fit, single_topic
 
 from benchmarks import topic_intervals
 from sktensor_dp import PrivateSpectralLDA, unsafe_seeded_noise
+from sktensor_dp.metrics import recall_at_k
+from sktensor_dp.topics.inference import token_halves
 
 NAMES = [f"word{column}" for column in range(TOPICS.shape[1])]
 
@@ -29,6 +33,10 @@ def altered(model, **state):
 def test_words_are_ranked_by_probability_unless_asked(model):
     order = np.argsort(-model.components_, axis=1, kind="stable")[:, :3]
     assert model.top_words(3, NAMES) == [[NAMES[word] for word in row] for row in order]
+    assert model.top_words(3) == [[str(word) for word in row] for row in order]
+    assert [len(row) for row in model.top_words(99)] == [5, 5]
+    with pytest.raises(ValueError, match="feature_names must have 5 entries, got 2"):
+        model.top_words(3, ["a", "b"])
     assert model.top_words(3, NAMES, relevance=1) == model.top_words(3, NAMES)
 
 
@@ -184,3 +192,126 @@ def test_pyldavis_data_is_plain_and_adds_up(model):
     assert set(data["token.table"]["Term"]) <= set(data["tinfo"]["Term"])
     default = [c for c in data["tinfo"]["Category"] if c == "Default"]
     assert len(default) == 3
+
+
+COUNTS = np.random.default_rng(0).poisson(1.0, (300, 7))
+COUNTS[0] = 0
+
+
+def exact_fit(**parameters):
+    return PrivateSpectralLDA(2, epsilon=math.inf, random_state=0, **parameters).fit(COUNTS)
+
+
+def test_shares_that_are_not_normalised_add_up_to_prior_and_tokens():
+    """As in scikit-learn's ``LatentDirichletAllocation``."""
+    model = exact_fit(doc_topic_prior=0.5)
+    gamma = model.transform(COUNTS, normalize=False)
+    np.testing.assert_allclose(gamma.sum(axis=1), model.topic_prior_.sum() + COUNTS.sum(axis=1))
+    np.testing.assert_allclose(gamma[0], model.topic_prior_)
+    shares = gamma / gamma.sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(model.transform(COUNTS), shares)
+    da = pytest.importorskip("dask.array")
+    lazy = model.transform(da.from_array(COUNTS, chunks=(100, 7)), normalize=False)
+    np.testing.assert_allclose(lazy.compute(), gamma)
+
+
+def test_probabilities_of_single_topics_are_normalised_either_way():
+    model = exact_fit(doc_topic_prior=0)
+    found = model.transform(COUNTS, normalize=False)
+    np.testing.assert_array_equal(found, model.transform(COUNTS))
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+@pytest.mark.parametrize("epsilon", [1.0, 20.0, math.inf])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_documents_without_words_give_topics(epsilon, convert, seed):
+    """Nothing is refused for what is in the data; without noise all words are about as likely."""
+    empty = convert(np.zeros((300, 7)))
+    model = PrivateSpectralLDA(3, epsilon=epsilon, random_state=seed).fit(empty)
+    assert model.components_.shape == (model.n_components_, 7)
+    np.testing.assert_allclose(model.components_.sum(axis=1), 1)
+    np.testing.assert_allclose(model.transform(empty).sum(axis=1), 1)
+    if math.isinf(epsilon):
+        np.testing.assert_allclose(model.components_, 1 / 7, rtol=0.05)
+
+
+@pytest.mark.usefixtures("seeded_noise")
+@pytest.mark.parametrize("prior", [0, None])
+def test_completion_scores_one_half_by_the_other(comfortable, prior):
+    lda = PrivateSpectralLDA(2, epsilon=2.0, doc_topic_prior=prior, random_state=0)
+    lda.fit(comfortable)
+    X = single_topic(50, TOPICS, 20)
+    first, second = token_halves(validated_rows(lda, X), np.random.RandomState(3))
+    found = lda.transform(first) @ lda.components_
+    expected = math.exp(-second.multiply(np.log(found)).sum() / second.sum())
+    assert lda.completion_perplexity(X, random_state=3) == pytest.approx(expected)
+    assert lda.completion_perplexity(X) == lda.completion_perplexity(X)
+
+
+@pytest.mark.usefixtures("seeded_noise")
+def test_no_token_explains_itself(comfortable):
+    """A model with a topic per word explains words by themselves, and completes nothing."""
+    lda = PrivateSpectralLDA(2, epsilon=2.0, random_state=0).fit(comfortable)
+    d = lda.n_features_in_
+    noise = np.random.default_rng(0).multinomial(2, np.full(d, 1 / d), size=500)
+    lda.components_, lda.topic_prior_ = 0.98 * np.eye(d) + 0.02 / d, np.full(d, 0.1)
+    assert lda.completion_perplexity(noise) > d
+
+
+@pytest.mark.usefixtures("seeded_noise")
+def test_halves_are_a_partition(comfortable):
+    X = validated_rows(PrivateSpectralLDA(2, random_state=0).fit(comfortable), comfortable)
+    first, second = token_halves(X, np.random.RandomState(0))
+    assert (first + second != X).nnz == 0
+    # 400,000 coins: five deviations.
+    assert abs(first.sum() / X.sum() - 0.5) < 5 * 0.5 / math.sqrt(X.sum())
+
+
+@pytest.mark.usefixtures("seeded_noise")
+def test_documents_without_a_second_half_have_perplexity_one(comfortable):
+    lda = PrivateSpectralLDA(2, epsilon=2.0, random_state=0).fit(comfortable)
+    assert lda.completion_perplexity(np.zeros((3, lda.n_features_in_), dtype=int)) == 1.0
+
+
+def test_recommended_are_the_most_probable_of_the_unseen():
+    X = counts(300, 20, seed=1)
+    model = PrivateSpectralLDA(3, epsilon=float("inf"), random_state=0).fit(X)
+    probable = model.transform(X) @ model.components_
+    for exclude in (True, False):
+        found = model.recommend(sp.csr_matrix(X), 6, exclude_seen=exclude)
+        left = np.where((X > 0) & exclude, -np.inf, probable)
+        expected = -np.sort(-left, axis=1)[:, :6]
+        np.testing.assert_array_equal(found.values, np.where(expected < 0, np.nan, expected))
+        there = found.rows >= 0
+        assert (there == (expected >= 0)).all()
+        people = np.nonzero(there)[0]
+        assert not (exclude and X[people, found.rows[there]].any())
+    names = [f"item {i}" for i in range(20)]
+    named = model.recommend(X, 6, feature_names=names).rows
+    numbers = model.recommend(X, 6).rows
+    assert [[names[i] if i >= 0 else None for i in row] for row in numbers] == named.tolist()
+
+
+def test_wrong_requests_are_named():
+    model = PrivateSpectralLDA(2, epsilon=float("inf")).fit(counts(300, 20, seed=1))
+    with pytest.raises(ValueError, match="n must"):
+        model.recommend(np.ones((1, 20)), 0)
+    with pytest.raises(ValueError, match="20 features"):
+        model.recommend(np.ones((1, 20)), 2, feature_names=["a"])
+
+
+@pytest.mark.usefixtures("seeded_noise")
+def test_private_topics_beat_popularity(seed):
+    """Three kinds of people, items equally popular: what is released tells them apart."""
+    rng = np.random.default_rng(seed)
+    kinds = np.repeat(np.eye(3) * 4 + 0.5, 10, axis=1)
+    X = rng.poisson(0.25 * kinds[rng.integers(3, size=4000)])
+    held = rng.binomial(X, 0.25)
+    model = PrivateSpectralLDA(3, epsilon=5.0, random_state=0).fit(X - held)
+    # Of 30 items, 10 are of a kind: popularity finds a fifth of what is relevant among the five
+    # best, who knows the kind about .4; a hundred seeds had .26 or more against .19 or less.
+    wanted, seen = (held > 0) & (held == X), held < X
+    topics = np.where(seen, -np.inf, model.transform(X - held) @ model.components_)
+    popular = np.where(seen, -np.inf, np.tile((X - held).sum(axis=0), (4000, 1)))
+    private, public = (recall_at_k(wanted, scores, k=5) for scores in (topics, popular))
+    assert private > 1.2 * public

@@ -1,24 +1,19 @@
-"""What fits, chunked fits and streams report, charge, seed and warn of."""
+"""What fits and streams report, charge, seed and warn of."""
 
 import pickle
 import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.base import clone
 from small_corpora import CONFIGURATIONS, INF, counts, seeded_fit, tiny
 
 from sktensor_dp import (
     BudgetAccountant,
-    BudgetError,
     NotEnoughDataWarning,
     PrivacyLeakWarning,
     PrivateSpectralLDA,
     unsafe_seeded_noise,
 )
-
-# --------------------------------------------------------------------- guarantee
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
@@ -49,12 +44,6 @@ def test_random_state_does_not_seed_noise():
     assert not np.allclose(seeded_fit(X).components_, seeded_fit(X, seed=1).components_)
 
 
-def test_without_noise_random_state_makes_fits_equal():
-    X = counts()
-    fits = [PrivateSpectralLDA(2, epsilon=INF, random_state=0).fit(X) for _ in range(2)]
-    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
-
-
 def test_too_little_data_warns_and_enough_does_not(comfortable):
     with pytest.warns(NotEnoughDataWarning, match="Of 2 topics asked for"):
         PrivateSpectralLDA(2, epsilon=0.01).fit(comfortable[:100])
@@ -76,55 +65,6 @@ def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):
             pytest.warns(NotEnoughDataWarning, match="the data shows [0-4] at this"),
         ):
             lda.fit(X)
-
-
-# ---------------------------------------------------------------------- chunks
-
-
-@tiny
-@pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_chunks_give_the_fit_of_the_whole(configuration):
-    X = counts(300)
-    chunks = [X[:100], sp.csr_matrix(X[100:101]), X[101:].astype(float)]
-    whole = seeded_fit(X, **CONFIGURATIONS[configuration])
-    parts = clone(whole)
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
-        parts.fit_chunks(chunks, n_samples=300, n_features=7)
-    assert parts.clip_norm_ == whole.clip_norm_
-    # Sums in another order differ by rounding, which optimisers stretch.
-    np.testing.assert_allclose(parts.components_, whole.components_, atol=1e-5)
-    assert parts.privacy_report_ == whole.privacy_report_
-
-
-def test_chunks_have_to_be_re_iterable_and_as_announced():
-    X = counts(300)
-    lda = PrivateSpectralLDA(2)
-    with pytest.raises(TypeError, match="source must be an iterable of chunks, got a int"):
-        lda.fit_chunks(5, n_samples=300, n_features=7)
-    with pytest.raises(TypeError, match="source must be re-iterable"):
-        lda.fit_chunks((part for part in [X]), n_samples=300, n_features=7)
-    with pytest.raises(ValueError, match="300 documents in all; n_samples is 299"):
-        lda.fit_chunks([X], n_samples=299, n_features=7)
-    with pytest.raises(ValueError, match="7 features; n_features is 8"):
-        lda.fit_chunks([X], n_samples=300, n_features=8)
-    for name in ("n_samples", "n_features"):
-        with pytest.raises(ValueError, match=f"{name} must be an int >= 1"):
-            lda.fit_chunks([X], **{"n_samples": 300, "n_features": 7, name: 0})
-
-
-# --------------------------------------------------------------------- streams
-
-
-@tiny
-def test_a_stream_is_charged_once():
-    accountant = BudgetAccountant(1.0, 1e-6)
-    lda = PrivateSpectralLDA(2, accountant=accountant)
-    for seed in range(3):
-        lda.partial_fit(counts(seed=seed))
-        assert accountant.total()[0] == pytest.approx(1.0)
-        assert lda.privacy_report_.epsilon == pytest.approx(1.0)
-    with pytest.raises(BudgetError):
-        lda.fit(counts())
 
 
 @tiny

@@ -1,3 +1,5 @@
+"""Plans of topics spend the budget exactly, and forecasts are about right."""
+
 import itertools
 import math
 
@@ -106,16 +108,6 @@ def test_without_noise_everything_is_enough():
     assert forecast.enough
     assert all(release.ratio == math.inf for release in forecast.releases)
     assert str(forecast)
-
-
-def test_planning_spends_nothing_and_checks_parameters():
-    from sktensor_dp import BudgetAccountant
-
-    accountant = BudgetAccountant(1.0, 1e-6)
-    PrivateSpectralLDA(accountant=accountant).forecast(1000, 100)
-    assert accountant.total()[0] == 0
-    with pytest.raises(ValueError, match="'epsilon'"):
-        PrivateSpectralLDA(epsilon=-1).forecast(1000, 100)
 
 
 def disjoint_topics(n, k, words, length, rng):

@@ -1,6 +1,4 @@
-"""What released topics say of documents, and how the estimator works with scikit-learn."""
-
-import pickle
+"""Scores of documents under released topics, and use with scikit-learn."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +6,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from small_corpora import INF, TOPICS, counts, single_topic, tiny
 
@@ -30,9 +28,6 @@ def fitted(comfortable):
 @pytest.fixture(scope="module")
 def fitted_single(comfortable):
     return PrivateSpectralLDA(2, epsilon=2.0, doc_topic_prior=0).fit(comfortable)
-
-
-# ------------------------------------------------------------ what topics say
 
 
 def test_single_topic_answers_are_exact(fitted_single):
@@ -88,23 +83,6 @@ def test_topics_predict_better_than_the_unigram(comfortable, prior):
     assert lda.perplexity(held_out) < 0.95 * unigram
 
 
-def test_a_document_is_transformed_alone(fitted):
-    X = counts(50, 5, seed=4)
-    alone = [fitted.transform(row[None])[0] for row in X]
-    np.testing.assert_allclose(fitted.transform(X), alone, rtol=1e-9)
-
-
-def test_top_words_are_in_order_and_named(fitted):
-    words = fitted.top_words(3)
-    order = np.argsort(-fitted.components_, axis=1)[:, :3]
-    assert words == [[str(column) for column in row] for row in order]
-    names = list("abcde")
-    assert fitted.top_words(1, names) == [[names[row[0]]] for row in order]
-    assert [len(row) for row in fitted.top_words(99)] == [5, 5]
-    with pytest.raises(ValueError, match="feature_names must have 5 entries, got 2"):
-        fitted.top_words(3, ["a", "b"])
-
-
 @tiny
 def test_names_of_a_frame_are_kept_and_dropped():
     frame = pd.DataFrame(counts(), columns=list("abcdefg"))
@@ -115,45 +93,6 @@ def test_names_of_a_frame_are_kept_and_dropped():
         lda.transform(frame[list("gfedcba")])
     lda.fit_chunks([counts()], n_samples=200, n_features=7)
     assert not hasattr(lda, "feature_names_in_")
-
-
-def test_pandas_output_and_names(fitted):
-    lda = clone(fitted)
-    lda.__dict__.update(fitted.__dict__)
-    frame = lda.set_output(transform="pandas").transform(counts(10, 5))
-    names = ["privatespectrallda0", "privatespectrallda1"]
-    assert list(frame.columns) == names == list(fitted.get_feature_names_out())
-
-
-# --------------------------------------------------------------- scikit-learn
-
-
-def test_parameters_survive_clone_and_set_params():
-    accountant = BudgetAccountant(3.0, 1e-5)
-    parameters = {
-        "n_components": 4, "epsilon": 0.5, "delta": 1e-7, "doc_topic_prior": 0.2,
-        "perturbation": "moment_tensor", "n_refinements": 1,
-        "clip_norm": {"counts": 3.0}, "accountant": accountant, "random_state": 3, "verbose": 1,
-        "neighbours": "add_remove", "word_frequencies": [0.5, 0.5],
-        "public_components": [[0.5, 0.5]],
-    }  # fmt: skip
-    copied = clone(PrivateSpectralLDA(**parameters))
-    assert copied.get_params() == parameters
-    assert copied.accountant is accountant
-    assert copied.set_params(epsilon=2.0).epsilon == 2.0
-    assert set(PrivateSpectralLDA().get_params()) == set(parameters)
-
-
-def test_repr_shows_what_was_set():
-    assert repr(PrivateSpectralLDA()) == "PrivateSpectralLDA()"
-    assert "epsilon=0.5" in repr(PrivateSpectralLDA(epsilon=0.5))
-
-
-def test_a_fitted_estimator_can_be_pickled(fitted):
-    copied = pickle.loads(pickle.dumps(fitted))
-    X = counts(20, 5)
-    np.testing.assert_array_equal(copied.transform(X), fitted.transform(X))
-    assert copied.privacy_report_ == fitted.privacy_report_
 
 
 WORDS = {0: "cat dog pet vet fur", 1: "ship boat sail mast port"}
@@ -215,12 +154,3 @@ def test_a_grid_search_charges_every_fit():
     with pytest.raises(BudgetError):
         search.fit(counts(300))
     assert 1.0 <= small.total()[0] <= 1.5
-
-
-@tiny
-def test_cross_validation_charges_every_fold():
-    accountant = BudgetAccountant(INF, 1e-6)
-    scores = cross_val_score(PrivateSpectralLDA(2, accountant=accountant), counts(300), cv=3)
-    assert np.isfinite(scores).all()
-    spenders = [entry for entry in accountant.entries if entry.release == "pair_moments"]
-    assert len(spenders) == 3
