@@ -89,19 +89,26 @@ class Composition:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
-            raise ValueError(f"kind must be one of {get_args(Kind)}.")
+            raise ValueError(f"kind must be one of {get_args(Kind)}, got {self.kind!r}.")
         if (self.kind == "releases") == bool(self.parts):
-            raise ValueError("a node holds either releases or parts.")
+            raise ValueError(
+                "a node of kind 'releases' must have no parts, and any other kind must have some."
+            )
         if self.kind in ("selection", "conversion") and len(self.parts) != 1:
-            raise ValueError(f"a {self.kind} is of one part.")
+            raise ValueError(f"a {self.kind} must have one part, got {len(self.parts)}.")
         if (self.kind == "overlapping") != bool(self.memberships):
-            raise ValueError("memberships are told where parts overlap.")
+            raise ValueError(
+                "memberships must be given for kind 'overlapping', and for no other kind."
+            )
         there_are: Counter[str] = Counter()
         for part in self.parts:
             there_are[part.role] += part.times
         for role, count in (pair for kind in self.memberships for pair in kind):
             if not 1 <= count <= there_are[role]:
-                raise ValueError("a unit is in no more parts than there are.")
+                raise ValueError(
+                    f"memberships must name 1 to {there_are[role]} parts of role {role!r}, the "
+                    f"number of such parts; got {count}."
+                )
 
     @property
     def spent(self) -> list[tuple[PrivacyCost, int]]:

@@ -434,7 +434,9 @@ class WordFrequencies(NonNegative):
 
     def __post_init__(self) -> None:
         if not isinstance(self.clip.norm, CountNorm):
-            raise TypeError("word frequencies are bounded by a CountNorm.")
+            raise TypeError(
+                f"clip must be of a CountNorm, got one of a {type(self.clip.norm).__name__}."
+            )
 
     def _largest_norms(self) -> tuple[float, float]:
         assert isinstance(self.clip.norm, CountNorm)

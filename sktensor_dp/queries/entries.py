@@ -276,7 +276,10 @@ class RowCells:
 
     def __post_init__(self) -> None:
         if self.index_set.n_modes != 2 or self.unit_mode not in (0, 1):
-            raise ValueError("sums are of the values in a row of a matrix, mode 0 or 1.")
+            raise ValueError(
+                "index_set must be that of a matrix, with 2 modes, and unit_mode must be 0 or 1; "
+                f"got {self.index_set.n_modes} modes and unit_mode {self.unit_mode!r}."
+            )
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -78,7 +78,7 @@ def read(
         raise
     except BaseException as error:
         instead = told(_message(error))
-        raised = ValueError(instead) if instead else _of_conversion(error, name) or _told(error)
+        raised = ValueError(instead) if instead else _of_conversion(error, name) or _if_safe(error)
         raised = raised or _kind(error)(
             f"{name} cannot be read: {type(error).__name__}. The message may quote data and is "
             "not shown."
@@ -98,7 +98,7 @@ def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool
     except PASSED:
         raise
     except BaseException as error:
-        raised = _placed(error, doing, rows_private)
+        raised = _named_by_place(error, doing, rows_private)
     raise raised
 
 
@@ -142,22 +142,22 @@ def _of_conversion(error: BaseException, name: str) -> Exception | None:
     return None
 
 
-def _told(error: BaseException) -> BaseException | None:
+def _if_safe(error: BaseException) -> BaseException | None:
     """Return the error itself if its message is known to show no data, without its context; or
     None.
     """
     own = _package(_place(error)) == OWN and _is_raised(_place(error))
-    return _cut(error) if own or SHOWS_NONE.fullmatch(_message(error)) else None
+    return _without_context(error) if own or SHOWS_NONE.fullmatch(_message(error)) else None
 
 
-def _cut(error: BaseException) -> BaseException:
+def _without_context(error: BaseException) -> BaseException:
     """Remove the error's cause, context, traceback and notes, which may hold data."""
     error.__cause__ = error.__context__ = error.__traceback__ = None
     error.__dict__.pop("__notes__", None)
     return error
 
 
-def _placed(error: BaseException, doing: str, rows_private: bool) -> BaseException:
+def _named_by_place(error: BaseException, doing: str, rows_private: bool) -> BaseException:
     """Return the error itself if it shows no data, or one of its type that names file and line
     only.
     """
@@ -167,7 +167,7 @@ def _placed(error: BaseException, doing: str, rows_private: bool) -> BaseExcepti
     others = _package(place) == "sklearn" and not (
         rows_private and SHOWS_ROWS.search(_message(error))
     )
-    if (others or _package(place) == OWN) and (known := _told(error)) is not None:
+    if (others or _package(place) == OWN) and (known := _if_safe(error)) is not None:
         return known
     told = f"{type(error).__name__} ({os.path.basename(file)}, line {place.tb_lineno})"
     return _kind(error)(f"{doing} failed with {told}. The message may quote data and is not shown.")

@@ -108,7 +108,7 @@ class ExpectedCounts(NonNegative):
         posterior = np.concatenate([np.zeros((0, len(self.topics))), *found])
         counts = self._scaled(chunk)
         norms = self._bounds(counts)
-        if self._asks(norms).any():
+        if self._needs_exact_norm(norms).any():
             of_rows = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
             own = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, None)
             own = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), own)
@@ -120,7 +120,7 @@ class ExpectedCounts(NonNegative):
         n_features) and clipped topic proportions (n_documents, n_components).
         """
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
-        asked = self._asks(norms)
+        asked = self._needs_exact_norm(norms)
         alone = (asked & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
         field = MeanField(chunk, *self._single_precision, self.n_iter, alone, weights)
@@ -154,7 +154,7 @@ class ExpectedCounts(NonNegative):
         X = chunk.X
         return CountChunk(of_same_shape(X, X.data / self.scales[X.indices]), chunk.units)
 
-    def _asks(self, bounds: Floats) -> NDArray[np.bool_]:
+    def _needs_exact_norm(self, bounds: Floats) -> NDArray[np.bool_]:
         """Mask of units whose bound exceeds the limit, so that their exact norm is computed."""
         return (bounds > self.limit) & (self.order == 2)
 

@@ -47,7 +47,7 @@ def terms_of_documents(
     return cubes.value(), ones.value(), pairs.value()
 
 
-def put_together(cubes: Floats, ones: Floats, pairs: Floats, B: Floats) -> Floats:
+def assembled_moment(cubes: Floats, ones: Floats, pairs: Floats, B: Floats) -> Floats:
     """Third moment in a basis B, (k, k, k), from the sums of `terms_of_documents`: takes off the
     terms in which a token is drawn twice or three times.
     """
@@ -110,9 +110,15 @@ class PairMoments(NonNegative):
         check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
         if isinstance(norm, PairNorm):
             if norm.diagonal_weight < self.diagonal_weight or norm.words is not self.words:
-                raise ValueError("the clipped norm must be that of the noise, on the same words.")
+                raise ValueError(
+                    "clip must be of a PairNorm on the same words, with a diagonal_weight no less "
+                    f"than that of the query, {self.diagonal_weight:g}."
+                )
         elif not (isinstance(norm, CountNorm) and norm.order == 1 and self.diagonal_weight <= 1):
-            raise TypeError("pair moments are bounded by a PairNorm or by the number of tokens.")
+            raise TypeError(
+                "clip must be of a PairNorm, or of a CountNorm of order 1 where diagonal_weight is "
+                f"at most 1; got one of a {type(norm).__name__}."
+            )
 
     def _largest_norms(self) -> tuple[float, float]:
         # All masses of ``l M2`` sum to the number of tokens.
@@ -257,7 +263,9 @@ class _Triples:
         """Symmetric tensor of shape (k, k, k); takes time in the non-zeros and in n_words k^3."""
         X, B = words_in_use(chunk.restricted(self.words).X, self.basis)
         projected = X @ B
-        return put_together(*terms_of_documents(X, projected, self._weights(chunk, projected)), B)
+        return assembled_moment(
+            *terms_of_documents(X, projected, self._weights(chunk, projected)), B
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +277,10 @@ class WhitenedTripleMoments(_Triples, Signed):
     def __post_init__(self) -> None:
         norm = self.clips[0].norm
         if not isinstance(norm, WhitenedTripleNorm) or norm.whitener is not self.basis:
-            raise ValueError("whitened triples are bounded by the norm of the same whitener.")
+            raise ValueError(
+                "the first clip must be of a WhitenedTripleNorm whose whitener is the basis; got "
+                f"one of a {type(norm).__name__}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +294,10 @@ class TripleMoments(_Triples, NonNegative):
 
     def __post_init__(self) -> None:
         if not isinstance(self.clips[0].norm, TripleNorm) and self.clips[0].norm != CountNorm(1):
-            raise TypeError("triple moments are bounded by a TripleNorm or by the tokens.")
+            raise TypeError(
+                "the first clip must be of a TripleNorm, or of a CountNorm of order 1; got one of "
+                f"a {type(self.clips[0].norm).__name__}."
+            )
         gram = self.basis.T @ self.basis
         if not np.allclose(gram, np.eye(len(gram)), atol=1e-8):
             raise ValueError("the basis must have orthonormal columns.")

@@ -159,7 +159,7 @@ class NormBins(NonNegative):
         if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all():
             raise ValueError(f"edges must be two or more finite numbers, got shape {edges.shape}.")
         if not (edges[1:] > edges[:-1]).all():
-            raise ValueError("edges must increase.")
+            raise ValueError("edges must be in increasing order, without equal ones.")
 
     def counted(self, norms: Floats) -> Floats:
         """Number of `norms` in each bin, as floats of shape (n_edges - 1,)."""

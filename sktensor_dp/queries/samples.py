@@ -237,7 +237,7 @@ class _ThirdMoments:
         check_array("the basis", self.basis, LARGEST_PROJECTION / norm)
         check_number("the residual weight", self.residual_weight, (0.0, LARGEST_RESIDUAL / norm**2))
 
-    def _seen(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
+    def _projections(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
         """Projections ``y = basis' z`` of all samples (n_samples, k), and their squared distances
         from the span of the basis.
         """
@@ -260,7 +260,7 @@ class _ThirdMoments:
 
     def _unit_norms(self, chunk: SampleChunk) -> Floats:
         """Bound on the norm of each unit's projected third moment; (n_units,)."""
-        return self._norms(chunk, *self._seen(chunk))
+        return self._norms(chunk, *self._projections(chunk))
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +297,7 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
         """Orthonormal coordinates of the symmetric tensor ``sum y y y``, then, with a residual
         weight rho, the k numbers ``rho sum s y``, s a sample's squared distance from the span.
         """
-        seen, distances = self._seen(chunk)
+        seen, distances = self._projections(chunk)
         weights = chunk.units.shares
         if math.isfinite(self.limit):
             norms = NORM_SLACK * self._norms(chunk, seen, distances)
@@ -383,7 +383,7 @@ class PowerIterations(Signed):
     def __post_init__(self) -> None:
         check_number("the radius", self.radius, RADIUS)
         if not np.allclose(np.square(self.starts).sum(axis=0), 1.0, atol=1e-8):
-            raise ValueError("the starts must be unit vectors.")
+            raise ValueError("the starts must be unit vectors, one in each column.")
         frame = np.linalg.qr(self.starts)[0]
         pairs = _squares(self.starts.T @ frame).T
         # Not sums of answers times an inverse: where starts are nearly alike, that would

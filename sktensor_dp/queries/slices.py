@@ -314,18 +314,21 @@ class ReleasedEffects:
         """
         # Relative to the scale all numbers are what they are for values of any other unit.
         if not LEAST_UNIT <= scale <= 1 / LEAST_UNIT:
-            raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}.")
+            raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}, got {scale!r}.")
         if not SMALLEST <= self.noise_variance / scale**2 <= LARGEST:
-            raise ValueError(f"noise_variance must be from {SMALLEST} to {LARGEST} scales squared.")
+            raise ValueError(
+                f"noise_variance must be from {SMALLEST} to {LARGEST} times scale**2; got "
+                f"{self.noise_variance!r} and scale {scale!r}."
+            )
         parts = [np.array([self.level / scale])]
         for of in self.effects:
             parts += [of.effects / scale, of.variances / scale**2, of.popularity]
         if not all((np.abs(part) <= LARGEST).all() for part in parts):
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
         if not all((of.variances >= 0).all() for of in self.effects):
-            raise ValueError("variances must not be negative.")
+            raise ValueError("variances of released effects must be >= 0; some are negative.")
 
-    def are_of(self, shared: Sequence[int]) -> bool:
+    def cover_rows(self, shared: Sequence[int]) -> bool:
         """Return True if there is an effect for each row of the shared modes, whose lengths are
         `shared`.
         """
@@ -399,7 +402,10 @@ class SharedRowSums:
             if effect is None:
                 continue
             if effect.shape != (n_rows,):
-                raise ValueError(f"an effect must hold {n_rows} numbers.")
+                raise ValueError(
+                    f"effects must hold one number for each of a mode's {n_rows} rows; got an "
+                    f"array of shape {effect.shape}."
+                )
             check_array("an effect", effect, LARGEST_LEVEL)
         if self.about is not None:
             self.about.check(self.scale)
@@ -417,10 +423,15 @@ class SharedRowSums:
     def total(self, chunk: SliceChunks) -> Floats:
         """Sums of residuals in the first row, of counts in the second: shape (2, shape[mode])."""
         if self.mode == chunk.unit_mode or chunk.shape != self.shape:
-            raise ValueError("the mode must be shared by units, and the shape that of the data.")
+            raise ValueError(
+                f"mode must be another one than the units', {chunk.unit_mode}, and shape that of "
+                f"the data, {chunk.shape}; got mode {self.mode} and shape {self.shape}."
+            )
         shared = [n for mode, n in enumerate(self.shape) if mode != chunk.unit_mode]
-        if self.about is not None and not self.about.are_of(shared):
-            raise ValueError("effects must be those of the rows of all shared modes.")
+        if self.about is not None and not self.about.cover_rows(shared):
+            raise ValueError(
+                f"about must hold effects of {shared} rows, those of the shared modes."
+            )
         residuals = self._residuals(chunk)
         rows = chunk.coordinates[:, self.mode]
         weights = self._weights(chunk)
@@ -490,12 +501,18 @@ class SharedFactorSums:
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
         shared = [len(factor) for factor in self.components.factors]
         if self.whole and not self.may_be_whole(self.shape, shared):
-            raise ValueError("whole needs a matrix with few enough shared rows.")
-        if not released.are_of(shared):
-            raise ValueError("effects must be as many as rows of the factors.")
+            raise ValueError(
+                f"whole needs a matrix with at most {MOST_CELLS} rows in its shared mode; got "
+                f"shape {self.shape} and factors of {shared} rows."
+            )
+        if not released.cover_rows(shared):
+            raise ValueError(f"effects must be of {shared} rows, those of the factors.")
         if self.turned is not None:
             if not self.whole or self.turned.shape != (self.components.n_components,) * 2:
-                raise ValueError("turned needs whole units, and a number for each pair of columns.")
+                raise ValueError(
+                    "turned needs whole units, and shape (r, r) for r components, here "
+                    f"{self.components.n_components}; got shape {self.turned.shape}."
+                )
             check_array("turned", self.turned, 1.0)
 
     @staticmethod
@@ -525,7 +542,10 @@ class SharedFactorSums:
         if np.delete(chunk.shape, chunk.unit_mode).tolist() != [
             len(factor) for factor in self.components.factors
         ]:
-            raise ValueError("the factors must be those of the shared modes.")
+            raise ValueError(
+                "components must have one factor for each shared mode, with as many rows as the "
+                f"mode; the data has shape {chunk.shape} and unit_mode {chunk.unit_mode}."
+            )
         if len(self.effects) == 1 and chunk.cells is not None:
             return self._of_matrix(chunk, chunk.cells)
         _, means, covariances = self._released.posteriors(chunk, self.components)

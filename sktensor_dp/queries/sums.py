@@ -71,7 +71,7 @@ class AccurateSum:
     def value(self) -> Floats:
         """Sum of the arrays added so far; ValueError if there are none."""
         if self._total is None:
-            raise ValueError("nothing was added.")
+            raise ValueError("the sum has no value: no array was added to it.")
         return self._total if self._rest is None else self._total + self._rest
 
 

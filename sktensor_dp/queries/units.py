@@ -131,7 +131,7 @@ def _labels(groups: Any) -> NDArray[Any]:
     return as_labels(groups, np.shape(groups)[0] if np.ndim(groups) else 0)
 
 
-class Waiting:
+class GroupBuffer:
     """Buffer that holds rows of a group back until the last row of the group was read."""
 
     def __init__(self, table: GroupTable) -> None:
@@ -139,7 +139,7 @@ class Waiting:
         self._left = table.sizes.copy()
         self._rows: list[tuple[Any, Integers]] = []
 
-    def after(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
+    def add(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
         """Take `rows` with their `labels`; return the rows of all groups that are now complete and
         the group's index of each, or None.
         """
@@ -494,7 +494,7 @@ class RowChunks(Generic[Chunk]):
 
     def _read(self) -> Iterator[tuple[Any, Units]]:
         """Yield (rows, units) from the source; rows of a group wait until its last one was read."""
-        waiting: Waiting | None = None
+        waiting: GroupBuffer | None = None
         rows, told = None, False
         for number, part in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(part)
@@ -502,7 +502,7 @@ class RowChunks(Generic[Chunk]):
                 self._table = self._table or GroupTable.of(
                     self._source, least=2 if self._announced_units is not None else 0
                 )
-                self.grouped, waiting = True, Waiting(self._table)
+                self.grouped, waiting = True, GroupBuffer(self._table)
             if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
             if waiting is None or groups is None or self._table is None:
@@ -515,7 +515,7 @@ class RowChunks(Generic[Chunk]):
                     yield rows, Units.single(rows.shape[0])
                 continue
             rows = read(partial(self._validated, X), "a chunk")
-            if (ready := waiting.after(rows, as_labels(groups, rows.shape[0]))) is not None:
+            if (ready := waiting.add(rows, as_labels(groups, rows.shape[0]))) is not None:
                 told = True
                 yield self._together(*ready)
         if waiting is not None:

@@ -303,7 +303,7 @@ def test_no_entries_at_all_are_a_data_set_of_slices():
         ({"level": math.inf}, "level must be"),
         ({"order": 3}, "order must be"),
         ({"effects": (None,)}, "one item for each of 3"),
-        ({"effects": (None, np.ones(3), None)}, "must hold 7 numbers"),
+        ({"effects": (None, np.ones(3), None)}, "one number for each of a mode.s 7 rows"),
         ({"effects": (None, np.full(7, np.nan), None)}, r"shape \(7,\) holds others"),
     ],
 )
@@ -316,7 +316,7 @@ def test_questions_on_slices_that_cannot_be_bounded_are_refused(changes, message
 def test_the_units_own_mode_is_never_released():
     _, X, y = data(0)
     chunk = SliceChunks(X, y, SHAPE, 0, LIMITS)
-    with pytest.raises(ValueError, match="shared by units"):
+    with pytest.raises(ValueError, match="another one than the units"):
         SharedRowSums(0, SHAPE, 0.0, 1.0, 1.0).total(chunk)
 
 

@@ -117,7 +117,7 @@ def test_no_entries_at_all_are_a_data_set():
 
 def test_factors_of_another_shape_are_refused():
     query = query_of(np.random.default_rng(0), 0, False, shape=(6, 4, 5))
-    with pytest.raises(ValueError, match="shared modes"):
+    with pytest.raises(ValueError, match="one factor for each shared mode"):
         query.total(SliceChunks(*entries(np.random.default_rng(0)), SHAPE, 0, LIMITS))
 
 

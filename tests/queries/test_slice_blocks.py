@@ -158,7 +158,7 @@ def test_what_is_turned_keeps_its_length_and_is_of_each_unit_alone(share, seed):
     ("turned", "whole", "message"),
     [
         (np.eye(RANK), False, "turned needs whole units"),
-        (np.eye(RANK + 1), True, "a number for each pair"),
+        (np.eye(RANK + 1), True, "shape \\(r, r\\) for r components"),
         (np.full((RANK, RANK), np.nan), True, "turned must hold numbers"),
         (2 * np.eye(RANK), True, "turned must hold numbers"),
     ],

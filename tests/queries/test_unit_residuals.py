@@ -82,5 +82,5 @@ def test_effects_of_other_rows_are_refused(part):
     # A part that is too short would fail only where a unit has entries in its last rows.
     short = () if part is None else (replace(second, **{part: getattr(second, part)[:-1]}),)
     about = ReleasedEffects((first, *short), 0.0, 1.0)
-    with pytest.raises(ValueError, match="of all shared modes"):
+    with pytest.raises(ValueError, match="those of the shared modes"):
         SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0, about=about).total(chunk)
