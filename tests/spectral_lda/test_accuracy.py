@@ -64,55 +64,41 @@ def lda_documents(n, d, k, seed):
     return sp.vstack(blocks).tocsr(), topics
 
 
-def test_documents_of_three_words(seed):
-    X, topics = single_topic_documents(100_000, 50, 10, 3, seed)
-    lda = PrivateSpectralLDA(10, epsilon=1.0, doc_topic_prior=0, random_state=0).fit(X)
-    # Seeds 0 to 39: median .025, at most .031; published noise gives .090.
-    assert_accurate(lda, topics, 0.045)
-
-
 PURE = {"delta": 0.0, "clip_norm": {"counts": 3.0, "triples": 3.1}}
-# Bounds with the median and maximum of seeds 0 to 99.
-SMALL = {
-    "default": ({}, 0.03),  # .012, .021
-    "moment tensor": ({"perturbation": "moment_tensor"}, 0.05),  # .018, .033
-    "refined": ({"n_refinements": 3}, 0.04),  # .016, .026
-    "pure": (PURE, 0.035),  # .012, .022
-    "pure moment tensor": ({**PURE, "perturbation": "moment_tensor"}, 0.2),  # .025, .129
-    "pure refined": ({**PURE, "epsilon": 4.0, "n_refinements": 2}, 0.025),  # .009, .016
+# Documents, words, topics, tokens of a document, and the concentration of words.
+SHORT, MANY_SHORT, LONG = (
+    (20_000, 20, 3, 3, 0.2),
+    (100_000, 50, 10, 3, 0.2),
+    (5000, 400, 5, 60, 0.05),
+)
+# Bounds with the median and maximum of seeds 0 to 99, or of as many as are said.
+FOUND = {
+    "default": (SHORT, {}, 0.03),  # .012, .021
+    "moment tensor": (SHORT, {"perturbation": "moment_tensor"}, 0.05),  # .018, .033
+    "refined": (SHORT, {"n_refinements": 3}, 0.04),  # .016, .026
+    "pure": (SHORT, PURE, 0.035),  # .012, .022
+    "pure moment tensor": (SHORT, {**PURE, "perturbation": "moment_tensor"}, 0.2),  # .025, .129
+    "pure refined": (SHORT, {**PURE, "epsilon": 4.0, "n_refinements": 2}, 0.025),  # .009, .016
+    # Of 40 seeds .025 and .031; published noise gives .090.
+    "ten topics": (MANY_SHORT, {}, 0.045),
+    # Of 40 seeds at most .119, without refinement .105 (5 seeds) and .109. At half the epsilon
+    # .148 and more.
+    **{f"long, {n}": (LONG, {"epsilon": 2.0, "n_refinements": n}, 0.145) for n in ("auto", 0, 2)},
+    # Of 5 seeds at most .046; at half the epsilon .094 and more.
+    "long moment tensor": (LONG, {"epsilon": 4.0, "perturbation": "moment_tensor"}, 0.07),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SMALL)
+@pytest.mark.parametrize("case", FOUND)
 def test_every_perturbation_finds_topics(seed, case):
-    parameters, bound = SMALL[case]
-    X, topics = single_topic_documents(20_000, 20, 3, 3, seed)
-    lda = PrivateSpectralLDA(3, doc_topic_prior=0, random_state=0, **parameters).fit(X)
+    (n, d, k, length, concentration), parameters, bound = FOUND[case]
+    X, topics = single_topic_documents(n, d, k, length, seed, concentration)
+    lda = PrivateSpectralLDA(k, doc_topic_prior=0, random_state=0, **parameters).fit(X)
     assert_accurate(lda, topics, bound)
     if "delta" in parameters:
         rows = lda.privacy_report_.rows
         assert all(row.mu == 0 < row.epsilon for row in rows)
         assert sum(row.epsilon * row.uses for row in rows) == pytest.approx(lda.epsilon)
-
-
-@pytest.mark.parametrize("n_refinements", ["auto", 0, 2])
-def test_long_documents_over_many_words(seed, n_refinements):
-    X, topics = single_topic_documents(5000, 400, 5, 60, seed, concentration=0.05)
-    lda = PrivateSpectralLDA(
-        5, epsilon=2.0, doc_topic_prior=0, n_refinements=n_refinements, random_state=0
-    ).fit(X)
-    # Seeds 0 to 39: at most .119 (auto) and .109 (2); without refinement .105 (5 seeds). At half
-    # the epsilon .148 and more.
-    assert_accurate(lda, topics, 0.145)
-
-
-def test_moment_tensor_with_many_words(seed):
-    X, topics = single_topic_documents(5000, 400, 5, 60, seed, concentration=0.05)
-    lda = PrivateSpectralLDA(
-        5, epsilon=4.0, doc_topic_prior=0, perturbation="moment_tensor", random_state=0
-    ).fit(X)
-    # Seeds 0 to 4: at most .046; at half the epsilon .094 and more.
-    assert_accurate(lda, topics, 0.07)
 
 
 def test_unequal_topic_probabilities_are_recovered(seed):

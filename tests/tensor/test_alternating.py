@@ -246,7 +246,7 @@ def test_known_noise_is_a_floor():
 def test_few_entries_and_more_components_than_rows(rank):
     coordinates = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 1]])
     entries = SortedEntries(coordinates, (3, 2, 50))
-    model = complete_cp(entries, [1.0, 2.0, 4.0], rank, random_state=0)
+    model = complete_cp(entries, [1.0, 2.0, 4.0], rank, max_iter=50, random_state=0)
     predictions = model.predict(everything((3, 2, 50)))
     assert np.isfinite(predictions).all()
     assert np.abs(predictions).max() < 10
@@ -451,6 +451,7 @@ def positive(seed, n):
     return T, X, T[tuple(X.T)]
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("model", "n"), [(PrivateCPCompletion, 60), (PrivateTuckerCompletion, 30)])
 def test_positive_factors_are_found(model, n, seed):
