@@ -65,10 +65,12 @@ END = object()
 
 
 def read(
-    call: Callable[[], Result], name: str, told: Callable[[str], str | None] = lambda message: None
+    call: Callable[[], Result],
+    name: str,
+    reword: Callable[[str], str | None] = lambda message: None,
 ) -> Result:
     """Return ``call()``, which reads the parameter `name` by another library; raise its errors anew
-    without data: with the text ``told(message)`` if there is one, or a text known to be safe.
+    without data: with the text ``reword(message)`` if there is one, or a text known to be safe.
     """
     # An error it raises is told anew: of its kind, without an entry of the data in it or behind it.
     try:
@@ -77,7 +79,7 @@ def read(
     except PASSED:
         raise
     except BaseException as error:
-        instead = told(_message(error))
+        instead = reword(_message(error))
         raised = ValueError(instead) if instead else _of_conversion(error, name) or _if_safe(error)
         raised = raised or _kind(error)(
             f"{name} cannot be read: {type(error).__name__}. The message may quote data and is "

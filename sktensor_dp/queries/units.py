@@ -200,10 +200,10 @@ def gathered(pieces: Sequence[Piece | Exception]) -> Piece | Exception:
             return piece
         found.append(piece)
     # Pieces without rows have labels of no kind.
-    told = [piece for piece in found if len(piece[1])] or found[:1]
-    if len({labels.dtype.kind for _, labels in told}) > 1:
+    with_rows = [piece for piece in found if len(piece[1])] or found[:1]
+    if len({labels.dtype.kind for _, labels in with_rows}) > 1:
         return ValueError(f"{EXPECTED}, in all chunks alike.")
-    return stacked([X for X, _ in told]), np.concatenate([labels for _, labels in told])
+    return stacked([X for X, _ in with_rows]), np.concatenate([labels for _, labels in with_rows])
 
 
 def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
@@ -495,7 +495,7 @@ class RowChunks(Generic[Chunk]):
     def _read(self) -> Iterator[tuple[Any, Units]]:
         """Yield (rows, units) from the source; rows of a group wait until its last one was read."""
         waiting: GroupBuffer | None = None
-        rows, told = None, False
+        rows, any_rows = None, False
         for number, part in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(part)
             if number == 0 and groups is not None:
@@ -511,16 +511,16 @@ class RowChunks(Generic[Chunk]):
                 large = isinstance(X, BY_ROWS) and X.ndim == 2 and X.shape[0] > UNITS_AT_ONCE
                 parts = (rows_of(X, rows) for rows in blocks(X.shape[0])) if large else [X]
                 for block in parts:
-                    rows, told = read(partial(self._validated, block), "a chunk"), True
+                    rows, any_rows = read(partial(self._validated, block), "a chunk"), True
                     yield rows, Units.single(rows.shape[0])
                 continue
             rows = read(partial(self._validated, X), "a chunk")
             if (ready := waiting.add(rows, as_labels(groups, rows.shape[0]))) is not None:
-                told = True
+                any_rows = True
                 yield self._together(*ready)
         if waiting is not None:
             waiting.check_empty()
-        if self._announced_units is None and not told:
+        if self._announced_units is None and not any_rows:
             # Chunks without a row are data, no chunk at all is a mistake.
             if rows is None:
                 raise ValueError(
