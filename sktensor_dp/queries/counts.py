@@ -221,7 +221,7 @@ class CountNorm:
             raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Norm of each unit's mean count vector, raised by 1e-4 for rounding; (n_units,)."""
+        """Norm of each unit's mean count vector, with a slack for rounding; (n_units,)."""
         if self.order == 1:
             return NORM_SLACK * chunk.units.means(chunk.lengths)
         return NORM_SLACK * np.sqrt(chunk.unit_squares)
