@@ -214,34 +214,30 @@ def test_further_topics_are_learnt(seed):
     assert (distances.min(axis=0) < 0.2).all()
 
 
-def test_what_is_least_like_public_topics_is_taken_of_those_learnt():
-    eye = np.eye(4) * 0.97 + 0.01
-    unigram = np.full(4, 0.25)
-    learnt = FittedTopics(eye[[0, 1, 2]] / 1.01, np.array([0.5, 0.3, 0.2]), unigram, 0.0, 3)
-    start = public_start(learnt, np.eye(4)[[1, 0]], 3)
-    np.testing.assert_array_equal(start.topics[2], learnt.topics[2])
-    assert start.weights.sum() == pytest.approx(1)
+def learnt_topics(*places):
+    """Topics of one word each, nearly, as if EM steps had found them."""
+    weights = np.array([0.5, 0.3, 0.2])[: len(places)]
+    topics = (np.eye(4) * 0.97 + 0.01)[list(places)] / 1.01
+    return FittedTopics(topics, weights / weights.sum(), np.full(4, 0.25), 0.0, len(places))
+
+
+def test_topics_learnt_stand_beside_public_ones():
+    learnt, public = learnt_topics(0, 1, 2), np.eye(4)[[2, 0]]
+    known = public_start(learnt, public, 3)
+    # The one learnt that is least like public ones is the third.
+    np.testing.assert_array_equal(known.topics[2], learnt.topics[1])
+    assert known.weights.sum() == pytest.approx(1)
     assert len(public_start(learnt, np.eye(4)[:3], 3).topics) == 3
-
-
-def test_steps_begin_with_topics_learnt_each_in_the_place_of_the_public_one_it_is_like():
-    eye = np.eye(4) * 0.97 + 0.01
-    unigram, public = np.full(4, 0.25), np.eye(4)[[2, 0]]
-    learnt = FittedTopics(eye[[0, 1, 2]] / 1.01, np.array([0.5, 0.3, 0.2]), unigram, 0.0, 3)
-    start = beside_public(learnt, public_start(learnt, public, 3))
+    # Steps begin with topics learnt, each in the place of the public one that it is like.
+    start = beside_public(learnt, known)
     np.testing.assert_array_equal(start.topics, learnt.topics[[2, 0, 1]])
     np.testing.assert_allclose(start.weights, [0.2, 0.5, 0.3])
     np.testing.assert_array_equal(start.public, public)
-
-
-def test_public_topics_stay_where_fewer_were_learnt():
-    eye = np.eye(4) * 0.97 + 0.01
-    unigram, public = np.full(4, 0.25), np.eye(4)[[2, 0, 3]]
-    learnt = FittedTopics(eye[[0]] / 1.01, np.ones(1), unigram, 0.0, 1)
-    known = public_start(learnt, public, 3)
-    start = beside_public(learnt, known)
+    # Where fewer were learnt, public ones stay.
+    known = public_start(learnt_topics(0), np.eye(4)[[2, 0, 3]], 3)
+    start = beside_public(learnt_topics(0), known)
     np.testing.assert_array_equal(start.topics[[0, 2]], known.topics[[0, 2]])
-    np.testing.assert_array_equal(start.topics[1], learnt.topics[0])
+    np.testing.assert_array_equal(start.topics[1], learnt_topics(0).topics[0])
     assert start.weights.sum() == pytest.approx(1)
 
 
