@@ -141,7 +141,7 @@ class Topics(Run):
         }
 
     def cost(self) -> PrivacyCost:
-        """Cost of both, of which choosing words takes a part of delta."""
+        """Cost of choosing words and of topics together; words take a part of its delta."""
         epsilon, delta = self.options.epsilon, self.options.delta
         reserved = 0.0 if self._known or math.isinf(epsilon) else delta / 10
         return PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)

@@ -214,7 +214,7 @@ def no_rows(X: Any, n_modes: int) -> Any:
 
 
 def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:
-    """Coordinates as integers, with -1 for those below 0: rows of which nothing is known."""
+    """Coordinates as integers; negative ones, for rows of which nothing is known, become -1."""
     numeric = given.dtype.kind in "iuf"
     unknown = given < 0 if numeric else np.zeros(given.shape, dtype=bool)
     known = np.where(unknown, 0, given) if numeric else given

@@ -140,8 +140,8 @@ def with_features(model: Model, entries: IndexSet, options: ModelOptions) -> Mod
 def pair_components(
     curator: EntryCurator, model: Model, options: ModelOptions
 ) -> tuple[Floats, float]:
-    """Loadings of columns, (n_columns, r), from released pairs, and the variance they leave.
-    A pair is the product of two residuals of a row.
+    """Release the sums over rows of products of residuals in two columns; return loadings of the
+    columns, (n_columns, r), and the residual variance that these loadings leave unexplained.
     """
     places = curator.index_set
     residual = 2 * curator.half * ASSUMED.residual
@@ -180,7 +180,7 @@ def with_columns(model: Model, found: Floats) -> Model:
 
 
 def _clipped_variance() -> float:
-    """Mean square of a standard normal number clipped at RESIDUAL_CLIP, over the clip squared."""
+    """Mean square of ``clip(x, -c, c) / c`` for a standard normal x, where c is RESIDUAL_CLIP."""
     t = defaults.RESIDUAL_CLIP
     inside = 2 * ndtr(t) - 1
     density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)

@@ -553,7 +553,7 @@ class PrivateCPCompletion(
         Names of the rows of each mode: a :class:`~sktensor_dp.RowIndex`, a list of names, or
         None where rows have numbers. They are public, and never read off the data. Entries
         of a fit with another name are left out. None at ``unit_mode`` lets units have any
-        ids; these are not kept.
+        ids, which are not kept.
     row_features : mapping of int to table or None, default=None
         Public features of the rows of some modes, for example ``{1: genres}``: numbers of
         shape (shape[m], n_columns), rows in order. Those of a frame are found by its index
@@ -636,7 +636,7 @@ class PrivateCPCompletion(
     **Privacy.** *Unit*: one value, or one slice of the tensor. *Neighbours*: tables of
     equally many entries at the same coordinates that differ in one value; with a
     ``unit_mode`` tensors that differ in all entries of one row. *Public*: coordinates and
-    their number (not with a ``unit_mode``), the shape, the bounds and all parameters,
+    the number of entries (not with a ``unit_mode``), the shape, the bounds and all parameters,
     ``row_features`` among them: never compute these from private data.
     *Releases*: ``entries``, ``row_sums``, ``entry_pairs``, ``entry_gradients``,
     ``ridge_block``, or ``unit_levels``, ``shared_row_sums`` and ``shared_factor_sums``, as

@@ -133,7 +133,9 @@ def row_number(row: Any, what: str, mode: int, indices: Indices | None) -> int:
 def named_rows(
     found: TopRows, limits: tuple[Any, Any], indices: Indices | None, mode: int
 ) -> TopRows:
-    """Ranked rows with names in the place of numbers, and values clamped to `limits`."""
+    """Copy of ranked rows of `mode` with their names in `indices` for their numbers (kept if None),
+    and with values clamped to `limits`.
+    """
     values = np.clip(found.values, *limits)
     index = None if indices is None else indices[mode]
     return TopRows(found.rows if index is None else index.decode(found.rows), values)
@@ -251,7 +253,7 @@ class UnitParameters:
         -------
         TopRows
             ``rows`` and ``values``, each of shape (n_units, n), best first; n counts no more
-            than all rows. They are ranked by values before these are clamped to the bounds,
+            than all rows. Rows are ranked by values before clamping to the bounds,
             equal ones by number. -1 (or None) and NaN stand at the end where fewer are left.
 
         Raises
@@ -356,7 +358,7 @@ def fold_in(
     bounds: Bounds,
     indices: Indices | None = None,
 ) -> UnitParameters:
-    """Fit the parameters of the units of some entries to these and the released model."""
+    """Fit the parameters of the units in `coordinates` to their entries and the released model."""
     units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
     parameters = fold_in_units(
         places,

@@ -137,7 +137,7 @@ def slice_errors(
     n_observed: int, shape: tuple[int, ...], plan: SlicePlan, assumed: Assumed, rank: int
 ) -> tuple[float, float | None]:
     """Expected errors where units are slices, in widths of the bounds.
-    With biases, and with components too; the second is None where these will not be found.
+    Of predictions with biases alone, and with components too (None if no component will be found).
     """
     each = max(n_observed / shape[plan.unit_mode], 1.0)
     bias = assumed.bias_deviation**2

@@ -51,10 +51,11 @@ def posterior_rows(
     prior: float,
     regularization: float = 1.0,
 ) -> Floats:
-    """Posterior means, of shape (n, r), of rows a_i given ``sums_i = H_i a_i + noise``.
+    """Posterior means (n, r) of rows a_i observed as ``sums_i = grams_i @ a_i + e_i``, where e_i is
+    noise of covariance ``noise_i + residual * grams_i``.
 
-    H_i are `grams`; noise has covariance ``noise_i + residual * H_i``. The prior variance starts
-    from `prior`, is estimated, and divided by `regularization`.
+    Rows have prior mean 0. Their common prior variance is estimated from the data, in steps from
+    `prior` on, and divided by `regularization` in the last step.
     """
     # Rows are normal with mean 0 and a common variance, which is estimated from `prior` on,
     # and divided by `regularization` in the end; 0 where H, of `grams`, is.

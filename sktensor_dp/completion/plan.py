@@ -276,7 +276,7 @@ def noise_of_sums(
 
 
 def _error_variance(noise: list[float]) -> float:
-    """Error variance of a prediction from biases with these error variances before shrinkage."""
+    """Error variance of a prediction from biases with error variances `noise` before shrinkage."""
     return math.fsum(ASSUMED.bias_deviation**2 * v / (ASSUMED.bias_deviation**2 + v) for v in noise)
 
 
@@ -315,7 +315,7 @@ def plan_completion(
     max_iter: int | None,
 ) -> CompletionPlan:
     """Plan releases and split the budget where one value is the unit.
-    `perturbation` "auto" becomes the best one for these public numbers.
+    `perturbation` "auto" becomes the best kind for the arguments, which are public.
     """
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
     fraction = 0.0

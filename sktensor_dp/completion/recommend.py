@@ -90,7 +90,7 @@ BLOCK = 2**20
 
 class RecommenderMixin:
     """Mixin with fold-in, rankings and similar rows, all from released values alone.
-    Units that fold in their own entries add these, on their side.
+    Only fold-in uses raw entries: those of the units concerned, on their side.
     """
 
     shape_: tuple[int, ...]
@@ -98,7 +98,7 @@ class RecommenderMixin:
     unit_mode: int | None
 
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
-        """Fit the parameters of units to their own entries, at the holder of these.
+        """Fit the parameters of units to their own entries, where the entries are held.
 
         What was released of all modes but ``unit_mode``, or the first one, is used as it is; a
         unit's own side needs no noise where the unit is the only one who sees it.
@@ -155,7 +155,7 @@ class RecommenderMixin:
         ----------
         of : UnitParameters, or array-like of shape (n_units,), or one unit
             Result of :meth:`fold_in`, or rows of ``unit_mode`` (of the first mode where it is
-            None) by number or name. With a ``unit_mode`` nothing is known of these, and all have
+            None) by number or name. With a ``unit_mode`` nothing is known of units, and all have
             the same values.
         mode : int or str, optional
             Mode of the rows, by its number or the name of its column; by default the first that
@@ -212,8 +212,8 @@ class RecommenderMixin:
         -------
         TopRows
             ``rows``, by name if they have names, and ``values``: each of shape (n_units, n),
-            or (n,) for one unit, best first; n counts no more than all rows. They are ranked
-            by values before these are clamped to the bounds, equal ones by number. -1 (or None)
+            or (n,) for one unit, best first; n counts no more than all rows. Rows are ranked
+            by values before clamping to the bounds, equal ones by number. -1 (or None)
             and NaN stand at the end where rows were excluded and fewer than n are left.
 
         Raises
@@ -265,7 +265,7 @@ class RecommenderMixin:
         ----------
         mode : int or str
             Mode of the rows, by its number or the name of its column.
-        row : int or str, or array-like of these of shape (n_given,)
+        row : int or str, or array-like of int or str of shape (n_given,)
             The row, or several, by number or name.
         n : int, default=10
             Number of similar rows for each; -1 (or None) and NaN fill up where fewer are left.
@@ -326,7 +326,7 @@ class RecommenderMixin:
         self, of: Any, exclude: ArrayLike | None
     ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
         """Index of each unit asked for among their distinct ids, and the entries to exclude.
-        The entries' units are numbered by these indices too; None without entries.
+        The entries' units are replaced by their indices too; None without entries.
         """
         # Ids that are no rows are told from each other too.
         ids = np.atleast_1d(np.asarray(of)).tolist()

@@ -284,7 +284,7 @@ def _times(values: Any) -> NDArray[np.datetime64]:
 
 def _in_utc(column: NDArray[Any]) -> NDArray[Any]:
     """Column with aware times converted to naive ones in UTC.
-    numpy would warn of these, and so tell that there is one.
+    numpy would warn of aware times, and so tell that there is one.
     """
     for place, item in enumerate(column.tolist()):
         if isinstance(item, str) and ZONE.search(item):
@@ -301,7 +301,7 @@ class RowNames:
     """Constraint on `row_names`: for each mode an index, a list of names, or None."""
 
     def accepts(self, value: Any) -> bool:
-        """Return True for a list or tuple of these, of two or more."""
+        """Return True for a list or tuple of two or more indices, lists of names or Nones."""
         if not isinstance(value, list | tuple) or len(value) < 2:
             return False
         kinds = RowIndex | list | tuple | range | dict | None
@@ -348,7 +348,7 @@ def check_names(estimator: Any) -> None:
 
 
 def names_at(coordinates: NDArray[np.intp], indices: Indices | None) -> NDArray[Any]:
-    """Coordinates with names in the place of numbers, as a fit with these names takes them."""
+    """Coordinates as a fit with `row_names` takes them: names from `indices` for row numbers."""
     if indices is None:
         return coordinates
     named = coordinates.astype(object)
@@ -401,7 +401,7 @@ def table_of_rows(table: Any, index: RowIndex | None, name: str) -> Floats:
 
 
 def _in_order(table: Any, index: RowIndex | None, name: str) -> Any:
-    """Frame with its rows in the order of the names of `index`; other tables as they are."""
+    """Frame with its rows in the order of the names of `index`; other tables unchanged."""
     if index is None or not hasattr(table, "iloc"):
         return table
     labels, wrong = table.index, ""

@@ -209,8 +209,8 @@ def _of_json(path: Path, text: str) -> list[tuple[str, float]]:
 
 
 def _checked(path: Path, rows: Iterable[Any], first: int) -> list[tuple[str, float]]:
-    """Validate rows as pairs (word, number); ValueError names the row, the first of which is
-    `first`.
+    """Validate rows as pairs (word, number); ValueError names the wrong row by its number, counted
+    from `first`.
     """
     found = []
     for place, row in enumerate(rows, start=first):

@@ -94,7 +94,7 @@ class Callbacks:
         """Call `run` under the callbacks and return its result.
 
         `run` gets a function to call with the name of each release, before it. `n_releases` is
-        their number where it is public, else None.
+        the number of releases where it is public, else None.
         """
         shown = clone(self)
         shown.accountant = None
@@ -316,8 +316,8 @@ class PlannedFit(Generic[Curator]):
     by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
 
     def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
-        """Return this plan with a noisy count of units before all else, which replans the rest.
-        `by_count` is a pure function of the number. This plan is for the largest possible one.
+        """Return a plan that releases a noisy count of units first, and the rest as
+        ``by_count(count)`` plans it. This plan, for the largest possible count, fixes the cost.
         """
         releases = self.releases.before_count()
         options = {**self.options, "neighbours": "add_remove"}

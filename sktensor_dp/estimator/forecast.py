@@ -73,7 +73,7 @@ class Forecast(Shown):
     def verdict(self) -> str:
         """``"enough"`` or ``"too few"``; of topics also ``"may be enough"``, ``"likely too few"``.
 
-        Nine of ten fits turn out as these words say.
+        Nine of ten fits turn out as the word says.
         """
         ratio = self.n_samples / self._typically_needed()
         return next((said for said, least in self.verdicts if ratio >= least), "too few")

@@ -109,7 +109,7 @@ def checked_table(
     """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
 
     `reset` stores the columns on `estimator` (else they are compared), `fits` is True within fits,
-    and `grouped` where rows have groups: their number is private then.
+    and `grouped` where rows have groups: the number of rows is private then.
     """
     counted = getattr(estimator, "neighbours", None) == "add_remove"
     # Where units come and go, a fit takes data without any.
@@ -180,7 +180,9 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
 
 
 def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]:
-    """Keyword ``groups`` of chunks with validated labels of rows; no keyword for None."""
+    """Keyword arguments for a constructor of chunks: ``{"groups": ...}`` with the validated label
+    of each row, or an empty dict if `groups` is None.
+    """
     if groups is None:
         return {}
     return {"groups": checked_groups(groups, n_rows, estimator.neighbours)}
@@ -261,7 +263,9 @@ class Numeric:
 
 
 def as_chunks(source: Any) -> Any:
-    """Wrap an array whose items are chunks: bare, it would be taken for rows that are validated."""
+    """Wrap an array whose items are chunks, so that each is validated when it is read; an array
+    that is not wrapped is taken for rows validated before.
+    """
     whole = sp.issparse(source) or isinstance(source, np.ndarray)
     return Numeric(source) if whole else source
 

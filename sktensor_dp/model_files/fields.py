@@ -214,8 +214,9 @@ class Reader:
     position: int | None = None
 
     def read(self, kind: Any, value: Any, where: str, spec: str = "") -> Any:
-        """Value of the declared type `kind` from its JSON form; ModelFileError if it is not one.
-        `where` names it in errors, `spec` gives its lengths by letters, as in SavedState.
+        """Convert the JSON form `value` to the declared type `kind`; ModelFileError if it has
+        another form. `where` names the value in errors; `spec` holds letters for its lengths, as in
+        SavedState.
         """
         origin, args = get_origin(kind) or kind, get_args(kind)
         if several := _alternatives(kind):

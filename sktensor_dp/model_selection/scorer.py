@@ -41,7 +41,7 @@ def make_private_scorer(
     """Make a scorer whose every call is a release: clipped, noisy and charged.
 
     Passed as ``scoring=`` to ``cross_val_score`` or ``GridSearchCV`` together with a private
-    estimator, it makes everything private that these show.
+    estimator, it makes everything private that those functions show.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def make_private_scorer(
     among the rows that a call is given. *Public*: the number of rows (with ``groups`` that of
     groups, and not that of rows), unless units come and go, and the parameters. *Releases*:
     ``held_out_scores``, the mean over rows, or over groups of the means over their rows, and
-    ``unit_count`` (one percent of the cost) where their number is private. The
+    ``unit_count`` (one percent of the cost) where the number of units is private. The
     model is protected by its own fit alone. A row costs what the calls
     that saw it cost: in k-fold cross-validation one score and k - 1 fits for each
     candidate. An accountant cannot know that folds are disjoint, and is charged for all.

@@ -200,7 +200,7 @@ def _is_range(bounds: Any) -> bool:
 
 
 def _implied_bounds(scoring: str, step: Any, texts: bool) -> tuple[float, float] | None:
-    """Bounds of a score by the number of words, or the range of targets; None without these."""
+    """Bounds of a score, from the number of words or the range of targets; None if unknown."""
     if scoring == "log_likelihood_per_token":
         if texts:
             return math.log(UNKNOWN_WORD), 0.0
@@ -224,7 +224,7 @@ def release_score(
     neighbours: str,
 ) -> tuple[float, PrivacyReport]:
     """Charge `plan`, and release the mean over units of the scores that `query` computes.
-    Returns the noisy mean and the report. Where units come and go their number is released first.
+    Returns the noisy mean and the report. If units come and go, their number is released first.
     """
     counted = neighbours == "add_remove"
     with DataCurator(

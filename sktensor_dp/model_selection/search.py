@@ -293,7 +293,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         Charged once, before anything is read.
     random_state : int, RandomState or None, default=None
         Seeds the positions of held-out rows, which are public. Never noise, coins of groups,
-        candidates or their number.
+        candidates or the number of candidates.
     verbose : int, default=0
         1 says on standard error that the search begins and ends, and nothing else.
 

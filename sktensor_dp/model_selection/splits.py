@@ -203,12 +203,12 @@ class PrivateKFold(BaseCrossValidator):
     def split(
         self, X: Any, y: Any = None, groups: ArrayLike | None = None
     ) -> Iterator[tuple[Integers, Integers]]:
-        """Yield training and test rows of each fold, of which any may be empty.
+        """Yield training and test rows of each fold; either may be empty.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or list of n_rows units
-            Rows, of which only the number is read.
+            Rows; only their number is read.
         y : object
             Ignored.
         groups : array-like of shape (n_rows,), optional

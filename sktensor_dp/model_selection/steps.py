@@ -41,7 +41,9 @@ class RowByRow(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform each row by itself; ValueError if the function fails on a blank row."""
+        """Transform each row by itself, or as a blank row if the function fails on it; ValueError
+        if the function fails on a blank row.
+        """
         if self.transformer.func is None:
             return X
         X = as_documents(as_numbers(X, "X") if hasattr(X, "columns") else X, "X")
@@ -144,7 +146,7 @@ def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
 
 
 def checked_rows(estimator: Any, X: Any) -> Any:
-    """`X` as texts or numbers where the first step takes these, so that no row decides the type of
+    """`X` as texts or numbers, whichever the first step takes, so that no row decides the type of
     all.
 
     Other tables are returned as they are. ValueError if texts are expected and X holds others.
@@ -195,7 +197,7 @@ def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:
 def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> list[Any]:
     """Refuse wrong names or listed values of parameters; return the private steps with each value.
 
-    Values are tried one by one, and in all combinations if these are few. Draws of distributions,
+    Values are tried one by one, and in all combinations if there are few. Draws of distributions,
     and values that only some data make wrong, are refused later, when they are drawn.
     """
     steps = steps_of(estimator)

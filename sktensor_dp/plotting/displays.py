@@ -130,7 +130,7 @@ class Display:
 
     @property
     def figure_(self) -> Any:
-        """Figure of these axes; None before ``plot``."""
+        """Figure of the axes drawn into; None before ``plot``."""
         return self._where[0].figure if self._where else None
 
     def _axes(self, ax: "Axes | None") -> "Axes":

@@ -406,7 +406,7 @@ def audit(
     Parameters
     ----------
     estimator : estimator
-        Estimator or pipeline, of which clones without accountant are fitted.
+        Estimator or pipeline; clones of it without accountant are fitted.
     data, neighbour : array-like, or tuple of arguments of ``fit``
         Two neighbouring data sets, such as those of :func:`worst_case`. They must be public
         or made up: fits are not charged, and the result is computed from the data. The caller
@@ -500,7 +500,7 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
         One of this package, or another that has the hook ``_worst_case``; it is not fitted.
     n_units : int, optional
         Number of documents or samples in the data sets, 1000 by default. A completion whose
-        unit is one entry has one; with slices as units their number is that of its ``shape``.
+        unit is one entry has one; with slices as units, ``shape`` sets the number of slices.
 
     Returns
     -------
@@ -588,7 +588,7 @@ class OneRunResult:
 def one_run_p_value(
     n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float
 ) -> float:
-    """Bound the probability of so many right guesses about an (epsilon, delta)-DP mechanism.
+    """Bound the p-value of right guesses under the claim that a mechanism is (epsilon, delta)-DP.
 
     Parameters
     ----------
@@ -719,7 +719,7 @@ def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDAr
     ------
     ValueError
         If scores are not one-dimensional or hold NaN, or `n_guesses` is not between 1
-        and their number.
+        and the number of scores.
 
     Examples
     --------
@@ -755,7 +755,7 @@ def audit_in_one_run(
     Parameters
     ----------
     estimator : estimator
-        Estimator, of which one clone without accountant is fitted.
+        Estimator; one clone of it without accountant is fitted.
     canaries, harmless : array-like or sparse matrix of n_canaries rows, or tuple of such
         Slot i holds row i of `canaries` or of `harmless`, by a fair coin. Tuples hold the
         arguments of ``fit``, such as coordinates and values. They must be public or made up,

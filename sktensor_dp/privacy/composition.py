@@ -260,7 +260,7 @@ def _of_two(cost: PrivacyCost) -> PrivacyCost:
 
 
 def _repeated(costs: Sequence[PrivacyCost], times: int) -> tuple[PrivacyCost, ...]:
-    """Possible costs of being in `times` parts, each of which costs at most one of `costs`."""
+    """Possible costs of being in `times` parts, where a part costs at most one of `costs`."""
     if times > 1:
         costs = [_cover(costs)]
     return tuple(_sum([(cost, times)]) for cost in costs)

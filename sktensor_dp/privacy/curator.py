@@ -181,7 +181,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
 
     def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
         """Answer a query for totals by private key: keys whose noisy total passes a threshold, and
-        these totals.
+        the noisy totals of these keys.
         """
         mechanism, cost, _ = self._admit(name, query, PartitionSelection)
         totals, sensitivity = self._sum(query), self._records[-1].sensitivity
@@ -346,7 +346,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return first if added is None else added.value()
 
     def _mean(self, query: Summand) -> Floats:
-        """Sum of a query over `n_units`, formed in place."""
+        """Sum of a query divided by `n_units`, in place."""
         # The sum is the curator's own: dividing in place saves a copy.
         mean: Floats = self._sum(query)
         mean /= self.n_units
@@ -405,8 +405,8 @@ def released_sensitivity(
     neighbours: str = "replace_one",
     most_units: int | None = None,
 ) -> float:
-    """Sensitivity of a release: of the sum over `n_units` (or a count's or partitions' totals as
-    they are), with a slack for rounding in long sums.
+    """Sensitivity of a query's sum divided by `n_units`, raised for rounding where sums have many
+    terms (`most_units` at most); counts of units and totals of partitions are not divided.
     """
     of_sum = sensitivity(query, mechanism.norm, neighbours)
     if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
@@ -464,7 +464,7 @@ class RepeatableNoise:
 
 
 class ReleasedRows:
-    """Released symmetric matrix too large for memory; forms noisy rows anew for each product."""
+    """Released symmetric matrix too large for memory; forms noisy rows for each product."""
 
     def __init__(
         self,

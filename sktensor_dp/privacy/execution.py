@@ -49,8 +49,8 @@ class ThreadedPartitions:
     Parameters
     ----------
     source : iterable
-        Chunks as ``fit_chunks`` takes them, iterated over once per release; in each, all rows
-        of its groups, where these are given.
+        Chunks as ``fit_chunks`` takes them, iterated over once per release. All rows of a
+        group must be in one chunk.
     n_threads : int
         Number of threads, each of which works on one chunk. Memory holds that many chunks
         and twice as many sums.

@@ -55,8 +55,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def connect(file: Path, mode: str) -> sqlite3.Connection:
-    """Open a ledger file in an SQLite `mode` (``"rw"`` or ``"rwc"``), so that commits return once
-    on the disk.
+    """Open a ledger file in an SQLite `mode`: ``"rw"``, or ``"rwc"`` to create a missing file. A
+    commit does not return before it is on the disk.
     """
     uri = f"{file.as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)

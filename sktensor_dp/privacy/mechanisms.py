@@ -324,8 +324,8 @@ def _sum_of_squares(n: int) -> float:
 def piecewise_values(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
-    """Randomise each number in ``[-sensitivity / 2, sensitivity / 2]`` by the piecewise
-    mechanism.
+    """Randomise each number by the piecewise mechanism, after clipping it to ``[-sensitivity / 2,
+    sensitivity / 2]``.
     """
     # Only for statistics of which neighbours differ in one number, with all numbers in
     # `[-sensitivity / 2, sensitivity / 2]`: what is beyond is clipped.

@@ -77,8 +77,8 @@ class PrivacyReport(Shown):
         Whose replacement the guarantee hides, such as ``"document"``.
     neighbours : str
         ``"replace_one"``: data sets that differ in one unit, equally many units.
-        ``"add_remove"``: data sets of which one has one unit more. Otherwise the
-        neighbours in words.
+        ``"add_remove"``: data sets one of which has one unit more than the other.
+        Otherwise the neighbours in words.
     n_units : int
         Number of units; public, or with ``"add_remove"`` the noisy count that was released.
     seeded : bool

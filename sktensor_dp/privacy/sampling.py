@@ -205,7 +205,7 @@ def _second_look(law: Law, word: NDArray[np.uint64], words: Words) -> _Look:
 
 @dataclass(frozen=True)
 class _Revealed:
-    """Uniform number of [0, 1) of which the first `bits` bits are known, as an integer."""
+    """Uniform number in [0, 1) with its first `bits` bits known, as the integer `value`."""
 
     value: int
     bits: int

@@ -39,9 +39,9 @@ def failure_of_trials(delta: float, stop: float) -> float:
 def selection_delta(mu: float, stop: float, epsilon: float, failure: float = 0.0) -> float:
     r"""Delta at which the best of a geometric number of ``mu``-GDP trials is (epsilon, delta)-DP.
 
-    `stop` is the probability of stopping after a trial. Trials that are so but for a probability of
-    `failure` cost this as many times as there are trials on average, ``failure / stop``, and a
-    little through rho.
+    `stop` is the probability of stopping after a trial. If each trial fails to be ``mu``-GDP with
+    probability `failure`, delta includes ``failure / stop`` (`failure` times the mean number of
+    trials), and a little more through rho.
     """
     # profile(epsilon - 2 rho) / stop, where `profile` maps epsilon to the trial's delta and
     # stop (exp(rho) - 1) = (1 - stop) profile(rho).
@@ -58,10 +58,10 @@ def selection_epsilon(epsilon: float, stop: float) -> float:
 
 
 def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) -> PrivacyCost:
-    """Largest cost of a trial for which the best of all trials is (epsilon, delta)-DP.
+    """Largest cost of each trial at which releasing the best of all trials is (epsilon, delta)-DP.
 
-    `stop` is the probability of stopping after a trial. With a `failure`, trials with Gaussian
-    noise may fail to be private with that probability each.
+    `stop` is the probability of stopping after each trial. `failure` is the delta that each trial
+    with Gaussian noise spends beside its noise, as a part of the cost that is returned.
     """
     if math.isinf(epsilon):
         gaussian = PrivacyCost(mu=math.inf, delta=failure)
@@ -160,7 +160,7 @@ class PartitionSelection:
         noise: NoiseSource,
         query: PartitionQuery,
     ) -> tuple[list[str], Floats]:
-        """Keys whose noisy total reaches the threshold, sorted, and these totals."""
+        """Sorted keys whose noisy totals reach the threshold, and these noisy totals."""
         sigma = self.sigma(sensitivity, cost)
         threshold = selection_threshold(query, sensitivity, cost)
         return gaussian_partition_selection(totals, sigma, threshold, noise)

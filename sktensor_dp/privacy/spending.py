@@ -123,7 +123,7 @@ class Spending:
     units: frozenset[str] = frozenset()  # what the charges that name a unit of privacy protect
 
     def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
-        """Spending after further charges."""
+        """Sum of this spending and of further charges, as a new one."""
         finite = [(e.cost, e.uses) for e in entries if not any(map(math.isinf, e.cost.amounts))]
         return Spending(
             self.mu_squared + sum(uses * _square_units(cost.mu) for cost, uses in finite),
@@ -162,8 +162,8 @@ class Spending:
         return self.epsilon_at(delta) <= epsilon * (1 + ROUNDING)
 
     def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
-        """Epsilon, at `delta`, that a budget leaves for each of `k` further fits with Gaussian
-        noise.
+        """Epsilon, at `delta`, of each of `k` further fits with Gaussian noise that use up what
+        this spending leaves of the budget (epsilon, delta).
         """
         cost, spare, square = self.cost, delta - self.cost.delta, 0.0
         if math.isinf(epsilon):

@@ -316,7 +316,7 @@ def _composition(node: dict[str, Any]) -> Composition:
 
 
 def _row(row: dict[str, Any]) -> ReleaseRecord:
-    """Release from plain values; sigma is computed anew."""
+    """Release from plain values; sigma is computed from the others."""
     cost, sensitivity = _cost(row), float(row["sensitivity"])
     return ReleaseRecord(
         name=row["name"],

@@ -74,7 +74,9 @@ class Shown:
 
 
 def as_text(table: Table) -> str:
-    """Text of a table: title, aligned columns (those named in `left` to the left) and notes."""
+    """Format a table: its title, aligned columns (left-aligned if ``table.left`` names them,
+    otherwise right-aligned) and its notes.
+    """
     head, left = table.head, table.left
     cells = [head, *table.rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -314,8 +314,8 @@ def positive_whitener(M2: Floats, n_components: int) -> Whitener:
 
 
 def topics_of_eigenpairs(eigenvalues: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
-    """Topics, non-negative with sum 1, and weights, from eigenvalues of the whitened third moment
-    and its eigenvectors mapped back to words.
+    """Topics and weights, from eigenvalues of the whitened third moment and its eigenvectors mapped
+    back to words; negative entries of topics are set to 0 and each topic divided by its sum.
     """
     weights = np.divide(1.0, eigenvalues**2, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
     topics = np.maximum(eigenvalues[:, None] * unwhitened, 0.0)

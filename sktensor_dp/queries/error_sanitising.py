@@ -69,8 +69,9 @@ def read(
     name: str,
     reword: Callable[[str], str | None] = lambda message: None,
 ) -> Result:
-    """Return ``call()``, which reads the parameter `name` by another library; raise its errors anew
-    without data: with the text ``reword(message)`` if there is one, or a text known to be safe.
+    """Return ``call()``, in which another library reads the parameter `name`. Its errors are
+    replaced by errors without data: with the text ``reword(message)``, or where that is None a
+    text known to be safe.
     """
     # An error it raises is told anew: of its kind, without an entry of the data in it or behind it.
     try:
@@ -90,8 +91,9 @@ def read(
 
 
 def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
-    """Return ``call()``, which runs callers' or other libraries' code on raw data; raise its errors
-    anew, by type and place only. `doing` begins the message; `rows_private` hides numbers of rows.
+    """Return ``call()``, which runs callers' or other libraries' code on raw data; replace its
+    errors by ones that tell only type and place. `doing` begins the message; `rows_private` hides
+    numbers of rows.
     """
     # The library's own errors pass as they are, others are told by their type and place.
     try:

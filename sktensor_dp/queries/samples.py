@@ -194,7 +194,7 @@ class SecondMoments(NonNegative):
         return self.embedding.norm**2, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Dense symmetric matrix over the coordinates of z, of which the constant is the last."""
+        """Dense symmetric matrix over the coordinates of z, the last of which is the constant."""
         scales, shares = chunk.scales(self.embedding.radius), chunk.units.shares
         return sum_over_rows(len(shares), lambda part: self._part(chunk, part, scales, shares))
 

@@ -286,7 +286,9 @@ class UnitLevels:
 
     @property
     def l1_sensitivity(self) -> float:
-        """``(1 + sqrt 2) R / 2``: the largest L1 distance in that half disc."""
+        """``(1 + sqrt 2) R / 2``: largest L1 distance in the half disc of diameter R that holds
+        (mean, deviation).
+        """
         return (1 + math.sqrt(2)) * self.half * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
@@ -342,7 +344,7 @@ class ReleasedEffects:
 
         Effects (`EntryEffects`) are those at ``chunk.places``; posterior means (n_units, q) and
         covariances (n_units, q, q) are of a unit's parameters, which with `components` include its
-        weights of these.
+        weights of the components.
         """
         known = {"level": self.level, "noise_variance": self.noise_variance}
         places = chunk.places
@@ -538,7 +540,9 @@ class SharedFactorSums:
         return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
-        """Sums for each row of the factor, then the weighted moment: shape (shape[mode] + r, r)."""
+        """Sums of residuals times slopes for each row of the factor, and below them the weighted
+        second moment of slopes: shape (shape[mode] + r, r).
+        """
         if np.delete(chunk.shape, chunk.unit_mode).tolist() != [
             len(factor) for factor in self.components.factors
         ]:

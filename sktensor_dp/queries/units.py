@@ -324,8 +324,8 @@ def scale_to(norms: Floats, limit: float) -> Floats:
 
 
 def in_order(places: Integers) -> tuple[Integers | None, Units]:
-    """Order that sorts rows by `places`, the index of each row's unit (None if they are sorted),
-    and the units in that order.
+    """Order that sorts rows by unit (None if they are sorted), and the units of the sorted rows;
+    `places` holds the index of each row's unit.
     """
     order = None
     if (places[1:] < places[:-1]).any():

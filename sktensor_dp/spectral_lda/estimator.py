@@ -126,12 +126,12 @@ class PrivateSpectralLDA(
         Limits on what one document contributes. ``"auto"`` takes quantiles of
         noisy histograms of norms, at two percent of the budget. A mapping gives
         public limits for some of ``"counts"`` (Euclidean norm of the counts;
-        their number if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the
+        the number of tokens if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the
         number of tokens times the moment), from 1e-40 to 1e40; it also holds with
         ``epsilon=inf``, where a limit may be infinite.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Neighbouring data sets: those that differ in one document, whose number is
-        then public; or those of which one has a document more. Then the number is private: a
+        Neighbouring data sets: those that differ in one document (the number of documents
+        is public); or those one of which has a document more (the number is private): a
         noisy count is released first, at one percent of the budget, and stands for it
         everywhere. See ``docs/guarantee.md``.
     accountant : BudgetAccountant or None, default=None
@@ -168,7 +168,7 @@ class PrivateSpectralLDA(
     n_components_ : int
         Number of topics fitted: fewer than asked for where the released second
         moment shows no more above its noise, and one, the word frequencies, where topics
-        gain nothing over these.
+        gain nothing over word frequencies alone.
     clip_norm_ : dict
         Limits in force, public or released.
     privacy_report_ : PrivacyReport

@@ -213,8 +213,8 @@ class _SpectralFit:
         frequencies: Floats,
         length: float,
     ) -> float:
-        """Concentration that was given, or estimated from the pairs; if these reject none, `USUAL`
-        is taken and `assumed` set.
+        """Concentration that was given, or estimated from the pairs; if the pairs reject no value,
+        `USUAL`, with `assumed` set.
         """
         if self._options.concentration is not None:
             return self._options.concentration

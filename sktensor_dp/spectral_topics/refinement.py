@@ -152,8 +152,8 @@ class Refinement:
         return bool(gain.value[0] >= MARGIN * gain.sigma)
 
     def _or_public_alone(self, fitted: FittedTopics, public: FittedTopics) -> FittedTopics:
-        """Release the held-out gain over the public topics as given; return these if topics are
-        clearly worse.
+        """Release the held-out gain of fitted topics over the public ones as given; return the
+        public ones if the fitted ones are clearly worse, else the fitted ones.
         """
         assert public.public is not None
         alone = public_alone(fitted, public.public)

@@ -35,7 +35,7 @@ CACHE_NUMBERS = 2**19
 
 
 def rows_at_once(numbers_each: int, caches: float = 1.0) -> int:
-    """Number of rows of `numbers_each` doubles that fill so many caches; at least one."""
+    """Number of rows of `numbers_each` doubles that fill `caches` caches; at least one."""
     return max(1, int(caches * CACHE_NUMBERS) // max(1, numbers_each))
 
 

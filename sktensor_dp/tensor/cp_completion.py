@@ -279,7 +279,7 @@ class _Posterior:
         self.start([np.zeros((n, 0)) for n in entries.shape])
 
     def start(self, factors: list[Floats]) -> None:
-        """Begin with these factors and no posterior covariance of their rows."""
+        """Begin with `factors` and no posterior covariance of their rows."""
         self._factors = factors
         # Upper triangles.
         self._second_moments = [packed_products(a) for a in factors]

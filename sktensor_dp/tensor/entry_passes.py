@@ -83,7 +83,7 @@ class MatrixPasses:
         return NormalEquations(sums[:, :size], moment, sums[:, size:], rough)
 
     def _matrix(self, values: Table) -> scipy.sparse.csr_matrix:
-        """Sparse matrix (longer mode by shorter one) with these values at the entries."""
+        """Sparse matrix (longer mode by shorter one) with `values` at the entries."""
         size = (self._entries.shape[self._long], self._entries.shape[self._short])
         return scipy.sparse.csr_matrix((values, self._columns, self._pointers), size)
 
@@ -284,7 +284,7 @@ class FibrePasses:
         """Sums along each fibre of terms that depend on the inner mode alone, kept until it
         changes.
 
-        They are of values times the inner factor's rows, these rows, biases times them, and biases.
+        Summed are values times rows of the inner factor, the rows, biases times rows, and biases.
         """
         # The other modes ask one after the other, before any of it has changed.
         if self._last is None or any(
@@ -342,7 +342,7 @@ class FibrePasses:
         return scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
 
     def _matrix(self, values: Floats) -> scipy.sparse.csr_matrix:
-        """Sparse matrix of shape (n_fibres, n_inner) with these values at the entries."""
+        """Sparse matrix of shape (n_fibres, n_inner) with `values` at the entries."""
         size = (len(self._begins), self._shape[self._inner])
         return scipy.sparse.csr_matrix((values, self._columns, self._pointers), size)
 
@@ -440,7 +440,7 @@ EntryPasses = SortedPasses | MatrixPasses | FibrePasses
 
 
 def passes_over(entries: SortedEntries) -> EntryPasses:
-    """Fastest of the three kinds of passes for these entries."""
+    """Fastest of the three kinds of passes for `entries`."""
     cells = float(np.prod([float(n) for n in entries.shape]))
     if entries.n_modes == 2 and cells > _DENSE_SHARE * entries.n_entries:
         return MatrixPasses(entries)

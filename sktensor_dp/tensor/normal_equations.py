@@ -213,7 +213,9 @@ def normal_equations(
     targets: Floats,
     second_moments: Design | None = None,
 ) -> NormalEquations:
-    """Normal equations of all rows of a mode, in one pass over the entries."""
+    """Normal equations of all rows of a mode, in one pass over the entries; `second_moments` takes
+    the place of z z' for the regressors z that `design` gives.
+    """
     # `design` maps a span of entries, in the order of the mode as `targets` are, to their z of
     # shape (r, b); `second_moments` to upper triangles of E[z z'], row by row.
     sums: tuple[Floats, Floats, Floats] | None = None
@@ -238,8 +240,9 @@ def core_equations(
     *,
     with_gram: bool = True,
 ) -> tuple[Floats, Floats, Floats]:
-    """Sums over entries of z z', x z and z, with x the targets and z the derivatives in the core.
-    z is the Kronecker product of the factors' rows. Without `with_gram` the first is empty.
+    """Least-squares equations of a Tucker core: sums over entries of z z' (empty without
+    `with_gram`), of x z and of z, where x is an entry's target and z the Kronecker product of its
+    rows of factors.
     """
     size = math.prod(factor.shape[1] for factor in factors)
     gram = np.zeros((size, size) if with_gram else (0, 0))

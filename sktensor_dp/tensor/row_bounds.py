@@ -88,7 +88,7 @@ def limits_at(bounds: Bounds, coordinates: Integers) -> tuple[Any, Any]:
 
 
 def in_scale(bounds: Bounds, values: Floats, coordinates: Integers) -> Floats:
-    """Values clamped to their ranges; with RowBounds also mapped from these to [-1, 1]."""
+    """Values clamped to `bounds`; with RowBounds also mapped from their rows' ranges to [-1, 1]."""
     low, high = limits_at(bounds, coordinates)
     values = np.clip(values, low, high)
     if not isinstance(bounds, RowBounds):

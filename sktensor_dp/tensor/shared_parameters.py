@@ -130,8 +130,9 @@ class SharedEffects:
 
 
 def clipped_response(clip: float, deviation: float = 1.0) -> float:
-    """Derivative of the mean of a clipped normal residual, over the clip, with respect to a shift.
-    `clip` is in standard deviations of the residual; `deviation` gives these the shift's units.
+    """Change in the mean of ``clip(x, -c, c) / c`` per unit of a shift of the normal residual x.
+
+    The clip c is `clip` standard deviations of x, and `deviation` is that standard deviation.
     """
     return float(2 * ndtr(clip) - 1) / (clip * deviation)
 
@@ -240,7 +241,9 @@ class _GridPosterior:
         self._shares = shares / shares.sum()
 
     def effects(self, popularity: Floats) -> SharedEffects:
-        """Posterior of the effects, and posterior mean of `popularity` (one per grid point)."""
+        """Posterior of each row's effect, and each row's posterior mean of `popularity`, which has
+        one value for each weight on the grid.
+        """
         posterior, effects, variances = self._posterior()
         mean = _expected(posterior, effects)
         spread = _expected(posterior, effects**2 + variances) - mean**2

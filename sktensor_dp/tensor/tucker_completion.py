@@ -331,7 +331,7 @@ def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
 def _without_core(
     start: CPCompletion, factors: list[Floats], n_iter: int, converged: bool
 ) -> TuckerCompletion:
-    """Model of the mean and biases of `start` alone, with these factors and a core of zeros."""
+    """Model of the mean and biases of `start`, with `factors` and a core of zeros."""
     core = np.zeros([factor.shape[1] for factor in factors])
     return TuckerCompletion(
         start.mean, start.biases, factors, core, start.noise_variance, n_iter, converged

@@ -157,8 +157,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         ordinary document: 20 for short messages, 100 for letters and articles. Of a fit
         with groups, the words of all texts of a group count as one document's do.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Neighbouring corpora: those that differ in one document, whose number is
-        then public; or those of which one has a document more. Then the number is private:
+        Neighbouring corpora: those that differ in one document (the number of documents
+        is public); or those one of which has a document more (the number is private):
         a noisy count is released first, at one percent of the budget, and stands for it in
         ``min_df`` and ``max_df``. See ``docs/guarantee.md``.
     epsilon : float, default=1.0
@@ -181,7 +181,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     fixed_vocabulary_ : bool
         Whether the vocabulary was given.
     document_frequencies_ : ndarray of shape (n_features,)
-        Noisy number of documents (of groups, where these were given) that contribute each
+        Noisy number of documents (of groups, if groups were given) that contribute each
         word, at least 1 and at most the number of all; a document contributes the
         ``max_words_per_document`` words of the vocabulary that it uses most. Not set with a
         given vocabulary.
@@ -387,7 +387,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Returns
         -------
         X : sparse matrix of shape (n_documents, n_features)
-            Counts of each document, also where these come in groups: raw data, not
+            Counts of each document, also where documents come in groups: raw data, not
             protected by the fit.
         """
         planned, documents = self._planned_fit(raw_documents, groups, n_samples, unsupported)

@@ -49,8 +49,8 @@ def topics_of_pairs(
     frequencies: Floats,
     sigma: float,
 ) -> Floats:
-    """Refine topics until they explain a noisy second moment, of which `product` is V -> E2 V and
-    `sigma` the noise; `frequencies` are its first moment.
+    """Refine topics by N_STEPS steps of least squares on a noisy second moment E2 of words, given
+    as `product`, V -> E2 V; `sigma` is the noise of its entries, `frequencies` the first moment.
     """
     total = float(frequencies.sum())
     mean = frequencies / total

@@ -80,7 +80,9 @@ class DocumentCurator(DataCurator):
         return PURE_COUNT_NORM if self.pure else COUNT_NORM
 
     def count_clip(self, quantile: float) -> Clip:
-        """Clip on the counts (their number, if pure) at a quantile over documents."""
+        """Clip on the L2 norm of a unit's mean counts (with pure epsilon the L1 norm: its mean
+        number of tokens), at a noisy quantile over units.
+        """
         search = TOKENS if self.pure else None
         return self._clip("counts", self._count_norm, quantile, search=search)
 
@@ -89,23 +91,29 @@ class DocumentCurator(DataCurator):
         return Clip(self._count_norm, limit)
 
     def pair_clip(self, quantile: float, words: Words = None) -> Clip:
-        """Clip on the masses of pairs of words, at a quantile over documents."""
+        """Clip on the :class:`PairNorm` of a unit for `words` (all if None), at a noisy quantile
+        over units.
+        """
         norm = PairNorm(DIAGONAL_WEIGHT, words)
         return self._clip("pairs", norm, quantile, min_tokens=2)
 
     def whitened_triple_clip(
         self, quantile: float, basis: Floats, words: Words, clips: Sequence[Clip]
     ) -> Clip:
-        """Clip on triples in a whitened space, after other clips."""
+        """Clip on the :class:`WhitenedTripleNorm` of a unit already scaled down by `clips`, at a
+        noisy quantile over units; `basis` is the whitener of `words` (all if None).
+        """
         norm = WhitenedTripleNorm(basis, words)
         return self._clip("triples", norm, quantile, tuple(clips), MIN_TOKENS)
 
     def triple_clip(self, quantile: float) -> Clip:
-        """Clip on triples in word space."""
+        """Clip on the :class:`TripleNorm` of a unit, at a noisy quantile over units."""
         return self._clip("triples", TripleNorm(), quantile, min_tokens=MIN_TOKENS)
 
     def word_frequencies(self, clip: Clip, clips: Sequence[Clip], min_tokens: int) -> Noisy:
-        """Weighted mean counts; they sum to the mean weight in tokens."""
+        """Release the mean over units of word counts, scaled down to the limits of `clip` and
+        `clips`; documents of fewer than `min_tokens` tokens count as empty.
+        """
         query = WordFrequencies(clip, tuple(clips), min_tokens)
         return self.noisy("word_frequencies", query)
 
@@ -117,7 +125,9 @@ class DocumentCurator(DataCurator):
         words: Words = None,
         by_rows: bool = False,
     ) -> NoisyPairs:
-        """Weighted mean second moment on some words; `by_rows` where memory cannot hold it."""
+        """Release the mean over units of length times second moment of `words` (all if None),
+        clipped; with `by_rows` only its products with matrices, as memory cannot hold it.
+        """
         query = PairMoments(clip, DIAGONAL_WEIGHT, tuple(clips), words, min_tokens)
         if by_rows and self._noiseless:
             return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
@@ -131,13 +141,15 @@ class DocumentCurator(DataCurator):
     def whitened_triples(
         self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words
     ) -> Noisy:
-        """Weighted mean third moment in a whitened space."""
+        """Release the mean over units of length times third moment whitened by `basis`, clipped."""
         query = WhitenedTripleMoments(basis, (clip, *clips), words)
         noisy = self.noisy("whitened_triple_moments", query)
         return Noisy(noisy.value, self._deviation(noisy.sigma, n_unique(basis.shape[1], 3)))
 
     def triples(self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words) -> Noisy:
-        """Weighted mean third moment in an orthonormal basis, noised in word space."""
+        """Release the mean over units of length times third moment, clipped, with noise in word
+        space, in coordinates of the orthonormal `basis`.
+        """
         query = TripleMoments(basis, (clip, *clips), words)
         noisy = self.noisy("triple_moments", query)
         return Noisy(noisy.value, self._deviation(noisy.sigma, query.ambient_dimension))
@@ -150,7 +162,9 @@ class DocumentCurator(DataCurator):
         clip: Clip,
         scales: Floats | None = None,
     ) -> Noisy:
-        """Mean expected counts per topic, divided by scales of words, clipped like the counts."""
+        """Release the mean over units of the expected counts of each word in each topic (the E
+        step), divided by `scales` of words, then clipped; `single`: one topic per document.
+        """
         assert isinstance(clip.norm, CountNorm)
         last = self._left.get("expected_counts", 0) <= EXACT_STEPS
         n_iter = EXACT_MEAN_FIELD if self._noiseless and last else MEAN_FIELD

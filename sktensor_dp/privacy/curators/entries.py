@@ -195,7 +195,7 @@ class SliceCurator(_PlainCurator):
     ) -> NoisySharedRows:
         """Residuals of all units, clipped and summed in each row of a shared mode.
 
-        ``rest_of`` names a planned release, all that is left of which pays for this one.
+        ``rest_of`` names a planned release: all that is left of its budget pays for this one.
         """
         order = 1 if self._is_pure("shared_row_sums") else 2
         query = SharedRowSums(

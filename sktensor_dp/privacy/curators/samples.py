@@ -56,7 +56,9 @@ class SampleCurator(DataCurator):
     def projected_third_moments(
         self, basis: Floats, residual_weight: float, quantile: float
     ) -> NoisyThirdMoments:
-        """Mean third moment in any frame, clipped at a noisy quantile of its norm."""
+        """Release the mean over units of third moments in the span of any public `basis`, each
+        clipped at a noisy quantile of their norms; `residual_weight` weighs what lies outside.
+        """
         seen = basis, self._known, residual_weight
         limit = math.inf
         if not self._noiseless:
