@@ -238,7 +238,7 @@ def _template(name: str) -> str:
 
 
 def _facts(report: PrivacyReport) -> dict[str, str]:
-    """What every section may say of a report, escaped."""
+    """Return unit, number of units, epsilon and delta of a report as text for the page, escaped."""
     unit = escape(report.unit)
     return {
         "unit": unit, "units": f"{unit}s", "n_units": f"{report.n_units:,}",

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 SECRET = "unmistakable"
-N_TEXTS, N_PERSONS = 1973, 811
+N_TEXTS, N_PERSONS = 5973, 2811
 
 
 @dataclass
@@ -24,12 +24,12 @@ Command = Callable[..., Answer]
 
 
 def write_posts(path: Path) -> Path:
-    """Two subjects; every post holds a word that no other does."""
+    """Two subjects, one of them for each person; every post holds a word that no other does."""
     rng = np.random.default_rng(0)
     words = np.array([f"{stem}{i}" for stem in ("alpha", "omega") for i in range(20)])
     rows = []
     for number in range(N_TEXTS):
-        text = " ".join(rng.choice(words[20 * (number % 2) :][:20], size=12))
+        text = " ".join(rng.choice(words[20 * (number % N_PERSONS % 2) :][:20], size=12))
         rows.append(f"author{number % N_PERSONS},{text} {SECRET}{number}\n")
     path.write_text("author,post\n" + "".join(rows), encoding="utf-8")
     return path
