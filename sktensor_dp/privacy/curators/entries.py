@@ -135,10 +135,10 @@ class EntryCurator(_PlainCurator):
         # middle.
         return self._sums(self.noisy("entries", Entries(self.half)))
 
-    def row_sums(self, weights: Floats | None = None, power: float = 0.5) -> NoisyRowSums:
+    def row_sums(self, weights: Floats | None = None) -> NoisyRowSums:
         """Weighted sums of each row of each mode; weights are balanced unless given."""
         if weights is None:
-            weights = self.index_set.balanced_weights(power)
+            weights = self.index_set.balanced_weights()
         noisy = self._sums(self.noisy("row_sums", RowSums(self.index_set, weights, self.half)))
         sums = np.split(noisy.value, np.cumsum(self.index_set.shape)[:-1])
         return NoisyRowSums(sums, weights, noisy.sigma)
