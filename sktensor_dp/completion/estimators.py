@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -62,6 +63,7 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
 )
+from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import computed, dense_tensor, lazy_rows
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -389,7 +391,12 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         plan, ranks = self._plan(n_observed, size)
         width = mean_width(bounds)
         assumed = Assumed.given(len(size), width, deviation, bias_deviation, component_share)
-        return forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
+        found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
+        question = Question.of(
+            self, n_observed=n_observed, shape=size, deviation=deviation,
+            bias_deviation=bias_deviation, component_share=component_share,
+        )  # fmt: skip
+        return replace(found, _question=question)
 
     def _plan(
         self, n_observed: int, shape: tuple[int, ...]

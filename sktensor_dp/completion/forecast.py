@@ -1,7 +1,9 @@
 """Expected errors of completions from public numbers alone."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +24,10 @@ from sktensor_dp.completion.users import (
     trial_sweeps,
     variance_by_chance,
 )
+from sktensor_dp.estimator.forecast import MOST_UNITS, Question, Sought
 from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.tables import Shown, Table
+from sktensor_dp.privacy.tables import Table
 from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
 from sktensor_dp.tensor.shared_parameters import clipped_response
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
@@ -258,7 +261,7 @@ class _Search:
 
 
 @dataclass(frozen=True, repr=False)
-class CompletionForecast(Shown):
+class CompletionForecast(Sought):
     """Expected root mean square errors, for values of an assumed deviation.
 
     Attributes
@@ -283,6 +286,14 @@ class CompletionForecast(Shown):
     of_fold_in : float
         Error of values of rows of ``unit_mode`` (or of the first mode) whose own entries are
         folded in.
+
+    Examples
+    --------
+    >>> from sktensor_dp import PrivateCPCompletion
+    >>> model = PrivateCPCompletion(2, epsilon=1.0, bounds=(1, 5), unit_mode=0)
+    >>> forecast = model.forecast(60_000, (1000, 500))
+    >>> forecast.epsilon_for(error=0.9), forecast.n_for(error=0.9)
+    (0.833, 845)
     """
 
     perturbation: str
@@ -293,6 +304,7 @@ class CompletionForecast(Shown):
     of_model: float = math.nan
     component_share: float = ASSUMED.component_share
     of_fold_in: float = math.nan
+    _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     _page = "completion.html"
 
@@ -300,6 +312,55 @@ class CompletionForecast(Shown):
     def deviation(self) -> float:
         """Standard deviation that values are assumed to have."""
         return self.of_mean
+
+    def epsilon_for(self, error: float) -> float | None:
+        """Find the least epsilon for an expected error, with as much data as was asked about.
+
+        Parameters
+        ----------
+        error : float
+            Root mean square error of predictions, in units of the values, as `of_model`.
+
+        Returns
+        -------
+        float or None
+            From .01 to 100, to three digits; None if no epsilon reaches the error. Costs no
+            privacy.
+        """
+        return self._least_epsilon(lambda other: other.of_model <= error)
+
+    def n_for(self, error: float) -> int | None:
+        """Find the least number of units for an expected error, at the estimator's epsilon.
+
+        Parameters
+        ----------
+        error : float
+            Root mean square error of predictions, in units of the values, as `of_model`.
+
+        Returns
+        -------
+        int or None
+            Number of rows of ``unit_mode``, each with as many entries as asked about; or of
+            entries of a tensor of the same shape, where an entry is the unit. None if no
+            number reaches the error. Costs no privacy.
+        """
+        asked = self._asked()
+        mode, rank = asked.parameters["unit_mode"], asked.parameters["rank"]
+        limits = (1, math.prod(asked.numbers["shape"]))
+        if mode is not None:
+            # A mode is no shorter than its rank.
+            limits = (1 if isinstance(rank, Integral) else rank[mode], MOST_UNITS)
+        return self._least_units(lambda other: other.of_model <= error, *limits)
+
+    def _sized(self, n: int) -> dict[str, Any]:
+        asked = self._asked()
+        mode = asked.parameters["unit_mode"]
+        if mode is None:
+            return {"n_observed": n}
+        shape = list(asked.numbers["shape"])
+        each = asked.numbers["n_observed"] / shape[mode]
+        shape[mode] = n
+        return {"n_observed": max(round(n * each), 1), "shape": tuple(shape)}
 
     @property
     def mean_is_all(self) -> bool:

@@ -1,13 +1,85 @@
 """Forecasts, from public numbers alone, of the noise that a fit would add."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 from sktensor_dp.privacy.tables import Shown, Table
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
+# Where forecasts look for the least epsilon and the least number of units.
+EPSILONS = (0.01, 100.0)
+MOST_UNITS = 10**9
+
+
+class Sought(Shown):
+    """Mixin of forecasts that can be asked for the least epsilon, or least data, for a target."""
+
+    _question: "Question | None"
+
+    def _sized(self, n: int) -> dict[str, Any]:
+        """Arguments of ``forecast`` for `n` units that are like those asked about."""
+        raise NotImplementedError
+
+    def _least_epsilon(self, reached: Callable[[Self], bool]) -> float | None:
+        """Least epsilon, to three digits, whose forecast is `reached`."""
+        low, high = EPSILONS
+        if not reached(self._again(epsilon=high)):
+            return None
+        if reached(self._again(epsilon=low)):
+            return low
+        while high / low > 1.001:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if reached(self._again(epsilon=middle)) else (middle, high)
+        # Rounded up, so that the target is reached.
+        digits = 2 - math.floor(math.log10(high))
+        return round(math.ceil(high * 10**digits) / 10**digits, max(digits, 0))
+
+    def _least_units(
+        self, reached: Callable[[Self], bool], least: int = 1, most: int = MOST_UNITS
+    ) -> int | None:
+        """Least number of units, from `least` to `most`, whose forecast is `reached`."""
+        low, high = least - 1, most
+        if not reached(self._again(n=high)):
+            return None
+        while high - low > 1:
+            # Half-way in digits, so that a thousand is found as fast as a million.
+            middle = min(max(math.isqrt(low * high), low + 1), high - 1)
+            low, high = (low, middle) if reached(self._again(n=middle)) else (middle, high)
+        return high
+
+    def _again(self, epsilon: float | None = None, n: int | None = None) -> Self:
+        """Forecast of the same fit at another epsilon, or for another number of units."""
+        sized = {} if n is None else self._sized(n)
+        found: Self = self._asked().forecast(epsilon, sized)
+        return found
+
+    def _asked(self) -> "Question":
+        """Question that this forecast answers."""
+        if self._question is None:
+            raise ValueError("This forecast does not come from forecast() of an estimator.")
+        return self._question
+
+
+@dataclass(frozen=True)
+class Question:
+    """Parameters of an estimator and public numbers that a forecast was made from."""
+
+    kind: Callable[..., Any]
+    parameters: dict[str, Any]
+    numbers: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: Any, **numbers: Any) -> "Question":
+        """Question of a `model`, without what it was fitted to and its accountant."""
+        return cls(type(model), {**model.get_params(deep=False), "accountant": None}, numbers)
+
+    def forecast(self, epsilon: float | None, numbers: dict[str, Any]) -> Any:
+        """Forecast at another `epsilon`, and with other `numbers`, where they are given."""
+        other = {} if epsilon is None else {"epsilon": epsilon}
+        return self.kind(**{**self.parameters, **other}).forecast(**{**self.numbers, **numbers})
 
 
 @dataclass(frozen=True)
@@ -39,7 +111,7 @@ class ReleaseForecast:
 
 
 @dataclass(frozen=True, repr=False)
-class Forecast(Shown):
+class Forecast(Sought):
     """Noise of each release, and the number of samples that would be enough.
 
     Attributes
@@ -56,6 +128,15 @@ class Forecast(Shown):
     count_sigma : float or None
         Standard deviation of the noise of the number of samples, where that is private and
         a fit would release it; ``n_samples`` then stands for the released number.
+
+    Examples
+    --------
+    >>> from sktensor_dp import PrivateSpectralLDA
+    >>> forecast = PrivateSpectralLDA(5, epsilon=1.0).forecast(3000, 2000)
+    >>> forecast.verdict
+    'may be enough'
+    >>> forecast.n_for("enough"), forecast.epsilon_for("enough")
+    (3642, 1.24)
     """
 
     releases: tuple[ReleaseForecast, ...]
@@ -63,6 +144,7 @@ class Forecast(Shown):
     n_samples_needed: int
     n_components: int
     count_sigma: float | None = field(default=None, kw_only=True)
+    _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     _page = "tuning.html"
     unit: ClassVar[str] = "samples"
@@ -82,6 +164,47 @@ class Forecast(Shown):
     def enough(self) -> bool:
         """True where the verdict on `n_samples` is ``"enough"``."""
         return self.verdict == "enough"
+
+    def epsilon_for(self, verdict: str = "enough") -> float | None:
+        """Find the least epsilon for a verdict, with as many samples as were asked about.
+
+        Parameters
+        ----------
+        verdict : str, default="enough"
+            A verdict but ``"too few"``, as the property `verdict` gives it.
+
+        Returns
+        -------
+        float or None
+            From .01 to 100, to three digits; None if 100 is not enough. Costs no privacy.
+        """
+        return self._least_epsilon(self._judged(verdict))
+
+    def n_for(self, verdict: str = "enough") -> int | None:
+        """Find the least number of samples for a verdict, at the estimator's epsilon.
+
+        Parameters
+        ----------
+        verdict : str, default="enough"
+            A verdict but ``"too few"``, as the property `verdict` gives it.
+
+        Returns
+        -------
+        int or None
+            At most a billion; None if that is not enough. Costs no privacy.
+        """
+        return self._least_units(self._judged(verdict))
+
+    def _judged(self, verdict: str) -> Callable[[Self], bool]:
+        """Whether a forecast is as good as the `verdict`."""
+        least = dict(self.verdicts).get(verdict)
+        if least is None:
+            known = ", ".join(repr(said) for said, _ in self.verdicts)
+            raise ValueError(f"verdict must be one of {known}, got {verdict!r}.")
+        return lambda other: other.n_samples / other._typically_needed() >= least
+
+    def _sized(self, n: int) -> dict[str, Any]:
+        return {"n_samples": n}
 
     def _typically_needed(self) -> float:
         """Number of samples that the factors of `verdicts` multiply."""

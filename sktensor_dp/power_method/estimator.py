@@ -24,7 +24,7 @@ from sktensor_dp.estimator.base import (
     check_arguments,
     columns_of,
 )
-from sktensor_dp.estimator.forecast import Forecast
+from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
     as_validated,
     check_same,
@@ -771,12 +771,18 @@ class PrivateTensorPowerMethod(
         check_sizes(n_samples=n_samples, n_features=n_features)
         if not 0 < separation < math.inf:
             raise ValueError(f"separation must be a positive number, got {separation!r}.")
+        question = Question.of(
+            self, n_samples=n_samples, n_features=n_features, separation=separation
+        )
         if self.moment == "single_topic":
             topics = plan_single_topics(self, n_samples, n_features)
-            return forecast_topics(
-                topics, n_samples, n_features, 100.0, 0.0, self.delta == 0, self.neighbours
+            pure = self.delta == 0
+            found: Forecast = forecast_topics(
+                topics, n_samples, n_features, 100.0, 0.0, pure, self.neighbours
             )
-        return forecast_moments(self, n_samples, n_features, separation)
+        else:
+            found = forecast_moments(self, n_samples, n_features, separation)
+        return replace(found, _question=question)
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:
         """Raise ValueError for parameters that are wrong together in a `method`, whose

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,7 @@ from sktensor_dp.estimator.base import (
     columns_of,
     warnings_of_cap,
 )
+from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import (
     as_validated,
     check_same,
@@ -661,10 +663,13 @@ class PrivateSpectralLDA(
         self._check_parameters()
         check_sizes(n_samples=n_samples, n_features=n_features)
         plan = self._plan(n_samples, n_features)
-        return forecast_topics(
+        found = forecast_topics(
             plan, n_samples, n_features, document_length, self._assumed_concentration(),
             self.delta == 0, self.neighbours,
         )  # fmt: skip
+        sizes = {"n_samples": n_samples, "n_features": n_features}
+        question = Question.of(self, **sizes, document_length=document_length)
+        return replace(found, _question=question)
 
     def _document_lengths(self, X: Any) -> Any:
         """Number of tokens of each document."""

@@ -1,9 +1,10 @@
 """Forecasts of every estimator."""
 
 import math
+import pickle
 
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 import sktensor_dp
 from sktensor_dp import (
@@ -113,3 +114,54 @@ def test_a_forecast_is_about_the_noise_that_a_fit_has():
         words.forecast(10_000).sigma
         < PrivateCountVectorizer(max_words_per_document=20).forecast(10_000).sigma
     )
+
+
+# Estimator, sizes, place of the number of units in them, and a target that some numbers miss.
+TARGETS = [
+    (PrivateSpectralLDA(5), (3000, 2000), "enough"),
+    (PrivateSpectralLDA(5, neighbours="add_remove"), (3000, 2000), "likely too few"),
+    (PrivateTensorPowerMethod(4, data_norm=1.0), (1000, 20), "enough"),
+    (PrivateTensorPowerMethod(4, data_norm=1.0, delta=0), (1000, 20), "enough"),
+    (PrivateCPCompletion(2, bounds=(1, 5)), (9000, (300, 90)), 0.95),
+    (PrivateCPCompletion(2, bounds=(1, 5), unit_mode=0), (9000, (300, 90)), 0.92),
+    (PrivateTuckerCompletion((2, 2, 1), bounds=(0, 1), unit_mode=1), (9000, (40, 30, 20)), 0.22),
+]
+
+
+@pytest.mark.parametrize(("model", "sizes", "target"), TARGETS)
+def test_least_epsilon_and_number_for_a_target_reach_it_and_less_does_not(model, sizes, target):
+    def reached(forecast):
+        return (
+            forecast._judged(target)(forecast)
+            if isinstance(target, str)
+            else (forecast.of_model <= target)
+        )
+
+    def sized(n):
+        unit = getattr(model, "unit_mode", None)
+        if unit is None:
+            return (n, sizes[1])
+        shape = [n if mode == unit else length for mode, length in enumerate(sizes[1])]
+        return max(round(sizes[0] / sizes[1][unit] * n), 1), tuple(shape)
+
+    asked = pickle.loads(pickle.dumps(model.forecast(*sizes)))
+    epsilon, n = asked.epsilon_for(target), asked.n_for(target)
+    assert 0.01 < epsilon < 100
+    assert 1 < n < 10**9
+    for part, enough in ((1.0, True), (0.98, False)):
+        other = clone(model).set_params(epsilon=part * epsilon)
+        assert reached(other.forecast(*sizes)) is enough
+    assert reached(model.forecast(*sized(n)))
+    assert not reached(model.forecast(*sized(n - 1)))
+
+
+def test_targets_that_nothing_reaches_have_no_epsilon():
+    ratings = PrivateCPCompletion(2, bounds=(1, 5)).forecast(9000, (300, 90))
+    assert ratings.epsilon_for(0.1) is None
+    assert ratings.n_for(0.1) is None
+    # Here the mean does.
+    assert ratings.epsilon_for(1.0) == 0.01
+    assert ratings.n_for(1.0) == 1
+    for wrong in ("too few", "good"):
+        with pytest.raises(ValueError, match="verdict must be one of 'enough'"):
+            PrivateSpectralLDA().forecast(100, 50).epsilon_for(wrong)
