@@ -15,6 +15,8 @@ OPTIONS = {
     "quoting='none'": "--quoting none",
     "quoting='standard'": "--quoting standard",
     "encoding='cp1252'": "--encoding cp1252",
+    r"delimiter='\t'": "--delimiter tab",
+    "delimiter=';'": "--delimiter ';'",
 }
 
 

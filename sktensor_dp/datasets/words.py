@@ -1,24 +1,17 @@
 """Files of words: counts in the LDA-C format, and public word frequencies."""
 
-import gzip
 import io
-import json
 import math
-from collections.abc import Iterable
+import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from sktensor_dp.datasets.texts import (
-    decoded,
-    existing_path,
-    read_delimited,
-    suffix_of,
-)
-from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.datasets.texts import decoded, delimited_rows, existing_path, suffix_of
+
+# As many digits as always fit 64 bits.
+LDAC_LINE = re.compile(r"[ \t]*\d{1,18}([ \t]+\d{1,18}:\d{1,18})*[ \t]*", re.ASCII)
 
 
 def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_array:
@@ -66,50 +59,31 @@ def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_arr
            [0, 5, 0]])
     """
     path = existing_path(path)
-    content = path.read_bytes()
-    if path.suffix == ".gz":
-        # Messages of gzip quote the first bytes.
-        compressed = content
-        content = read(lambda: gzip.decompress(compressed), f"path: {path.name!r}")
-    stated, words, counts, n_pairs = _parse_ldac(path, content)
-    if not np.array_equal(stated, n_pairs):
+    lines = decoded(path, "ascii").strip().splitlines()
+    if not lines or not all(map(LDAC_LINE.fullmatch, lines)):
+        raise ValueError(f"path: {path.name!r} is not in the LDA-C format, of at most 18 digits")
+    rows = [np.array(line.replace(":", " ").split(), dtype=np.int64) for line in lines]
+    n_pairs = np.array([len(row) // 2 for row in rows])
+    if not np.array_equal(n_pairs, [row[0] for row in rows]):
         raise ValueError(f"path: a line of {path.name!r} does not hold as many pairs as it states")
+    words, counts = np.concatenate([row[1:] for row in rows]).reshape(-1, 2).T
     largest = int(words.max(initial=-1))
     if n_features is None:
         n_features = largest + 1
     elif largest >= n_features:
         raise ValueError(f"n_features={n_features!r} is too small: there are words beyond it")
     indptr = np.concatenate([[0], np.cumsum(n_pairs)])
-    X = sparse.csr_array((counts, words, indptr), shape=(len(stated), n_features))
+    X = sparse.csr_array((counts, words, indptr), shape=(len(rows), n_features))
     X.sum_duplicates()
     return X
 
 
-def _parse_ldac(path: Path, content: bytes) -> tuple[NDArray[np.int64], ...]:
-    """Parse LDA-C text into arrays: numbers of pairs that lines state, words, counts, and numbers
-    of pairs that lines hold.
-    """
-    content = content.strip() + b"\n"
-    characters = np.frombuffer(content, dtype=np.uint8)
-    ends = np.flatnonzero(characters == ord("\n"))
-    n_pairs = np.diff(np.cumsum(characters == ord(":"))[ends], prepend=0)
-    starts = np.concatenate([[0], 2 * np.cumsum(n_pairs)])[:-1] + np.arange(len(ends))
-    is_known = np.isin(characters, np.frombuffer(b"0123456789: \t\r\n", dtype=np.uint8))
-    numbers = np.array(content.replace(b":", b" ").split() if is_known.all() else [], dtype=bytes)
-    if len(numbers) == 0 or len(numbers) != len(ends) + 2 * int(n_pairs.sum()):
-        raise ValueError(f"path: {path.name!r} is not in the LDA-C format")
-    if numbers.itemsize > 18:  # as many digits as always fit 64 bits
-        raise ValueError(f"path: {path.name!r} holds a number of more than 18 digits")
-    values = numbers.astype(np.int64)
-    pairs = np.delete(values, starts)
-    return values[starts], pairs[0::2], pairs[1::2], n_pairs
-
-
-_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
-
-
 def load_word_frequencies(
-    path: str | Path, *, lowercase: bool = True, encoding: str = "utf-8"
+    path: str | Path,
+    *,
+    lowercase: bool = True,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
 ) -> dict[str, float]:
     r"""Read public word frequencies from a file.
 
@@ -119,18 +93,13 @@ def load_word_frequencies(
     Parameters
     ----------
     path : str or Path
-        One of
-
-        - ``.csv`` or ``.tsv``: a word and a number per row, with or without a header;
-        - ``.txt``: a word, blanks, and a number per line;
-        - ``.json``: an object of words and numbers, or a list of pairs.
-
-        Suffixes may be in capitals, and be followed by ``.gz``.
+        A ``.csv`` or ``.tsv`` file with a word and a number per row, with or without a header, or
+        a ``.txt`` file with a word, blanks, and a number per line; ``.gz`` may follow.
     lowercase : bool, default=True
         Whether to convert words to lower case, as ``PrivateCountVectorizer`` does, and add up
         those that are then the same.
-    encoding : str, default="utf-8"
-        Encoding of the file, such as ``"cp1252"``.
+    delimiter, encoding : str
+        How the file is written, as for :func:`load_texts`.
 
     Returns
     -------
@@ -143,7 +112,7 @@ def load_word_frequencies(
         If nothing is at `path`.
     ValueError
         If the suffix is not one of these, the file is malformed, or a number is negative, not
-        finite, or none. No message shows what is in the file.
+        finite, or missing. No message shows what is in the file.
 
     Notes
     -----
@@ -163,16 +132,27 @@ def load_word_frequencies(
     {'the': 0.875, 'cat': 0.125}
     """
     path = existing_path(path)
-    kind, _ = suffix_of(path)
-    if kind not in _SUFFIXES or path.is_dir():
+    kind = suffix_of(path)
+    if kind not in (".csv", ".tsv", ".txt") or path.is_dir():
         raise ValueError(
-            f"path: {path.name!r} must be a file ending in {', '.join(_SUFFIXES)} (or .gz after it)"
+            f"path: {path.name!r} must be a file ending in .csv, .tsv or .txt (or .gz after it)"
         )
     text = decoded(path, encoding)
-    pairs = _of_json(path, text) if kind == ".json" else _of_rows(path, text, kind)
+    if kind == ".txt":
+        rows = [line.rsplit(None, 1) for line in text.splitlines() if line.strip()]
+    else:
+        lines = io.StringIO(text, newline="")
+        header, others = delimited_rows(lines, path, delimiter, kind == ".csv")
+        rows = [header, *others]
+    has_header = bool(rows) and len(rows[0]) == 2 and math.isnan(_number(rows[0][1]))
     found: dict[str, float] = {}
-    for word, number in pairs:
-        word = word.lower() if lowercase else word
+    for place, row in enumerate(rows[has_header:], start=1 + has_header):
+        number = _number(row[1]) if len(row) == 2 else math.nan
+        if not 0 <= number < math.inf:
+            raise ValueError(
+                f"path: row {place} of {path.name!r} must be a word and a finite number >= 0"
+            )
+        word = row[0].lower() if lowercase else row[0]
         found[word] = found.get(word, 0.0) + number
     total = sum(found.values())
     if not 0 < total < math.inf:
@@ -181,54 +161,9 @@ def load_word_frequencies(
     return dict(sorted(frequencies, key=lambda pair: (-pair[1], pair[0])))
 
 
-def _of_rows(path: Path, text: str, kind: str) -> list[tuple[str, float]]:
-    """Pairs (word, number) of a file with one pair per row; the first row may be a header."""
-    if kind == ".txt":
-        rows = [line.rsplit(None, 1) for line in text.splitlines() if line.strip()]
-    else:
-        lines, delimiter = io.StringIO(text, newline=""), "\t" if kind == ".tsv" else None
-        header, found = read_delimited(lines, path.name, delimiter, kind == ".csv")
-        rows = [header, *found]
-    has_header = bool(rows) and len(rows[0]) == 2 and math.isnan(_number(rows[0][1]))
-    return _checked(path, rows[has_header:], first=1 + has_header)
-
-
-def _of_json(path: Path, text: str) -> list[tuple[str, float]]:
-    """Pairs (word, number) of a JSON object, or of a list of pairs."""
+def _number(text: str) -> float:
+    """Number in `text`; NaN where it holds none."""
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        content = None
-    if isinstance(content, dict):
-        content = list(content.items())
-    if not isinstance(content, list):
-        raise ValueError(
-            f"path: {path.name!r} must hold a JSON object of words and numbers, or a list of pairs"
-        )
-    return _checked(path, content, first=1)
-
-
-def _checked(path: Path, rows: Iterable[Any], first: int) -> list[tuple[str, float]]:
-    """Validate rows as pairs (word, number); ValueError names the wrong row by its number, counted
-    from `first`.
-    """
-    found = []
-    for place, row in enumerate(rows, start=first):
-        pair = isinstance(row, list | tuple) and len(row) == 2 and isinstance(row[0], str)
-        number = _number(row[1]) if pair else math.nan
-        if not (0 <= number < math.inf):
-            raise ValueError(
-                f"path: row {place} of {path.name!r} must be a word and a finite number >= 0"
-            )
-        found.append((row[0], number))
-    return found
-
-
-def _number(value: Any) -> float:
-    """Convert a number, or its text, to float; NaN for anything else."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return math.nan
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
+        return float(text)
+    except ValueError:
         return math.nan

@@ -1,7 +1,6 @@
 """Public words and how often they are used, from files of two columns."""
 
 import gzip
-import json
 
 import pytest
 
@@ -26,8 +25,6 @@ def written(folder, name, content):
         ("a.tsv", "b c\t1\nthe\t6\nthe\t1\n"),
         ("a.tsv.gz", "w\tn\nb c\t1\nthe\t7\nzero\t0\n"),
         ("a.txt", "the 6\nb c   1\n\nTHE\t1\n"),
-        ("a.json", json.dumps({"the": 7, "b c": 1})),
-        ("a.json.gz", json.dumps([["b c", 1], ["the", 7.0]])),
     ],
 )
 def test_words_and_numbers_are_read_from_any_file_of_two_columns(name, content, tmp_path):
@@ -41,15 +38,10 @@ def test_the_case_of_words_may_be_kept(tmp_path):
     assert load_word_frequencies(path, lowercase=False) == {"the": 0.75, "The": 0.25}
 
 
-def test_a_semicolon_is_told_of(tmp_path):
-    path = written(tmp_path, "a.csv", "word;count\nthe;2\n")
-    with pytest.warns(UserWarning, match="semicolons"):
-        assert load_word_frequencies(path) == {"the": 1.0}
-
-
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
+        ("a.csv", f"word;count\n{SECRET};2\n", "pass delimiter=';'"),
         ("a.csv", f"{SECRET}\n{SECRET}\n", "must be a word and a finite number"),
         ("a.csv", f"w,n,m\n{SECRET},1,2\n", "must be a word and a finite number"),
         ("a.csv", f"w,n\nthe,1\n{SECRET},many\n", "row 3 of"),
@@ -63,14 +55,7 @@ def test_a_semicolon_is_told_of(tmp_path):
         ("a.csv", f"w,n\n{SECRET},1e308\nb,1e308\nc,1e308\n", "positive, finite sum"),
         ("a.txt", f"the 1\n{SECRET}\n", "row 2 of"),
         ("a.txt", "", "finite sum"),
-        ("a.json", f'{{"{SECRET}": true}}', "row 1 of"),
-        ("a.json", f'{{"{SECRET}": "', "JSON object"),
-        ("a.json", "[" * 100_000, "JSON object"),
-        ("a.json", f'[["{SECRET}", 1], ["b"]]', "row 2 of"),
-        ("a.json", f'[["{SECRET}", 1], [3, 1]]', "row 2 of"),
-        ("a.json", f'["{SECRET}"]', "row 1 of"),
-        ("a.json", f'"{SECRET}"', "JSON object"),
-        ("a.json", f'{{"{SECRET}": 1{"0" * 400}}}', "row 1 of"),
+        ("a.json", f'{{"{SECRET}": 1}}', "must be a file ending in"),
         ("a.xml", f"<{SECRET}/>", "must be a file ending in"),
     ],
 )
