@@ -356,7 +356,7 @@ def read_columns(
     values = [list(column) for column in zip(*rows, strict=True)]
     if not values:
         raise ValueError(f"path: {path.name!r} holds no row")
-    found = []
+    found: list[Any] = []
     for name, (_, holds), cells in zip(names, columns, values, strict=True):
         if kind == ".jsonl" and all(cell is None for cell in cells):
             raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
