@@ -24,7 +24,7 @@ from benchmarks.seeding import reproducible_noise
 from benchmarks.topics import DELTA, N_TOPICS, N_WORDS, PARTS, HeldOut, long_enough, median
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.public_words import frequencies_of_topics, public_topics
-from sktensor_dp.topics.inference import completion_log_likelihood, proportions, token_halves
+from sktensor_dp.topics.inference import proportions, token_halves, token_log_likelihood
 from sktensor_dp.topics.shrinkage import adapted_topics, on_all_words
 
 __all__ = ["run"]
@@ -66,7 +66,7 @@ def ratio_of_topics(data: HeldOut, topics: Floats) -> float:
     """Of topics that were not fitted, with an even prior of concentration 1."""
     first, second = token_halves(sp.csr_matrix(data.test, dtype=float), np.random.RandomState(0))
     shares = proportions(first, topics, np.full(len(topics), 1 / len(topics)), False)
-    perplexity = math.exp(-completion_log_likelihood(second, shares, topics) / second.sum())
+    perplexity = math.exp(-token_log_likelihood(second, shares, topics).sum() / second.sum())
     return data.ratio_of_perplexity(perplexity)
 
 

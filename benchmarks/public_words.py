@@ -27,7 +27,7 @@ from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.topics.inference import completion_log_likelihood, token_halves
+from sktensor_dp.topics.inference import token_halves, token_log_likelihood
 
 __all__ = ["run"]
 
@@ -61,7 +61,7 @@ class Survey:
         shares = model.transform(self.seen[:, columns])
         unseen = sp.csr_matrix(self.unseen[:, columns])
         topics = np.maximum(model.components_, UNKNOWN)
-        return self.perplexity(completion_log_likelihood(unseen, shares, topics), columns)
+        return self.perplexity(token_log_likelihood(unseen, shares, topics).sum(), columns)
 
 
 def drawn(X: sp.csr_matrix, rng: np.random.Generator) -> sp.csr_matrix:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from benchmarks.report import Report
 from benchmarks.topics import HeldOut, corpora, median
 from sktensor_dp.topics.inference import (
-    completion_log_likelihood,
     proportions,
     token_halves,
+    token_log_likelihood,
 )
 
 __all__ = ["run"]
@@ -86,5 +86,5 @@ def completion(data: HeldOut, sampler: Any, n_topics: int) -> float:
         topics[topic, words] += sampler.get_topic_word_dist(topic)
     seen, unseen = token_halves(data.test.astype(np.float64), np.random.RandomState(0))
     shares = proportions(seen, topics, np.asarray(sampler.alpha, dtype=np.float64), False)
-    found = completion_log_likelihood(unseen, shares, topics) / float(unseen.sum())
+    found = token_log_likelihood(unseen, shares, topics).sum() / float(unseen.sum())
     return data.ratio_of_perplexity(math.exp(-found))

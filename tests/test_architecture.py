@@ -175,7 +175,7 @@ def test_the_rules_bite() -> None:
     assert violations("spectral_lda.fitted", ["privacy.releases.CATALOGUE"])
     assert violations("spectral_lda.fitted", ["power_method.plan.MomentPlan"])
     assert violations("spectral_lda.fitted", ["published.agn"])
-    assert violations("spectral_topics.recipe", ["spectral_lda.stream.StreamState"])
+    assert violations("spectral_topics.recipe", ["spectral_lda.fitted.TopicStream"])
     assert violations("estimator.base", ["completion.base.CompletionMixin"])
     assert violations("model_selection.steps", ["completion.base.CompletionMixin"])
     assert violations("tensor.whitening", ["privacy.plan.PrivacyCost"])

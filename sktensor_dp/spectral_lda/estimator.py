@@ -41,7 +41,13 @@ from sktensor_dp.privacy.curator import LARGEST_COUNT
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.counts import CountChunks, as_counts
-from sktensor_dp.spectral_lda.fitted import LIMITS, SavedTopics, learn_batch, learned
+from sktensor_dp.spectral_lda.fitted import (
+    LIMITS,
+    SavedTopics,
+    TopicStream,
+    continue_stream,
+    learned,
+)
 from sktensor_dp.spectral_lda.public_words import (
     DataFrame,
     check_public_topics,
@@ -50,18 +56,16 @@ from sktensor_dp.spectral_lda.public_words import (
     public_topics,
 )
 from sktensor_dp.spectral_lda.readable import ReadableTopics
-from sktensor_dp.spectral_lda.stream import TopicStream
 from sktensor_dp.spectral_topics.plan import TopicForecast, TopicPlan, forecast_topics, plan_topics
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 from sktensor_dp.topics.concentration import USUAL
 from sktensor_dp.topics.inference import (
-    completion_log_likelihood,
     log_likelihoods,
     proportions,
-    pseudo_counts,
     token_halves,
+    token_log_likelihood,
 )
 
 # Shares drawn with a larger prior are equal to ten digits. A sum of priors beyond its limit is
@@ -72,6 +76,14 @@ LARGEST_PRIOR, LEAST_PRIOR, LARGEST_CONCENTRATION = 1e10, 1e-30, 1e16
 BLOCK = 2**22
 # Tokens of a document that is longer than any limit that is chosen by a histogram of norms.
 LONG = 10**6
+NOT_USED = (
+    "Public topics were not used: of so many documents, as they were counted, topics are not "
+    "fitted to the moments, and no EM steps were asked for."
+)
+NO_STEPS = (
+    "public_components are what EM steps begin with, and this fit makes none; got n_refinements=0, "
+    "or 'auto' with perturbation='moment_tensor'. Ask for some steps."
+)
 
 
 class PrivateSpectralLDA(
@@ -83,9 +95,8 @@ class PrivateSpectralLDA(
 ):
     """Topics of documents by spectral decomposition of private moments.
 
-    The fit releases noisy first, second and third moments of the counts, finds
-    topics by whitening and decomposing them, and refines these by EM steps on
-    further releases. All else is post-processing of what was released.
+    The fit releases noisy moments of the counts, finds topics in them, and refines these by EM
+    steps on further releases. All else is post-processing of what was released.
 
     Parameters
     ----------
@@ -101,24 +112,21 @@ class PrivateSpectralLDA(
         takes the largest that the released moments do not reject; None means
         ``1 / n_components``; 0 means that every document has one topic.
     word_frequencies : array-like of shape (n_features,), mapping or None, default=None
-        Public frequencies of the words, known without the documents: of a reference corpus,
-        or a list (:func:`~sktensor_dp.datasets.load_word_frequencies`). Released frequencies
-        are shrunk towards them, unless the evidence of what was released is against it. In
-        the order of columns; a mapping is by names of columns, which `X` must have then. They
-        need not sum to 1; a word with 0 or without one gets half of the least.
+        Public frequencies of the words (:func:`~sktensor_dp.datasets.load_word_frequencies`),
+        in the order of columns, or a mapping by names of columns. Released frequencies are
+        shrunk towards them unless the evidence is against it. They need not sum to 1; a word
+        with 0 or without one gets half of the least.
     public_components : array-like of shape (k0, n_features), data frame, mapping or None, \
             default=None
-        Topics of public texts, at most `n_components` and as many as columns; further ones are
-        learnt. Noisy topics are shrunk towards them, as far as what is released speaks for it,
-        and EM steps begin with them where the data shows none. In the order of columns; a data
-        frame, or a mapping of words to lists of k0 numbers, is by names of columns, which `X`
-        must have then. Rows need not sum to 1; of a word that all topics lack they say nothing.
-        Without `word_frequencies`, their mean is what is expected of words.
+        Topics of public texts, at most `n_components` and as many as columns, in the order of
+        columns; a data frame, or a mapping of words to lists of k0 numbers, is by names of
+        columns. Further topics are learnt; noisy ones are shrunk towards the public ones as far
+        as the evidence is for it. Rows need not sum to 1; of a word that is 0 in all topics they
+        say nothing. Without `word_frequencies`, their mean is what is expected of words.
     perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
         Where the third moment gets its noise: in the k-dimensional space that a
         released whitener spans, or in the space of words (AGN; with ``delta=0``
-        AVN; configuration 1 of DeCarolis et al.). The first needs orders of
-        magnitude less of it.
+        AVN; configuration 1 of DeCarolis et al.), which needs orders of magnitude more.
     n_refinements : int or "auto", default="auto"
         EM steps. ``"auto"`` depends on public numbers only: 6 with noise (2 if ``delta=0``)
         and 24 without, of which the first 12 take each document to have one topic; 0 for
@@ -132,10 +140,9 @@ class PrivateSpectralLDA(
         number of tokens times the moment), from 1e-40 to 1e40; it also holds with
         ``epsilon=inf``, where a limit may be infinite.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Neighbouring data sets: those that differ in one document (the number of documents
-        is public); or those one of which has a document more (the number is private): a
-        noisy count is released first, at one percent of the budget, and stands for it
-        everywhere. See ``docs/guarantee.md``.
+        Neighbouring data sets differ in one document, whose number is public; or one of them
+        has a document more: a noisy count is released first, at one percent of the budget,
+        and stands for the number everywhere. See ``docs/guarantee.md``.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
@@ -148,13 +155,21 @@ class PrivateSpectralLDA(
     components_ : ndarray of shape (n_components_, n_features)
         Topics; rows are distributions over words.
     components_std_ : ndarray of shape (n_components_, n_features) or None
-        Standard deviations of the topics' probabilities by the noise of the fit
-        (:meth:`components_interval`).
+        Standard deviations of these by the noise of the fit (:meth:`components_interval`).
     topic_prior_ : ndarray of shape (n_components_,)
         Dirichlet parameters of the shares of topics in a document; with
         ``doc_topic_prior=0`` the probabilities of the topics.
     topic_prior_std_ : ndarray of shape (n_components_,) or None
         Standard deviations of ``topic_prior_`` by the noise of the fit.
+    doc_topic_prior_ : float
+        Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,
+        ``privacy_report_`` says so.
+    unigram_ : ndarray of shape (n_features,)
+        Released word frequencies, denoised.
+    n_components_ : int
+        Number of topics fitted: fewer than asked for where the released second
+        moment shows no more above its noise, and one, the word frequencies, where topics
+        gain nothing over word frequencies alone.
     coherence_ : ndarray of shape (n_components_,) or None
         UMass coherence of the ten leading words of each topic, by the released second
         moment: mean of ``log P(word | a more probable word)``. None after later batches.
@@ -162,15 +177,6 @@ class PrivateSpectralLDA(
         Leading eigenvalues of the released second moment, more than there are topics.
     noise_edge_ : float or None
         Largest eigenvalue that noise alone would give (:meth:`suggest_n_components`).
-    doc_topic_prior_ : float
-        Dirichlet parameter in use, on average over topics; 0: one topic per document. Where
-        ``"auto"`` had to assume one, ``privacy_report_`` says so.
-    unigram_ : ndarray of shape (n_features,)
-        Released word frequencies, denoised.
-    n_components_ : int
-        Number of topics fitted: fewer than asked for where the released second
-        moment shows no more above its noise, and one, the word frequencies, where topics
-        gain nothing over word frequencies alone.
     clip_norm_ : dict
         Limits in force, public or released.
     privacy_report_ : PrivacyReport
@@ -192,14 +198,13 @@ class PrivateSpectralLDA(
 
     Notes
     -----
-    Counts are whole numbers, of an integer or a floating-point type; fractions, such as
-    TF-IDF weights, are refused. Documents of fewer than three tokens take part in what
-    their length defines, and count in the number of documents.
+    Counts are whole numbers of an integer or floating-point type; fractions, such as TF-IDF
+    weights, are refused. Documents of fewer than three tokens take part in what their length
+    defines, and count in the number of documents.
 
     **Privacy.** *Unit*: one document (a row); with ``groups``, one group with all its
-    documents, whose number is private. *Neighbours*: data sets of equally many units
-    that differ in one, or of which one has a unit more (`neighbours`). *Public*: the
-    number of units (released with noise in the second case) and features, all parameters,
+    documents, whose number is private. *Neighbours*: see `neighbours`. *Public*: the
+    number of units, unless it is released, and of features, all parameters,
     and the meaning of the columns: a vocabulary chosen from the same documents by
     ``CountVectorizer`` counts as public, one from
     :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. `word_frequencies` and
@@ -344,10 +349,9 @@ class PrivateSpectralLDA(
         ----------
         source : iterable of array-likes or sparse matrices, or of pairs
             Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
-            them; iterated over once to see that they are counts of the size announced (twice
-            with groups), and once per release: a list or an object with ``__iter__``, not a
-            generator. Rows of a group that lie in several chunks are held in memory from
-            the first to the last.
+            them. Read once for validation (twice with groups), and once per release: a list or
+            an object with ``__iter__``, not a generator. Rows of a group that lie in several
+            chunks are held in memory from the first to the last.
         n_samples : int or None, default=None
             Number of rows, or of groups, in all chunks together; public. It is private, and
             must not be given, where ``neighbours="add_remove"``.
@@ -385,10 +389,10 @@ class PrivateSpectralLDA(
     ) -> "PrivateSpectralLDA":
         """Learn from one more batch of documents that no other batch contains.
 
-        The first batch is fitted as by :meth:`fit`; every later one makes one
-        release of expected counts at the full budget, and is averaged into what
-        came before. As batches are disjoint, the whole stream is as private as
-        one batch (parallel composition), and an accountant is charged once.
+        The first batch is fitted as by :meth:`fit`; every later one makes one release of
+        expected counts at the full budget, which is averaged into those before. As batches are
+        disjoint, the whole stream is as private as one batch (parallel composition), and an
+        accountant is charged once.
 
         Parameters
         ----------
@@ -401,9 +405,7 @@ class PrivateSpectralLDA(
         groups : array-like of shape (n_samples,), optional
             As for :meth:`fit`, in every batch or in none. The caller answers for no
             group being in two batches: no label is kept.
-        n_samples : int or None, default=None
-            As for :meth:`fit`.
-        **unsupported : object
+        n_samples, **unsupported
             As for :meth:`fit`.
 
         Returns
@@ -419,13 +421,13 @@ class PrivateSpectralLDA(
         """
         checked = self._check_call(X, n_samples, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
+        if stream is not None:
+            check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
+        chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples, reset=stream is None)
         if stream is None:
-            chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples)
             plan = partial(self._fit_of, chunks, columns_of(checked), begins=True)
             return self._run_counted(chunks, plan)
-        check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
-        chunks = row_chunks(self, self, CountChunks, X, groups, n_samples, reset=False)
-        self._check_batch(chunks, stream)
+        check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
         return self._run_counted(chunks, partial(self._step_of, chunks, stream))
 
     def transform(self, X: ArrayLike | sp.spmatrix, *, normalize: bool = True) -> Any:
@@ -444,17 +446,15 @@ class PrivateSpectralLDA(
         Returns
         -------
         ndarray of shape (n_samples, n_components_)
-            A Dask array, which is not computed yet, for a Dask `X`. Rows are posterior
-            means with proportions integrated out (CVB0) or, with one topic per document,
-            probabilities of the topics. In single precision for an `X` of single precision.
+            Posterior means with proportions integrated out (CVB0) or, with one topic per
+            document, probabilities of the topics; in the precision of `X`. A Dask array, not
+            computed yet, for a Dask `X`.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "transform", self.n_components_, normalize=normalize)
         counts = self._validated(X, reset=False)
-        infer = proportions if normalize else pseudo_counts
-        single = self._fitted_concentration() == 0
-        found = infer(counts, self.components_, self.topic_prior_, single)
+        found = proportions(counts, *self._law(), normalize=normalize)
         return found.astype(precision_of(X), copy=False)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
@@ -470,8 +470,7 @@ class PrivateSpectralLDA(
         Returns
         -------
         float
-            Sum over documents of the evidence lower bound at the released topics;
-            exact with one topic per document.
+            Sum of :meth:`score_samples`.
         """
         return float(computed(self.score_samples(X).sum(), "Scoring"))
 
@@ -486,14 +485,13 @@ class PrivateSpectralLDA(
         Returns
         -------
         ndarray of shape (n_samples,)
-            Terms whose sum is :meth:`score`; each depends on its own document alone.
+            Evidence lower bounds at the released topics; exact with one topic per document.
+            Each depends on its own document alone.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "score_samples")
-        counts = self._validated(X, reset=False)
-        single = self._fitted_concentration() == 0
-        return log_likelihoods(counts, self.components_, self.topic_prior_, single)
+        return log_likelihoods(self._validated(X, reset=False), *self._law())
 
     def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
         """Exponential of the negative log-likelihood per token.
@@ -518,8 +516,8 @@ class PrivateSpectralLDA(
         """Perplexity of one half of each document's tokens, given the other half.
 
         Unlike :meth:`perplexity`, no token helps to explain itself: proportions are inferred
-        from a random half of the tokens, and the other half is scored by them. It is an honest
-        measure of topics; compare it with that of plain word frequencies.
+        from a random half of the tokens and score the other half. Compare it with that of plain
+        word frequencies.
 
         Parameters
         ----------
@@ -554,9 +552,8 @@ class PrivateSpectralLDA(
         tokens = float(second.sum())
         if tokens == 0:
             return 1.0
-        single = self._fitted_concentration() == 0
-        shares = proportions(first, self.components_, self.topic_prior_, single)
-        return math.exp(-completion_log_likelihood(second, shares, self.components_) / tokens)
+        found = token_log_likelihood(second, proportions(first, *self._law()), self.components_)
+        return math.exp(-float(found.sum()) / tokens)
 
     def recommend(
         self,
@@ -569,8 +566,7 @@ class PrivateSpectralLDA(
         """Recommend the features that are most probable in each row, best first.
 
         For clicks, views and purchases, which nobody rates: a row is a person, a column an
-        item, an entry how often. A topic is a distribution over items; a person mixes topics,
-        and :meth:`transform` finds in which shares.
+        item, an entry how often. A topic is a distribution over items, and a person mixes topics.
 
         Parameters
         ----------
@@ -662,9 +658,9 @@ class PrivateSpectralLDA(
         """
         self._check_parameters()
         check_sizes(n_samples=n_samples, n_features=n_features)
-        plan = self._plan(n_samples, n_features)
+        plan, asked = self._plan(n_samples, n_features), self._concentration()
         found = forecast_topics(
-            plan, n_samples, n_features, document_length, self._assumed_concentration(),
+            plan, n_samples, n_features, document_length, USUAL if asked is None else asked,
             self.delta == 0, self.neighbours,
         )  # fmt: skip
         sizes = {"n_samples": n_samples, "n_features": n_features}
@@ -677,24 +673,13 @@ class PrivateSpectralLDA(
             return lazy_rows(self, X, "_document_lengths")
         return np.asarray(self._validated(X, reset=False).sum(axis=1)).ravel()
 
-    def _plan(
-        self,
-        n_samples: int,
-        n_features: int,
-        apart: bool | None = None,
-    ) -> TopicPlan:
+    def _plan(self, n_samples: int, n_features: int, apart: bool | None = None) -> TopicPlan:
         return plan_topics(
-            n_samples,
-            n_features,
-            self.n_components,
-            epsilon=self.epsilon,
-            delta=self.delta,
+            n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
             perturbation=self.perturbation,
             n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
-            limits=self._limits(),
-            with_public=self.public_components is not None,
-            apart=apart,
-        )
+            limits=self._limits(), with_public=self.public_components is not None, apart=apart,
+        )  # fmt: skip
 
     def _fit_of(
         self,
@@ -704,60 +689,48 @@ class PrivateSpectralLDA(
         *,
         begins: bool = False,
     ) -> PlannedFit[DocumentCurator]:
-        """Plan a fit to `n_units` documents or groups; with `begins`, it is the first batch of a
-        stream.
-        """
-        options, limits = self._options(chunks.n_features, columns), self._limits()
+        """Plan a fit to `n_units` documents or groups, the first batch of a stream if `begins`."""
+        frequencies, topics = self._known_words(chunks.n_features, columns)
+        options = TopicOptions(
+            self._concentration(), self.random_state, word_frequencies=frequencies,
+            public_topics=topics,
+        )  # fmt: skip
         plan = self._plan(n_units, chunks.n_features, chunks.apart)
         notes: tuple[str, ...] = ()
-        if options.public_topics is not None:
-            # A number below the largest one is that of a released count.
-            counted = self.neighbours == "add_remove" and n_units < LARGEST_COUNT
-            notes = _notes_on_public(plan, counted=counted)
+        if topics is not None and not (plan.n_refinements or plan.match_moments):
+            # A number below the largest one is that of a released count: the charge is made.
+            if not self._number_is_private or n_units == LARGEST_COUNT:
+                raise ValueError(NO_STEPS)
+            notes = (NOT_USED,)
         budget = (self.epsilon, self.delta) if begins else None
         leave = partial(learned, plan=plan, budget=budget)
         return PlannedFit(
-            DocumentCurator, chunks,
-            plan.releases,
+            DocumentCurator, chunks, plan.releases,
             partial(fit_topics, plan=plan, options=options, leave=leave), columns,
-            {"known": limits},
+            {"known": self._limits()},
             warnings_of_cap(self.n_components, chunks.n_features, "topics"), notes,
         )  # fmt: skip
-
-    def _check_batch(self, chunks: CountChunks, stream: TopicStream) -> None:
-        """Raise if the batch has another unit of privacy than the stream so far."""
-        check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
 
     def _step_of(
         self, chunks: CountChunks, stream: TopicStream, n_units: int
     ) -> PlannedFit[DocumentCurator]:
         """Plan one EM step on a further batch of the stream, of `n_units` documents or groups."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
-        concentration, limits = self._fitted_concentration(), self.clip_norm_
         frequencies, _ = self._known_words(chunks.n_features, columns_of(self))
+        recipe = partial(
+            continue_stream, stream=stream, concentration=self._fitted_concentration(),
+            limits=self.clip_norm_, word_frequencies=frequencies,
+        )  # fmt: skip
         return PlannedFit(
-            DocumentCurator, chunks, plan,
-            lambda curator: learn_batch(curator, stream, concentration, limits, frequencies),
-            columns_of(self),
+            DocumentCurator, chunks, plan, recipe, columns_of(self),
             {"known": self._limits(), "ticket": stream.ticket},
             earlier=self.privacy_report_,
         )  # fmt: skip
 
-    def _options(self, n_features: int, columns: Mapping[str, Any]) -> TopicOptions:
-        frequencies, topics = self._known_words(n_features, columns)
-        return TopicOptions(
-            self._concentration(),
-            self.random_state,
-            word_frequencies=frequencies,
-            public_topics=topics,
-        )
-
     def _known_words(
         self, n_features: int, columns: Mapping[str, Any]
-    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-        """Public word frequencies and public topics in the order of the columns; None where not
-        given.
-        """
+    ) -> tuple[Floats | None, Floats | None]:
+        """Public word frequencies and topics in the order of columns; None where not given."""
         names, topics = columns.get("feature_names_in_"), None
         if self.public_components is not None:
             most = min(self.n_components, n_features)
@@ -782,14 +755,13 @@ class PrivateSpectralLDA(
             return 0.0
         return min(max(prior, LEAST_PRIOR) * float(self.n_components), LARGEST_CONCENTRATION)
 
-    def _assumed_concentration(self) -> float:
-        """Sum of the Dirichlet prior that a forecast assumes."""
-        asked = self._concentration()
-        return USUAL if asked is None else asked
-
     def _fitted_concentration(self) -> float:
         """Sum of the Dirichlet prior of the fitted model; 0 for one topic per document."""
         return float(self.doc_topic_prior_) * len(self.topic_prior_)
+
+    def _law(self) -> tuple[Floats, Floats, bool]:
+        """Topics, prior, and True for one topic per document, as inference takes them."""
+        return self.components_, self.topic_prior_, self._fitted_concentration() == 0
 
     def _limits(self) -> dict[str, float]:
         """Public clips by name, validated; empty for "auto"."""
@@ -824,28 +796,8 @@ class PrivateSpectralLDA(
         return worst_documents(n_units, self.neighbours)
 
 
-def _notes_on_public(plan: TopicPlan, *, counted: bool) -> tuple[str, ...]:
-    """Raise ValueError if the plan cannot use public topics; after the charge (`counted`), return a
-    note.
-    """
-    if plan.n_refinements or plan.match_moments:
-        return ()
-    if counted:
-        # The charge is made: what is left of the fit does without.
-        return (
-            "Public topics were not used: of so many documents, as they were counted, topics are "
-            "not fitted to the moments, and no EM steps were asked for.",
-        )
-    raise ValueError(
-        "public_components are what EM steps begin with, and this fit makes none; got "
-        "n_refinements=0, or 'auto' with perturbation='moment_tensor'. Ask for some steps."
-    )
-
-
 def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
-    """Neighbouring data sets for an audit: documents of one of two words, one of them with the
-    other word or left out; and a statistic that is larger for the neighbour.
-    """
+    """Neighbouring data sets for an audit, of documents of one of two words each."""
     n_documents = n_units or 1000
     counts = np.zeros((n_documents, 2), dtype=np.int64)
     half = n_documents // 2 + 1

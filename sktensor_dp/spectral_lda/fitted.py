@@ -1,8 +1,8 @@
-"""Fitted attributes of a topic model: from a fit, to warnings, in a model file."""
+"""Fitted attributes of a topic model: from a fit or a stream of batches, and in a model file."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,27 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, SavedState
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
-from sktensor_dp.spectral_lda.stream import TopicStream, continue_stream
 from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.spectral_topics.refinement import MIX_FINAL, expected_counts, smoothed
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.shrinkage import denoise_topics
+from sktensor_dp.topics.uncertainty import std_of_refined
+
+# Forgetting rate of online EM (Cappe & Moulines, 2009): between 1/2 and 1.
+FORGETTING = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class TopicStream:
+    """Released values carried from batch to batch, and nothing of the batches themselves."""
+
+    fitted: FittedTopics  # the model so far
+    mean: Floats  # (k, n_features): running mean of released expected counts; they sum to about 1
+    variance: float  # variance of the noise in it
+    n_batches: int  # batches read
+    budget: tuple[float, float]  # epsilon and delta that every batch may cost
+    ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
 
 def learned(
@@ -24,9 +41,7 @@ def learned(
     plan: TopicPlan,
     budget: tuple[float, float] | None = None,
 ) -> Fitted:
-    """Fitted attributes and warnings of a topic model; with a `budget` (epsilon, delta) for further
-    batches, the state of a stream too.
-    """
+    """Fitted attributes and warnings of a fit; a stream's first batch has a `budget` for others."""
     state = {**_attributes(found), "clip_norm_": dict(limits)}
     if budget is not None:
         # Topics of the first batch stand for its expected counts.
@@ -35,16 +50,39 @@ def learned(
     return Fitted(state, _warnings_of_noise(found, plan))
 
 
-def learn_batch(
+def continue_stream(
     curator: DocumentCurator,
     stream: TopicStream,
     concentration: float,
     limits: Mapping[str, float],
-    word_frequencies: Any,
+    word_frequencies: Floats | None,
 ) -> Fitted:
-    """Make one EM step on a further batch of a stream; return the fitted attributes."""
-    after = continue_stream(curator, stream, concentration, limits["counts"], word_frequencies)
-    return Fitted({**_attributes(after.fitted), "clip_norm_": limits, "_stream": after})
+    """Make one step of online EM on a new batch, clipped as the first was: release expected counts
+    and update the topics; return the fitted attributes.
+    """
+    fitted, clip = stream.fitted, curator.given_count_clip(limits["counts"])
+    noisy = expected_counts(curator, fitted.topics, fitted.weights, concentration, clip)
+    total = max(float(noisy.value.sum()), 1e-9)
+    rate = (stream.n_batches + 1) ** -FORGETTING
+    mean = (1 - rate) * stream.mean + rate * noisy.value / total
+    variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma / total) ** 2
+    topics, unigram, weights = denoise_topics(
+        mean, variance**0.5, fitted.unigram, fitted.unigram_sigma, expected=word_frequencies,
+        public=fitted.public,
+    )  # fmt: skip
+    topics_std, weights_std = std_of_refined(
+        mean, variance**0.5, unigram, weights, None, fitted.public
+    )
+    # The pairs of the first batch say how coherent the first topics were.
+    updated = replace(
+        fitted, topics=smoothed(topics, unigram, MIX_FINAL), weights=weights, unigram=unigram,
+        topics_std=topics_std, weights_std=weights_std, coherence=None,
+        concentration=concentration,
+    )  # fmt: skip
+    stream = replace(
+        stream, fitted=updated, mean=mean, variance=variance, n_batches=stream.n_batches + 1
+    )
+    return Fitted({**_attributes(updated), "clip_norm_": limits, "_stream": stream})
 
 
 def _attributes(found: FittedTopics) -> dict[str, Any]:
@@ -123,9 +161,7 @@ class SavedTopics(SavedState):
     _stream: TopicStream = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes by name; ModelFileError if topics are no distributions or limits not a
-        fit's.
-        """
+        """Fitted attributes; ModelFileError if topics or limits are not those of a fit."""
         estimator._limits()
         topics, weights = [self.components_], [self.topic_prior_]
         limits, noisy = self.clip_norm_.values(), False

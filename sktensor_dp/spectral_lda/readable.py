@@ -13,7 +13,6 @@ from sktensor_dp.estimator.parameters import Number, check_sizes, shown
 from sktensor_dp.queries.error_sanitising import new_frame
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import ranked_words
-from sktensor_dp.topics.pyldavis import pyldavis_data
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport
@@ -28,6 +27,8 @@ LEAST_DISTANCE = 0.1
 # Eigenvalues are taken for topics from so many times what noise alone is expected to reach: by
 # chance, and by the sampling of documents, the largest of those that are none is a fifth above.
 CLEARANCE = 1.5
+# Tokens that pyLDAvis is told of.
+TOKENS = 10_000.0
 
 
 class ReadableTopics:
@@ -188,15 +189,16 @@ class ReadableTopics:
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
-        names = self._names(feature_names)
         shares = self.topic_prior_ / self.topic_prior_.sum()
         order = np.argsort(-shares, kind="stable")
         low, high = self.shares_interval(level)
+        unknown = np.full(len(shares), np.nan)
         table = {
             "share": shares, "share_low": low, "share_high": high,
-            "words": _phrases(self.top_words(n_words, names)),
-            "distinctive_words": _phrases(self.top_words(n_words, names, relevance)),
-            "uncertainty": self._uncertainty(), "coherence": self._coherence(),
+            "words": _phrases(self.top_words(n_words, feature_names)),
+            "distinctive_words": _phrases(self.top_words(n_words, feature_names, relevance)),
+            "uncertainty": self._uncertainty(),
+            "coherence": unknown if self.coherence_ is None else self.coherence_,
             "below_noise": self.below_noise(), "component": np.arange(len(shares)),
         }  # fmt: skip
         columns = {name: [values[row] for row in order] for name, values in table.items()}
@@ -232,31 +234,32 @@ class ReadableTopics:
             )
         return max(int((spectrum > CLEARANCE * edge).sum()), 1)
 
-    def to_pyldavis(self, feature_names: Names = None, n_words: int = 30) -> dict[str, Any]:
-        """Topics in the form of pyLDAvis' ``PreparedData``, as plain Python objects.
+    def to_pyldavis(self, feature_names: Names = None) -> dict[str, Any]:
+        """Arguments of ``pyLDAvis.prepare``: draw topics by ``prepare(**model.to_pyldavis())``.
 
         Parameters
         ----------
         feature_names : sequence of str of length n_features, optional
             As for :meth:`top_words`.
-        n_words : int, default=30
-            Words per topic.
 
         Returns
         -------
         dict
-            ``json.dumps`` of it is what ``pyLDAvis.js`` draws: ``mdsDat``, ``tinfo``,
-            ``token.table``, ``R``, ``lambda.step``, ``plot.opts`` and ``topic.order``.
-            Frequencies are of 10,000 tokens, as the number of tokens was not released.
+            ``topic_term_dists``, ``vocab``, and as lengths of documents are not released, one
+            document of each topic: ``doc_topic_dists``, ``doc_lengths`` (of 10,000 tokens in all)
+            and their ``term_frequency``.
 
         Notes
         -----
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
-        check_sizes(n_words=n_words)
-        shares = self.topic_prior_ / self.topic_prior_.sum()
-        return pyldavis_data(self.components_, shares, self._names(feature_names), int(n_words))
+        lengths = TOKENS * self.topic_prior_ / self.topic_prior_.sum()
+        return {
+            "topic_term_dists": self.components_, "doc_topic_dists": np.eye(len(lengths)),
+            "doc_lengths": lengths, "vocab": [str(name) for name in self._names(feature_names)],
+            "term_frequency": lengths @ self.components_,
+        }  # fmt: skip
 
     def _names(self, feature_names: Names) -> Any:
         """Names of the columns: those given, ``feature_names_in_``, or numbers."""
@@ -270,18 +273,12 @@ class ReadableTopics:
         return feature_names
 
     def _uncertainty(self) -> Floats:
-        """Fraction (k,) of each topic's probability that noise has moved to other words, about; NaN
-        if unknown.
-        """
+        """Fraction (k,) of each topic's probability that noise has moved, about; NaN if unknown."""
         std = self.components_std_
         if std is None:
             return np.full(len(self.components_), np.nan)
         # The mean of a normal law's size, half of it from elsewhere.
         return np.minimum(std.sum(axis=1) * math.sqrt(2 / math.pi) / 2, 1.0)
-
-    def _coherence(self) -> Floats:
-        found = self.coherence_
-        return np.full(len(self.components_), np.nan) if found is None else found
 
     def below_noise(self) -> NDArray[np.bool_]:
         """Mark topics that noise hides: too little sets them apart from all texts.
@@ -309,12 +306,9 @@ def _check_share(name: str, value: float) -> None:
 
 
 def _interval(values: Floats, std: Floats | None, level: float) -> tuple[Floats, Floats]:
-    """Normal intervals of a given level around `values`, within [0, 1]; 0 and 1 if `std` is
-    unknown.
-    """
+    """Normal intervals of a level around `values`, within [0, 1]; 0 and 1 if `std` is unknown."""
     _check_share("level", level)
     if std is None:
         return np.zeros_like(values), np.ones_like(values)
     reach = 0.0 if level == 0 else float(ndtri((1 + level) / 2)) * std if level < 1 else np.inf
-    low, high = np.maximum(values - reach, 0.0), np.minimum(values + reach, 1.0)
-    return low, high
+    return np.maximum(values - reach, 0.0), np.minimum(values + reach, 1.0)

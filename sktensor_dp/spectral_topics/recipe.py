@@ -31,7 +31,6 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
 from sktensor_dp.tensor.whitening import NoisyWhitener, noisy_whitener
-from sktensor_dp.topics.bootstrap import Limits
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     USUAL,
@@ -49,6 +48,7 @@ from sktensor_dp.topics.moments import (
 from sktensor_dp.topics.shrinkage import denoise_frequencies
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import (
+    Limits,
     clip_drift,
     std_of_decomposed,
     std_of_frequencies,

@@ -15,7 +15,6 @@ from sktensor_dp.spectral_topics import defaults
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.bootstrap import Limits, Steps
 from sktensor_dp.topics.shrinkage import (
     adapted_topics,
     denoise_frequencies,
@@ -25,6 +24,8 @@ from sktensor_dp.topics.shrinkage import (
     shrink_sampled,
 )
 from sktensor_dp.topics.uncertainty import (
+    Limits,
+    Steps,
     std_of_frequencies,
     std_of_refined,
     typical_length,

@@ -20,9 +20,7 @@ _OPEN_SHARE = 0.75
 
 
 def row_blocks(X: sp.csr_matrix) -> Iterator[slice]:
-    """Yield slices of consecutive rows of `X`, in order; 8 numbers for each non-zero of a slice fit
-    into the cache.
-    """
+    """Yield slices of rows of `X`; 8 numbers for each non-zero of a slice fit into the cache."""
     start, n_rows, nonzeros = 0, X.shape[0], rows_at_once(8)
     while start < n_rows:
         stop = int(np.searchsorted(X.indptr, X.indptr[start] + nonzeros, side="right")) - 1
@@ -37,9 +35,7 @@ def rows_in(X: sp.csr_matrix, block: slice) -> sp.csr_matrix:
 
 
 def expected_log_proportions(gamma: Floats) -> Floats:
-    """Expected logarithms E[log theta], (n, k), if row i of theta is drawn from
-    Dirichlet(gamma[i]).
-    """
+    """Expected logarithms (n, k) of draws from Dirichlet(gamma[i])."""
     return psi(gamma) - psi(gamma.sum(axis=1, keepdims=True))
 
 
@@ -80,9 +76,7 @@ def variational_proportions(
 def _ascend(
     counts: sp.csr_matrix, start: Floats, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
-    """Mean field updates of a block's Dirichlet parameters (n, k) from `start`; a document stops
-    once its mean change is below `tol`. `by_word` holds topics as (n_words, k).
-    """
+    """Mean field updates of a block's Dirichlet parameters, of open documents only."""
     gamma, open_rows, current = start.copy(), np.arange(len(start)), start
     for _ in range(n_iter):
         weights = np.exp(expected_log_proportions(current))
@@ -115,9 +109,7 @@ def collapsed_proportions(
 def _settle(
     counts: sp.csr_matrix, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
-    """CVB0 updates of a block's Dirichlet parameters (n, k); a document stops once its mean change
-    is below `tol`. `by_word` holds topics as (n_words, k).
-    """
+    """CVB0 updates of a block's Dirichlet parameters, of open documents only."""
     gamma, open_rows = np.tile(prior, (counts.shape[0], 1)), np.arange(counts.shape[0])
     current, own = gamma.copy(), np.maximum(by_word[counts.indices], TINY)
     of_tokens, lengths, data = np.zeros_like(own), np.diff(counts.indptr), counts.data
@@ -147,8 +139,8 @@ def _settle(
 
 
 def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-    """Document of each non-zero, and a sparse matrix (n_documents, n_nonzeros) that adds up values
-    of non-zeros by document, weighted by counts `data`; `lengths` are non-zeros per document.
+    """Document of each non-zero, and a matrix that adds up values of non-zeros, weighted by counts
+    `data`, by document; `lengths` are non-zeros per document.
     """
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     layout = (data, np.arange(len(data)), pointers)
@@ -157,17 +149,13 @@ def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp
 
 
 def topic_posterior(X: sp.csr_matrix, topics: Floats, weights: Floats) -> Floats:
-    """Probability (n, k) of each topic given each document, if every document has one topic and
-    topics have prior probabilities `weights`.
-    """
+    """Probability (n, k) of each topic given each document of one topic."""
     posterior: Floats = softmax(_joint_log_likelihood(X, topics, weights), axis=1)
     return posterior
 
 
 def _joint_log_likelihood(X: sp.csr_matrix, topics: Floats, weights: Floats) -> Floats:
-    """Log of ``weights[k] * p(document | topic k)``, of shape (n, k), without multinomial
-    coefficients.
-    """
+    """Log of ``weights[k] * p(document | topic k)``, without multinomial coefficients."""
     log_topics = np.log(np.maximum(topics.T, TINY))
     return np.asarray(X @ log_topics) + np.log(np.maximum(weights, TINY))
 
@@ -189,9 +177,7 @@ def document_log_likelihood(
 
 
 def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> Floats:
-    """Log-likelihood (n,) of each document's tokens under its mixture ``weights @ topics``, where
-    `weights` has one row per document.
-    """
+    """Log-likelihood (n,) of each document's tokens under its mixture ``weights @ topics``."""
     by_word, found = np.ascontiguousarray(topics.T), np.empty(X.shape[0])
     for block in row_blocks(X):
         counts, own = rows_in(X, block), weights[block]
@@ -206,27 +192,20 @@ def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> F
 MAX_ITER, TOLERANCE = 100, 1e-3
 
 
-def proportions(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
-    """Shares (n, k) of topics in documents under a Dirichlet `prior`. If each document has one
-    topic (`single`), the topics' posterior probabilities, where `prior` holds those before.
-    """
-    found = pseudo_counts(counts, topics, prior, single)
-    return found if single else found / found.sum(axis=1, keepdims=True)
-
-
-def pseudo_counts(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
-    """Dirichlet parameters (n, k) of the topics' shares under a Dirichlet `prior`. If each document
-    has one topic (`single`), the topics' posterior probabilities, where `prior` holds those before.
+def proportions(
+    counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool, *, normalize: bool = True
+) -> Floats:
+    """Shares (n, k) of topics in documents, or their Dirichlet parameters; if each document has one
+    topic (`single`), posterior probabilities of topics, of probabilities `prior` before.
     """
     if single:
         return topic_posterior(counts, topics, prior)
-    return collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
+    found = collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
+    return found / found.sum(axis=1, keepdims=True) if normalize else found
 
 
 def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:
-    """Evidence lower bound (n,) on each document's log-likelihood under a Dirichlet `prior`; exact
-    if each has one topic (`single`), where `prior` holds the topics' probabilities.
-    """
+    """Evidence lower bound (n,) on each document's log-likelihood; exact if each has one topic."""
     gamma = None
     if not single:
         gamma = variational_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
@@ -236,19 +215,10 @@ def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single
 def token_halves(
     counts: sp.csr_matrix, rng: np.random.RandomState
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Split the tokens of `counts` at random, each by a fair coin, into two count matrices of its
-    shape.
-    """
+    """Split the tokens of `counts` by fair coins into two count matrices of its shape."""
     first, second = counts.copy(), counts.copy()
     first.data = rng.binomial(counts.data.astype(np.int64), 0.5).astype(np.float64)
     second.data = counts.data - first.data
     for half in (first, second):
         half.eliminate_zeros()
     return first, second
-
-
-def completion_log_likelihood(counts: sp.csr_matrix, shares: Floats, topics: Floats) -> float:
-    """Total log-probability of held-out `counts`, if each document mixes `topics` by its row of
-    `shares`.
-    """
-    return float(token_log_likelihood(counts, shares, topics).sum())

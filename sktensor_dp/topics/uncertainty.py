@@ -1,21 +1,26 @@
 """Standard deviations of topics and of their shares, from the known noise of released values.
 
-Every function here takes released values and the noise that they were given, and returns
-standard deviations. They are meant for normal intervals around the estimates. Where noise was
-carried from step to step of EM, these steps are bootstrapped on documents drawn from the topics
-found. Limits on what a document counts move shares without any noise, and how far is worked out
-from the topics found as well. The constants were chosen on synthetic documents
-(``python -m benchmarks.topic_intervals`` prints the coverage on others).
+They are meant for normal intervals. Noise that EM carries from step to step is measured by a
+parametric bootstrap: noisy EM steps on documents drawn from the topics found. Clipping moves shares
+without any noise; how far follows from the topics found as well. The constants were chosen on
+synthetic documents (``python -m benchmarks.topic_intervals`` prints the coverage on others).
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import stdtrit
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.bootstrap import Bootstrap, Limits, Steps
 from sktensor_dp.topics.concentration import ExplainedTopics
+from sktensor_dp.topics.inference import (
+    expected_log_proportions,
+    topic_posterior,
+    variational_proportions,
+    word_ratios,
+)
 from sktensor_dp.topics.moments import ReleasedMoments, pair_precision
 from sktensor_dp.topics.shrinkage import LEAST_SHARE, centres_of_topics, posterior_moments
 
@@ -45,12 +50,48 @@ LENGTHS = (5.0, 200.0)
 MIXTURES, TRIED = 2000, 100
 # Words at least so many deviations above zero decide how much a bootstrap enlarges deviations.
 ABOVE = 4.0
+# Documents of a bootstrap and their tokens, and mean field steps on each.
+DOCUMENTS, TOKENS, FIRST_STEPS, LATER_STEPS = 300, 16_000, 20, 5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Clips on what one document contributes; infinite for none."""
+
+    counts: float = np.inf  # of its counts
+    order: int = 2  # of this norm: 1 for the number of tokens, 2 for the Euclidean norm
+    pairs: float = np.inf  # of its second moment times its number of tokens, Euclidean
+    # (d,): scales that counts are divided by before their norm is taken.
+    scales: Floats | None = None
+
+    def counted_tokens(
+        self, lengths: Floats, repeats: Floats, singles: float | Floats = 1.0
+    ) -> Floats:
+        """Tokens that count after clipping, of documents of `lengths` tokens."""
+        # `repeats` is the expected product of two scaled tokens (without `scales` the probability
+        # that they are the same word), and `singles` the expected square of one.
+        squares = lengths * singles + lengths * (lengths - 1) * repeats
+        counts = np.sqrt(squares) if self.order == 2 else lengths
+        pairs = np.sqrt(2) * squares / (lengths - 1)
+        return np.minimum(1.0, np.minimum(self.counts / counts, self.pairs / pairs)) * lengths
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Settings of a fit's noisy EM steps, which the bootstrap repeats."""
+
+    start: Floats  # (k, d): topics of the first step
+    rates: tuple[float, ...]  # weight of each step's counts in the running mean
+    concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
+    length: float  # about how many tokens a document has
+    limits: Limits = Limits()  # on what a document counts in them
+    # Fraction of the topics given to a step that is subtracted from its counts.
+    echo: float = 0.0
+    by_pairs: bool = False  # True if the start is made of second moments, without third ones
 
 
 def typical_length(limit: float, topics: Floats, weights: Floats, order: int) -> float:
-    """Number of tokens, within `LENGTHS`, of a document whose counts have the norm `limit`: L1 norm
-    for `order` 1, or expected L2 norm of words of one topic.
-    """
+    """Number of tokens of a document of one topic whose counts have the norm `limit`."""
     if order == 1 or not np.isfinite(limit):
         return float(np.clip(limit, *LENGTHS))
     repeats = float(weights @ (topics**2).sum(axis=1))
@@ -63,9 +104,7 @@ def typical_length(limit: float, topics: Floats, weights: Floats, order: int) ->
 def clip_drift(
     topics: Floats, weights: Floats, concentration: float, limits: Limits, total: float
 ) -> Floats:
-    """Bias (k,) of the topics' shares, of sum 0, that clipping by `limits` causes without noise:
-    documents that repeat words are clipped more. `total` is the released mean number of tokens.
-    """
+    """Bias (k,) of topics' shares by clipping; `total` is the released mean number of tokens."""
     # At equal length norms are higher where words repeat: topics of few words count less.
     shares, odds = np.eye(len(weights)), weights
     if concentration > 0:
@@ -95,7 +134,7 @@ def std_of_refined(
     public: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Standard deviations of topics (k, d) and shares (k,) read off noisy `expected_counts`,
-    enlarged by a bootstrap of the EM `steps` (None: of a stream, not bootstrapped).
+    enlarged by a bootstrap of the EM `steps` (None in a stream).
     """
     k, d = expected_counts.shape
     if np.max(sigma) <= 0:
@@ -113,7 +152,7 @@ def std_of_refined(
     topics_std = std / sizes
     if steps is None:
         return _capped(BATCHES_SCALE * topics_std, BATCHES_SCALE * weights_std)
-    moved, moved_weights = _bootstrap(counts / sizes, weights, kept, sigma / total, steps)
+    moved, moved_weights = Bootstrap(counts / sizes, weights, kept, steps).errors(sigma / total)
     topics_std *= _enlarged(moved, topics_std, counts / sizes)[:, None]
     if k == 1:  # it has all there is, without noise
         return _capped(SLACK * topics_std, weights_std)
@@ -133,25 +172,22 @@ def std_of_refined(
 
 
 def std_of_frequencies(sigma: float | Floats, shape: tuple[int, int]) -> Floats:
-    """Standard deviations, of the given shape, of probabilities that are noisy word frequencies.
-
-    They are `sigma` in every row, but at most 1, also where it is NaN: noise may leave next to
-    nothing to divide counts by.
-    """
-    return np.full(shape, np.where(np.less_equal(sigma, 1.0), sigma, 1.0))
+    """Standard deviations, of the given shape, of probabilities that are noisy word frequencies."""
+    return np.full(shape, _at_most_one(sigma))
 
 
 def _capped(topics_std: Floats, weights_std: Floats) -> tuple[Floats, Floats]:
-    """Limit standard deviations to 1, also where they are NaN: no probability is more uncertain."""
-    # What nothing can be said of (NaN) is as uncertain as a probability can be.
-    return np.where(topics_std <= 1.0, topics_std, 1.0), np.where(
-        weights_std <= 1.0, weights_std, 1.0
-    )
+    return _at_most_one(topics_std), _at_most_one(weights_std)
+
+
+def _at_most_one(std: float | Floats) -> Floats:
+    """Limit deviations to 1, also where they are NaN: no probability is more uncertain."""
+    return np.where(np.less_equal(std, 1.0), std, 1.0)
 
 
 def _enlarged(moved: Floats, std: Floats, topics: Floats) -> Floats:
-    """Factors (k,) by which the deviations `std` fall short of the bootstrap's changes `moved`, at
-    the ninth decile of each topic's clear words; at least 1.
+    """Factors (k,), at least 1, of the deviations `std` at the ninth decile of the changes `moved`
+    of each topic's clear words.
     """
     far = np.abs(moved) / np.maximum(std, 1e-300)
     factors = np.ones(len(topics))
@@ -161,30 +197,97 @@ def _enlarged(moved: Floats, std: Floats, topics: Floats) -> Floats:
     return factors
 
 
-def _bootstrap(
-    topics: Floats, weights: Floats, kept: Floats, sigma: float | Floats, steps: Steps
-) -> tuple[Floats, Floats]:
-    """Changes of topics (k, d) and shares (k,) by one bootstrap of the noisy EM steps
-    (`Bootstrap`), with the way that steps had left when they ended.
-    """
-    bootstrap = Bootstrap(topics, weights, kept, steps)
-    # Steps that end early leave a part of their way. The bootstrap measures that part on a way to
-    # the topics found; the true way led beyond them and so was longer.
-    short, short_shares = bootstrap.run(0.0)
-    way = float(np.abs(steps.start - topics).sum())
-    left = min(float(np.abs(short).sum()) / max(way, 1e-300), MOST_LEFT)
-    further = left / (1 - left)
-    moved, moved_shares = bootstrap.run(sigma)
-    return moved + further * short, moved_shares + further * short_shares
+class Bootstrap:
+    """Noisy EM on documents drawn from the topics found."""
+
+    # `kept` (k, d): fractions of noise that shrinkage leaves in expected counts.
+
+    def __init__(self, topics: Floats, weights: Floats, kept: Floats, steps: Steps) -> None:
+        # Nothing that is protected hangs on these draws: all of this is made of released values.
+        self._rng = np.random.default_rng(0)
+        self._topics, self._weights, self._kept, self._steps = topics, weights, kept, steps
+        length = int(steps.length)
+        n = max(min(DOCUMENTS, TOKENS // length), 20)
+        self._X = _documents(topics, weights, steps.concentration, n, length, self._rng)
+        truth, self._gamma = _expected(self._X, topics, weights, steps.concentration, None)
+        self._truth, self._size = truth / truth.sum(), truth.sum()
+
+    def errors(self, sigma: float | Floats) -> tuple[Floats, Floats]:
+        """Errors of topics (k, d) and shares (k,) by noise `sigma` of the final average of counts,
+        which sums to 1, and by steps that end early.
+        """
+        # Steps that end early leave a part of their way. The bootstrap measures that part on a way
+        # to the topics found; the true way led beyond them and so was longer.
+        short, short_shares = self._run(0.0)
+        way = float(np.abs(self._steps.start - self._topics).sum())
+        left = min(float(np.abs(short).sum()) / max(way, 1e-300), MOST_LEFT)
+        further = left / (1 - left)
+        moved, moved_shares = self._run(sigma)
+        return moved + further * short, moved_shares + further * short_shares
+
+    def _run(self, sigma: float | Floats) -> tuple[Floats, Floats]:
+        rates, echo = self._steps.rates, self._steps.echo
+        spent = 0.0
+        for rate in rates:
+            spent = (1 - rate) ** 2 * spent + rate**2
+        sigma = sigma * (1 - echo) / max(spent, 1e-300) ** 0.5
+        base = self._weights[:, None] * self._topics
+        told, given = np.zeros_like(base), np.zeros_like(base)
+        current, shares = self._steps.start, self._weights
+        for rate in rates:
+            answer, _ = _expected(self._X, current, shares, self._steps.concentration, self._gamma)
+            change = answer / self._size - self._truth
+            if np.max(sigma) > 0:
+                change += sigma * self._rng.standard_normal(base.shape)
+            told = (1 - rate) * told + rate * change
+            given = (1 - rate) * given + rate * (shares[:, None] * current - base)
+            moved = (told - echo * given) / (1 - echo)
+            counts = np.maximum(base + self._kept * moved, LEAST_SHARE * base)
+            current = counts / counts.sum(axis=1, keepdims=True)
+            shares = np.maximum((base + moved).sum(axis=1), 1e-9)
+            shares /= shares.sum()
+        return current - self._topics, shares - self._weights
+
+
+def _documents(
+    topics: Floats, weights: Floats, concentration: float, n: int, length: int, rng: Any
+) -> sp.csr_matrix:
+    """Draw a count matrix (n, d) of documents of `length` tokens from the topic model."""
+    k, d = topics.shape
+    if concentration > 0:
+        shares = rng.dirichlet(np.maximum(concentration * weights, 1e-3), n)
+    else:
+        shares = np.eye(k)[rng.choice(k, n, p=weights / weights.sum())]
+    limits = np.cumsum(shares, axis=1)[:, None, :-1]
+    topic = (rng.random((n, length, 1)) > limits).sum(axis=2).ravel()
+    # One line of all topics' distributions, end to end, is searched for all tokens at once.
+    ends = np.cumsum(topics / topics.sum(axis=1, keepdims=True), axis=1)
+    ends = (ends + np.arange(k)[:, None]).ravel()
+    word = np.searchsorted(ends, topic + rng.random(n * length)) - topic * d
+    rows = np.repeat(np.arange(n), length)
+    entries = (np.ones(n * length), (rows, np.clip(word, 0, d - 1)))
+    return sp.coo_matrix(entries, shape=(n, d)).tocsr()
+
+
+def _expected(
+    X: sp.csr_matrix, topics: Floats, weights: Floats, concentration: float, start: Floats | None
+) -> tuple[Floats, Floats | None]:
+    """Expected counts (k, d) of one EM step, and where the next step starts (None: no matter)."""
+    if concentration == 0:
+        return np.asarray((X.T @ topic_posterior(X, topics, weights)).T), None
+    prior = np.full(len(topics), concentration / len(topics))
+    n_iter = FIRST_STEPS if start is None else LATER_STEPS
+    gamma = variational_proportions(X, topics, prior, n_iter=n_iter, start=start)
+    odds = np.exp(expected_log_proportions(gamma))
+    ratios = word_ratios(X, odds, np.ascontiguousarray(topics.T))
+    return topics * np.asarray((ratios.T @ odds).T), gamma
 
 
 def std_of_matched(
     found: ExplainedTopics, moments: ReleasedMoments, drift: Floats
 ) -> tuple[Floats, Floats]:
-    """Standard deviations of topics and shares that were fitted to all released moments.
-
-    They are the inverse curvature of the fit for each word, all other words fixed, and count the
-    sampling of documents and the noise. `drift` (k,) is the bias of shares by clipping.
+    """Standard deviations of topics and shares fitted to all released moments, by the curvature of
+    the fit for each word. `drift` (k,) is the bias of shares by clipping.
     """
     topics, weights, c = found.topics, found.weights, found.concentration
     k, d = topics.shape
@@ -217,8 +320,8 @@ def std_of_decomposed(
     pairs_sigma: float,
     triples_sigma: float,
 ) -> tuple[Floats, Floats]:
-    """Standard deviations of topics and shares, to first order, if topics are rows `unwhitened`,
-    scaled, of a decomposed tensor; `duals` (k, d) are its components times the whitener.
+    """Standard deviations, to first order, of topics that are scaled rows `unwhitened` of a
+    decomposed tensor, and of shares; `duals` (k, d) are its components times the whitener.
     """
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
