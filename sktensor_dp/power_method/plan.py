@@ -102,14 +102,14 @@ def plan_moments(
 
 
 def plan_single_topics(
-    model: Any, n_samples: int, n_features: int, apart: bool | None = None
+    model: Any, n_samples: int, n_features: int, *, to_fit: bool = False
 ) -> TopicPlan:
-    """Plan a fit of documents with one topic each; `apart` is as for `plan_topics`."""
+    """Plan a fit of documents with one topic each; `to_fit` is as for `plan_topics`."""
     moment = model.perturbation == "moment_tensor"
     return plan_topics(
         n_samples, n_features, model.n_components, epsilon=model.epsilon, delta=model.delta,
         perturbation="moment_tensor" if moment else "whitened_tensor", n_refinements=None,
-        limits={}, apart=apart,
+        limits={}, to_fit=to_fit,
     )  # fmt: skip
 
 

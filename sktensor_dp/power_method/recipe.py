@@ -70,7 +70,7 @@ def planned_topics(
     model: Any, chunks: CountChunks, columns: Mapping[str, Any], n_units: int
 ) -> PlannedFit[DocumentCurator]:
     """Plan a fit of topics to documents of one topic each."""
-    plan = plan_single_topics(model, n_units, chunks.n_features, chunks.apart)
+    plan = plan_single_topics(model, n_units, chunks.n_features, to_fit=True)
     n_iter = model.max_iter or AFTER_RELEASE
     options = TopicOptions(0.0, model.random_state, model.n_restarts, n_iter)
     leave = partial(single_topics, plan=plan, n_iter=n_iter)

@@ -1,13 +1,10 @@
 """The custodian of raw data."""
 
 import math
-import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -23,8 +20,7 @@ from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 from sktensor_dp.privacy.selection import PartitionQuery, PartitionSelection
 from sktensor_dp.queries.query import Chunks, Product, Query, Source, Summand, UnitCount
-from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, blocks, excess
-from sktensor_dp.tensor.arrays import rows_at_once
+from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, excess
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
@@ -101,13 +97,11 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
         self._noise = NoiseSource()
-        self._rows_of: dict[str, ReleasedRows] = {}
         self._spender, self._unit, self._neighbours = spender, unit, neighbours
         self._verbose, self._progress = verbose, progress
 
     def __exit__(self, *exc_info: Any) -> None:
         self._chunks = None
-        self._rows_of.clear()
 
     def _set_plan(self, plan: ReleasePlan, made: tuple[PlannedRelease, ...] = ()) -> None:
         """Start on a plan; the releases `made` before it count as used up."""
@@ -168,16 +162,6 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         # Only under `epsilon=inf`, and while the curator is open: faster than to form the matrix.
         self._admit_exact(name, query)
         return lambda V: query.of_products(self._mean(Product(query, V)), V)
-
-    def noisy_product(self, name: str, query: Any) -> tuple[Callable[[Floats], Floats], float]:
-        """Release a symmetric matrix M as ``V -> M @ V``, and the noise's standard deviation.
-
-        For matrices that memory does not hold; it can be called while the curator is open.
-        """
-        mechanism, cost, _ = self._admit(name, query, Mechanism)
-        self._rows_of[name] = self._answer_by_rows(mechanism, query, cost)
-        product = partial(self._product_with_rows, name)
-        return product, self._records[-1].sigma
 
     def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
         """Answer a query for totals by private key: keys whose noisy total passes a threshold, and
@@ -269,8 +253,8 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     def _answer(
         self, query: Query, mechanism: Mechanism, cost: PrivacyCost, noiseless: bool
     ) -> Floats:
-        """Mean of a query over units with noise; this and the two methods for rows and partitions
-        alone read data.
+        """Mean of a query over units with noise; this and the method for partitions alone
+        read data.
         """
         # Checked and put on record when the query was admitted, before any data is read.
         sensitivity = self._records[-1].sensitivity
@@ -284,33 +268,6 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             if not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, sensitivity, cost, self._noise, query)
-
-    def _answer_by_rows(
-        self, mechanism: Mechanism, query: Any, cost: PrivacyCost
-    ) -> "ReleasedRows":
-        """Read the data once and keep sparse sums; rows of matrix and noise are formed
-        when needed.
-        """
-        strength, sensitivity = mechanism.strength(cost), self._records[-1].sensitivity
-        data = self._read()
-        if mechanism.of_rows is None or math.isinf(strength) or getattr(data, "apart", False):
-            raise RuntimeError(f"a {type(query).__name__} cannot be released by rows here.")
-        with np.errstate(all="ignore"):
-            sums = _without_shapes(lambda: query.by_rows(data))
-        of_rows, geometry = mechanism.of_rows, [getattr(query, name) for name in mechanism.of_query]
-
-        def add_noise(rows: Floats, noise: NoiseSource) -> None:
-            of_rows(rows, sums.n_words, sensitivity, strength, noise, *geometry)
-
-        rows = partial(mean_rows, sums, self.n_units)
-        return ReleasedRows(rows, sums.n_words, add_noise, self._noise)
-
-    def _product_with_rows(self, name: str, V: Floats) -> Floats:
-        """Product of `V` and the released matrix `name`; RuntimeError once the curator
-        is closed.
-        """
-        self._read()
-        return _without_shapes(lambda: self._rows_of[name].product(V))
 
     def _read(self) -> Any:
         """Raw data; RuntimeError once the curator is closed."""
@@ -423,94 +380,3 @@ def check_sensitivity(moved: float, query: Any) -> None:
         raise RuntimeError(
             f"a {type(query).__name__} with a sensitivity of {moved:g} cannot be released."
         )
-
-
-# A symmetric matrix that memory does not hold is released by rows.
-
-# Parts of a product that are added up in order: its digits do not depend on the number of cores.
-N_PARTS = 4
-
-
-def mean_rows(sums: Callable[[slice], Floats], n_units: int, words: slice) -> Floats:
-    """Rows `words` of a raw sum, divided by the number of units, with zeros for numbers that are
-    not finite.
-    """
-    rows = sums(words)
-    rows /= n_units
-    if not math.isfinite(float(rows.sum())):
-        np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-    return rows
-
-
-class RepeatableNoise:
-    """Noise of one release in numbered parts that can be drawn again, each under its own secret
-    key.
-    """
-
-    # Whoever draws a part twice adds it to the same statistic: added to two, it would cancel in
-    # their difference. Keys stay in this process, and for as long as the curator is open.
-
-    def __init__(self, source: NoiseSource, n_parts: int) -> None:
-        self._source = source
-        self._keys = source.integers(2**64, 4 * n_parts).reshape(n_parts, 4)
-        source.under(self._keys[0])  # refuses what cannot be drawn again
-
-    def __reduce__(self) -> Any:
-        raise TypeError("noise that can be drawn again is secret: it cannot be pickled or copied.")
-
-    def part(self, number: int) -> NoiseSource:
-        """Noise source of a part, which draws the same numbers each time."""
-        return self._source.under(self._keys[number])
-
-
-class ReleasedRows:
-    """Released symmetric matrix too large for memory; forms noisy rows for each product."""
-
-    def __init__(
-        self,
-        rows: Callable[[slice], Floats],  # raw rows of a slice, the same each time
-        size: int,
-        add_noise: Callable[[Floats, NoiseSource], None],  # in place, from the first diagonal on
-        noise: NoiseSource,  # source of the keys of the noise
-    ) -> None:
-        self._rows, self.size, self._add_noise = rows, size, add_noise
-        self._blocks = list(blocks(size, rows_at_once(size, caches=4)))
-        self._parts = RepeatableNoise(noise, len(self._blocks))
-        self._marks: dict[int, int] = {}
-
-    def __reduce__(self) -> Any:
-        raise TypeError("rows hold raw data and secret noise: they cannot be pickled or copied.")
-
-    def product(self, V: Floats) -> Floats:
-        """Product of the released matrix and `V`, of the shape of `V`."""
-        columns = np.asarray(V, dtype=np.float64).reshape(self.size, -1)
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, N_PARTS)) as pool:
-            parts = list(pool.map(partial(self._partial_product, columns), range(N_PARTS)))
-        return np.asarray(sum(parts[1:], start=parts[0])).reshape(np.shape(V))
-
-    def _partial_product(self, V: Floats, first: int) -> Floats:
-        """Sum of the products for every fourth block of rows, from block `first` on, and for the
-        columns that mirror them.
-        """
-        total = np.zeros(V.shape)
-        # A caller's np.seterr holds in no thread, and must hold nowhere.
-        with np.errstate(all="ignore"):
-            for number in range(first, len(self._blocks), N_PARTS):
-                words, rows = self._blocks[number], self._block(number)
-                own = words.stop - words.start
-                total[words] += rows @ V[words.start :]
-                total[words.stop :] += rows[:, own:].T @ V[words]
-        return total
-
-    def _block(self, number: int) -> Floats:
-        """Noisy rows of block `number`, from the column of its first diagonal entry on."""
-        words = self._blocks[number]
-        rows = self._rows(words)[:, words.start :]
-        self._add_noise(rows, self._parts.part(number))
-        # What is left of the diagonal is raw until it is overwritten.
-        square = rows[:, : len(rows)]
-        square[:] = np.triu(square) + np.triu(square, 1).T
-        mark = int(rows.view(np.uint64).sum())
-        if self._marks.setdefault(number, mark) != mark:
-            raise RuntimeError("released rows were formed again and differ from what they were.")
-        return rows

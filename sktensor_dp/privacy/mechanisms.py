@@ -56,9 +56,6 @@ class Mechanism:
     # What reports say of how far the program may be from the law, as a function of the query; empty
     # where it is not. None where nothing is added to delta.
     residual: Callable[[Any], str] | None = None
-    # The same law on some rows of a symmetric matrix, in place: ``(rows, size of the matrix,
-    # sensitivity, strength, noise, *of_query)``. None where no matrix is released by rows.
-    of_rows: Callable[..., None] | None = None
 
     def release(
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
@@ -151,31 +148,12 @@ def _pair_masses(
     # Some rows of the upper triangle at a time: beside a matrix of many words there is no room for
     # another. Each of its entries is overwritten by one with noise, each below by its twin.
     # In the order of memory, which must not show in products: the other triangle is as good.
-    released = value if value.flags.c_contiguous else value.T
-    weights = diagonal_weight, pair_weight
-    _pair_rows(law, released, len(value), sensitivity, strength, noise, *weights)
-    _mirror_upper(released)
-    return released
-
-
-def _pair_rows(
-    law: Independent,
-    rows: Floats,
-    n_words: int,
-    sensitivity: float,
-    strength: float,
-    noise: NoiseSource,
-    diagonal_weight: float = 1.0,
-    pair_weight: float = 2.0,
-) -> None:
-    """Add the noise of `_pair_masses` to some rows of a matrix of `n_words`, in place: from the
-    diagonal on, with the first row's diagonal entry in column 0.
-    """
-    # What is left of the diagonal stays as it is.
-    n_columns, n_pairs, start = rows.shape[1], n_words * (n_words + 1) // 2, 0
-    room = np.empty(min(max(rows_at_once(1, 1 / 4), n_columns), len(rows) * n_columns))
-    while start < len(rows):
-        stop = min(start + rows_at_once(n_columns - start, caches=1 / 4), len(rows))
+    rows = value if value.flags.c_contiguous else value.T
+    n_words, start = len(rows), 0
+    n_pairs = n_words * (n_words + 1) // 2
+    room = np.empty(min(max(rows_at_once(1, 1 / 4), n_words), n_words**2))
+    while start < n_words:
+        stop = min(start + rows_at_once(n_words - start, caches=1 / 4), n_words)
         parts = [rows[word, word:] for word in range(start, stop)]
         ends = np.cumsum([len(part) for part in parts])
         diagonal = np.concatenate([[0], ends[:-1]])
@@ -192,6 +170,8 @@ def _pair_rows(
         for part, first, end in zip(parts, diagonal.tolist(), ends.tolist(), strict=True):
             part[:] = coordinates[first:end]
         start = stop
+    _mirror_upper(rows)
+    return rows
 
 
 def _mirror_upper(matrix: Floats) -> None:
@@ -218,10 +198,8 @@ def spherical_laplace_rows(
 # The same on a matrix, beside which as little is held as beside one of pairs.
 gaussian_matrix = partial(_pair_masses, "gaussian", pair_weight=math.sqrt(2))
 gaussian_pair_masses = partial(_pair_masses, "gaussian")
-gaussian_pair_rows = partial(_pair_rows, "gaussian")
 # Of these the sensitivity is in L1.
 laplace_pair_masses = partial(_pair_masses, "laplace")
-laplace_pair_rows = partial(_pair_rows, "laplace")
 
 
 def edge_reached(

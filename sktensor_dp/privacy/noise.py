@@ -13,7 +13,6 @@ which is added to the sensitivity.
 
 import contextlib
 import contextvars
-import copy
 import itertools
 import math
 import numbers
@@ -219,14 +218,6 @@ class NoiseSource:
     def integers(self, below: int, size: int) -> NDArray[np.uint64]:
         """Draw `size` integers uniformly from ``0 .. below - 1``; `below` is at most ``2^64``."""
         return self._generator.integers(0, below - 1, size, dtype=np.uint64, endpoint=True)
-
-    def under(self, key: NDArray[np.uint64]) -> "NoiseSource":
-        """Source of the same kind under another 256-bit `key`, so that its numbers can be drawn
-        again.
-        """
-        other = copy.copy(self)
-        other._keyed = _generator(int.from_bytes(key.tobytes(), "little"))
-        return other
 
     def standard_normal(self, size: int) -> Floats:
         """Draw standard normals to within 2^-52, as an ingredient of other laws."""

@@ -199,17 +199,12 @@ def memory_size() -> float:
     return min(sizes)
 
 
-def fits_memory(numbers: float) -> bool:
-    """Return True if arrays of this many doubles fit into memory."""
-    return 8 * numbers <= memory_size()
-
-
 def check_feasible(numbers: float, what: str, advice: str) -> None:
     """Raise ValueError if `what` needs arrays of more doubles than fit into memory; `advice` ends
     it.
     """
     size = memory_size()
-    if not fits_memory(numbers):
+    if 8 * numbers > size:
         raise ValueError(
             f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
             f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"

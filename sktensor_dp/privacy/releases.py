@@ -62,14 +62,12 @@ PAIRS = replace(
     SYMMETRIC,
     law=mechanisms.gaussian_pair_masses,
     of_query=("diagonal_weight",),
-    of_rows=mechanisms.gaussian_pair_rows,
 )
 LAPLACE_PAIRS = replace(
     LAPLACE,
     name="laplace, symmetric",
     law=mechanisms.laplace_pair_masses,
     of_query=PAIRS.of_query,
-    of_rows=mechanisms.laplace_pair_rows,
 )
 SPHERICAL_TRIPLES = replace(SPHERICAL, of_query=("ambient_dimension",))
 SPHERICAL_PROJECTION = replace(SPHERICAL_VECTOR, of_query=("ambient_dimension",))

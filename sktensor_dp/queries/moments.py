@@ -1,7 +1,6 @@
 """Queries on counts: word frequencies, pair and triple moments."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +22,7 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.query import NonNegative, Signed, check_number, norms_within
 from sktensor_dp.queries.sums import AccurateSum, blocks
-from sktensor_dp.queries.units import rows_of
+from sktensor_dp.queries.units import rows_of, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats, of_same_shape, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -132,26 +131,8 @@ class PairMoments(NonNegative):
 
     def total(self, chunk: CountChunk) -> Floats:
         """Sum of the pair moments of `chunk`, dense and symmetric, of shape (n_words, n_words)."""
-        # Some words at a time, with all others: there is room for one matrix of many words.
-        rows = self.by_rows([chunk])
-        found = np.empty((rows.n_words, rows.n_words))
-        for words in spans(rows.n_words, rows.n_words, caches=4):
-            found[words] = rows(words)
-        return found
-
-    def by_rows(self, chunks: Iterable[CountChunk]) -> "RowsOfPairs":
-        """Sum over `chunks`, kept sparse so that its rows can be formed whenever they
-        are needed.
-        """
-        parts, n_words = [], 0
-        for chunk in chunks:
-            X, weight = self._weighted(chunk)
-            n_words = X.shape[1]
-            each = blocks(len(weight))
-            parts.append([_PartOfPairs.of(rows_of(X, rows), weight[rows]) for rows in each])
-        if not parts:
-            raise ValueError("the source of chunks yielded none.")
-        return RowsOfPairs(parts, n_words)
+        X, weight = self._weighted(chunk)
+        return sum_over_rows(len(weight), lambda rows: _pair_sums(rows_of(X, rows), weight[rows]))
 
     def add_products(self, chunk: CountChunk, V: Floats, total: Floats) -> None:
         """Add to `total` the parts of ``M @ V``, M the sum of pair moments of `chunk`, without
@@ -173,55 +154,18 @@ class PairMoments(NonNegative):
         return np.asarray(total[:, :-1] - total[:, -1:] * V)
 
 
-@dataclass(frozen=True, eq=False)
-class _PartOfPairs:
-    """Sparse factors of the weighted sum of ``c c' - diag(c)`` over some documents with
-    counts c.
-    """
-
-    transposed: sp.csr_matrix
-    scaled: sp.csr_matrix
-    diagonal: Floats
-
-    @classmethod
-    def of(cls, X: sp.csr_matrix, weight: Floats) -> "_PartOfPairs":
-        """Build the factors from counts `X` and one weight per row; copies what a caller could
-        change.
-        """
-        # It is kept, and whoever holds the data may change where words stand as well.
-        places = X.indices.copy(), X.indptr.copy()
-        scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)), *places)
-        # Not the square minus the count: sums of both would leave digits of each other.
-        repeated = of_same_shape(X, X.data * (X.data - 1))
-        return cls(X.T.tocsr(), scaled, repeated.T @ weight)
-
-    def rows(self, words: slice) -> Floats:
-        """Dense rows `words` of the sum, of shape (n_rows, n_words)."""
-        rows = (self.transposed[words] @ self.scaled).toarray()
-        own = np.arange(len(rows))
-        rows[own, words.start + own] = self.diagonal[words]
-        return np.asarray(rows)
-
-
-@dataclass(frozen=True, eq=False)
-class RowsOfPairs:
-    """Sum of pair moments of which any rows can be formed, with the same digits each time."""
-
-    # Copies of the data, which whoever holds the data may change: the sums of one moment, and as
-    # raw as it is.
-
-    parts: list[list[_PartOfPairs]]
-    n_words: int
-
-    def __call__(self, words: slice) -> Floats:
-        """Dense rows `words` of the sum over all units, of shape (n_rows, n_words)."""
-        of_chunks = AccurateSum()
-        for parts in self.parts:
-            total = AccurateSum()
-            for part in parts:
-                total.add(part.rows(words))
-            of_chunks.add(total.value())
-        return of_chunks.value()
+def _pair_sums(X: sp.csr_matrix, weight: Floats) -> Floats:
+    """Weighted sum of ``c c' - diag(c)`` over documents with counts c, the rows of `X`; dense."""
+    n_words = X.shape[1]
+    transposed = X.T.tocsr()
+    scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)))
+    found = np.empty((n_words, n_words))
+    # Some words at a time, with all others: there is room for one matrix of many words.
+    for words in spans(n_words, n_words, caches=4):
+        found[words] = (transposed[words] @ scaled).toarray()
+    # Not the square minus the count: sums of both would leave digits of each other.
+    np.fill_diagonal(found, of_same_shape(X, X.data * (X.data - 1)).T @ weight)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

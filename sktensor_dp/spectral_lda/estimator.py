@@ -673,12 +673,12 @@ class PrivateSpectralLDA(
             return lazy_rows(self, X, "_document_lengths")
         return np.asarray(self._validated(X, reset=False).sum(axis=1)).ravel()
 
-    def _plan(self, n_samples: int, n_features: int, apart: bool | None = None) -> TopicPlan:
+    def _plan(self, n_samples: int, n_features: int, to_fit: bool = False) -> TopicPlan:
         return plan_topics(
             n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
             perturbation=self.perturbation,
             n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
-            limits=self._limits(), with_public=self.public_components is not None, apart=apart,
+            limits=self._limits(), with_public=self.public_components is not None, to_fit=to_fit,
         )  # fmt: skip
 
     def _fit_of(
@@ -695,7 +695,7 @@ class PrivateSpectralLDA(
             self._concentration(), self.random_state, word_frequencies=frequencies,
             public_topics=topics,
         )  # fmt: skip
-        plan = self._plan(n_units, chunks.n_features, chunks.apart)
+        plan = self._plan(n_units, chunks.n_features, to_fit=True)
         notes: tuple[str, ...] = ()
         if topics is not None and not (plan.n_refinements or plan.match_moments):
             # A number below the largest one is that of a released count: the charge is made.

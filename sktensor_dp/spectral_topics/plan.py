@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
-from sktensor_dp.privacy.plan import ReleasePlan, check_feasible, fits_memory
+from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
 from sktensor_dp.queries.counts import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
@@ -17,15 +17,13 @@ from sktensor_dp.topics.concentration import USUAL
 
 # Matrices of pairs at a time: their sum, what rounding left of it, and what is added next.
 PAIR_MATRICES = 3
-# Where they are formed by rows: columns that the search for eigenvectors holds, as often as it
-# has topics and some more.
-ROW_COLUMNS, MORE_COLUMNS = 24, 10
+# Without noise, columns that the search for their eigenvectors holds, as often as there are topics
+# and some more.
+SEARCH_COLUMNS, MORE_COLUMNS = 24, 10
 # Most words whose moments are fitted jointly, and whose pairs are released.
 JOINT_WORDS, MAX_WORDS = 256, 1500
 # Fraction of the budget for EM steps that a caller asks for beside third moments.
 ASKED_FRACTION = 0.53
-# Pairs of so few words fit anywhere; beyond so many a product takes hours.
-FEW_WORDS, MOST_WORDS_BY_ROWS = 100, 100_000
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,8 @@ class TopicPlan:
     # against public ones as given.
     asks_gains: bool = False
     asks_public: bool = False
-    # True if each product with the pairs forms their rows again, as memory cannot hold them.
-    pairs_by_rows: bool = False
+    # True to multiply with the exact pairs of many words without forming them.
+    multiplies_pairs: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
     n_sure: int = 0  # EM steps before the test against word frequencies
 
@@ -76,10 +74,10 @@ def plan_topics(
     n_refinements: int | None,
     limits: Mapping[str, float],
     with_public: bool = False,
-    apart: bool | None = None,
+    to_fit: bool = False,
 ) -> TopicPlan:
-    """Choose the releases of a topic fit and split the budget among them. `apart` tells if data
-    lies in partitions elsewhere; None, for forecasts, skips the check of memory.
+    """Choose the releases of a topic fit and split the budget among them; `to_fit` is
+    False for forecasts, which may ask for more than memory holds.
     """
     n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
     exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
@@ -96,46 +94,26 @@ def plan_topics(
     fractions = _fractions(kind, n_steps, n_questions, third is not None)
     most = MAX_WORDS if n_steps else n_features
     n_words = _n_words(n_effective, fractions["pairs"], n_features, n_components, small, most)
-    by_rows = _pairs_by_rows(n_words, exact)
+    multiplies = exact and n_words > MAX_WORDS
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
         match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
         asks_gains=asks_gains, asks_public=asks_public,
-        pairs_by_rows=by_rows, n_refinements=n_steps, n_single=n_single,
+        multiplies_pairs=multiplies, n_refinements=n_steps, n_single=n_single,
         n_sure=int(n_steps * defaults.SURE_PART),
         releases=_release_plan(epsilon, delta, fractions, third, n_steps, limits, n_questions),
     )  # fmt: skip
-    if apart is not None:
-        _check_size(n_features, k, n_words, exact and by_rows, by_rows=by_rows and not apart)
+    if to_fit:
+        pairs = PAIR_MATRICES * float(n_words) ** 2
+        if multiplies:
+            pairs = SEARCH_COLUMNS * float(n_words) * (k + MORE_COLUMNS)
+        check_feasible(
+            float(n_features) * (k + 2) + pairs,
+            f"A fit of {n_features} features by n_components={k}",
+            "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents "
+            "hold.",
+        )
     return plan
-
-
-def _check_size(
-    n_features: int, n_components: int, n_words: int, exact: bool, *, by_rows: bool
-) -> None:
-    """Raise if memory cannot hold topics of `n_features` words and pairs of `n_words`: none without
-    noise (`exact`), or their products alone (`by_rows`).
-    """
-    # Without noise, pairs are multiplied with and not formed. Data that lies apart is not read
-    # again for every product.
-    pairs = 0.0 if exact else PAIR_MATRICES * float(n_words) ** 2
-    if by_rows:
-        pairs = ROW_COLUMNS * float(n_words) * (n_components + MORE_COLUMNS)
-    check_feasible(
-        float(n_features) * (n_components + 2) + pairs,
-        f"A fit of {n_features} features by n_components={n_components}",
-        "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents hold.",
-    )  # fmt: skip
-
-
-def _pairs_by_rows(n_words: int, exact: bool) -> bool:
-    """True if memory cannot hold the second moment, so that each product with it forms its rows
-    again.
-    """
-    if exact:
-        return n_words > MAX_WORDS
-    some = FEW_WORDS < n_words <= MOST_WORDS_BY_ROWS
-    return some and not fits_memory(PAIR_MATRICES * float(n_words) ** 2)
 
 
 def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) -> dict[str, float]:

@@ -57,8 +57,8 @@ from sktensor_dp.topics.uncertainty import (
 
 # A released frequency is at least this part of an even share where public topics are adapted to it.
 LEAST_FREQUENCY = 0.01
-# Most products with blocks of vectors in the search for eigenvectors. Where rows are formed again
-# for each, fewer: what is above the noise is found, and what is within it is not looked for.
+# Most products with blocks of vectors in the search for eigenvectors; fewer where each reads all
+# documents.
 MANY_PRODUCTS, FEW_PRODUCTS = 60, 16
 # Tolerance of the eigenvectors.
 EIGEN_TOL = 1e-5
@@ -158,7 +158,7 @@ class _SpectralFit:
             own, sigma = unigram[words], 0.0
             clips = [self._pair_clip(words, clips[0])]
         released = self._curator.pair_moments(
-            clips[-1], clips[:-1], 3 if words is None else 2, words, self._plan.pairs_by_rows
+            clips[-1], clips[:-1], 3 if words is None else 2, words, self._plan.multiplies_pairs
         )
         if words is not None:
             # The documents' weights differ from those of the frequencies.
@@ -180,7 +180,7 @@ class _SpectralFit:
         return noisy_whitener(
             corrected, min(self._plan.n_components, size), edge=edge,
             keep_all=self._plan.match_moments, dim=size, tol=EIGEN_TOL,
-            n_iter=FEW_PRODUCTS if self._plan.pairs_by_rows else MANY_PRODUCTS,
+            n_iter=FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
             random_state=self._random_state,
         )  # fmt: skip
 

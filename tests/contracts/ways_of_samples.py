@@ -176,22 +176,12 @@ CHOOSING_WORDS: dict[str, dict[str, Any]] = {
     "moments": {"epsilon": 3.0, "n_refinements": 0},
     "in word space": {"perturbation": "moment_tensor", "epsilon": 3.0},
 }
-BY_ROWS: dict[str, dict[str, Any]] = {
-    "moments": {"epsilon": 100.0, "n_refinements": 0},
-    "in word space": {"perturbation": "moment_tensor", "epsilon": 100.0},
-}
 
 
 def _of_many_words(name: str, options: dict[str, Any], fit: Any, place: int, **more: Any) -> Row:
     pair = lambda rng: (documents(rng, 300, 300), CORPORA["even"](rng, 300, 300))  # noqa: E731
     more = {"pair": pair, "use": of_public_rows, **more}
     return _topics(f"300 words, {name}", options, fit, place, **more)
-
-
-def _by_rows(*of: Any) -> Row:
-    return _of_many_words(
-        f"by rows, {of[0]}", *of[1:], forced={"spectral_topics.plan.fits_memory": lambda _: False}
-    )
 
 
 def _components(name: str, options: dict[str, Any], fit: Any, place: int, **more: Any) -> Row:
@@ -282,7 +272,6 @@ UNRELATED = [
     Row("components, stream with a ledger", _with_a_ledger, then_a_batch, of_components),
     *product(TOPICS, {**WAYS, "in batches": in_batches}, _topics),
     *product(CHOOSING_WORDS, {"whole": whole, "in batches": in_batches}, _of_many_words),
-    *product(BY_ROWS, {"whole": whole}, _by_rows),
     *product(COMPONENTS, {**WAYS, "twice": twice}, _components),
     *product({n: COMPONENTS[n] for n in ("stream", "stream, all found")}, STREAMS, _components),
     *product(SINGLE_TOPICS, WAYS, _single_topics),

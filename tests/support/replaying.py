@@ -33,7 +33,6 @@ import numpy as np
 import pytest
 
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.curator import DataCurator, ReleasedRows
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.releases import CATALOGUE
@@ -192,18 +191,7 @@ class Tape:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        integers, product = NoiseSource.integers, ReleasedRows.product
-        noisy_product = DataCurator.noisy_product
-        names: list[tuple[str, Any]] = []
-
-        def asked_by_rows(curator: DataCurator, name: str, query: Any) -> Any:
-            names.append((name, state(query)))
-            return noisy_product(curator, name, query)
-
-        def of_rows(rows: ReleasedRows, V: Any) -> Any:
-            name, query = names[-1]
-            return self.passed_on(Flow(name, ("by rows", query, state(V)), product(rows, V)))
-
+        integers = NoiseSource.integers
         with pytest.MonkeyPatch.context() as patch:
             for law in (Mechanism, PartitionSelection):
                 released = partial(self.released, law.release)
@@ -213,8 +201,6 @@ class Tape:
                 patch.setattr(NoiseSource, method, noted)
             patch.setattr(os, "urandom", partial(self.ticket, os.urandom))
             patch.setattr(NoiseSource, "integers", lambda *a: self.drawn(integers, *a))
-            patch.setattr(DataCurator, "noisy_product", asked_by_rows)
-            patch.setattr(ReleasedRows, "product", of_rows)
             yield
 
 

@@ -54,7 +54,7 @@ MEAN_FIELD, EXACT_MEAN_FIELD, EXACT_STEPS = 7, 13, 2
 class NoisyPairs:
     """A released second moment."""
 
-    matrix: Floats | None  # None without noise, or where memory cannot hold it
+    matrix: Floats | None  # None where only products are asked for, without noise
     product: Callable[[Floats], Floats]  # V -> matrix @ V
     sigma: float  # of the noise off the diagonal
     diagonal_sigma: float
@@ -123,17 +123,14 @@ class DocumentCurator(DataCurator):
         clips: Sequence[Clip],
         min_tokens: int,
         words: Words = None,
-        by_rows: bool = False,
+        as_product: bool = False,
     ) -> NoisyPairs:
         """Release the mean over units of length times second moment of `words` (all if None),
-        clipped; with `by_rows` only its products with matrices, as memory cannot hold it.
+        clipped; with `as_product`, for fits without noise, only its products with matrices.
         """
         query = PairMoments(clip, DIAGONAL_WEIGHT, tuple(clips), words, min_tokens)
-        if by_rows and self._noiseless:
+        if as_product:
             return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
-        if by_rows:
-            product, sigma = self.noisy_product("pair_moments", query)
-            return NoisyPairs(None, product, sigma / 2, sigma / DIAGONAL_WEIGHT)
         noisy = self.noisy("pair_moments", query)
         product = noisy.value.__matmul__
         return NoisyPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
