@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,13 @@ EXACT, BUCKETS, VOTES = "document_frequencies", "word_buckets", "word_votes"
 VOTES_FRACTION, NEEDED = 0.64, 1.5
 # Of delta, what the threshold takes.
 THRESHOLD_FRACTION = 0.5
+# Fraction of the threshold that votes of full documents may reach for a common word, chosen alike.
+AIM = 0.7
 # Votes of an ordinary document, one of so many distinct words as may count, for each of the words
 # that are left to it.
 ORDINARY_VOTES = 2.0
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -72,41 +76,42 @@ class WordPlan:
 
     releases: ReleasePlan  # the budget
     max_words: int  # words of a document that may count
-    sigma: float  # noise on the number of documents of a word; 0 where there is none
+    least: float  # ``min_df`` and ``max_df`` in units
+    most: float
+    noun: str  # name of the units, "documents" or "groups"
+    sigma: float = 0.0  # noise on the number of documents of a word; 0 where there is none
     # Noisy votes from which a word is kept, and the most that a document may give it.
-    votes: float
-    largest: float
-    needed: float  # noisy documents that a word needs to get votes
-    threshold: float  # documents from which a word is kept, about
-    # ``min_df`` and ``max_df`` in units.
-    least: float = 0.0
-    most: float = math.inf
-    noun: str = "documents"  # what units are called
+    votes: float = 0.0
+    largest: float = 0.0
+    needed: float = 1.0  # noisy documents that a word needs to get votes
+    threshold: float = 1.0  # documents from which a word is kept, about
 
 
-def plan_words(
-    n_documents: int,
-    max_words_per_document: int,
-    *,
-    epsilon: float,
-    delta: float,
-    min_df: float,
-    max_df: float,
-    noun: str = "documents",
-    neighbours: str = "replace_one",
-) -> WordPlan:
-    """Plan the releases of a vocabulary for `n_documents` units, documents or groups (`noun`)."""
+def plan_words(vectorizer: Any, n_documents: int, noun: str = "documents") -> WordPlan:
+    """Plan the vocabulary of a PrivateCountVectorizer for `n_documents` units (`noun`)."""
+    m, counted = vectorizer.max_words_per_document, vectorizer.neighbours == "add_remove"
     least, most = (
         float(limit if isinstance(limit, numbers.Integral) else limit * n_documents)
-        for limit in (min_df, max_df)
+        for limit in (vectorizer.min_df, vectorizer.max_df)
     )
-    plan = _planned(max_words_per_document, epsilon, delta, neighbours)
-    return replace(plan, least=least, most=most, noun=noun)
+    releases = _releases(vectorizer.epsilon, vectorizer.delta)
+    if math.isinf(vectorizer.epsilon):
+        return WordPlan(releases, m, least, most, noun)
+    spent = releases.counted() if counted else releases
+    # One bound for all: a document has as many votes, in L2 norm, as words that may count.
+    query = WordBuckets(m)
+    moved = query.l2_contribution if counted else query.l2_sensitivity
+    sigma = moved / spent.cost_of(BUCKETS).mu
+    largest, votes = largest_weight(m, moved, spent.cost_of(VOTES))
+    needed = NEEDED * sigma
+    threshold = max(needed, votes / min(ORDINARY_VOTES, largest))
+    return WordPlan(releases, m, least, most, noun, sigma, votes, largest, needed, threshold)
 
 
-def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_df: float) -> None:
+def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> None:
     """Raise if a plan would keep no word; `n_documents` is None where it is private."""
     noun, releases = plan.noun, plan.releases
+    min_df, max_df = vectorizer.min_df, vectorizer.max_df
     whole = [isinstance(limit, numbers.Integral) for limit in (min_df, max_df)]
     if plan.least > plan.most and (n_documents is not None or whole[0] == whole[1]):
         how_many = "" if n_documents is None else f", with {n_documents} {noun}"
@@ -128,26 +133,6 @@ def check_words(plan: WordPlan, n_documents: int | None, *, min_df: float, max_d
         )
 
 
-def _planned(
-    max_words_per_document: int, epsilon: float, delta: float, neighbours: str
-) -> WordPlan:
-    """Plan the releases and thresholds, without ``min_df`` and ``max_df``."""
-    m, counted = max_words_per_document, neighbours == "add_remove"
-    releases = _releases(epsilon, delta)
-    if math.isinf(epsilon):
-        return WordPlan(releases, m, 0.0, 0.0, 0.0, needed=1.0, threshold=1.0)
-    spent = releases.counted() if counted else releases
-    of_buckets, of_votes = spent.cost_of(BUCKETS), spent.cost_of(VOTES)
-    # One bound for all: a document has as many votes, in L2 norm, as words that may count.
-    query = WordBuckets(m)
-    moved = query.l2_contribution if counted else query.l2_sensitivity
-    sigma = moved / of_buckets.mu
-    largest, votes = largest_weight(m, moved, of_votes)
-    needed = NEEDED * sigma
-    usual = max(needed, votes / min(ORDINARY_VOTES, largest))
-    return WordPlan(releases, m, sigma, votes, largest, needed, usual)
-
-
 def _releases(epsilon: float, delta: float) -> ReleasePlan:
     """Split the budget among the releases of a vocabulary; ValueError if delta is 0."""
     if math.isinf(epsilon):
@@ -162,17 +147,8 @@ def _releases(epsilon: float, delta: float) -> ReleasePlan:
     return ReleasePlan.split(epsilon, delta, fractions, uses={BUCKETS: 2}, reserved_delta=reserved)
 
 
-Floats = NDArray[np.float64]
-
-# How many votes, as a share of the threshold, documents that are full may give a common word.
-# Chosen on synthetic texts.
-AIM = 0.7
-
-
 def learn_vocabulary(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fitted:
-    """Release the words that enough documents contain; keep those that ``min_df``, ``max_df`` and
-    `max_features` allow, as fitted attributes.
-    """
+    """Release the words of enough documents; keep those that the plan and `max_features` allow."""
     words, frequencies = released_words(curator, plan)
     kept = _pruned(words, frequencies, plan, max_features)
     return Fitted(
@@ -200,8 +176,9 @@ def released_words(curator: DataCurator, plan: WordPlan) -> tuple[list[str], Flo
 
 
 def vote_weights(sketch: Floats, plan: WordPlan) -> Floats:
-    """Weights in [0, 1] of votes for the words of each bucket, a checksum's value, from noisy
-    counts per bucket (`sketch`): 0 where votes cannot reach the threshold, less for common words.
+    """Weights in [0, 1] of votes for the words of each checksum, from the noisy counts `sketch`.
+
+    They are 0 where votes cannot reach the threshold, and less for common words.
     """
     enough = AIM * plan.votes / np.maximum(sketch, plan.needed)
     return np.where(sketch >= plan.needed, np.minimum(enough, 1.0), 0.0)
@@ -211,15 +188,14 @@ def _pruned(
     words: list[str], frequencies: Floats, plan: WordPlan, max_features: int | None
 ) -> NDArray[np.intp]:
     """Indices of the words that ``min_df``, ``max_df`` and ``max_features`` keep."""
-    low, high = plan.least, plan.most
-    kept = np.flatnonzero((frequencies >= low) & (frequencies <= high))
+    kept = np.flatnonzero((frequencies >= plan.least) & (frequencies <= plan.most))
     if max_features is not None:
         most = np.argsort(-frequencies[kept], kind="stable")[:max_features]
         kept = np.sort(kept[most])
     if kept.size == 0:
         raise NotEnoughDataError(
             f"No word remains: of {len(words)} whose noisy votes reached the threshold, "
-            f"none lies between min_df and max_df ({low:g} to {high:g} {plan.noun}). "
+            f"none lies between min_df and max_df ({plan.least:g} to {plan.most:g} {plan.noun}). "
             f"Check that documents hold text; raise epsilon, fit more {plan.noun}, or pass a "
             "vocabulary."
         )
@@ -227,9 +203,7 @@ def _pruned(
 
 
 def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
-    """Neighbouring corpora for an audit: documents with one of two sets of words, one of them with
-    the other set or left out; and a statistic that is larger for the neighbour.
-    """
+    """Neighbouring corpora of two sets of words for an audit, and a statistic that tells them."""
     n_texts = n_units or 1000
     sides = [" ".join(f"{letter}{i}" for i in range(n_words)) for letter in ("aa", "bb")]
     half = n_texts // 2 + 1

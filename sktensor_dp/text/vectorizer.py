@@ -50,7 +50,6 @@ from sktensor_dp.text.documents import (
 from sktensor_dp.text.plan import (
     THRESHOLD_FRACTION,
     WordForecast,
-    WordPlan,
     check_words,
     learn_vocabulary,
     plan_words,
@@ -73,14 +72,12 @@ class SavedVocabulary(SavedState):
 
     @classmethod
     def of(cls, estimator: Any, **rebuilt: Any) -> Self:
-        """State of a fitted vectorizer, with the vocabulary's words in the order of columns."""
+        """State of a fitted vectorizer, with the words in the order of their columns."""
         columns = vars(estimator).get("vocabulary_", {})
         return super().of(estimator, words=sorted(columns, key=columns.get))
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes by name; ModelFileError unless the vocabulary is either learned or
-        given.
-        """
+        """Fitted attributes by name, of a vocabulary that is either learned or given."""
         dtype = estimator.dtype
         # By name: numpy's own reading of a string does more than look it up.
         named = isinstance(dtype, type) or (isinstance(dtype, str) and dtype in NUMBERS)
@@ -191,16 +188,6 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         words are kept. Not set with a given vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is wrong, the documents are none, not text or cannot be
-        decoded, ``delta`` is 0, the threshold exceeds the number of documents, or epsilon
-        is so small that no threshold is proved (all of this before anything is charged); or
-        if no released word remains.
-    BudgetError
-        If the accountant has too little left.
 
     Notes
     -----
@@ -352,9 +339,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         TypeError
             If an argument is not supported.
         ValueError
-            If a parameter is wrong, the documents are none or not of the right kind, or
-            `groups` is not one label per document, of at least two groups; no budget is
-            spent.
+            If a parameter is wrong (``delta`` is 0, say), the documents are none, not text or
+            cannot be decoded, or `groups` is not one label per document, of at least two groups;
+            no budget is spent.
+        NotEnoughDataError
+            If the threshold exceeds the number of documents, before anything is charged; or
+            if no released word remains.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
@@ -373,15 +363,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
         Parameters
         ----------
-        raw_documents : iterable of n_documents items
-            Texts, paths or files, as ``input`` says; read once.
-        y : None
-            Ignored.
-        groups : array-like of shape (n_documents,), optional
-            As for :meth:`fit`.
-        n_samples : int or None, default=None
-            As for :meth:`fit`.
-        **unsupported : object
+        raw_documents, y, groups, n_samples, **unsupported : object
             As for :meth:`fit`.
 
         Returns
@@ -438,7 +420,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         check_sizes(n_documents=n_documents)
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
-        plan = self._word_plan(n_documents)
+        plan = plan_words(self, n_documents)
         return WordForecast(n_documents, plan.sigma, plan.threshold, plan.needed)
 
     @property
@@ -451,10 +433,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         if self.input == "content" and not READ_BY & set(searched):
-            counted = self.neighbours == "add_remove"
-            private_number, least = counted or grouped, 0 if counted else 1
-            documents = as_documents(X, "X")
-            read_documents(self, documents, private_number=private_number, least=least)
+            read_documents(self, as_documents(X, "X"), grouped=grouped)
 
     def _word_counter(self) -> Callable[[Any], Any]:
         return partial(document_lengths, self.build_analyzer(), distinct=bool(self.binary))
@@ -466,31 +445,24 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
     ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
         """Plan the releases; also return the words of each document, or None for lazy documents."""
-        apart = is_read_in_parts(raw_documents)
         content = self._check_call(raw_documents, n_samples, unsupported)
         np.dtype(self.dtype)
+        if is_read_in_parts(raw_documents):
+            return self._planned(lazy_texts(self, raw_documents, groups, n_samples)), None
         if not isinstance(raw_documents, list):
             raw_documents = as_documents(raw_documents, "raw_documents")
-        if apart:
-            texts = lazy_texts(self, raw_documents, groups, n_samples)
-            return self._planned(texts), None
         content.input = "content"
         analyze = content.build_analyzer()
         # All that may fail on a document does so here, before anything is charged.
-        counted = self.neighbours == "add_remove"
-        private_number, least = counted or groups is not None, 0 if counted else 1
-        documents = read_documents(self, raw_documents, private_number=private_number, least=least)
+        documents = read_documents(self, raw_documents, grouped=groups is not None)
         grouping = checked_grouping(groups, len(documents), self)
         chunks = TextChunks(documents, analyze, **grouping)
         return self._planned(chunks), chunks.documents
 
     def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:
-        if self.vocabulary is not None:
-            return self._planned_counting(chunks)
-        return self._planned_by_number(chunks, partial(self._fit_of, chunks))
-
-    def _planned_counting(self, chunks: Texts) -> PlannedFit[DataCurator]:
-        """Plan a fit with the given vocabulary, which releases nothing."""
+        """Plan a fit, which releases nothing if the vocabulary is given."""
+        if self.vocabulary is None:
+            return self._planned_by_number(chunks, partial(self._fit_of, chunks))
         counting = CountVectorizer(
             analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
             dtype=self.dtype,
@@ -502,20 +474,13 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             notes=("The vocabulary was given; it is public.",),
         )  # fmt: skip
 
-    def _word_plan(self, n_units: int, noun: str = "documents") -> WordPlan:
-        return plan_words(
-            n_units, self.max_words_per_document, epsilon=self.epsilon, delta=self.delta,
-            min_df=self.min_df, max_df=self.max_df, noun=noun, neighbours=self.neighbours,
-        )  # fmt: skip
-
     def _fit_of(self, chunks: Texts, n_units: int) -> PlannedFit[DataCurator]:
         """Plan the releases for `n_units` documents or groups."""
-        plan = self._word_plan(n_units, "groups" if chunks.grouped else "documents")
+        plan = plan_words(self, n_units, "groups" if chunks.grouped else "documents")
         private = self.neighbours == "add_remove"
         # A number below the largest one is that of a released count: the charge is made.
         if not private or n_units == LARGEST_COUNT:
-            public = None if private else n_units
-            check_words(plan, public, min_df=self.min_df, max_df=self.max_df)
+            check_words(self, plan, None if private else n_units)
         note = f"Words are kept from about {plan.threshold:.6g} {plan.noun} on."
         recipe = partial(learn_vocabulary, plan=plan, max_features=self.max_features)
         return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))
