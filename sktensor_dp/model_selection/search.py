@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sktensor_dp.estimator.base import (
+    COLUMNS,
     LARGEST_EPSILON,
     Documented,
     FittedStateMixin,
@@ -75,7 +76,7 @@ from sktensor_dp.privacy.selection import (
     stop_probability,
     trial_cost,
 )
-from sktensor_dp.privacy.tables import Table, as_html, as_text
+from sktensor_dp.privacy.tables import Table, as_text
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.scores import HeldOutScores
 
@@ -539,20 +540,13 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
             "privacy_report_": report, "best_estimator_": best.model,
             "best_params_": best.params, "best_score_": best.score,
         }  # fmt: skip
-        names = getattr(best.model, "feature_names_in_", None)
-        return state if names is None else {**state, "feature_names_in_": names}
+        columns = {name: getattr(best.model, name) for name in COLUMNS if hasattr(best.model, name)}
+        return {**state, **columns}
 
     def _say(self, what: str) -> None:
         """Print a line on standard error, where verbose."""
         if self.verbose:
             print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features of the best estimator."""
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError(f"{type(self).__name__} has no n_features_in_ before fit.")
-        return int(self.best_estimator_.n_features_in_)
 
     @available_if(_model_has("predict"))
     def predict(self, X: Any) -> Any:
@@ -597,28 +591,11 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         tags.non_deterministic = True
         return tags
 
-    def _found(self) -> Table:
-        """Table of the best candidate's parameters and its noisy score, for the printed search."""
-        rows = [(name, " ".join(repr(value).split())) for name, value in self.best_params_.items()]
-        rows.append(("score", f"{self.best_score_:.6g}"))
-        return Table(self.privacy_report_.guarantee, HEAD, rows, (FLATTERS,), HEAD)
-
     def __repr__(self, *args: Any, **kwargs: Any) -> str:
         parameters = super().__repr__(*args, **kwargs)
-        fitted = hasattr(self, "best_estimator_")
-        return f"{parameters}\n{as_text(self._found())}" if fitted else parameters
-
-    @property
-    def _repr_html_(self) -> Callable[[], str]:
-        # Absent where scikit-learn is configured to show text.
-        diagram: Callable[[], str] = super()._repr_html_
-        return lambda: diagram() + self._found_html()
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] += self._found_html()
-        return bundle
-
-    def _found_html(self) -> str:
-        return as_html(self._found()) if hasattr(self, "best_estimator_") else ""
+        if not hasattr(self, "best_estimator_"):
+            return parameters
+        rows = [(name, " ".join(repr(value).split())) for name, value in self.best_params_.items()]
+        rows.append(("score", f"{self.best_score_:.6g}"))
+        found = Table(self.privacy_report_.guarantee, HEAD, rows, (FLATTERS,), HEAD)
+        return f"{parameters}\n{as_text(found)}"

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import indexable
@@ -50,9 +49,7 @@ def checked_units(
 
 def take(data: Any, rows: NDArray[np.intp] | slice) -> Any:
     """Rows of an array, a sparse matrix, a data frame or a list by index or slice; None of None."""
-    if data is None or isinstance(data, np.ndarray) or sp.issparse(data):
-        return None if data is None else data[rows]
-    return taken(data, rows)
+    return None if data is None else taken(data, rows)
 
 
 def one_row(data: Any, row: int) -> Any:

@@ -1,8 +1,8 @@
 """Steps of an estimator: private ones, and known ones that learn nothing from the data."""
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -41,9 +41,7 @@ class RowByRow(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform each row by itself, or as a blank row if the function fails on it; ValueError
-        if the function fails on a blank row.
-        """
+        """Transform each row; ValueError if the function fails on a blank row."""
         if self.transformer.func is None:
             return X
         X = as_documents(as_numbers(X, "X") if hasattr(X, "columns") else X, "X")
@@ -51,10 +49,7 @@ class RowByRow(TransformerMixin, BaseEstimator):
             X, blank = X.tocsr(), sp.csr_matrix((1, X.shape[1]))
         else:
             blank = np.zeros((1, X.shape[1])) if getattr(X, "ndim", 1) == 2 else [""]
-        try:
-            spare = self._made(blank)
-        except Exception:
-            spare = None
+        spare = self._made(blank)
         if spare is None:
             raise ValueError(
                 "The function of a FunctionTransformer must accept a blank row (zeros, or an empty "
@@ -63,10 +58,7 @@ class RowByRow(TransformerMixin, BaseEstimator):
             )
         rows = [spare]
         for row in range(n_rows(X)):
-            try:
-                found = self._made(one_row(X, row))
-            except Exception:  # whatever it says
-                found = None
+            found = self._made(one_row(X, row))
             fits = type(found) is type(spare) and np.shape(found) == np.shape(spare)
             rows.append(found if fits else spare)
         if isinstance(spare, str):
@@ -75,15 +67,15 @@ class RowByRow(TransformerMixin, BaseEstimator):
 
     def _made(self, row: Any) -> Any:
         """Row of finite numbers, or text, that the function makes of a one-row table; or None."""
-        found = self.transformer.transform(row)
-        if n_rows(found) != 1:
-            return None
-        found = sp.csr_matrix(found) if sp.issparse(found) else np.asarray(found)
-        if found.ndim == 1 and isinstance(text := found.tolist()[0], str):
-            return as_text(text)
-        made = found.astype(np.float64)
-        values = made.data if sp.issparse(made) else made
-        return made if made.ndim == 2 and np.isfinite(values).all() else None
+        with suppress(Exception):  # whatever it says
+            found = self.transformer.transform(row)
+            found = sp.csr_matrix(found) if sp.issparse(found) else np.asarray(found)
+            if found.ndim == 1 and isinstance(text := found.tolist()[0], str):
+                return as_text(text) if len(found) == 1 else None
+            made = found.astype(np.float64)
+            finite = np.isfinite(made.data if sp.issparse(made) else made).all()
+            return made if made.ndim == 2 and made.shape[0] == 1 and finite else None
+        return None
 
 
 def as_text(text: str) -> str:
@@ -146,11 +138,7 @@ def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
 
 
 def checked_rows(estimator: Any, X: Any) -> Any:
-    """`X` as texts or numbers, whichever the first step takes, so that no row decides the type of
-    all.
-
-    Other tables are returned as they are. ValueError if texts are expected and X holds others.
-    """
+    """`X` as texts or numbers, as the first step takes them: no row decides the type of all."""
     first = next(iter(steps_of(estimator).values()))
     if _kind(first) in VECTORIZERS:
         X = as_documents(X, "X")
@@ -164,11 +152,7 @@ def checked_rows(estimator: Any, X: Any) -> Any:
 
 
 def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
-    """List of the distributions of candidates: dicts from names of parameters to values or
-    distributions.
-
-    `given` is such a dict or a list of them; TypeError or ValueError for anything else.
-    """
+    """List of dicts from names of parameters to lists of values or distributions."""
     several = [given] if isinstance(given, Mapping) else given
     if not isinstance(several, Sequence) or not all(isinstance(one, Mapping) for one in several):
         raise TypeError(
@@ -203,49 +187,43 @@ def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> 
     steps = steps_of(estimator)
     tried = list(private_steps(estimator).values())
     for candidates in distributions:
-        own: dict[str, dict[str, Any]] = {name: {} for name in steps}
-        for full, values in candidates.items():
-            name, _, parameter = full.partition("__") if "" not in steps else ("", "", full)
-            if name not in steps or parameter not in steps[name].get_params(deep=False):
+        for full in candidates:
+            step, parameter = _owner(full, steps)
+            if step is None or parameter not in step.get_params(deep=False):
                 raise ValueError(
                     f"param_distributions names {full!r}, which is no parameter of the "
                     f"{type(estimator).__name__} or of a step of it."
                 )
-            if parameter in OWN and isinstance(steps[name], PrivateEstimatorMixin):
+            if parameter in OWN and isinstance(step, PrivateEstimatorMixin):
                 raise ValueError(
                     f"{full!r} cannot be searched over: the search sets it, or protects by it."
                 )
-            own[name][parameter] = values
-        for name, step in steps.items():
-            tried += _tried(step, own[name])
+        listed = {full: of for full, of in candidates.items() if not hasattr(of, "rvs")}
+        together: Any = ParameterGrid(listed)
+        whole = len(listed) == len(candidates) and len(together) <= MOST_COMBINATIONS
+        one_by_one = ({full: value} for full, of in listed.items() for value in of)
+        for choice in together if whole else one_by_one:
+            tried += _with_values(estimator, choice, whole=whole)
     return tried
 
 
-def _tried(step: Any, candidates: Mapping[str, Any]) -> list[Any]:
-    """Clones of a step with the listed values of `candidates`, if it is private; else an empty
-    list.
+def _owner(full: str, steps: Mapping[str, Any]) -> tuple[Any, str]:
+    """Step that has the parameter of the full name, or None, and the name that it has there."""
+    name, _, parameter = full.partition("__") if "" not in steps else ("", "", full)
+    return steps.get(name), parameter
 
-    Wrong values raise an error, and so do values that make a step learn from the data.
-    """
-    listed = {key: values for key, values in candidates.items() if not hasattr(values, "rvs")}
-    together = len(listed) == len(candidates)
-    together = together and math.prod(map(len, listed.values())) <= MOST_COMBINATIONS
-    if together:
-        values = itertools.product(*listed.values())
-        choices = [dict(zip(listed, some, strict=True)) for some in values]
-    else:
-        choices = [{key: value} for key, of in listed.items() for value in of]
-    found = [(choice, clone(step).set_params(**choice)) for choice in choices]
-    if not isinstance(step, PrivateEstimatorMixin):
-        for _, one in found:
-            _refuse_unlisted(one, "a")
-        return []
-    for choice, one in found:
-        own = one._own_constraints
-        check_parameters(one, {key: own[key] for key in choice if key in own})
-        if together:
-            one._check_public()
-    return [one for _, one in found]
+
+def _with_values(estimator: Any, choice: Mapping[str, Any], *, whole: bool) -> list[Any]:
+    """Private steps with the checked values of `choice`, which is a `whole` candidate or a part."""
+    model = clone(estimator).set_params(**{k: clone(v, safe=False) for k, v in choice.items()})
+    steps, found = steps_of(model), list(private_steps(model).values())
+    for full in choice:
+        step, parameter = _owner(full, steps)
+        if step in found and parameter in step._own_constraints:
+            check_parameters(step, {parameter: step._own_constraints[parameter]})
+    for step in found if whole else ():
+        step._check_public()
+    return found
 
 
 def delta_in_use(
@@ -302,5 +280,6 @@ def _refuse_unlisted(step: Any, where: str) -> None:
             f"estimator has {where} {type(step).__name__}, which may learn from the data without "
             "privacy. Beside private steps there may be HashingVectorizer and CountVectorizer("
             "vocabulary=...) of texts without functions of your own, Normalizer, Binarizer and "
-            "FunctionTransformer, whose function is called for each row by itself."
+            "FunctionTransformer, whose function is called for each row by itself; it can scale "
+            "columns by public ranges in the place of a scaler."
         )

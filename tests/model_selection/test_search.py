@@ -256,7 +256,8 @@ def test_nothing_counts_trials(capsys, made):
 def test_shows_the_winner_alone():
     search = toy(n_trials=20.0).fit(*targets())
     fitted = {name for name in vars(search) if name.endswith("_")}
-    assert fitted == {"best_estimator_", "best_params_", "best_score_", "privacy_report_"}
+    best = {"best_estimator_", "best_params_", "best_score_"}
+    assert fitted == {*best, "privacy_report_", "n_features_in_"}
     parameters = set(search.get_params(deep=False))
     assert set(vars(search)) == fitted | parameters
     assert search.best_estimator_.accountant is None
