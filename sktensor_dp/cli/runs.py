@@ -275,7 +275,7 @@ class Ratings(Run):
         names = RowIndex.from_public(self._items)
         model.set_params(shape=(self.n_units, self.n_items), row_names=(None, names))
         model.fit(self._entries, self._values)
-        expected = np.ravel(model.predict_rows("somebody of whom nothing is known"))
+        expected = model.predict_rows(None)
         order = np.argsort(-expected, kind="stable")
         self._best, self._names = expected[order], [self._items[row] for row in order]
 

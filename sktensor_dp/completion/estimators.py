@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,7 +30,7 @@ from sktensor_dp.completion.coordinates import (
 )
 from sktensor_dp.completion.entries import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.model import SavedCompletion, values_at
+from sktensor_dp.completion.model import SavedCompletion, count_components, values_at
 from sktensor_dp.completion.plan import (
     Assumed,
     CompletionPlan,
@@ -58,6 +57,7 @@ from sktensor_dp.completion.row_names import (
 from sktensor_dp.completion.users import fit_slices
 from sktensor_dp.estimator.base import (
     NONE,
+    Fitted,
     Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
@@ -324,25 +324,39 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), plan, self.rank)
-        warnings: tuple[Warning, ...] = ()
-        if not (by_slice or seeks) and max(ranks) > 0:
-            warnings = (self._warning_of_few(chunks.n_units, shape),)
         features = None if self.row_features is None else features_by_mode(self, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
             self.max_iter, features,
         )  # fmt: skip
-        recipe = partial(fit, plan=plan, options=options)
+        none = self._nothing_found(chunks.n_units)
+        asked = max(ranks) > 0 and math.isfinite(self.epsilon)
+        warnings = (none,) if asked and not seeks else ()
+
+        def recipe(curator: Any) -> Fitted:
+            found = fit(curator, plan, options)
+            missing = asked and seeks and count_components(found.attributes) == 0
+            return replace(found, warnings=(*found.warnings, none)) if missing else found
+
         known = {**columns, "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, warnings)
 
-    def _warning_of_few(self, n_units: int, shape: tuple[int, ...]) -> Warning:
-        """Warning that no components can be found among so few entries."""
+    @property
+    def n_components_(self) -> int:
+        """Number of components that the fit found; 0 where noise hides them all."""
+        check_is_fitted(self)
+        return count_components(vars(self))
+
+    def _nothing_found(self, n_units: int) -> Warning:
+        """Warning that no components can be found, or that none were."""
+        units = "entries" if self.unit_mode is None else "units"
         return NotEnoughDataWarning(
-            f"At epsilon={self.epsilon:g}, {n_units} entries of a tensor of shape {shape} show no "
-            "components above the noise; mean and biases are fitted. See forecast()."
+            f"No components can be seen: {n_units:,} {units} show none above the noise of "
+            f"epsilon={self.epsilon:g}. Predictions are made of the mean and the biases of rows, "
+            "so that everybody is recommended nearly the same, and transform returns 0. More "
+            f"{units} or a larger epsilon would help: see forecast(). rank=0 asks for none."
         )
 
     def forecast(
@@ -430,6 +444,8 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         return bounds_of_rows(self) if isinstance(self.bounds, Mapping) else plain_bounds(self)
 
     def _parameter_to_save(self, name: str) -> Any:
+        if name == "row_names":
+            return indices_of(self.row_names)
         # Rows of a table in order need no names.
         if name == "row_features" and self.row_features is not None:
             return checked_features(self)
@@ -605,6 +621,8 @@ class PrivateCPCompletion(
         which may be fewer, and 0 for rows of the first mode.
     weights_ : ndarray of shape (rank,)
         Non-negative, decreasing. Not with a ``unit_mode``.
+    n_components_ : int
+        Number of components found: at most `rank`, and 0 where noise hides them all.
     mean_ : float
         Mean of the values.
     biases_ : list of ndarray of shape (shape[m],)
@@ -630,7 +648,7 @@ class PrivateCPCompletion(
     Warns
     -----
     NotEnoughDataWarning
-        If public numbers say that no components can be found, and none were sought.
+        If components were asked for and none were found.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
 
@@ -743,7 +761,7 @@ regularization, max_iter, accountant, random_state, verbose
         Orthonormal columns. With a ``unit_mode`` as for :class:`PrivateCPCompletion`.
     core_ : ndarray of shape rank
         The core. Not with a ``unit_mode``, where each unit has a slice of it of its own.
-    mean_, biases_, shape_, perturbation_, n_iter_, privacy_report_, n_features_in_
+    n_components_, mean_, biases_, shape_, perturbation_, n_iter_, privacy_report_, n_features_in_
         As for :class:`PrivateCPCompletion`.
 
     See Also

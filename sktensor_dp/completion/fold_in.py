@@ -89,6 +89,18 @@ class Candidates:
         lows, highs = (np.broadcast_to(end, whole) for end in (low, high))
         return np.take_along_axis(lows, places, 1), np.take_along_axis(highs, places, 1)
 
+    def entries(self, rows: Any, units: Integers, indices: Indices | None) -> Integers:
+        """Coordinates (n_rows, n_modes) of rows by number or name, for the only one of `units`."""
+        if len(units) != 1:
+            raise ValueError(
+                "exclude is a list of rows, which is for one unit; for several units pass entries "
+                "of shape (n_entries, n_modes), such as X of fold_in."
+            )
+        listed = [row_number(row, "exclude", self.mode, indices) for row in rows]
+        coordinates = np.tile(self.rows(units[0])[:1], (len(listed), 1))
+        coordinates[:, self.mode] = listed
+        return coordinates
+
     def excluded(self, places: Integers, coordinates: Integers, n_units: int) -> NDArray[np.bool_]:
         """Mask (n_units, n_rows) of the candidates that entries contain, by unit.
 
@@ -243,9 +255,10 @@ class UnitParameters:
         ----------
         n : int, default=10
             Number of rows for each unit.
-        exclude : array-like of shape (n_entries, n_modes), optional
+        exclude : array-like of shape (n_entries, n_modes) or (n_rows,), optional
             Entries whose rows are not recommended to their unit, as a rule those that were
-            folded in: ``X`` of ``fold_in`` itself.
+            folded in: ``X`` of ``fold_in`` itself. For one unit, a list of rows by number or
+            name will do.
         mode, context
             As for :meth:`predict_rows`.
 
@@ -266,7 +279,12 @@ class UnitParameters:
         values = self._values(candidates)
         excluded = None
         if exclude is not None:
-            given = self._coordinates(exclude)
+            listed = np.ndim(exclude) == 1
+            given = (
+                candidates.entries(exclude, self._numbers(), self._indices)
+                if listed
+                else self._coordinates(exclude)
+            )
             excluded = candidates.excluded(self._places(given), given, len(self.units))
         found = top_rows(values, int(n), excluded)
         limits = candidates.limits_of(self._bounds, self._numbers(), found.rows)

@@ -1,6 +1,6 @@
 """Released models of completions: posteriors of rows, predictions, attributes and files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -98,6 +98,16 @@ def attributes_of(model: Model) -> dict[str, Any]:
     """Fitted attributes of an estimator from a model of entries."""
     last = "weights" if isinstance(model, CPCompletion) else "core"
     return {f"{name}_": getattr(model, name) for name in ("mean", "biases", "factors", last)}
+
+
+def count_components(attributes: Mapping[str, Any]) -> int:
+    """Number of components in fitted attributes, or for Tucker most columns of a factor."""
+    if np.any(attributes.get("weights_", 0)):
+        return int(np.count_nonzero(attributes["weights_"]))
+    factors = list(attributes.get("factors_", ())) if np.any(attributes.get("core_", 1)) else []
+    if (shared := attributes.get("_shared")) is not None and shared.components is not None:
+        factors += shared.components.factors  # found for `fold_in` alone
+    return max((int(np.any(factor, axis=0).sum()) for factor in factors), default=0)
 
 
 def attributes_of_units(model: "SharedModel", n_units: int, ranks: Sequence[int]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.completion.coordinates import (
     bounds_by_id,
     checked_values,
-    columns_to_numbers,
     coordinates_of,
     coordinates_or_unknown,
     of_own_units,
@@ -25,7 +24,7 @@ from sktensor_dp.completion.fold_in import (
     row_number,
 )
 from sktensor_dp.completion.model import SharedModel, shared_model
-from sktensor_dp.completion.row_names import Indices, RowIndex
+from sktensor_dp.completion.row_names import Indices
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.entries import as_entries
 from sktensor_dp.tensor.arrays import Floats, TopRows, parts_of_units, top_rows, top_rows_by_parts
@@ -153,10 +152,10 @@ class RecommenderMixin:
 
         Parameters
         ----------
-        of : UnitParameters, or array-like of shape (n_units,), or one unit
+        of : UnitParameters, or array-like of shape (n_units,), or one unit, or None
             Result of :meth:`fold_in`, or rows of ``unit_mode`` (of the first mode where it is
-            None) by number or name. With a ``unit_mode`` nothing is known of units, and all have
-            the same values.
+            None) by number or name. None is somebody of whom nothing is known, as is everybody
+            with a ``unit_mode``: all have the same values.
         mode : int or str, optional
             Mode of the rows, by its number or the name of its column; by default the first that
             is not ``unit_mode``.
@@ -198,13 +197,15 @@ class RecommenderMixin:
 
         Parameters
         ----------
-        of : UnitParameters, or array-like of shape (n_units,), or one unit
-            As for :meth:`predict_rows`.
+        of : UnitParameters, or array-like of shape (n_units,), or one unit, or None
+            As for :meth:`predict_rows`. With a ``unit_mode`` nothing is known of units before
+            they are folded in; None asks for the best rows on average.
         n : int, default=10
             Number of rows for each unit.
-        exclude : array-like of shape (n_entries, n_modes), optional
+        exclude : array-like of shape (n_entries, n_modes) or (n_rows,), optional
             Entries whose rows are not recommended to their unit, as a rule those that it
-            has given: ``X`` of :meth:`fold_in` or of the fit itself.
+            has given: ``X`` of :meth:`fold_in` or of the fit itself. For one unit, a list of
+            rows by number or name will do.
         mode, context
             As for :meth:`predict_rows`.
 
@@ -219,7 +220,8 @@ class RecommenderMixin:
         Raises
         ------
         ValueError
-            As :meth:`predict_rows`, or if `n` is no int >= 1.
+            As :meth:`predict_rows`, or if `n` is no int >= 1, or if the model knows nothing of a
+            unit that is named.
 
         Notes
         -----
@@ -247,11 +249,12 @@ class RecommenderMixin:
             return of.recommend(n, exclude=exclude, mode=at_mode, context=at)
         candidates = self._candidates(at_mode, at)
         units, single = self._rows(self._own_mode, of)
-        places, seen = self._seen(of, exclude)
+        self._refuse_unknown(of, units)
+        seen = self._excluded(candidates, units, exclude)
         found = top_rows_by_parts(
             len(units), candidates.n_rows, int(n),
             lambda part: self._of_units(candidates, units[part]),
-            lambda part: None if seen is None else candidates.seen_by(places[part], seen),
+            lambda part: None if seen is None else candidates.seen_by(units[part], seen),
             block=BLOCK,
         )  # fmt: skip
         limits = candidates.limits_of(self.bounds_, units, found.rows)
@@ -322,23 +325,32 @@ class RecommenderMixin:
         values: Floats = self._values(coordinates)  # type: ignore[attr-defined]
         return values.reshape(len(units), candidates.n_rows)
 
-    def _seen(
-        self, of: Any, exclude: ArrayLike | None
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
-        """Index of each unit asked for among their distinct ids, and the entries to exclude.
-        The entries' units are replaced by their indices too; None without entries.
-        """
-        # Ids that are no rows are told from each other too.
-        ids = np.atleast_1d(np.asarray(of)).tolist()
-        if exclude is None or not ids:
-            return np.zeros(len(ids), dtype=np.intp), None
-        indices = self._named or (None,) * len(self.shape_)
-        asked = RowIndex.from_public(ids)
-        indices = (*indices[: self._own_mode], asked, *indices[self._own_mode + 1 :])
-        return asked.encode(ids), coordinates_or_unknown(columns_to_numbers(exclude, indices))
+    def _refuse_unknown(self, of: Any, units: NDArray[np.intp]) -> None:
+        """Refuse units of which the model knows nothing: all would be given the same rows."""
+        if of is None:
+            return
+        known = (units >= 0) & (units < self.shape_[self._own_mode])
+        if self.unit_mode is not None or not known.all():
+            raise ValueError(
+                "The model knows nothing of this unit: fold in its own entries first, "
+                "model.recommend(model.fold_in(X, y)). The rows that are best on average are "
+                "model.recommend(None)."
+            )
+
+    def _excluded(
+        self, candidates: Candidates, units: NDArray[np.intp], exclude: Any
+    ) -> NDArray[np.intp] | None:
+        """Coordinates of the entries to exclude; None without any."""
+        if exclude is None:
+            return None
+        if np.ndim(exclude) == 1:
+            return candidates.entries(exclude, units, self._named)
+        return coordinates_or_unknown(coordinates_of(self, exclude, self._named))
 
     def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
         """Indices of rows given by number or name, and True if a single one was given."""
+        if given is None:
+            return np.full(1, -1, dtype=np.intp), True
         single = np.ndim(given) == 0
         items = [given] if single else given
         index = None if self._named is None else self._named[mode]

@@ -305,13 +305,14 @@ class RowNames:
         if not isinstance(value, list | tuple) or len(value) < 2:
             return False
         kinds = RowIndex | list | tuple | range | dict | None
-        return all(isinstance(one, kinds) for one in value)
+        # Arrays and columns of frames have one axis.
+        return all(isinstance(one, kinds) or len(getattr(one, "shape", ())) == 1 for one in value)
 
     def __str__(self) -> str:
         return (
             "a tuple with an element for each mode: RowIndex.from_public(names), "
-            "RowIndex.from_calendar(start, n_periods), a list of names, or None where rows "
-            "have numbers"
+            "RowIndex.from_calendar(start, n_periods), a list or column of names, or None where "
+            "rows have numbers"
         )
 
 

@@ -50,10 +50,14 @@ def test_all_of_the_budget_is_charged_and_no_more(perturbation, epsilon, delta, 
 
 def test_the_default_is_chosen_by_public_numbers():
     assert build(epsilon=INF).fit(X0, Y0).perturbation_ == "input"
-    with pytest.warns(NotEnoughDataWarning, match="no components"):
+    with pytest.warns(NotEnoughDataWarning, match="No components can be seen"):
         fitted = build(epsilon=0.1).fit(X0, Y0)
     assert fitted.perturbation_ == "sufficient_statistics"
     assert [row.name for row in fitted.privacy_report_.rows] == ["row_sums"]
+    assert fitted.n_components_ == 0
+    # The same of persons, who would all be recommended the same without a word.
+    with pytest.warns(NotEnoughDataWarning, match="everybody is recommended nearly the same"):
+        assert build(epsilon=0.1, unit_mode=0, shape=SHAPE).fit(X0, Y0).n_components_ == 0
     # Nobody who asks for no components is told that there are none.
     with warnings.catch_warnings():
         warnings.simplefilter("error")

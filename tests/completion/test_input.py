@@ -55,7 +55,7 @@ def test_who_makes_errors_of_warnings_pays_nothing_where_public_numbers_show_no_
     model = PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1, accountant=accountant)
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotEnoughDataWarning)
-        with pytest.raises(NotEnoughDataWarning, match="no components"):
+        with pytest.raises(NotEnoughDataWarning, match="No components can be seen"):
             model.fit([[0, 0], [1, 1]], [0.0, 1.0])
     assert accountant.remaining() == before
     assert not hasattr(model, "mean_")

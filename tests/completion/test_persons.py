@@ -17,7 +17,10 @@ from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedR
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
-pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+]
 
 N, D, EACH = 1500, 300, 30
 # Rows' effects carry three quarters of the variance about units' levels.
@@ -153,7 +156,7 @@ def spent(model):
 def test_no_chance_of_moments_ends_a_search(seed):
     """Of so few units two of them are mostly noise when directions have long been found."""
     data, _ = tastes(seed, 0.5)
-    assert hasattr(components_fitted(data, seed, 2.0), "factors_")
+    assert components_fitted(data, seed, 2.0).n_components_ > 0
 
 
 @pytest.mark.parametrize("each", [20, 3])
@@ -172,6 +175,7 @@ def test_what_components_do_not_need_goes_to_effects(each, seed):
         assert found == names
         assert tried == defaults.DIRECTION_TRIAL * defaults.DIRECTION_SWEEPS
         assert not hasattr(model, "factors_")
+        assert model.n_components_ == 0
     whole = sum(cost for _, _, cost in spent(plain))
     assert sum(cost for _, _, cost in made) == pytest.approx(whole, rel=1e-12)
     assert model.privacy_report_.epsilon <= 2.0 * (1 + 1e-9)

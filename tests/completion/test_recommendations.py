@@ -1,6 +1,7 @@
 """The best rows of a mode for units of a fit and for those folded in, and rows alike."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from internals import multilinear_of
 from sklearn.pipeline import make_pipeline
@@ -41,6 +42,8 @@ def test_recommended_are_the_largest_predictions(unit_mode, shape, model):
         expected = person.predict(cells).reshape(shape[:2])
         # Products of other shapes round differently.
         np.testing.assert_allclose(fitted.predict_rows(of, context=context), expected, atol=1e-12)
+        if of is not own and unit_mode == 0:
+            continue  # units of which the model knows nothing
         found = fitted.recommend(of, 4, exclude=exclude, context=context)
         for place in range(shape[0]):
             rows = found.rows[place]
@@ -74,25 +77,55 @@ def test_equal_rows_are_in_their_order():
     assert found.values.max() == 0.5
 
 
-def test_exclusion_is_unit_by_unit():
-    """Ids that the model does not know are told from each other."""
+@pytest.fixture
+def named():
+    """A model of six films, the first the best, and of twenty persons that it knows nothing of."""
     names = RowIndex.from_public([f"film {i}" for i in range(6)])
     X = np.argwhere(np.ones((20, 6)))
     model = PrivateCPCompletion(
         0, bounds=(0, 5), epsilon=INF, unit_mode=0, shape=(20, 6), row_names=(None, names)
     )
     films = names.decode(X[:, 1])
-    model.fit(np.column_stack([X[:, 0].astype("U2").astype(object), films]), 5.0 - X[:, 1])
+    return model.fit(np.column_stack([X[:, 0].astype("U2").astype(object), films]), 5.0 - X[:, 1])
+
+
+def two_entries():
+    return PrivateCPCompletion(
+        0, bounds=(0, 5), epsilon=9.0, perturbation="sufficient_statistics"
+    ).fit([[0, 0], [0, 1], [1, 0], [1, 1]] * 250, [1.0, 5.0] * 500)
+
+
+def test_exclusion_is_unit_by_unit(named):
     seen = [["x", "film 0"], ["y", "film 1"], ["y", "film 0"], ["z", "film 2"]]
-    found = model.recommend(["x", "y", "new"], 2, exclude=seen)
-    assert found.rows.tolist() == [
-        ["film 1", "film 2"], ["film 2", "film 3"], ["film 0", "film 1"]
-    ]  # fmt: skip
-    own = model.fold_in([["x", "film 0"], ["y", "film 1"]], [5.0, 1.0])
-    both = model.recommend(own, 1, exclude=seen)
+    own = named.fold_in([["x", "film 0"], ["y", "film 1"]], [5.0, 1.0])
+    both = named.recommend(own, 1, exclude=seen)
     assert both.rows.tolist() == [["film 1"], ["film 2"]]
-    few = model.recommend("x", 6, exclude=[["x", f"film {i}"] for i in range(4)])
+    few = named.recommend(None, 6, exclude=[["x", f"film {i}"] for i in range(4)])
     assert few.rows.tolist() == ["film 4", "film 5", None, None, None, None]
+
+
+def test_a_list_of_rows_is_excluded_for_one_unit(named):
+    seen = pd.Series(["film 0", "film 2", "no film"])
+    one, two = (named.fold_in([[who, "film 0"] for who in persons], [5.0] * len(persons))
+                for persons in ("x", "xy"))  # fmt: skip
+    for of in (one, None):
+        found = named.recommend(of, 2, exclude=seen).rows
+        assert np.ravel(found).tolist() == ["film 1", "film 3"]
+    with pytest.raises(ValueError, match="a list of rows, which is for one unit"):
+        named.recommend(two, 2, exclude=seen)
+    entries = two_entries()
+    assert entries.recommend(0, exclude=[1]).rows.tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("of", ["x", ["x"], 7])
+def test_nobody_unknown_is_recommended_what_everybody_is(named, of):
+    with pytest.raises(ValueError, match="knows nothing of this unit: fold in its own entries"):
+        named.recommend(of)
+    entries = two_entries()
+    for place in (2, -1, [0, 2]):
+        with pytest.raises(ValueError, match="knows nothing of this unit"):
+            entries.recommend(place)
+    assert entries.recommend(None).rows.tolist() == [1, 0]
 
 
 @all_models

@@ -73,6 +73,17 @@ def test_ids_of_persons_are_not_kept(model):
     np.testing.assert_array_equal(first.predict(frame_of(X)), second.predict(other))
 
 
+@pytest.mark.parametrize("column", [pd.Series, np.array], ids=["frame", "array"])
+def test_names_may_be_a_column(column, tmp_path):
+    X, y = entries()
+    named = build(**SLICED).set_params(row_names=(None, column(DRINKS), DAYS), epsilon=INF)
+    fitted = clone(named).fit(frame_of(X), y)
+    fitted.save(tmp_path / "model")
+    loaded = type(fitted).load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(frame_of(X)), fitted.predict(frame_of(X)))
+    assert loaded.recommend(None, 1, context={2: "2026-01-01"}).rows[0] in DRINKS
+
+
 @pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
 def test_names_that_are_no_rows_change_nothing(options):
     """They are left out of a fit, and predicted from the other modes, met by it or not."""
@@ -164,7 +175,7 @@ def test_wrong_indices_are_refused(name):
 
 REFUSED = {
     "one list": ({"row_names": DRINKS[:1]}, "row_names"),
-    "a column": ({"row_names": (None, pd.Series(DRINKS), DAYS)}, "RowIndex.from_public"),
+    "a table": ({"row_names": (None, pd.DataFrame({"a": DRINKS}), DAYS)}, "RowIndex.from_public"),
     "mixed names": ({"row_names": (None, ["tea", 1], DAYS)}, "row_names"),
     "other length": ({"shape": (4, 5, 4)}, "number of names"),
     "fewer modes": ({"shape": (4, 3)}, "2 modes"),

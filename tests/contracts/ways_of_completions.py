@@ -137,6 +137,8 @@ def _recommended(estimator: Any, of: Any) -> list[np.ndarray]:
     mode, other = (m for m in range(3) if m != (estimator.unit_mode or 0))
     context = {other: 1}
     found = [estimator.predict_rows(of, mode, context=context)]
+    if isinstance(of, range):  # the last one is beyond the shape
+        of = of[:-1] if estimator.unit_mode is None else None
     found += estimator.recommend(of, 4, exclude=[[1, 2, 3], [4, 5, 1]], mode=mode, context=context)
     try:
         found += estimator.similar_rows(mode, np.arange(SHAPE[mode]), 3)

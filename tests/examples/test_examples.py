@@ -84,6 +84,7 @@ def test_digits_are_completed_and_drawn(tmp_path, capsys):
     assert target.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_ratings_fold_a_new_person_in(tmp_path, capsys):
     target = tmp_path / "ratings.png"
     assert load("ratings").main(["--epsilon", "6", "--output", str(target)]) == 0
