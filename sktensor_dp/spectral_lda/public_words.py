@@ -74,10 +74,19 @@ def public_topics(
     A data frame or mapping is looked up by the `names` of columns; a word that it lacks is 0 in all
     topics. ValueError if there are more than `most` topics, or a shape or a number is wrong.
     """
-    if isinstance(given, Mapping):
-        given = _of_words(*_by_word(given), names)
-    elif hasattr(given, "columns"):
-        given = _of_words([str(name) for name in given.columns], np.asarray(given).T, names)
+    if (by_word := _by_word(given)) is not None:
+        if names is None:
+            raise ValueError(
+                f"{NAME} must be an array in the order of columns where X has no names of columns; "
+                "got topics by word. Pass X as a data frame, or "
+                "topics.reindex(columns=vectorizer.get_feature_names_out(), "
+                "fill_value=0).to_numpy()."
+            )
+        words, columns = by_word
+        places = {word: place for place, word in enumerate(words)}
+        # A last row stands for words that are not there.
+        padded = np.vstack([columns, np.zeros((1, columns.shape[1]))])
+        given = padded[[places.get(str(name), -1) for name in names]].T
     values = read(lambda: np.asarray(given, dtype=np.float64), NAME)
     if values.ndim != 2 or values.shape[1] != n_features:
         raise ValueError(
@@ -98,53 +107,35 @@ def public_topics(
     return np.asarray(values / values.sum(axis=1, keepdims=True))
 
 
-def check_public_topics(given: Mapping[str, ArrayLike] | ArrayLike, most: int) -> None:
-    """Raise ValueError for public topics that are wrong whatever the columns are; `most` is
-    n_components.
-    """
-    names = None
-    if isinstance(given, Mapping) or hasattr(given, "columns"):
-        names = [str(name) for name in (given if isinstance(given, Mapping) else given.columns)]
-        public_topics(given, most, len(names), names)
-        return
-    shape = read(lambda: np.shape(given), NAME)
-    public_topics(given, most, shape[-1] if shape else 0, None)
+def check_public_topics(given: Any, most: int) -> None:
+    """Raise ValueError for public topics that are wrong whatever the columns are."""
+    if (by_word := _by_word(given)) is not None:
+        public_topics(given, most, len(by_word[0]), by_word[0])
+    else:
+        shape = read(lambda: np.shape(given), NAME)
+        public_topics(given, most, shape[-1] if shape else 0, None)
 
 
 def frequencies_of_topics(topics: Floats) -> Floats:
-    """Word frequencies (n_features,) to expect: the mean of the topics, none below `HARDLY` /
-    n_features.
-    """
+    """Word frequencies to expect: the mean of the topics, none below `HARDLY` / n_features."""
     expected = np.maximum(topics.mean(axis=0), HARDLY / topics.shape[1])
     return np.asarray(expected / expected.sum())
 
 
-def _by_word(given: Mapping[str, ArrayLike]) -> tuple[list[str], Any]:
-    """Words of a mapping, and its values as an array (n_words, n_topics)."""
-    columns = read(lambda: np.asarray(list(given.values()), dtype=np.float64), NAME)
+def _by_word(given: Any) -> tuple[list[str], Floats] | None:
+    """Words of a mapping or data frame and their values (n_words, n_topics); None for others."""
+    if isinstance(given, Mapping):
+        columns = read(lambda: np.asarray(list(given.values()), dtype=np.float64), NAME)
+    elif hasattr(given, "columns"):
+        columns = read(lambda: np.asarray(given, dtype=np.float64).T, NAME)
+    else:
+        return None
     if columns.ndim != 2:
         raise ValueError(
             f"{NAME} must map each word to a list of its probabilities, one for each topic; got "
             f"values of shape {columns.shape[1:]}."
         )
-    return [str(name) for name in given], columns
-
-
-def _of_words(words: list[str], columns: Any, names: Any) -> Floats:
-    """Topics (n_topics, n_features) in the order of `names`, from `columns` (n_words, n_topics),
-    whose rows belong to `words`.
-    """
-    if names is None:
-        raise ValueError(
-            f"{NAME} must be an array in the order of columns where X has no names of columns; "
-            "got topics by word. Pass X as a data frame, or "
-            "topics.reindex(columns=vectorizer.get_feature_names_out(), fill_value=0).to_numpy()."
-        )
-    places = {word: place for place, word in enumerate(words)}
-    if len(places) < len(words):
+    words = [str(word) for word in (given if isinstance(given, Mapping) else given.columns)]
+    if len(set(words)) < len(words):
         raise ValueError(f"{NAME} must have every word once; some of its columns are equal.")
-    columns = read(lambda: np.asarray(columns, dtype=np.float64), NAME)
-    at = np.array([places.get(str(name), -1) for name in names])
-    # A last row stands for words that are not there.
-    padded = np.vstack([columns, np.zeros((1, columns.shape[1]))])
-    return np.asarray(padded[at].T)
+    return words, columns

@@ -10,7 +10,7 @@ from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
 from sktensor_dp.queries.counts import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.query import NonNegative
+from sktensor_dp.queries.query import Bounded
 from sktensor_dp.spectral_topics import defaults
 from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics.concentration import USUAL
@@ -202,11 +202,12 @@ def _release_plan(
 # measured by one over the sum of its squared probabilities.
 WORDS_PER_TOPIC = 100
 # Who says how far one document moves what.
-QUERIES: dict[str, type[NonNegative]] = {
+QUERIES: dict[str, type[Bounded]] = {
     "word_frequencies": WordFrequencies,
     "pair_moments": PairMoments,
     "expected_counts": ExpectedCounts,
     "triple_moments": TripleMoments,
+    "whitened_triple_moments": WhitenedTripleMoments,
 }
 
 
@@ -299,9 +300,7 @@ def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
     """Deviation of the noise on a sum of statistics of norm `limit`, at mu = 1, or at epsilon = 1
     if `pure`.
     """
-    if name == "whitened_triple_moments":
-        return WhitenedTripleMoments.sensitivity_of(limit, neighbours=neighbours)
-    if name == "triple_moments" or not pure:
+    if name.endswith("triple_moments") or not pure:
         return QUERIES[name].sensitivity_of(limit, neighbours=neighbours)
     # Laplace noise of scale 1 has a deviation of sqrt(2).
     return math.sqrt(2) * QUERIES[name].sensitivity_of(limit, 1, neighbours)

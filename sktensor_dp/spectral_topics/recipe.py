@@ -34,7 +34,6 @@ from sktensor_dp.tensor.whitening import NoisyWhitener, noisy_whitener
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     USUAL,
-    ExplainedTopics,
     concentration_of_pairs,
     has_one_topic,
 )
@@ -185,12 +184,9 @@ class _SpectralFit:
         )  # fmt: skip
 
     def _start(self, pairs: WhitenedPairs, unigram: Floats, length: float) -> _TopicsOfPairs:
-        """Topics from which EM starts: rotated eigenvectors of the pairs, refined to explain all
-        pairs.
-        """
-        k = pairs.white.n_components
-        topics, weights = self._rotated(pairs.white), np.full(k, 1 / k)
-        known = unigram if pairs.words is None else unigram[pairs.words]
+        """Topics from which EM starts: rotated eigenvectors, refined to explain all pairs."""
+        k, known = pairs.white.n_components, pairs.of_words(unigram)
+        topics, weights = rotated(pairs.white)
         concentration = self._concentration(topics, weights, pairs, known, length)
         if self._options.concentration is None:
             one_each = has_one_topic(concentration, length, self._plan.n_components)
@@ -200,10 +196,6 @@ class _SpectralFit:
             topics, weights, pairs.product, known, pairs.released.sigma * pairs.scale
         )
         return _TopicsOfPairs(topics, weights, np.ones(topics.shape), np.ones(k), concentration)
-
-    def _rotated(self, white: NoisyWhitener) -> Floats:
-        """Rotate the whitener's eigenvectors by varimax, to topics (k, d) that share few words."""
-        return _normalised(np.maximum(varimax(white.unwhitening), 0.0).T + 1e-300)
 
     def _concentration(
         self,
@@ -232,10 +224,10 @@ class _SpectralFit:
         self, pairs: WhitenedPairs, frequencies: Noisy, unigram: Floats, length: float
     ) -> _TopicsOfPairs:
         """Release the third moment; decompose it, or fit topics to all moments jointly."""
-        k, concentration = pairs.white.n_components, self._options.concentration
+        concentration = self._options.concentration
         if concentration is None and not self._plan.match_moments:
-            known = unigram if pairs.words is None else unigram[pairs.words]
-            topics, weights = self._rotated(pairs.white), np.full(k, 1 / k)
+            topics, weights = rotated(pairs.white)
+            known = pairs.of_words(unigram)
             concentration = self._concentration(topics, weights, pairs, known, length)
             pairs = pairs.with_concentration(concentration)
             edge = _noise_edge(pairs.released.sigma * pairs.scale, pairs.correction)
@@ -304,18 +296,13 @@ class _SpectralFit:
         assert released.matrix is not None
         unigram = _normalised(np.maximum(frequencies.value, LEAST_FREQUENCY / topics.shape[1]))
         moments = ReleasedMoments(
-            frequencies=frequencies.value,
-            frequencies_sigma=frequencies.sigma,
-            pairs=released.matrix / pairs.total,
-            pairs_sigma=released.sigma / pairs.total,
-            diagonal_sigma=released.diagonal_sigma / pairs.total,
-            basis=basis,
-            triples=triples.value,
-            triples_sigma=triples.sigma,
-            n_documents=self._curator.n_units,
-            spread=spread_of_pairs(length, unigram),
+            frequencies=frequencies.value, frequencies_sigma=frequencies.sigma,
+            pairs=released.matrix / pairs.total, pairs_sigma=released.sigma / pairs.total,
+            diagonal_sigma=released.diagonal_sigma / pairs.total, basis=basis,
+            triples=triples.value, triples_sigma=triples.sigma,
+            n_documents=self._curator.n_units, spread=spread_of_pairs(length, unigram),
             second=np.outer(unigram, unigram),
-        )
+        )  # fmt: skip
         given = self._options.concentration
         found, moments, self.assumed = match_with_concentration(topics, weights, moments, given)
         if self._options.public_topics is not None:
@@ -328,16 +315,11 @@ class _SpectralFit:
                 found, moments, self.assumed = other
         std: tuple[Floats, Floats] = np.zeros(topics.shape), np.zeros(len(topics))
         if released.sigma > 0:
-            std = std_of_matched(found, moments, self._drift(found, length))
+            known, order = self._curator.limits, 1 if self._curator.pure else 2
+            limits = Limits(known["counts"], order, known.get("pairs", np.inf))
+            fit = found.topics, found.weights, found.concentration
+            std = std_of_matched(found, moments, clip_drift(*fit, limits, length))
         return _TopicsOfPairs(found.topics, found.weights, *std, found.concentration)
-
-    def _drift(self, found: ExplainedTopics, total: float) -> Floats:
-        """Bias (k,) of the topics' shares by clipping; `total` is the released mean number of
-        tokens.
-        """
-        known, order = self._curator.limits, 1 if self._curator.pure else 2
-        limits = Limits(known["counts"], order, known.get("pairs", np.inf))
-        return clip_drift(found.topics, found.weights, found.concentration, limits, total)
 
     def _on_all_words(
         self, topics: Floats, words: NDArray[np.intp] | None, unigram: Floats
@@ -350,6 +332,12 @@ class _SpectralFit:
             whole[:, words] = topics * unigram[words].sum()
             topics = whole
         return smoothed(topics, unigram, MIX_FINAL)
+
+
+def rotated(white: NoisyWhitener) -> tuple[Floats, Floats]:
+    """Topics (k, d) that share few words, by varimax of the eigenvectors, and even shares."""
+    topics = _normalised(np.maximum(varimax(white.unwhitening), 0.0).T + 1e-300)
+    return topics, np.full(len(topics), 1 / len(topics))
 
 
 def _volume(transform: Floats) -> float:

@@ -158,15 +158,11 @@ class Refinement:
         """
         assert public.public is not None
         alone = public_alone(fitted, public.public)
-        gain = self._gain_over(fitted, alone)
+        gain = self._curator.completion_gain(
+            fitted.topics, fitted.weights, fitted.concentration,
+            TopicGain(alone.topics, alone.weights, alone.concentration),
+        )  # fmt: skip
         return alone if gain.value[0] < -gain.sigma else fitted
-
-    def _gain_over(self, fitted: FittedTopics, other: FittedTopics) -> Noisy:
-        """Release the held-out gain in log-likelihood of `fitted` over `other` topics."""
-        against = TopicGain(other.topics, other.weights, other.concentration)
-        return self._curator.completion_gain(
-            fitted.topics, fitted.weights, fitted.concentration, against
-        )
 
     def _with_deviations(
         self, fitted: FittedTopics, start: FittedTopics, average: StepAverage

@@ -86,6 +86,10 @@ class WhitenedPairs:
             corrected=corrected_pairs(self.released, correction, self.total),
         )  # fmt: skip
 
+    def of_words(self, frequencies: Floats) -> Floats:
+        """Frequencies of the words whose pairs were released."""
+        return frequencies if self.words is None else frequencies[self.words]
+
     def product(self, V: Floats) -> Floats:
         """Product of the corrected second moment with `V`, of shape (n_words, b)."""
         return np.asarray(self.corrected(V) if callable(self.corrected) else self.corrected @ V)
