@@ -44,9 +44,11 @@ def learned(
     """Fitted attributes and warnings of a fit; a stream's first batch has a `budget` for others."""
     state = {**_attributes(found), "clip_norm_": dict(limits)}
     if budget is not None:
-        # Topics of the first batch stand for its expected counts.
-        mean = found.weights[:, None] * found.topics
-        state["_stream"] = TopicStream(found, mean, found.unigram_sigma**2, 1, budget)
+        # Topics of the first batch, with their noise, stand for its expected counts.
+        assert found.topics_std is not None
+        weights = found.weights[:, None]
+        variance = float(np.mean(np.square(weights * found.topics_std)))
+        state["_stream"] = TopicStream(found, weights * found.topics, variance, 1, budget)
     return Fitted(state, _warnings_of_noise(found, plan))
 
 
@@ -105,22 +107,21 @@ def _attributes(found: FittedTopics) -> dict[str, Any]:
 
 def _warnings_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
     """Warning, if any, that noise hides some of the topics asked for."""
-    words_alone = plan.asks_gains and len(found.topics) == 1
+    words_alone = plan.asks_gains and len(found.topics) == 1 < found.n_resolved
     enough = found.n_resolved >= plan.n_components and not words_alone
     if enough or math.isinf(plan.releases.epsilon):
         return ()
-    fitted_count = f"{len(found.topics)} were fitted"
-    if len(found.topics) > found.n_resolved:
-        fitted_count += ", and topics beyond that number may be noise"
+    fitted = f"{len(found.topics)} were fitted"
+    if len(found.topics) == 1:
+        fitted = "one topic was fitted, the word frequencies"
+    elif len(found.topics) > found.n_resolved:
+        fitted += ", and topics beyond that number may be noise"
     if words_alone:
-        fitted_count = (
-            "their held-out gain over word frequencies does not exceed its noise, so that one "
-            "topic was fitted, the word frequencies, with the rest of the budget"
-        )
+        fitted = f"as their held-out gain does not exceed its noise, {fitted}"
     return (
         NotEnoughDataWarning(
             f"Of {plan.n_components} topics asked for, the data shows {found.n_resolved} "
-            f"at this epsilon; {fitted_count}. More documents, a larger "
+            f"at this epsilon; {fitted}. More documents, a larger "
             "epsilon or fewer n_components would help: see forecast()."
         ),
     )

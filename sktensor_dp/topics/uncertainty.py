@@ -39,7 +39,7 @@ MOST_LEFT = 2 / 3
 # towards another topic at once. They estimate the shares of other documents than EM does.
 MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.55, 2.5, 0.03
 # Of topics that go on over batches, whose steps are not bootstrapped.
-BATCHES_SCALE = 2.3
+BATCHES_SCALE, BATCHES_SHARES_SCALE = 2.3, 3.3
 # Of a matrix in units of its diagonal.
 ROUNDING = 1e-12
 # How far topics go with frequencies of words whose counts were limited otherwise than theirs.
@@ -151,7 +151,7 @@ def std_of_refined(
     weights_std = usual * np.sqrt(d * own) / total
     topics_std = std / sizes
     if steps is None:
-        return _capped(BATCHES_SCALE * topics_std, BATCHES_SCALE * weights_std)
+        return _capped(BATCHES_SCALE * topics_std, BATCHES_SHARES_SCALE * weights_std)
     moved, moved_weights = Bootstrap(counts / sizes, weights, kept, steps).errors(sigma / total)
     topics_std *= _enlarged(moved, topics_std, counts / sizes)[:, None]
     if k == 1:  # it has all there is, without noise

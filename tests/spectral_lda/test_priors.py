@@ -7,7 +7,10 @@ import pytest
 import scipy.sparse as sp
 from internals import questions
 
-from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
+from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.spectral_lda.fitted import learned
+from sktensor_dp.spectral_topics.plan import plan_topics
+from sktensor_dp.spectral_topics.released import FittedTopics
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 INF = float("inf")
@@ -86,10 +89,22 @@ def test_words_take_the_budget_where_topics_gain_nothing(seed):
     assert ours < 1.3 * ones
 
 
-def test_a_warning_says_that_words_took_the_budget():
-    X = np.random.default_rng(0).multinomial(8, np.full(300, 1 / 300), size=300)
-    with pytest.warns(NotEnoughDataWarning, match="one topic was fitted, the word frequencies"):
-        PrivateSpectralLDA(5, epsilon=0.01, random_state=0).fit(X)
+@pytest.mark.parametrize(
+    ("resolved", "said"),
+    [
+        (0, "shows 0 at this epsilon; one topic was fitted, the word frequencies"),
+        (3, "shows 3 at this epsilon; as their held-out gain does not exceed its noise, one topic"),
+    ],
+)
+def test_a_warning_says_why_one_topic_was_fitted(resolved, said):
+    plan = plan_topics(
+        300, 300, 5, epsilon=1.0, delta=1e-6, perturbation="whitened_tensor", n_refinements=None,
+        limits={},
+    )  # fmt: skip
+    words = np.full(300, 1 / 300)
+    found = FittedTopics(words[None], np.ones(1), words, 0.0, resolved)
+    (warning,) = learned(found, {}, plan).warnings
+    assert said in str(warning)
 
 
 def test_topics_that_pay_are_kept(seed):
