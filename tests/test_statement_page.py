@@ -30,12 +30,12 @@ def test_the_statement_on_the_page_adds_up() -> None:
 
 def test_the_page_explains_what_the_schema_has() -> None:
     schema = json.loads(schema_text())
-    for kind in [*Kind.__args__, "unrecorded"]:
+    for kind in Kind.__args__:
         assert f"| `{kind}` |" in TEXT
     unit = schema["properties"]["unit"]["properties"]["name"]
     for name in unit["examples"]:
         assert f"| `{name}` |" in TEXT
     # Fields that the table of questions names are those of statements.
-    for name in ("in_words", "zcdp_rho", "rdp", "sampler", "seeded", "fraction", "unit_costs"):
+    for name in ("in_words", "sampler", "seeded", "fraction", "unit_costs"):
         assert f"`{name}`" in TEXT or f".{name}`" in TEXT
         assert f'"{name}"' in schema_text()

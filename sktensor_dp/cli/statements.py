@@ -13,7 +13,7 @@ from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
-from sktensor_dp.privacy.report import NOT_COVERED, PrivacyReport, guarantee_in_words
+from sktensor_dp.privacy.report import NOT_COVERED, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
 from sktensor_dp.privacy.tables import printable
 
@@ -23,7 +23,6 @@ MEANING = {
     "parallel": "a unit is in one part only, so the dearest part counts",
     "overlapping": "a unit is in some of the parts, whose costs add up",
     "selection": "the best of a secret number of trials, about {n:g} of them",
-    "conversion": "from adding or removing a unit to replacing one",
 }
 
 
@@ -80,7 +79,7 @@ def _check(file: str, at_most: float, explain: bool) -> int:
         reasons = str(error).replace("\n", "\n  ")
         print(f"{name}: REFUSED\n  {reasons}", file=sys.stderr)
         return 1
-    print(f"{name}: adds up. {printable(guarantee_in_words(report))}")
+    print(f"{name}: adds up. {printable(report.guarantee)}")
     if explain:
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
     return 0
@@ -88,7 +87,6 @@ def _check(file: str, at_most: float, explain: bool) -> int:
 
 def _explained(report: PrivacyReport) -> Iterator[str]:
     """Say what a statement says, line by line."""
-    assert report.composition is not None
     seeded = "seeded" if report.seeded else "not seeded"
     yield f"Unit: {printable(report.unit)}. Noise: on a grid, {seeded}."
     yield "How it adds up:"
@@ -96,7 +94,10 @@ def _explained(report: PrivacyReport) -> Iterator[str]:
     yield "Releases:"
     rows = tuple(replace(row, name=printable(row.name)) for row in report.rows)
     # The first line is the guarantee, which was said, and the last are the notes.
-    table = str(replace(report, rows=rows, unit="unit", neighbours="replace_one")).splitlines()
+    shown = replace(
+        report, composition=Composition("releases", rows), unit="unit", neighbours="replace_one"
+    )
+    table = str(shown).splitlines()
     yield from (f"  {line}" for line in table[1 : 2 + len(rows)])
     for note in report.notes:
         yield f"Note: {printable(note)}"

@@ -86,12 +86,10 @@ def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
     """Part of a composition that stands for a use of the data: "fit", "refit" or "score".
     `reports` are those of its private steps, one after the other on the same units.
     """
-    # A report of elsewhere may not say how its rows add up; the plan was one of releases.
-    found = [one.composition or Composition("releases", one.rows) for one in reports]
     number = reports[-1].n_units
-    if len(found) == 1:
-        return Part(role, number, found[0])
-    steps = tuple(Part("step", number, node) for node in found)
+    if len(reports) == 1:
+        return Part(role, number, reports[0].composition)
+    steps = tuple(Part("step", number, report.composition) for report in reports)
     return Part(role, number, Composition("sequence", parts=steps))
 
 
@@ -138,7 +136,7 @@ def report_of_search(
     )  # fmt: skip
     return PrivacyReport(
         epsilon, delta, one.unit, one.neighbours, n_units,
-        any(each.seeded for each in reports), whole.all_rows(), (*notes, note), whole,
+        any(each.seeded for each in reports), whole, (*notes, note),
     )  # fmt: skip
 
 

@@ -2,18 +2,16 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
 from typing import Literal, get_args
 
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 
-Kind = Literal["releases", "sequence", "parallel", "overlapping", "selection", "conversion"]
+Kind = Literal["releases", "sequence", "parallel", "overlapping", "selection"]
 # More kinds of costs than this are covered by one that is at least each of them.
 MOST_COSTS = 16
-
-Divergence = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -72,8 +70,7 @@ class Composition:
     ``"releases"``: a leaf; each release may read every unit. ``"sequence"``: every part may read
     every unit. ``"parallel"``: a unit is in one part only. ``"overlapping"``: a unit is in some of
     the parts, see `memberships`. ``"selection"``: the best of a secret number of trials like its
-    only part. ``"conversion"``: its only part holds for neighbours that add or remove a unit, the
-    whole for those that replace one.
+    only part.
     """
 
     kind: Kind
@@ -94,8 +91,8 @@ class Composition:
             raise ValueError(
                 "a node of kind 'releases' must have no parts, and any other kind must have some."
             )
-        if self.kind in ("selection", "conversion") and len(self.parts) != 1:
-            raise ValueError(f"a {self.kind} must have one part, got {len(self.parts)}.")
+        if self.kind == "selection" and len(self.parts) != 1:
+            raise ValueError(f"a selection must have one part, got {len(self.parts)}.")
         if (self.kind == "overlapping") != bool(self.memberships):
             raise ValueError(
                 "memberships must be given for kind 'overlapping', and for no other kind."
@@ -160,8 +157,6 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
     if node.kind == "selection":
         return (PrivacyCost(epsilon=node.epsilon, delta=node.delta),)
     own = [(part, unit_costs(part.of)) for part in node.parts]
-    if node.kind == "conversion":
-        return _largest(_of_two(cost) for cost in own[0][1])
     if node.kind == "sequence":
         return _combined([_repeated(costs, part.times) for part, costs in own])
     if node.kind == "parallel":
@@ -189,47 +184,6 @@ def membership_costs(
     return _combined([_repeated(of_role[role], count) for role, count in membership])
 
 
-def zcdp_rho(node: Composition) -> float | None:
-    """Rho of the zero-concentrated differential privacy of the whole tree; None where
-    none follows.
-    """
-    # mu-GDP is mu**2 / 2, and pure epsilon epsilon**2 / 2 (Bun & Steinke 2016).
-    return _added(node, lambda mu: mu * mu / 2, lambda epsilon: epsilon * epsilon / 2)
-
-
-def renyi_bound(node: Composition, order: float) -> float | None:
-    """Epsilon of the tree's Rényi differential privacy at an `order`; None where none follows."""
-    return _added(
-        node,
-        lambda mu: order * (mu * mu / 2),
-        lambda epsilon: min(epsilon, order * (epsilon * epsilon / 2)),
-    )
-
-
-def _added(node: Composition, of_mu: Divergence, of_epsilon: Divergence) -> float | None:
-    """Divergence of a tree: the sum over the releases that one unit is in of ``of_mu(mu) +
-    of_epsilon(epsilon)``, for the worst unit; None where it does not add up.
-    """
-    if node.kind in ("selection", "conversion"):
-        return None
-    if node.kind == "releases":
-        if any(cost.delta > 0 and uses for cost, uses in node.spent):
-            return None
-        return _fsum(uses * (of_mu(c.mu) + of_epsilon(c.epsilon)) for c, uses in node.spent if uses)
-    values = [_added(part.of, of_mu, of_epsilon) for part in node.parts]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return None
-    if node.kind == "sequence":
-        return _fsum(v * part.times for v, part in zip(known, node.parts, strict=True))
-    if node.kind == "parallel":
-        return max(known)
-    of_role: dict[str, float] = defaultdict(float)
-    for value, part in zip(known, node.parts, strict=True):
-        of_role[part.role] = max(of_role[part.role], value)
-    return max(_fsum(of_role[role] * n for role, n in kind) for kind in node.memberships)
-
-
 def _sum(costs: Iterable[tuple[PrivacyCost, int]]) -> PrivacyCost:
     """Compose costs, each spent the given number of times."""
     # 0 * inf is NaN.
@@ -247,16 +201,6 @@ def _fsum(values: Iterable[float]) -> float:
         return math.fsum(values)
     except OverflowError:
         return math.inf
-
-
-def _of_two(cost: PrivacyCost) -> PrivacyCost:
-    """Cost of replacing one unit, where adding or removing one has the given cost."""
-    if cost.delta == 0:
-        return PrivacyCost(2 * cost.mu, 2 * cost.epsilon)
-    if cost.mu > 0:
-        raise ValueError("a failure probability beside Gaussian noise cannot be converted.")
-    factor = 1 + math.exp(cost.epsilon) if cost.epsilon < 700 else math.inf
-    return PrivacyCost(0.0, 2 * cost.epsilon, min(1.0, factor * cost.delta))
 
 
 def _repeated(costs: Sequence[PrivacyCost], times: int) -> tuple[PrivacyCost, ...]:

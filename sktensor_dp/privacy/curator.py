@@ -190,9 +190,8 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             # Of a fit that released nothing the number stays private: none is told.
             n_units=self.n_units if rows or self._neighbours != "add_remove" else 0,
             seeded=self._noise.seeded,
-            rows=rows,
-            notes=(*self._residuals, *notes),
             composition=Composition("releases", rows=rows, unused=unused),
+            notes=(*self._residuals, *notes),
         )
 
     def _admit_exact(self, name: str, query: Any) -> None:
@@ -230,8 +229,8 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         if not noiseless:
             check_sensitivity(moved, query)
         self._left[payer] -= uses
-        if isinstance(mechanism, Mechanism) and mechanism.residual is not None and not noiseless:
-            self._residuals.update({note: None for note in [mechanism.residual(query)] if note})
+        if isinstance(mechanism, Mechanism) and mechanism.residual and not noiseless:
+            self._residuals[mechanism.residual] = None
         self._record(entry, mechanism.name, moved, sigma, cost)
         return mechanism, cost, noiseless
 

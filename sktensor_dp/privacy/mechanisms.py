@@ -33,8 +33,6 @@ Floats = NDArray[np.float64]
 
 # Laws of independent noise, by the method of a source that adds it.
 Independent = Literal["gaussian", "laplace"]
-# Side of squares that are mirrored.
-SQUARE = 256
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,8 @@ class Mechanism:
     # Public attributes of the query that the law depends on, such as the basis of the subspace that
     # it acts in.
     of_query: tuple[str, ...] = ()
-    # What reports say of how far the program may be from the law, as a function of the query; empty
-    # where it is not. None where nothing is added to delta.
-    residual: Callable[[Any], str] | None = None
+    # Note in reports on how far the program may be from the law; empty where it is not.
+    residual: str = ""
 
     def release(
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
@@ -142,47 +139,22 @@ def _pair_masses(
     """Add independent noise to the weighted distinct entries of a symmetric matrix, in its memory:
     `pair_weight` M_ij for i < j and `diagonal_weight` M_ii.
     """
-    # The coordinates are `pair_weight M_ij` for i < j and `diagonal_weight M_ii`: 2 and 1 are the
-    # histogram of pairs, sqrt(2) and 1 isotropic noise, and less on the diagonal lets documents
-    # that repeat a word weigh less in the sensitivity.
-    # Some rows of the upper triangle at a time: beside a matrix of many words there is no room for
-    # another. Each of its entries is overwritten by one with noise, each below by its twin.
-    # In the order of memory, which must not show in products: the other triangle is as good.
-    rows = value if value.flags.c_contiguous else value.T
-    n_words, start = len(rows), 0
-    n_pairs = n_words * (n_words + 1) // 2
-    room = np.empty(min(max(rows_at_once(1, 1 / 4), n_words), n_words**2))
-    while start < n_words:
-        stop = min(start + rows_at_once(n_words - start, caches=1 / 4), n_words)
-        parts = [rows[word, word:] for word in range(start, stop)]
-        ends = np.cumsum([len(part) for part in parts])
-        diagonal = np.concatenate([[0], ends[:-1]])
-        coordinates = np.concatenate(parts, out=room[: ends[-1]])
-        single = coordinates[diagonal] * diagonal_weight
-        coordinates *= pair_weight
-        coordinates[diagonal] = single
-        coordinates /= sensitivity
-        coordinates = getattr(noise, law)(coordinates, strength, n_pairs)
-        coordinates *= sensitivity
-        single = coordinates[diagonal] * (1 / diagonal_weight)
-        coordinates /= pair_weight
-        coordinates[diagonal] = single
-        for part, first, end in zip(parts, diagonal.tolist(), ends.tolist(), strict=True):
-            part[:] = coordinates[first:end]
+    # 2 and 1 are the histogram of pairs, sqrt(2) and 1 isotropic noise; less on the diagonal lets
+    # documents that repeat a word weigh less in the sensitivity. Some rows of the upper triangle
+    # at a time: beside a matrix of many words there is no room for another.
+    released = value if value.flags.c_contiguous else value.T
+    size, start = len(released), 0
+    while start < size:
+        stop = min(start + rows_at_once(size - start, caches=1 / 4), size)
+        i, j = np.triu_indices(stop - start, start, size)
+        i += start
+        own = i == j
+        masses = released[i, j] * np.where(own, diagonal_weight, pair_weight) / sensitivity
+        masses = getattr(noise, law)(masses, strength, size * (size + 1) // 2) * sensitivity
+        masses = np.where(own, masses * (1 / diagonal_weight), masses / pair_weight)
+        released[i, j] = released[j, i] = masses
         start = stop
-    _mirror_upper(rows)
-    return rows
-
-
-def _mirror_upper(matrix: Floats) -> None:
-    """Copy the upper triangle of a square matrix to the lower one, in place."""
-    for i in range(0, len(matrix), SQUARE):
-        for j in range(i, len(matrix), SQUARE):
-            upper = matrix[i : i + SQUARE, j : j + SQUARE]
-            if i == j:
-                upper[:] = np.triu(upper) + np.triu(upper, 1).T
-            else:
-                matrix[j : j + SQUARE, i : i + SQUARE] = upper.T
+    return released
 
 
 def spherical_laplace_rows(

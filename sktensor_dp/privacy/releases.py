@@ -7,7 +7,7 @@ anything that is not listed here.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import Mechanism, piecewise_deviation, piecewise_values
@@ -30,24 +30,19 @@ from sktensor_dp.queries.scores import HeldOutScores
 from sktensor_dp.queries.slices import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
 
-
-def _of_doubles(_: Any) -> str:
-    """Note for reports that spherical Laplace noise is drawn in double precision."""
-    return (
-        "Spherical Laplace noise is drawn in double precision: epsilon and delta are those of its "
-        "law. By an estimate, which is no proof, the program adds about 1e-16 to delta for every "
-        "release, and to epsilon a share of 1e-7 in tens of dimensions and of up to a hundredth "
-        "in the space of all triples of thousands of words: see "
-        "docs/proofs/gaussian_noise_on_a_grid.md."
-    )
-
-
+IN_DOUBLES = (
+    "Spherical Laplace noise is drawn in double precision: epsilon and delta are those of its "
+    "law. By an estimate, which is no proof, the program adds about 1e-16 to delta for every "
+    "release, and to epsilon a share of 1e-7 in tens of dimensions and of up to a hundredth "
+    "in the space of all triples of thousands of words: see "
+    "docs/proofs/gaussian_noise_on_a_grid.md."
+)
 GAUSSIAN = Mechanism("gaussian", "l2", mechanisms.gaussian_vector)
 LAPLACE = Mechanism("laplace", "l1", mechanisms.laplace_vector, pure=True)
 SYMMETRIC = Mechanism("gaussian, symmetric", "l2", mechanisms.gaussian_symmetric)
 MATRIX = Mechanism("gaussian, symmetric", "l2", mechanisms.gaussian_matrix)
 SPHERICAL = Mechanism(
-    "spherical laplace", "l2", mechanisms.spherical_laplace_symmetric, True, residual=_of_doubles
+    "spherical laplace", "l2", mechanisms.spherical_laplace_symmetric, True, residual=IN_DOUBLES
 )
 SPHERICAL_VECTOR = replace(SPHERICAL, law=mechanisms.spherical_laplace_vector)
 # Only for statistics of which neighbours differ in one row, and in one number.

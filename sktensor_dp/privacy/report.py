@@ -11,11 +11,8 @@ from sktensor_dp.privacy.composition import (
     Part,
     ReleaseRecord,
     membership_costs,
-    merged,
-    renyi_bound,
     role_costs,
     unit_costs,
-    zcdp_rho,
 )
 from sktensor_dp.privacy.plan import (
     PlannedRelease,
@@ -30,8 +27,6 @@ from sktensor_dp.privacy.selection import stop_probability, trial_cost
 from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite
 
 FORMAT, VERSION = "sktensor_dp privacy statement", 1
-# Orders of the Rényi curve: where its conversions to (epsilon, delta) have their best order.
-ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 256.0)
 NOT_COVERED = {
     "running_time": "How long the fit took and how much memory it used.",
     "raw_data": "The raw data itself: who may read it, how it is stored, what else is made of it.",
@@ -83,18 +78,18 @@ class PrivacyReport(Shown):
         Number of units; public, or with ``"add_remove"`` the noisy count that was released.
     seeded : bool
         True if the noise was seeded: then nothing is protected.
-    rows : tuple of ReleaseRecord
-        One row per release.
+    composition : Composition
+        How the releases add up to the guarantee.
     notes : tuple of str
         What else the guarantee rests on.
-    composition : Composition or None
-        How the rows add up to the guarantee; None in reports made by hand.
+    rows : tuple of ReleaseRecord
+        One row per release.
 
     Examples
     --------
     >>> row = ReleaseRecord("mean", "a mean", 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
-    >>> report = PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, False, (row,))
-    >>> print(report)
+    >>> whole = Composition("releases", rows=(row,))
+    >>> print(PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, False, whole))
     (epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20
     release  mechanism  sensitivity  sigma   mu  epsilon  uses  fraction of mu^2
     mean     gaussian           0.1    0.5  0.2              1          71.4%
@@ -106,11 +101,15 @@ class PrivacyReport(Shown):
     neighbours: str
     n_units: int
     seeded: bool
-    rows: tuple[ReleaseRecord, ...]
+    composition: Composition
     notes: tuple[str, ...] = ()
-    composition: Composition | None = None
 
     _page = "reference/generated/sktensor_dp.PrivacyReport.html"
+
+    @property
+    def rows(self) -> tuple[ReleaseRecord, ...]:
+        """One row per release."""
+        return self.composition.all_rows()
 
     @property
     def guarantee(self) -> str:
@@ -165,18 +164,15 @@ class PrivacyReport(Shown):
         notes = self.notes + later.notes
         # Once each, how batches share units last.
         epsilon, delta = max(self.epsilon, later.epsilon), max(self.delta, later.delta)
-        composition = None
-        if self.composition is not None and later.composition is not None:
-            composition = self.composition.beside(self.n_units, later.composition, later.n_units)
-            if self.delta != later.delta:
-                epsilon = composition.epsilon_at(delta)
+        composition = self.composition.beside(self.n_units, later.composition, later.n_units)
+        if self.delta != later.delta:
+            epsilon = composition.epsilon_at(delta)
         return replace(
             self,
             epsilon=epsilon,
             delta=delta,
             n_units=self.n_units + later.n_units,
             seeded=self.seeded or later.seeded,
-            rows=merged((*self.rows, *later.rows)),
             notes=(*dict.fromkeys(n for n in notes if n != DISJOINT), DISJOINT),
             composition=composition,
         )
@@ -199,13 +195,12 @@ class PrivacyReport(Shown):
         Raises
         ------
         ValueError
-            If the reports protect different units, or one was made by hand.
+            If the reports protect different units.
         """
         both = (self, later)
-        parts = tuple(Part("fit", one.n_units, one.composition) for one in both if one.composition)
-        units = {(one.unit, one.neighbours, one.n_units) for one in both}
-        if len(units) > 1 or len(parts) < 2:
+        if len({(one.unit, one.neighbours, one.n_units) for one in both}) > 1:
             raise ValueError("later must be a report on another fit of the same units.")
+        parts = tuple(Part("fit", one.n_units, one.composition) for one in both)
         whole = Composition("sequence", parts=parts)
         delta = self.delta + later.delta if delta is None else delta
         return replace(
@@ -213,16 +208,15 @@ class PrivacyReport(Shown):
             epsilon=whole.epsilon_at(delta),
             delta=delta,
             seeded=any(one.seeded for one in both),
-            rows=whole.all_rows(),
             notes=tuple(dict.fromkeys(self.notes + later.notes)),
             composition=whole,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields but the composition as plain Python objects."""
-        values = asdict(replace(self, composition=None))
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         del values["composition"]
-        return {**values, "rows": list(values["rows"]), "notes": list(values["notes"])}
+        return {**values, "rows": [asdict(row) for row in self.rows], "notes": list(self.notes)}
 
     def to_json(self) -> str:
         """Return the privacy statement: JSON that programs and authorities can check.
@@ -292,27 +286,10 @@ def written(report: PrivacyReport) -> dict[str, Any]:
             "in_words": RELATIONS[report.neighbours] if known else report.neighbours,
         },
         "noise": {"sampler": "grid", "seeded": report.seeded},
-        "composition": _node(report),
+        "composition": _composed(report.composition),
         "notes": list(report.notes),
         "not_covered": [{"what": what, "in_words": NOT_COVERED[what]} for what in NOT_COVERED],
     }
-
-
-def guarantee_in_words(report: PrivacyReport) -> str:
-    """Guarantee of a report in one sentence, whose wording is part of version 1 of the
-    statement.
-    """
-    change = {
-        "replace_one": f"whichever {report.unit} of {report.n_units} is replaced by another",
-        "add_remove": f"whichever {report.unit} is added to about {report.n_units} or removed",
-    }.get(report.neighbours, f"between {report.neighbours} (one {report.unit} of {report.n_units})")
-    numbers = f"(epsilon = {float(report.epsilon):.6g}, delta = {float(report.delta)!r})"
-    text = f"{numbers}-differential privacy {change}."
-    if report.epsilon == float("inf"):
-        text = f"Nothing is protected: no noise was added {numbers}, {change}."
-    if report.seeded:
-        return f"Nothing is protected: the noise was seeded. With secret noise it would be: {text}"
-    return text
 
 
 def allowed_trial(node: Composition) -> PrivacyCost:
@@ -330,31 +307,15 @@ def norm_of(mechanism: str) -> str:
 
 def _guarantee(report: PrivacyReport) -> dict[str, Any]:
     """Field ``guarantee`` of a statement."""
-    whole = report.composition
-    mu = rho = curve = None
-    if whole is not None:
-        costs = unit_costs(whole)
-        if all(cost.epsilon == cost.delta == 0 for cost in costs):
-            mu = max(cost.mu for cost in costs)
-        rho, values = zcdp_rho(whole), [renyi_bound(whole, order) for order in ORDERS]
-        curve = None if None in values else {"orders": list(ORDERS), "epsilons": values}
+    costs = unit_costs(report.composition)
+    gaussian = all(cost.epsilon == cost.delta == 0 for cost in costs)
     return {
-        "in_words": guarantee_in_words(report),
+        "in_words": report.guarantee,
         "protects": not report.seeded and bool(report.epsilon < float("inf")),
         "epsilon": float(report.epsilon),
         "delta": float(report.delta),
-        "mu": mu,
-        "zcdp_rho": rho,
-        "rdp": curve,
+        "mu": max(cost.mu for cost in costs) if gaussian else None,
     }
-
-
-def _node(report: PrivacyReport) -> dict[str, Any]:
-    """Field ``composition`` of a statement."""
-    if report.composition is None:
-        rows = Composition("releases", rows=report.rows)
-        return {"kind": "unrecorded", "releases": _releases(rows)}
-    return _composed(report.composition)
 
 
 def _composed(node: Composition) -> dict[str, Any]:
@@ -371,8 +332,6 @@ def _composed(node: Composition) -> dict[str, Any]:
             "delta": float(node.delta),
             "trial_may_cost": asdict(allowed_trial(node)),
         }
-    elif node.kind == "conversion":
-        found |= {"from": "add_remove", "to": "replace_one"}
     if node.parts:
         found["parts"] = [
             {

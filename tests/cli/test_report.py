@@ -37,8 +37,8 @@ def test_a_sound_statement_is_explained(path: str, capsys: pytest.CaptureFixture
     shown, errors = capsys.readouterr()
     assert errors == ""
     assert shown.startswith(
-        f"{path}: adds up. (epsilon = 1, delta = 1e-06)-differential privacy whichever document "
-        "of 120 is replaced by another.\n"
+        f"{path}: adds up. (epsilon = 1, delta = 1e-06)-differential privacy for replacing one "
+        "document of 120\n"
     )
     for words in ("Unit: document", "costs add up", "2 norm_histogram", "pair_moments", "How long"):
         assert words in shown
@@ -88,7 +88,7 @@ def test_a_limit_refuses_what_is_beyond_it_and_what_protects_nothing(
     assert "at most 0.9 is asked for" in capsys.readouterr().err
     Path(path).write_text(replace(report(), seeded=True).to_json(), "utf-8")
     assert main(["check", path]) == 0
-    assert "adds up. Nothing is protected" in capsys.readouterr().out
+    assert "adds up. NOT PRIVATE" in capsys.readouterr().out
     assert main(["check", path, "--at-most", "1"]) == 1
     assert "protects nothing" in capsys.readouterr().err
 
@@ -119,9 +119,7 @@ def test_names_cannot_forge_lines(path: str, capsys: pytest.CaptureFixture[str])
     evil = "x\n/other.json: adds up.\x1b[2J"
     row = ReleaseRecord(evil, evil, 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
     whole = Composition("releases", rows=(row,))
-    forged = PrivacyReport(
-        whole.epsilon_at(0.1), 0.1, evil, evil, 20, False, (row,), (evil,), whole
-    )
+    forged = PrivacyReport(whole.epsilon_at(0.1), 0.1, evil, evil, 20, False, whole, (evil,))
     Path(path).write_text(forged.to_json(), "utf-8")
     assert main(["show", path]) == 0
     shown = capsys.readouterr().out

@@ -9,8 +9,9 @@ from internals import table_of
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan, budget_fractions
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.spending import LedgerEntry
 
 
@@ -25,7 +26,9 @@ def report_of(plan: ReleasePlan) -> PrivacyReport:
         )
         for one in plan.releases
     )
-    return PrivacyReport(plan.epsilon, plan.delta, "document", "replace_one", 9, False, rows)
+    return PrivacyReport(
+        plan.epsilon, plan.delta, "document", "replace_one", 9, False, Composition("releases", rows)
+    )
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -63,7 +66,8 @@ def test_a_mixture_says_what_each_share_is_of() -> None:
         ReleaseRecord("choice", "", 1.0, 2.0, 0.0, 0.5, 0.0, 1, "laplace"),
         ReleaseRecord("mean", "", 1.0, 9.0, gaussian_mu(2.0, 1e-6) / 2, 0.0, 0.0, 1, "gaussian"),
     )
-    report = PrivacyReport(2.0, 1e-6, "document", "replace_one", 9, False, rows)
+    whole = Composition("releases", rows)
+    report = PrivacyReport(2.0, 1e-6, "document", "replace_one", 9, False, whole)
     assert report.fractions == pytest.approx((0.25, 0.25))
     assert report.fractions_of == "budget"
 

@@ -148,11 +148,11 @@ def test_noise_in_place_is_that_of_the_whole(
 
 @pytest.mark.parametrize("law", [gaussian_matrix, gaussian_pair_masses, laplace_pair_masses])
 def test_noise_in_place_takes_a_few_megabytes(law: Callable[..., np.ndarray]) -> None:
-    """Beside 32 MB: coordinates and noise of one piece (1 MB each), and blocks on the way."""
+    """Beside 32 MB: places, coordinates and noise of one piece, of 1 MB each."""
     value = np.zeros((2000, 2000))
     law(value[:9, :9].copy(), SENSITIVITY, STRENGTH, NoiseSource())  # tables of the law
     tracemalloc.start()
     law(value, SENSITIVITY, STRENGTH, NoiseSource())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 5 * 2**20
+    assert peak < 8 * 2**20

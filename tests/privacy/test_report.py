@@ -6,7 +6,8 @@ import math
 import pytest
 from html_tags import Tags
 
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+from sktensor_dp.privacy.composition import Composition, ReleaseRecord
+from sktensor_dp.privacy.report import PrivacyReport
 
 NASTY = "<script>alert(\"x\")</script> & 'co'"
 
@@ -37,7 +38,9 @@ def report(**changes: object) -> PrivacyReport:
         "rows": (record(), record(name="pairs", sigma=0.0, mu=math.inf)),
         "notes": ("a note",),
     }
-    return PrivacyReport(**{**fields, **changes})  # type: ignore[arg-type]
+    fields |= changes
+    fields["composition"] = Composition("releases", fields.pop("rows"))  # type: ignore[arg-type]
+    return PrivacyReport(**fields)  # type: ignore[arg-type]
 
 
 def test_text_states_guarantee_rows_and_notes() -> None:
@@ -116,8 +119,10 @@ def test_reports_of_nothing_can_be_shown() -> None:
 
 def test_disjoint_batches_cost_what_the_dearest_costs() -> None:
     later = report(epsilon=0.5, delta=1e-5, n_units=7, seeded=True, rows=(record(),))
-    joined = report().joined(later)
-    assert (joined.epsilon, joined.delta, joined.n_units) == (1.0, 1e-5, 27)
+    first = report(rows=(record(), record(name="pairs")))
+    joined = first.joined(later)
+    dearest = first.composition.epsilon_at(1e-5)
+    assert (joined.epsilon, joined.delta, joined.n_units) == (dearest, 1e-5, 27)
     assert joined.seeded
     assert [row.name for row in joined.rows] == ["mean", "pairs", "mean"]
     assert "disjoint" in str(joined)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
+from sktensor_dp.privacy.composition import Composition, ReleaseRecord
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.topic_page import write_topic_page
 
 QUIET = (
@@ -93,7 +94,8 @@ def axe_source() -> str:
 
 def report() -> PrivacyReport:
     row = ReleaseRecord("moments", "means of pairs", 0.0123, 0.456, 0.02697, 0.0, 0.0, 3, "gauss")
-    return PrivacyReport(1.5, 1e-6, "document", "replace_one", 12345, False, (row,), ("a note",))
+    whole = Composition("releases", (row,))
+    return PrivacyReport(1.5, 1e-6, "document", "replace_one", 12345, False, whole, ("a note",))
 
 
 def model() -> PrivateSpectralLDA:

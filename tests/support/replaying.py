@@ -334,7 +334,7 @@ def check_report(seen: Seen) -> None:
     """A report lists the answers of noise primitives as they were made, and as often."""
     report = seen.estimator.privacy_report_
     made = [flow for flow in seen.flows if flow.noise is not None]
-    if report.composition is None or not made:
+    if not made:
         return
     last = [flow for flow in made if flow.noise == made[-1].noise]
     rows = {(row.name, row.mechanism, row.sensitivity) for row in report.rows}
