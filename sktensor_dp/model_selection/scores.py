@@ -30,11 +30,11 @@ Floats = NDArray[np.float64]
 def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
     """Held-out rows to be scored, sorted by group where `labels` gives the group of each row."""
     if labels is None:
-        return HeldOutChunk(X, y, n_rows(X))
+        return HeldOutChunk(X, y, Units.single(n_rows(X)))
     order, groups = Units.gathered(labels)
     if order is not None:
         X, y = take(X, order), take(y, order)
-    return HeldOutChunk(X, y, groups.n, groups)
+    return HeldOutChunk(X, y, groups)
 
 
 def answers(question: Callable[[Any], Any], X: Any) -> Floats:

@@ -23,7 +23,7 @@ from sktensor_dp.queries.query import (
 )
 from sktensor_dp.queries.units import rows_of, scale_to, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats, Integers, Singles, of_same_shape, rows_at_once
-from sktensor_dp.topics.inference import row_blocks, rows_in, topic_posterior
+from sktensor_dp.topics.inference import topic_posterior
 
 # Beyond any prior that can be told from an infinite one; sums with counts stay far from
 # overflow in single precision, where infinity less infinity is a NaN.
@@ -103,9 +103,7 @@ class ExpectedCounts(NonNegative):
         """Expected counts under one topic per document, as factors: sparse counts (n_documents,
         n_features) and clipped topic probabilities (n_documents, n_components).
         """
-        blocks = [rows_in(chunk.X, block) for block in row_blocks(chunk.X)]
-        found = [topic_posterior(counts, self.topics, self.prior) for counts in blocks]
-        posterior = np.concatenate([np.zeros((0, len(self.topics))), *found])
+        posterior = topic_posterior(chunk.X, self.topics, self.prior)
         counts = self._scaled(chunk)
         norms = self._bounds(counts)
         if self._needs_exact_norm(norms).any():

@@ -119,8 +119,7 @@ class Scores:
 
     def total(self, query: Any, units: list[Any], space: Any, rng: Rng | None = None) -> Any:
         starts = np.cumsum([0, *map(len, units)])
-        of = Units(starts) if self.grouped else None
-        return query.total(HeldOutChunk(np.concatenate(units), None, len(units), of))
+        return query.total(HeldOutChunk(np.concatenate(units), None, Units(starts)))
 
 
 def own(X: Any, _: Any) -> Any:

@@ -42,6 +42,7 @@ from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.units import Units
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
@@ -84,7 +85,7 @@ def test_a_score_is_a_mean_of_clipped_scores():
     scores = np.array([-5.0, 0.25, 0.5, math.nan, 7.0, INF])
     query = HeldOutScores(lambda X, y: X, 0.0, 1.0)
     plan = ReleasePlan.split(INF, 1e-6, {"held_out_scores": 1.0})
-    chunks = HeldOutChunk(scores, None, 6)
+    chunks = HeldOutChunk(scores, None, Units.single(6))
     with DataCurator(chunks, plan, spender="test", unit="row", accountant=None) as curator:
         value = curator.release("held_out_scores", query)[0] + query.middle
     assert value == pytest.approx((0 + 0.25 + 0.5 + 0 + 1 + 1) / 6)
@@ -299,9 +300,9 @@ def test_a_held_out_row_that_a_function_leaves_out_counts_as_a_blank_one():
 def test_scores_that_are_wrong_or_warn_show_nothing():
     query = HeldOutScores(lambda X, y: X, 0.0, 1.0)
     with pytest.raises(ValueError, match="each held-out row, in an array of as many"):
-        query.total(HeldOutChunk(np.array([0.1, 0.2]), None, 3))
+        query.total(HeldOutChunk(np.array([0.1, 0.2]), None, Units.single(3)))
     with pytest.raises(ValueError, match=r"^Scoring must return numbers\.$") as caught:
-        query.total(HeldOutChunk(["secret"], None, 1))
+        query.total(HeldOutChunk(["secret"], None, Units.single(1)))
     assert caught.value.__context__ is None
 
     def loud(X, y):
@@ -310,7 +311,9 @@ def test_scores_that_are_wrong_or_warn_show_nothing():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        total = HeldOutScores(loud, 0.0, 1.0).total(HeldOutChunk(np.array([-1.0, 0.0]), None, 2))
+        total = HeldOutScores(loud, 0.0, 1.0).total(
+            HeldOutChunk(np.array([-1.0, 0.0]), None, Units.single(2))
+        )
     assert total.tolist() == [-1.0]
 
 

@@ -99,7 +99,7 @@ def test_the_score_of_a_group_is_the_mean_of_its_rows():
     query = HeldOutScores(lambda X, y: X, 0.0, 1.0)
     scores = np.array([0.0, 1.0, 7.0, np.nan, 0.25, 0.5])
     # Means of 0, 1 and 1 (clipped); of 0 (nan) and .25; of .5: each about the middle.
-    chunk = HeldOutChunk(scores, None, 3, Units(np.array([0, 3, 5, 6])))
+    chunk = HeldOutChunk(scores, None, Units(np.array([0, 3, 5, 6])))
     expected = (2 / 3 - 0.5) + (0.125 - 0.5) + 0.0
     np.testing.assert_allclose(query.total(chunk), [expected], rtol=0, atol=1e-15)
 
@@ -111,7 +111,7 @@ def test_no_group_moves_the_score_further_than_a_row(seed):
     def total(own):
         scores = np.concatenate([own, [0.1, 0.2]])
         groups = Units(np.array([0, len(own), len(own) + 1, len(own) + 2]))
-        return query.total(HeldOutChunk(scores, None, 3, groups))[0]
+        return query.total(HeldOutChunk(scores, None, groups))[0]
 
     sides = [np.full(10_000, 1e300), np.full(7, -INF), rng.standard_normal(50), np.array([0.7])]
     for one in sides:
@@ -170,7 +170,7 @@ def test_messages_show_neither_labels_nor_numbers_of_rows():
 
 def test_a_score_of_another_length_does_not_say_how_many_rows_there_are():
     query = HeldOutScores(lambda X, y: X[1:], 0.0, 1.0)
-    chunk = HeldOutChunk(np.zeros(17), None, 2, Units(np.array([0, 5, 17])))
+    chunk = HeldOutChunk(np.zeros(17), None, Units(np.array([0, 5, 17])))
     with pytest.raises(ValueError, match="one number for each held-out row") as error:
         query.total(chunk)
     assert not any(character.isdigit() for character in str(error.value))

@@ -7,6 +7,7 @@ from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.units import Units
 
 NAME = "held_out_scores"
 
@@ -35,7 +36,7 @@ class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
     def fit(self, X, y):
         if self.fail:
             raise RuntimeError("this candidate fails")
-        chunks = HeldOutChunk(X, y, len(y))
+        chunks = HeldOutChunk(X, y, Units.single(len(y)))
         plan = ReleasePlan.split(self.factor * self.epsilon, self.delta, {NAME: 1.0})
         query = HeldOutScores(target, *self.bounds)
         with self._open_curator(DataCurator, chunks, plan) as curator:
