@@ -15,7 +15,6 @@ from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.inputs import (
     check_columns,
     computed,
-    is_lazy,
     partitions_beside,
     refuse_other_kinds,
     row_partitions,
@@ -62,7 +61,7 @@ def lazy_slices(
 
     X = check_columns(estimator, X, reset=True, text=text)
     reader = SliceReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
-    if is_lazy(y):
+    if hasattr(y, "to_delayed"):
         refuse_other_kinds(y._meta, "y", "encode it first")
     parts = row_partitions(X)
     values = partitions_beside(y, X, len(parts), "y", "value")
@@ -126,7 +125,7 @@ def observed_chunks(
     Coordinates are numbers here; those by name are read by `named_chunks`.
     """
     if hasattr(X, "to_delayed") or hasattr(y, "to_delayed"):
-        if estimator.unit_mode is not None and shape is not None and is_lazy(X):
+        if estimator.unit_mode is not None and shape is not None and hasattr(X, "to_delayed"):
             check_given(estimator, y)
             mode = estimator.unit_mode
             chunks = lazy_slices(estimator, X, y, shape, mode, bounds, text=CATEGORIES)
@@ -286,7 +285,7 @@ def named_chunks(
     """Entries of a fit by names of rows, as `observed_chunks`; others' names are left out.
     Without row_names for the unit mode units have ids of their own.
     """
-    if checked.unit_mode is not None and is_lazy(X):
+    if checked.unit_mode is not None and hasattr(X, "to_delayed"):
         raise TypeError(
             f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
             "and y.compute(), or coordinates that are numbers, without row_names."

@@ -126,12 +126,12 @@ def checked_table(
         )
 
     def told(quoting: str) -> str | None:
-        for beginning, message in {**QUOTING, **(COUNTING if rows_private else {})}.items():
-            if quoting.startswith(beginning):
-                return (
-                    message.format(shape=_shape_of(X, rows_private)) if "{" in message else message
-                )
-        return None
+        messages = {**QUOTING, **(COUNTING if rows_private else {})}
+        said = next((messages[start] for start in messages if quoting.startswith(start)), None)
+        if said is None or "{shape}" not in said:
+            return said
+        axes = f"{np.ndim(X)} dimension(s)" if rows_private else f"shape {np.shape(X)}"
+        return said.format(shape=axes)
 
     return read(validate, "X", told)
 
@@ -161,11 +161,6 @@ def refuse_lists(X: Any) -> None:
         )
 
 
-def _shape_of(X: Any, hidden: bool) -> str:
-    """Shape of `X` as text for messages; only its number of dimensions where `hidden`."""
-    return f"{np.ndim(X)} dimension(s)" if hidden else f"shape {np.shape(X)}"
-
-
 def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:
     """Label of the group of each row, as an array of shape (n_rows,), or None; ValueError if wrong.
     A single group is refused unless `neighbours` is "add_remove".
@@ -177,15 +172,6 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
     if neighbours != "add_remove" and not are_several(labels):
         raise ValueError(ONE_GROUP)
     return labels
-
-
-def checked_grouping(groups: Any, n_rows: int, estimator: Any) -> dict[str, Any]:
-    """Keyword arguments for a constructor of chunks: ``{"groups": ...}`` with the validated label
-    of each row, or an empty dict if `groups` is None.
-    """
-    if groups is None:
-        return {}
-    return {"groups": checked_groups(groups, n_rows, estimator.neighbours)}
 
 
 def check_source(
@@ -231,7 +217,8 @@ def row_chunks(
         table = lazy_table(checked, X, groups, n_samples, reset=reset)
         return kind(table.partitions, table.n_units, table.n_features, prepared=Numeric)
     X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
-    return kind(X, *X.shape, **checked_grouping(groups, X.shape[0], estimator))
+    labels = checked_groups(groups, X.shape[0], estimator.neighbours)
+    return kind(X, *X.shape, groups=labels)
 
 
 def source_chunks(
@@ -252,7 +239,7 @@ class Numeric:
         for part in self._source:
             X, groups = split_chunk(part)
             refuse_lazy(X, "a chunk")
-            given = X if hasattr(X, "shape") else _array_of(X)
+            given = X if hasattr(X, "shape") else read(partial(np.asarray, X), "a chunk")
             refuse_other_kinds(given, "a chunk")
             if not isinstance(given, np.ndarray):
                 given = as_numbers(given, "a chunk")
@@ -263,16 +250,9 @@ class Numeric:
 
 
 def as_chunks(source: Any) -> Any:
-    """Wrap an array whose items are chunks, so that each is validated when it is read; an array
-    that is not wrapped is taken for rows validated before.
-    """
+    """Wrap an array whose items are chunks; one that is not wrapped is taken for checked rows."""
     whole = sp.issparse(source) or isinstance(source, np.ndarray)
     return Numeric(source) if whole else source
-
-
-def _array_of(part: Any) -> np.ndarray[Any, Any]:
-    """Array from a chunk that is a list; errors name the chunk and quote no entry."""
-    return read(lambda: np.asarray(part), "a chunk")
 
 
 def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:
@@ -302,11 +282,6 @@ NUMBER_NEEDED = (
     "n_samples must be given: the number of {what}, which is public, and which nothing is computed "
     "to find out."
 )
-
-
-def is_lazy(X: Any) -> bool:
-    """True for a Dask array, frame, series or bag."""
-    return type(X).__module__.split(".")[0].startswith("dask") and hasattr(X, "to_delayed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,7 +370,7 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
     `name` and `noun` ("groups", "label") call the array and an item of it in errors.
     """
     unequal = f"{name} must hold one {noun} for each row of X."
-    if not is_lazy(given):
+    if not hasattr(given, "to_delayed"):
         if not (hasattr(X, "chunks") and not math.isnan(X.shape[0])):
             raise TypeError(
                 f"{name} must be a Dask array or series with the partitions of X, whose rows are "

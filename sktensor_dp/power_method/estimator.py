@@ -29,7 +29,7 @@ from sktensor_dp.estimator.inputs import (
     as_validated,
     check_same,
     check_same_unit,
-    checked_grouping,
+    checked_groups,
     checked_table,
     computed,
     dense_tensor,
@@ -361,15 +361,15 @@ class PrivateTensorPowerMethod(
                 raise ValueError(NOT_AT_RANDOM)
             return self._learn(chunks, columns_of(checked))
         X = checked._validated(X, reset=True, fits=True, grouped=groups is not None)
-        grouping = checked_grouping(groups, X.shape[0], self)
+        labels = checked_groups(groups, X.shape[0], self.neighbours)
         if X.shape[1] > self._widest:
             plan = plan_moments(self, X.shape[1], "stream")
             # All components are found by then, and some batches are left to polish them.
             n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
             coins = self._number_is_private
-            batches = random_batches(X, n_batches, self.random_state, by_coins=coins, **grouping)
+            batches = random_batches(X, n_batches, self.random_state, by_coins=coins, groups=labels)
             return self._fit_stream(batches, checked)
-        chunks = self._kind(X, *X.shape, **grouping)
+        chunks = self._kind(X, *X.shape, groups=labels)
         return self._learn(chunks, columns_of(checked))
 
     def fit_chunks(

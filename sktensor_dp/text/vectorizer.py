@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,14 +22,13 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     is_read_in_parts,
 )
-from sktensor_dp.estimator.inputs import checked_grouping
+from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
-    IntegerRange,
     Number,
     OneOf,
-    Pattern,
+    Such,
     check_sizes,
 )
 from sktensor_dp.model_files.container import require
@@ -94,6 +94,25 @@ class SavedVocabulary(SavedState):
 Texts = TextChunks | LazyTexts
 CALLABLE = InstanceOf(Callable)  # type: ignore[arg-type]
 BOOLEAN = InstanceOf(bool, np.bool_)
+POSITIVE = Number(1, math.inf, integer=True)
+
+
+def _is_pattern(value: Any) -> bool:
+    """True for a string that ``re`` compiles."""
+    try:
+        return isinstance(value, str) and bool(re.compile(value))
+    except (re.error, OverflowError, RecursionError):
+        return False
+
+
+def _is_range(value: Any) -> bool:
+    """True for a tuple of two positive integers, the first not larger than the second."""
+    pair = isinstance(value, tuple) and len(value) == 2 and all(map(POSITIVE.accepts, value))
+    return pair and value[0] <= value[1]
+
+
+PATTERN = Such(_is_pattern, "a str that is a regular expression")
+N_GRAMS = Such(_is_range, "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n")
 # Parameters that decide what a document is.
 READ_BY = {"input", "encoding", "decode_error", "preprocessor", "analyzer"}
 
@@ -247,15 +266,15 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         "preprocessor": [CALLABLE, NONE],
         "tokenizer": [CALLABLE, NONE],
         "stop_words": [OneOf("english", None), InstanceOf(list, tuple, set, frozenset)],
-        "token_pattern": [Pattern(), NONE],
-        "ngram_range": [IntegerRange()],
+        "token_pattern": [PATTERN, NONE],
+        "ngram_range": [N_GRAMS],
         "analyzer": [OneOf("word", "char", "char_wb"), CALLABLE],
         "max_df": [Number(0, 1, closed="right"), Number(1, math.inf, integer=True)],
         "min_df": [Number(0, 1), Number(0, math.inf, integer=True)],
-        "max_features": [Number(1, math.inf, integer=True), NONE],
+        "max_features": [POSITIVE, NONE],
         "vocabulary": [InstanceOf(Iterable), NONE],
         "binary": [BOOLEAN],
-        "max_words_per_document": [Number(1, math.inf, integer=True)],
+        "max_words_per_document": [POSITIVE],
         **NEIGHBOURS,
     }
 
@@ -455,8 +474,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         analyze = content.build_analyzer()
         # All that may fail on a document does so here, before anything is charged.
         documents = read_documents(self, raw_documents, grouped=groups is not None)
-        grouping = checked_grouping(groups, len(documents), self)
-        chunks = TextChunks(documents, analyze, **grouping)
+        labels = checked_groups(groups, len(documents), self.neighbours)
+        chunks = TextChunks(documents, analyze, groups=labels)
         return self._planned(chunks), chunks.documents
 
     def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:
