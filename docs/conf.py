@@ -73,6 +73,7 @@ html_title = "sktensor_dp"
 html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
+html_js_files = [("tables.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"

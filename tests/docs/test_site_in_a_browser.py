@@ -1,4 +1,4 @@
-"""The built site in a browser: no error, no page wider than its window, a search that finds.
+"""The built site in a browser: no error, nothing cut off at either width, a search that finds.
 
 ``make docs-check`` builds the site first; where there is none, the tests are skipped, but not where
 everything is checked.
@@ -62,6 +62,23 @@ def wider_than_window(driver) -> int:
     )
 
 
+# Blocks of code and tables of which a part shows only after scrolling sideways.
+CUT_OFF = """
+const article = document.querySelector("article");
+if (!article) return [];
+const hidden = (box) => {
+  let most = box.getBoundingClientRect().right - article.getBoundingClientRect().right;
+  for (let at = box; at !== article; at = at.parentElement)
+    if (at === box || getComputedStyle(at).overflowX !== "visible")
+      most = Math.max(most, at.scrollWidth - at.clientWidth);
+  return most;
+};
+return [...article.querySelectorAll("pre, table")]
+  .filter((box) => hidden(box) > 1)
+  .map((box) => `${Math.round(hidden(box))} pixels of ${box.textContent.trim().slice(0, 40)}`);
+"""
+
+
 def test_pages_fit_their_window_and_say_nothing_on_the_console(address, window) -> None:
     faults = {}
     for page in pages():
@@ -70,6 +87,9 @@ def test_pages_fit_their_window_and_say_nothing_on_the_console(address, window) 
             look(window, width)
             if wider := wider_than_window(window):
                 faults[f"{page} at {width}"] = f"{wider} pixels too wide"
+            # Code of the package is shown as it is.
+            if not page.startswith("_modules") and (cut := window.execute_script(CUT_OFF)):
+                faults[f"{page} at {width}"] = f"{len(cut)} cut off: {cut}"
         broken = "return [...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
         if pictures := window.execute_script(broken):
             faults[page] = f"no picture: {pictures}"

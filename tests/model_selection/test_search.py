@@ -582,11 +582,11 @@ def test_clones_and_nests_parameters():
 PAGE = Path(__file__).parents[2] / "docs" / "tuning.md"
 
 
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("place", range(3))
 def test_page_runs_as_printed(place, capsys):
     example = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[place]
     exec(compile(example, "example", "exec"), {})
-    told = ["secret number of times", "max_features", *["1e-06"] * 3]
+    told = ["secret number of times", "max_features", "1e-06"]
     assert told[place] in capsys.readouterr().out
 
 
