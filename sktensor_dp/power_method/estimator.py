@@ -85,7 +85,6 @@ from sktensor_dp.spectral_topics.plan import forecast_topics
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
 
-MIXTURES = ("single_topic", "gaussian_mixture")
 NOT_AT_RANDOM = (
     "perturbation='stream' splits rows at random, which lie in partitions here. Pass parts of them "
     "that stand for all to partial_fit."
@@ -107,6 +106,9 @@ def _needs(*moments: str) -> Callable[[Any], bool]:
         )
 
     return check
+
+
+OF_MIXTURES = available_if(_needs("single_topic", "gaussian_mixture"))
 
 
 def reads_batches(estimator: Any) -> bool:
@@ -146,7 +148,7 @@ class PrivateTensorPowerMethod(
         be affinely independent.
     whiten : bool, default=True
         For ``"raw"``: whether the second moment E[x x'] has the same components and
-        makes them orthogonal. False takes them to be orthonormal. The mixture models
+        makes them orthogonal; False takes them to be orthonormal. The mixture models
         are always whitened; ``"iteration"`` and ``"stream"`` never are.
     perturbation : str, default="auto"
         Where noise is added. ``"whitened_tensor"``: to the second moment, then to the
@@ -199,10 +201,9 @@ class PrivateTensorPowerMethod(
         Every release with its noise and cost.
     n_iter_ : int
         Most iterations from each start: ``max_iter``, or what None chose.
-    n_batches_needed_, n_batches_seen_ : int
-        Batches after which all components are found, and read so far (``"stream"``).
-    is_complete_ : bool
-        True once all components are found (``"stream"``).
+    n_batches_needed_, n_batches_seen_, is_complete_ : int, int, bool
+        Batches after which all components are found, batches read so far, and whether all
+        are found (``"stream"``).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -452,9 +453,7 @@ class PrivateTensorPowerMethod(
         groups : array-like of shape (n_samples,), optional
             As for :meth:`fit`, in every batch or in none. The caller answers for no
             group being in two batches: no label is kept.
-        n_samples : int or None, default=None
-            As for :meth:`fit`.
-        **unsupported : object
+        n_samples, **unsupported
             As for :meth:`fit`.
 
         Returns
@@ -582,7 +581,7 @@ class PrivateTensorPowerMethod(
         samples = self._validated(X, reset=False)
         return sample_scores(samples, self.moment, self._found())
 
-    @available_if(_needs(*MIXTURES))
+    @OF_MIXTURES
     def predict(self, X: ArrayLike | sp.spmatrix) -> Integers:
         """Most probable component of each sample.
 
@@ -601,17 +600,15 @@ class PrivateTensorPowerMethod(
 
         Notes
         -----
-        **Privacy.** The components are released; what is said of `X` is the caller's, and no
-        noise protects it, as for :meth:`transform`.
+        **Privacy.** No noise protects what is said of `X`, as for :meth:`transform`.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "predict").astype(np.intp)
-        return np.argmax(
-            coordinates(self._validated(X, reset=False), self.moment, self._found()), axis=1
-        )
+        samples = self._validated(X, reset=False)
+        return np.argmax(coordinates(samples, self.moment, self._found()), axis=1)
 
-    @available_if(_needs(*MIXTURES))
+    @OF_MIXTURES
     def sample(
         self, n_samples: int = 1, *, document_length: int = 100
     ) -> tuple[Floats | sp.csr_matrix, Integers]:
@@ -642,8 +639,7 @@ class PrivateTensorPowerMethod(
         -----
         Drawn with ``random_state``, so that an integer gives the same samples every time.
 
-        **Privacy.** Made of released values alone: synthetic data that cost nothing more. They
-        are as true as the mixture is, and no more.
+        **Privacy.** Made of released values alone: synthetic data that cost nothing more.
 
         Examples
         --------
@@ -666,7 +662,7 @@ class PrivateTensorPowerMethod(
             return sampled_counts(found.components, chosen, document_length, rng), chosen
         return sampled_gaussians(found, chosen, rng), chosen
 
-    @available_if(_needs(*MIXTURES))
+    @OF_MIXTURES
     def bic(self, X: ArrayLike | sp.spmatrix) -> float:
         """Bayesian information criterion of the mixture on samples of the caller; lower is better.
 
@@ -685,13 +681,12 @@ class PrivateTensorPowerMethod(
 
         Notes
         -----
-        **Privacy.** As :meth:`score`, it is not private: it is computed on `X` without noise. On
-        data to be protected use ``released_bic_``, which is made of what the fit released, or
-        :func:`~sktensor_dp.make_private_scorer`.
+        **Privacy.** Not private: it is computed on `X` without noise. On data to be protected use
+        ``released_bic_``, or :func:`~sktensor_dp.make_private_scorer`.
         """
         return self._criterion(X, lambda n: math.log(n))
 
-    @available_if(_needs(*MIXTURES))
+    @OF_MIXTURES
     def aic(self, X: ArrayLike | sp.spmatrix) -> float:
         """Akaike's information criterion on samples of the caller; not private, as :meth:`bic`.
 
@@ -785,9 +780,7 @@ class PrivateTensorPowerMethod(
         return replace(found, _question=question)
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:
-        """Raise ValueError for parameters that are wrong together in a `method`, whose
-        perturbations are `allowed`.
-        """
+        """Raise ValueError for parameters that are wrong together in a `method`."""
         name = type(self).__name__
         if self.perturbation not in allowed:
             raise ValueError(
@@ -808,19 +801,17 @@ class PrivateTensorPowerMethod(
             )
 
     def _reads_stream(self, source: Any, n_samples: int | None) -> bool:
-        """True if each chunk of `source` is a batch of a stream, read once; False if chunks are
-        read again.
-        """
+        """True if each chunk of `source` is a batch of a stream, which is read once."""
         apart = hasattr(source, "sum")
-        if self.perturbation == "stream" and apart:
+        if self.perturbation != "stream":
+            unannounced = n_samples is None and not self._number_is_private and not apart
+            return unannounced and self.moment == "raw" and self.perturbation == "auto"
+        if apart:
             raise TypeError(
                 "source must be an iterable of batches for perturbation='stream', got a "
                 f"{type(source).__name__}, whose parts add up elsewhere."
             )
-        if self.perturbation != "auto":
-            return bool(self.perturbation == "stream")
-        public = n_samples is None and self.neighbours == "replace_one"
-        return public and not apart and self.moment == "raw"
+        return True
 
     def _learn(self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]) -> Self:
         """Fit the model to `chunks`, which may be read as often as needed."""
@@ -863,9 +854,7 @@ class PrivateTensorPowerMethod(
         return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)
 
     def _criterion(self, X: Any, price: Callable[[int], float]) -> float:
-        """Information criterion: -2 log-likelihood of `X`, plus ``price(n_samples)`` for each
-        parameter.
-        """
+        """-2 log-likelihood of `X`, plus ``price(n_samples)`` for each parameter."""
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.components_.shape
         # Shares; then means and variances, or probabilities that sum to one.
@@ -907,9 +896,7 @@ class PrivateTensorPowerMethod(
 
 
 def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
-    """Validate a symmetric tensor (d, d, d), and clip entries to a large multiple of `bound`, the
-    largest change of one.
-    """
+    """Validate a symmetric tensor, and clip entries to a large multiple of `bound`."""
     tensor = dense_tensor(T, "; fit() takes samples")
     if tensor.ndim != 3:
         raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")

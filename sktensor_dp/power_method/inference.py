@@ -14,9 +14,7 @@ from sktensor_dp.topics.inference import document_log_likelihood, topic_posterio
 
 
 def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
-    """Coordinates (n, k) of samples: probabilities of the components in a mixture, or projections
-    on the components for the "raw" moment.
-    """
+    """Coordinates (n, k) of samples: probabilities in a mixture, or projections."""
     if moment == "raw":
         return np.asarray(samples @ found.components.T)
     if moment == "single_topic":
@@ -25,9 +23,7 @@ def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
 
 
 def sample_scores(samples: Any, moment: str, found: FittedComponents) -> Floats:
-    """Score (n,) of each sample: its log-likelihood in a mixture, or for the "raw" moment what it
-    adds to the fit of the third moment.
-    """
+    """Log-likelihood (n,) of samples in a mixture, or what each adds to the fit of T."""
     if moment == "single_topic":
         return document_log_likelihood(samples, found.components, found.weights, None)
     if moment == "gaussian_mixture":
@@ -38,9 +34,7 @@ def sample_scores(samples: Any, moment: str, found: FittedComponents) -> Floats:
 
 
 def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
-    """Draw a point of each Gaussian in `chosen`, an array of indices: shape (len(chosen),
-    n_features).
-    """
+    """Draw a point of each Gaussian in `chosen`, an array of indices."""
     assert found.variances is not None
     means = found.components[chosen]
     return np.asarray(
@@ -49,9 +43,7 @@ def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
 
 
 def sampled_counts(topics: Floats, chosen: Any, length: int, rng: Any) -> sp.csr_matrix:
-    """Draw a document of `length` tokens of each topic in `chosen`, an array of indices, as sparse
-    counts.
-    """
+    """Draw a document of `length` tokens of each topic in `chosen`, as sparse counts."""
     parts = spans(len(chosen), topics.shape[1], caches=8)
     return sp.vstack(
         [sp.csr_matrix(rng.multinomial(length, topics[chosen[part]])) for part in parts],

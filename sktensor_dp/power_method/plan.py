@@ -67,9 +67,7 @@ def plan_moments(
     *,
     to_fit: bool = False,
 ) -> MomentPlan:
-    """Choose the releases of a fit and split the budget among them; `budget` (epsilon, delta)
-    replaces the model's, and `to_fit` checks that memory suffices.
-    """
+    """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
     check_width(model, n_features)
     epsilon, delta = budget or (model.epsilon, model.delta)
     exact, k, max_iter = math.isinf(epsilon), min(model.n_components, n_features), model.max_iter
@@ -129,9 +127,7 @@ def power_iterations_needed(n_features: int) -> int:
 
 
 def noise_edge(sigma: float, size: int) -> float:
-    """Approximate operator norm of a symmetric noise matrix of `size` rows, whose orthonormal
-    coordinates have deviation `sigma`.
-    """
+    """Operator norm, about, of a symmetric noise matrix of orthonormal deviation `sigma`."""
     return sigma * float(np.sqrt(2 * size))
 
 
@@ -168,9 +164,7 @@ class DirectionsLaw:
         self.square = float(plan.n_components)  # mean squared norm of a whitened sample
 
     def sizes(self, name: str) -> tuple[float, float, float]:
-        """Noise of the release `name` per standard deviation, its signal, and the deviation of one
-        sample.
-        """
+        """Noise of a release per standard deviation, its signal, and one sample's deviation."""
         plan, k = self._plan, self._plan.n_components
         eigenvalue = self._length**3 / k
         if name == "second_moments":
@@ -188,9 +182,7 @@ class DirectionsLaw:
 
 
 class MixtureLaw:
-    """Data that forecasts of mixtures assume: equally likely Gaussians of one variance, whose means
-    are `separation` deviations apart, with 1 % outside the ball.
-    """
+    """Mixtures that forecasts assume: equal Gaussians, with 1 % outside the ball."""
 
     def __init__(self, plan: MomentPlan, radius: float, separation: float) -> None:
         k, d = plan.n_components, plan.n_features
@@ -203,9 +195,7 @@ class MixtureLaw:
         self.square = k + 2 * k * (k - 1) / separation**2
 
     def sizes(self, name: str) -> tuple[float, float, float]:
-        """Noise of the release `name` per standard deviation, its signal, and the deviation of one
-        sample.
-        """
+        """Noise of a release per standard deviation, its signal, and one sample's deviation."""
         if name == "second_moments":
             edge = noise_edge(1.0, self._size)
             return edge, self._eigenvalue, edge * self._variance * math.sqrt(2)
@@ -246,9 +236,7 @@ def forecast_moments(model: Any, n_samples: int, n_features: int, separation: fl
 def _query(
     name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str, square: float
 ) -> tuple[int, float]:
-    """Dimension of the noise of the release `name`, and L2 sensitivity of its sum over samples;
-    `square` is the mean squared norm of whitened samples.
-    """
+    """Dimension of the noise of the release `name`, and L2 sensitivity of its sum."""
     size, k = plan.n_features + (plan.offset > 0), plan.n_components
     leaves = neighbours == "add_remove"
     cubes = ball.norm**3 if leaves else ball.farthest_cubes
@@ -267,9 +255,7 @@ def _query(
 def worst_samples(
     data_norm: float | None, shuffled_by: Any, n_units: int | None, neighbours: str
 ) -> Neighbours:
-    """Neighbouring data sets for an audit: samples along one direction, one of them reversed or
-    left out (a seeded stream reads it last); and a statistic that is larger for the neighbour.
-    """
+    """Neighbouring data sets for an audit, of samples along one direction."""
     if data_norm is None:
         raise ValueError("data_norm must be given: samples are made of that length.")
     n_samples = n_units or 1000

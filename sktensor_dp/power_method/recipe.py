@@ -97,9 +97,7 @@ def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit[Tenso
 
 
 def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
-    """Components of ``E[x (x) x (x) x]``, as unit vectors with their eigenvalues, from released
-    moments.
-    """
+    """Components of ``E[x (x) x (x) x]``, unit vectors, from released moments."""
     k, n_features = plan.n_components, plan.n_features
     if plan.perturbation == "moment_tensor" and not plan.whiten:
         white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
@@ -158,9 +156,7 @@ def _fitted_state(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
 def released_third_moments(
     curator: SampleCurator, plan: MomentPlan, white: Whitener, rho: float
 ) -> NoisyThirdMoments:
-    """Release the third moment in whitened coordinates, with noise where the plan puts it; `rho`
-    weighs the moment of residuals that is released with it (0: none).
-    """
+    """Release the whitened third moment, and that of residuals if `rho` is above 0."""
     if plan.perturbation == "whitened_tensor":
         return curator.projected_third_moments(white.matrix, rho, 1 - defaults.CLIPPED)
     third = curator.third_moments(white.basis, rho)
@@ -171,9 +167,7 @@ def released_third_moments(
 
 
 def _eigenvalues(tensor: Floats, seen: Floats) -> Floats:
-    """Least-squares weights of the cubes v (x) v (x) v of the rows of `seen` in a tensor, negative
-    ones set to 0.
-    """
+    """Least-squares weights, at least 0, of the cubes of the rows of `seen` in a tensor."""
     products = np.einsum("abc,ia,ib,ic->i", tensor, seen, seen, seen, optimize=True)
     weights = np.linalg.lstsq((seen @ seen.T) ** 3, products, rcond=1e-12)[0]
     return np.maximum(weights, 0.0)
@@ -216,9 +210,7 @@ def warnings_of_noise(
 
 
 def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
-    """Fit means, weights and variances of spherical Gaussians to released moments (Hsu & Kakade,
-    2013).
-    """
+    """Fit spherical Gaussians to released moments (Hsu & Kakade, 2013)."""
     second, offset, radius = curator.second_moments(), plan.offset, curator.radius
     size = len(second.value)
     spectrum = covariance_spectrum(second.value, second.sigma, offset)
@@ -259,9 +251,7 @@ def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComp
 
 
 def roots_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tuple[Floats, Floats]:
-    """Square roots of the weights (k,) and means (k, d) of Gaussians, from whitened components
-    `vectors` of samples whose last coordinate is the constant `offset`.
-    """
+    """Roots of weights (k,) and means (k, d) of Gaussians, from whitened components."""
     scaled = white.unwhiten(vectors)  # sqrt(w) (mu, c)
     roots = scaled[:, -1] / offset
     return roots, scaled[:, :-1] / np.maximum(roots, LEAST_ROOT)[:, None]
@@ -280,9 +270,7 @@ def one_gaussian(
 def common_variance(
     spectrum: Floats, n_components: int, sigma: float, radius: float, n_units: int
 ) -> float:
-    """Variance shared by all components: mean of the least eigenvalues in the covariance's
-    `spectrum`, as many as noise `sigma` and the sampling of `n_units` explain as equal.
-    """
+    """Mean of the covariance's least eigenvalues that noise and sampling explain as equal."""
     n_own = len(spectrum)
     least = max(n_own - n_components + 1, 1)
     while n_own > least:
@@ -298,9 +286,7 @@ def common_variance(
 
 
 def shrunk_residual(third: NoisyThirdMoments, equal: Floats, rho: float, freedom: float) -> Floats:
-    """Posterior mean (k,) of the components' variances times their means, read off the released
-    residual over `freedom`, and shrunk towards `equal`, its value if all have one variance.
-    """
+    """Posterior mean (k,) of variances times means, shrunk towards one variance, `equal`."""
     spread = float(equal @ equal) / len(equal)
     noise = (third.sigma / (rho * freedom)) ** 2
     kept = spread / (spread + noise) if spread > 0 else 1.0
@@ -308,9 +294,7 @@ def shrunk_residual(third: NoisyThirdMoments, equal: Floats, rho: float, freedom
 
 
 def sampling_deviation(white: NoisyWhitener, second: Floats, n_units: int) -> float:
-    """Standard deviation, by sampling, of an orthonormal coordinate of the whitened third moment,
-    if samples are normal.
-    """
+    """Deviation, by sampling of normal data, of a whitened third moment's coordinate."""
     k = white.n_components
     square = float(np.trace(white.matrix.T @ second @ white.matrix))
     sixth = square * (square + 2) * (square + 4)
@@ -328,9 +312,7 @@ def covariance_spectrum(second: Floats, sigma: float, offset: float) -> Floats:
 def mixture_evidence(
     spectrum: Floats, second: Floats, sigma: float, offset: float, n_units: int
 ) -> Floats:
-    """BIC (d,) of 1 to d spherical Gaussians, lower is better, from the `spectrum` of their
-    covariance, made of the `second` moment with noise `sigma`.
-    """
+    """BIC (d,) of 1 to d spherical Gaussians, lower is better, by the second moment."""
     mean = second[-1, :-1] / offset
     common = max(float(np.median(spectrum)), 0.0)
     # Noise of the release, and of the mean on which the covariance leans where that is far from
@@ -342,9 +324,7 @@ def mixture_evidence(
 
 
 def bic_of_spectrum(eigenvalues: Floats, variance: float) -> Floats:
-    """BIC (d,) of models in which 0 to d - 1 leading eigenvalues of a noisy symmetric matrix differ
-    and all others are equal; `variance` is that of the noise.
-    """
+    """BIC (d,) of 0 to d - 1 leading eigenvalues apart and all others equal."""
     size = len(eigenvalues)
     apart = np.arange(size)
     left = size - apart

@@ -50,9 +50,7 @@ class ComponentStream:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Fitted attributes of a stream: its state, batches read and needed, and True once
-        complete.
-        """
+        """Fitted attributes of a stream: its state, batches read and needed, whether complete."""
         method = self.method
         progress = (method.n_answers, method.n_answers_needed, method.is_complete)
         return {"_stream": self, **dict(zip(STREAM_PROGRESS, progress, strict=True))}
@@ -81,9 +79,7 @@ class SavedComponents(SavedState):
     _stream: ComponentStream = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes by name; ModelFileError if they are not those of the estimator's
-        `moment`.
-        """
+        """Fitted attributes; ModelFileError if they are not those of the estimator's `moment`."""
         found = super().attributes(estimator)
         require(self.n_components_ > 0 and self.n_iter_ > 0, "components and steps are 1 or more")
         if estimator.moment == "gaussian_mixture":
@@ -151,9 +147,7 @@ def random_batches(
     groups: Any = None,
     by_coins: bool = False,
 ) -> Iterator[SampleChunks]:
-    """Yield random batches of units, the protected rows or groups: groups are split by secret
-    coins, rows by `random_state`; with `by_coins`, each unit draws its batch.
-    """
+    """Yield random batches of units: groups by secret coins, rows by `random_state`."""
     n_units, names, units = X.shape[0], None, None
     if groups is not None:
         names, units = np.unique(groups, return_inverse=True)

@@ -62,9 +62,7 @@ class Stochastic:
 
 
 class Descent:
-    """Factors, and a core for Tucker, with SGD on the objective (4), CP, or (5), Tucker, of Wei et
-    al.
-    """
+    """SGD on the objective (4), CP, or (5), Tucker, of Wei et al."""
 
     def __init__(
         self, entries: SortedEntries, rank: int, tucker: bool, sgd: Stochastic | None, seed: Any
@@ -76,9 +74,7 @@ class Descent:
         self.core = scale * self._rng.standard_normal((rank,) * n_modes) if tucker else None
 
     def run(self, values: Floats, protect: Protect | None = None) -> None:
-        """Run SGD on `values` (steps 2 to 11 of Algorithm 2); `protect` clips the gradients of the
-        last factor and adds noise; None leaves SGD plain.
-        """
+        """Run SGD on `values`; `protect` clips gradients of the last factor and adds noise."""
         step = self.sgd.block
         # Numbers may grow without bound where noise is large, as in print.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -345,9 +341,7 @@ def with_laplace_noise(values: Floats, width: float, epsilon: float) -> Floats:
 def with_row_noise(
     rows: Floats, sensitivity: float, epsilon: float, noise: NoiseSource | None = None
 ) -> Floats:
-    """Add to each row noise n of density ``exp(-epsilon |n| / sensitivity)`` (step 7 of Algorithm
-    2, step 2 of Algorithm 3).
-    """
+    """Add to each row noise n of density ``exp(-epsilon |n| / sensitivity)``."""
     source = NoiseSource() if noise is None else noise
     return source.spherical_laplace_rows(rows / sensitivity, epsilon) * sensitivity
 

@@ -52,9 +52,7 @@ def noisy_power_iteration(
     max_iter: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
-    """Weights (k,) and vectors (k, dim) by the loop of Algorithms 1 to 3: `step` gives T(I, u, u)
-    and `value` T(u, u, u), or None to take the latter from the step before.
-    """
+    """Weights (k,) and vectors (k, dim) by the loop of Algorithms 1 to 3."""
     weights, vectors = np.zeros(n_components), np.zeros((n_components, dim))
     for i in range(n_components):
         found, sizes = vectors[:i], weights[:i]
@@ -71,18 +69,14 @@ def noisy_power_iteration(
 
 
 def noise_multiplier(epsilon: float, delta: float, n_queries: int) -> float:
-    """Ratio of noise to sensitivity of each of `n_queries` queries, by step 2 of Algorithm 3, where
-    nu is six times this ratio.
-    """
+    """Ratio of noise to sensitivity of each query, by step 2 of Algorithm 3."""
     epsilon_each = epsilon / math.sqrt(n_queries * (4 + math.log(2 / delta)))
     delta_each = delta / (2 * n_queries)
     return math.sqrt(2 * math.log(1.25 / delta_each)) / epsilon_each
 
 
 def check(constraint: Constraint, **values: Any) -> None:
-    """Raise ValueError for a value that the constraint does not allow; keywords name the
-    parameters.
-    """
+    """Raise ValueError, by its keyword, for a value that the constraint does not allow."""
     for name, value in values.items():
         if not constraint.accepts(value):
             raise ValueError(f"{name} must be {constraint}, got {value!r}.")
@@ -95,9 +89,7 @@ def check_guarantee(epsilon: float, delta: float) -> None:
 
 
 def check_rank(n_components: int, dim: int, name: str) -> None:
-    """Raise ValueError if there are more components than `dim`, the features of the argument
-    `name`.
-    """
+    """Raise ValueError for more components than `dim`, the features of `name`."""
     if n_components > dim:
         raise ValueError(
             f"n_components must be at most the {dim} features of {name}, got {n_components}."
@@ -105,9 +97,7 @@ def check_rank(n_components: int, dim: int, name: str) -> None:
 
 
 def noisy_columns(answer: Floats, deviation: Floats, noise: NoiseSource) -> Floats:
-    """Add Gaussian noise to an answer of shape (..., L); `deviation` (L,) holds that of each
-    column.
-    """
+    """Add Gaussian noise, of a deviation for each column, to an answer (..., L)."""
     if not deviation.any():
         return answer
     scale = np.broadcast_to(deviation, answer.shape)

@@ -220,9 +220,7 @@ def avn(
 
 
 class MomentNoise(NamedTuple):
-    """Noise to add to both moments, and mu (of Gaussian differential privacy) of one Gaussian
-    noise.
-    """
+    """Noise to add to both moments, and mu of one Gaussian noise."""
 
     pairs: Floats
     triples: Floats
@@ -238,9 +236,7 @@ def agn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> Momen
 
 
 def avn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> MomentNoise:
-    """Gaussian noise on the second moment, with all of delta, and noise of density ``exp(-beta
-    |b|)`` on the third, each with half of epsilon.
-    """
+    """Gaussian noise on M2, with all of delta, and noise of density ``exp(-beta |b|)`` on M3."""
     noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
     sigma = classical_sigma(delta2, epsilon / 2, delta)
     pairs = gaussian_unique_entries(dim, 2, sigma, noise)
@@ -249,9 +245,7 @@ def avn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> Momen
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Standard deviation of Gaussian noise by the classical calibration (steps 1 and 5 of Algorithm
-    1).
-    """
+    """Deviation of Gaussian noise by the classical calibration (steps 1 and 5)."""
     return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
@@ -286,9 +280,7 @@ def _topics(
     claim: Claim,
     random_state: Any,
 ) -> PublishedTopics:
-    """Topics from noisy moments of counts: steps 2 to 8 of Algorithm 1, the tensor power method,
-    and topics from its eigenvectors.
-    """
+    """Topics from noisy moments of counts: steps 2 to 8 of Algorithm 1, and the power method."""
     n_documents = chunk.X.shape[0]
     M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise.pairs
     white = positive_whitener(M2, n_components)
@@ -314,9 +306,7 @@ def positive_whitener(M2: Floats, n_components: int) -> Whitener:
 
 
 def topics_of_eigenpairs(eigenvalues: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
-    """Topics and weights, from eigenvalues of the whitened third moment and its eigenvectors mapped
-    back to words; negative entries of topics are set to 0 and each topic divided by its sum.
-    """
+    """Topics and weights, from eigenvalues and eigenvectors mapped back to words."""
     weights = np.divide(1.0, eigenvalues**2, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
     topics = np.maximum(eigenvalues[:, None] * unwhitened, 0.0)
     sums = topics.sum(axis=1, keepdims=True)
@@ -592,9 +582,7 @@ def dp_tpm(
 
 
 def _whitened_queries(T: Floats, W: Floats, nu: float, noise: NoiseSource) -> tuple[Oracle, Oracle]:
-    """Noisy T(I, v, v) and T(v, v, v) in whitened space, with the noise that Algorithm 3 adds to
-    queries ``x = W v`` over words.
-    """
+    """Noisy T(I, v, v) and T(v, v, v), with the noise of queries ``x = W v`` over words."""
     oracle = tensor_oracle(T)
 
     def step(V: Floats) -> Floats:

@@ -95,9 +95,7 @@ class CorpusMoments:
         return np.asarray(M3)
 
     def _pairs_with_themselves(self, basis: Floats, projected: Floats, thirds: Floats) -> Floats:
-        """Sum over documents n of M2_n (x) M1_n, their own moments in the `basis`, of shape (k, k,
-        k), by M2_n = (c c' - diag(c)) / l(l-1).
-        """
+        """Sum over documents of M2_n (x) M1_n in the `basis`, by their own moments."""
         lengths = self._lengths
         others = np.where(np.isinf(lengths), 0.0, 1 / (lengths - 1))
         cubes = thirds + _sum_of_products(projected, projected, projected * others[:, None])
@@ -116,9 +114,7 @@ def _three_ways(A: Floats) -> Floats:
 
 
 def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Noise deviation of Appendix A of DeCarolis et al., after Proposition 22: a factor sqrt(2) is
-    missing.
-    """
+    """Noise deviation after Proposition 22 of Appendix A: a factor sqrt(2) is missing."""
     if math.isinf(epsilon):
         return 0.0
     L = math.log(1 / delta)
@@ -128,9 +124,7 @@ def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
 def private_lower_bound(
     value: float, sensitivity: float, epsilon: float, delta: float, noise: NoiseSource
 ) -> float:
-    """Release a number that is below `value`, but for probability `delta` (Lemmas 8 and 44 of
-    DeCarolis et al.).
-    """
+    """Release a number below `value`, but for probability `delta` (Lemmas 8 and 44)."""
     if math.isinf(epsilon):
         return value
     noisy = float(noise.laplace(np.array([value / sensitivity]), epsilon)[0])
@@ -139,9 +133,7 @@ def private_lower_bound(
 
 @dataclass(frozen=True)
 class PrintedSensitivities:
-    """Sensitivities of LDA's moments and of what is computed from them, as DeCarolis et al. print
-    them.
-    """
+    """Sensitivities of LDA's moments and of what follows from them, as printed."""
 
     n_documents: int
     concentration: float
@@ -170,24 +162,18 @@ class PrintedSensitivities:
 
     @property
     def proved(self) -> tuple[float, float]:
-        """L2 sensitivities of M2 and M3 that the triangle inequality proves, to compare with
-        printed ones.
-        """
+        """L2 sensitivities of M2 and M3 that the triangle inequality proves."""
         a, b, c = self._constants
         unit = math.sqrt(2) / self.n_documents
         return unit * (1 + 2 * a), unit * (1 + 6 * b + 3 * c)
 
     def whitener(self, sigma: float) -> float:
-        """Sensitivity of the whitener (Lemma 32) if sigma_k of M2 is `sigma`: a bound for one
-        rotation only.
-        """
+        """Sensitivity of the whitener (Lemma 32): a bound for one rotation only."""
         margin = self._margin(sigma)
         return math.sqrt(2 * self.n_components) * self.pairs / (sigma * math.sqrt(margin))
 
     def whitened(self, sigma: float) -> float:
-        """Sensitivity Delta_T of the whitened tensor T (Theorem 5, (113)) if sigma_k of M2 is
-        `sigma`.
-        """
+        """Sensitivity Delta_T of the whitened tensor T (Theorem 5, (113))."""
         n, k = self.n_documents, self.n_components
         _, b, c = self._constants
         norm = 1 + 6 * b * n / (n - 1) + 3 * c * n**2 / ((n - 1) * (n - 2))  # (111)
@@ -195,9 +181,7 @@ class PrintedSensitivities:
         return norm * self.whitener(sigma) ** 3 + cubes
 
     def eigenpairs(self, sigma: float, gap: float) -> float:
-        """Sensitivity ``2 sqrt(k) Delta_T / gamma_s`` of eigenpairs of T (Theorem 6); `gap` is
-        gamma_s.
-        """
+        """Sensitivity ``2 sqrt(k) Delta_T / gamma_s`` of eigenpairs of T (Theorem 6)."""
         return 2 * math.sqrt(self.n_components) * self.whitened(sigma) / gap
 
     def topics(self, largest: float, sigma: float, top: float, gap: float) -> float:
@@ -308,9 +292,7 @@ def dp_spectral_lda(
 
 
 class _Configuration:
-    """One corpus with its printed sensitivities, and a method for each of the four placements of
-    noise.
-    """
+    """One corpus, and a method for each of the four placements of noise."""
 
     def __init__(self, moments: CorpusMoments, printed: PrintedSensitivities, seed: Any) -> None:
         self._moments, self._printed, self._seed = moments, printed, seed
@@ -318,9 +300,7 @@ class _Configuration:
         self._k = printed.n_components
 
     def first(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Topics and weights with noise on M3, on M2 for the whitener, and on M2 again (edges 3, 4
-        and 8).
-        """
+        """Noise on M3, on M2 for the whitener, and on M2 again (edges 3, 4 and 8)."""
         white = self._whitener(self._noisy_pairs(epsilon, delta))
         sigma = printed_sigma(self._printed.triples, epsilon, delta)
         noise = gaussian_unique_entries(len(self._pairs), 3, sigma, self._source)
@@ -339,9 +319,7 @@ class _Configuration:
         return self._unwhitened(*self._eigenpairs(T), epsilon, delta)
 
     def third(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Topics and weights with noise on eigenpairs of T and on M2 (edges 7 and 8, (138) and
-        (139)).
-        """
+        """Noise on eigenpairs of T and on M2 (edges 7 and 8, (138) and (139))."""
         T, white = self._whitened()
         values, vectors = self._eigenpairs(T)
         sigma_k = self._singular_value(white, epsilon, delta)
@@ -383,9 +361,7 @@ class _Configuration:
         return multilinear(self._moments.triples(white.basis), white.transform), white
 
     def _eigenpairs(self, T: Floats) -> tuple[Floats, Floats]:
-        """Eigenvalues, largest first, and eigenvectors (k, k), as rows, of the whitened third
-        moment.
-        """
+        """Eigenvalues, largest first, and eigenvectors, as rows, of the whitened third moment."""
         return simultaneous_power_iteration(T, self._k, random_state=self._seed)
 
     def _singular_value(self, white: Whitener, epsilon: float, delta: float) -> float:
@@ -394,9 +370,7 @@ class _Configuration:
         return private_lower_bound(sigma, unit, epsilon, delta, self._source)
 
     def _gap(self, values: Floats, epsilon: float, delta: float) -> float:
-        """Private lower bound on gamma_s, a quarter of the least gap of eigenvalues of T, by Lemma
-        9 with sensitivity 1; ValueError unless it is positive.
-        """
+        """Private lower bound on gamma_s, a quarter of the least gap of eigenvalues of T."""
         gaps = values[:-1] - values[1:] if len(values) > 1 else values
         gap = private_lower_bound(float(np.min(gaps)) / 4, 1.0, epsilon, delta, self._source)
         if gap <= 0:

@@ -76,9 +76,7 @@ def plan_topics(
     with_public: bool = False,
     to_fit: bool = False,
 ) -> TopicPlan:
-    """Choose the releases of a topic fit and split the budget among them; `to_fit` is
-    False for forecasts, which may ask for more than memory holds.
-    """
+    """Choose the releases of a topic fit and split the budget among them."""
     n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
     exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
     sought = n_features * n_components
@@ -117,9 +115,7 @@ def plan_topics(
 
 
 def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) -> dict[str, float]:
-    """Fraction of the budget of each release, by name. `kind` is "small" (few words, moments fitted
-    jointly), "large" (many words, EM steps) or "moment" (noise on the whole third moment).
-    """
+    """Fraction of the budget of each release, by name."""
     found = dict(defaults.FRACTIONS[kind])
     question = found.pop("held_out_scores")
     left = 1 - sum(found.values()) if kind == "large" else ASKED_FRACTION
@@ -137,9 +133,7 @@ def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) ->
 
 
 def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
-    """Number of EM steps, and how many of the first take each document to have one topic; `asked`
-    is the caller's number or None, and `kind` as for `_fractions`.
-    """
+    """Number of EM steps, and how many of the first take each document to have one topic."""
     if asked is not None:
         return asked, int(asked * defaults.SURE_PART) if exact and kind == "large" else 0
     if kind != "large":
@@ -151,9 +145,7 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:
-    """Quantile of documents' norms to clip at: 0.9, or closer to 1 for a joint fit of moments
-    (`small`), where bias would show.
-    """
+    """Quantile of documents' norms to clip at; closer to 1 for a joint fit of moments."""
     # The share clipped for ``small`` falls with the noise, so that estimates converge.
     return 1 - min(0.05, 500 / n_effective) if small else 0.1
 
@@ -161,9 +153,7 @@ def _clip_quantile(n_effective: float, small: bool) -> float:
 def _n_words(
     n_effective: float, fraction: float, n_features: int, n_components: int, small: bool, most: int
 ) -> int:
-    """Number of words, the most frequent ones, whose pairs are released: as many as `fraction` of
-    the budget pays for, at most `most`; all if moments are fitted jointly (`small`).
-    """
+    """Number of words whose pairs are released: as many as `fraction` of the budget pays for."""
     if small or math.isinf(n_effective):
         return min(n_features, most)
     wanted = int(n_effective * math.sqrt(fraction) / defaults.DOCUMENTS_PER_WORD)
@@ -179,9 +169,7 @@ def _release_plan(
     limits: Mapping[str, float],
     n_questions: int,
 ) -> ReleasePlan:
-    """Plan the releases and their costs, with a histogram of norms for each clip without a public
-    limit.
-    """
+    """Plan the releases, with a histogram of norms for each clip without a public limit."""
     names = {"pairs": "pair_moments", "triples": triples or ""}
     fractions = {names.get(name, name): part for name, part in fractions.items()}
     pure = delta == 0
@@ -262,9 +250,7 @@ def forecast_topics(
     pure: bool,
     neighbours: str = "replace_one",
 ) -> TopicForecast:
-    """Forecast noise and signal of each planned release for documents of `document_length` tokens,
-    mostly distinct words; `pure` means delta = 0.
-    """
+    """Forecast noise and signal of each planned release; `pure` means delta = 0."""
     releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
     length = max(document_length, 3.0)
     k = plan.n_components
@@ -297,9 +283,7 @@ def forecast_topics(
 
 
 def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
-    """Deviation of the noise on a sum of statistics of norm `limit`, at mu = 1, or at epsilon = 1
-    if `pure`.
-    """
+    """Deviation of the noise on a sum of statistics, at mu = 1, or at epsilon = 1 if `pure`."""
     if name.endswith("triple_moments") or not pure:
         return QUERIES[name].sensitivity_of(limit, neighbours=neighbours)
     # Laplace noise of scale 1 has a deviation of sqrt(2).
@@ -309,9 +293,7 @@ def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
 def _against(
     name: str, sigma: float, plan: TopicPlan, n_features: int, spread: float, concentration: float
 ) -> tuple[float, float]:
-    """Noise and signal of a release in the norm in which they compete: an eigenvalue of the second
-    moment, the norm of the third, or a frequency.
-    """
+    """Noise and signal of a release in the norm in which they compete."""
     k = plan.n_components
     # Eigenvalue of k equally likely topics with disjoint words.
     eigenvalue = 1 / (k * spread * (concentration + 1))

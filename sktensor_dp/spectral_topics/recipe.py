@@ -89,9 +89,7 @@ def fit_topics(
     options: TopicOptions,
     leave: Callable[[FittedTopics, Mapping[str, float]], Fitted],
 ) -> Fitted:
-    """Make the planned releases and fit topics to them; ``leave(topics, limits)`` turns the result
-    into fitted attributes.
-    """
+    """Make the planned releases and fit topics; `leave` turns them into fitted attributes."""
     fit = _SpectralFit(curator, plan, options)
     fitted = leave(fit.run(), curator.limits)
     return replace(fitted, notes=(ASSUMED,)) if fit.assumed else fitted
@@ -138,9 +136,7 @@ class _SpectralFit:
         return replace(fitted, **diagnostics(pairs, fitted.topics))
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
-        """Release a clip on documents' pairs of `words`; with pure noise, the clip on counts
-        serves.
-        """
+        """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
         if self._curator.pure:
             return count_clip
         return self._curator.pair_clip(self._plan.clip_quantile, words)
@@ -148,9 +144,7 @@ class _SpectralFit:
     def _pairs(
         self, frequencies: Noisy, unigram: Floats, total: float, clips: list[Any]
     ) -> WhitenedPairs:
-        """Release the second moment of pairs of words, correct it for the prior, and keep its
-        eigenpairs above the noise; `total` is the released mean number of tokens.
-        """
+        """Release pair moments, correct them for the prior, and whiten them above their noise."""
         words, own, sigma = None, frequencies.value, frequencies.sigma
         if not self._plan.all_words:
             words = np.sort(np.argsort(-unigram, kind="stable")[: self._plan.n_words])
@@ -173,9 +167,7 @@ class _SpectralFit:
         )
 
     def _white(self, corrected: Any, edge: float, size: int) -> NoisyWhitener:
-        """Whitener of the `corrected` second moment of `size` words, by its eigenpairs above the
-        noise `edge`.
-        """
+        """Whitener of the `corrected` second moment by its eigenpairs above the noise `edge`."""
         return noisy_whitener(
             corrected, min(self._plan.n_components, size), edge=edge,
             keep_all=self._plan.match_moments, dim=size, tol=EIGEN_TOL,
@@ -205,9 +197,7 @@ class _SpectralFit:
         frequencies: Floats,
         length: float,
     ) -> float:
-        """Concentration that was given, or estimated from the pairs; if the pairs reject no value,
-        `USUAL`, with `assumed` set.
-        """
+        """Concentration given, or estimated from the pairs; else `USUAL`, with `assumed` set."""
         if self._options.concentration is not None:
             return self._options.concentration
         found = None
@@ -289,9 +279,7 @@ class _SpectralFit:
         triples: Noisy,
         length: float,
     ) -> _TopicsOfPairs:
-        """Fit topics, shares and, unless given, the concentration to all three moments jointly,
-        starting from `topics` and `weights`.
-        """
+        """Fit topics, shares and, unless given, the concentration to all moments jointly."""
         released = pairs.released
         assert released.matrix is not None
         unigram = _normalised(np.maximum(frequencies.value, LEAST_FREQUENCY / topics.shape[1]))
@@ -324,9 +312,7 @@ class _SpectralFit:
     def _on_all_words(
         self, topics: Floats, words: NDArray[np.intp] | None, unigram: Floats
     ) -> Floats:
-        """Extend topics from `words` to all columns: other words keep their unigram frequency in
-        every topic.
-        """
+        """Extend topics to all columns: other words keep their unigram frequency."""
         if words is not None:
             whole = np.tile(unigram, (len(topics), 1))
             whole[:, words] = topics * unigram[words].sum()
@@ -341,18 +327,14 @@ def rotated(white: NoisyWhitener) -> tuple[Floats, Floats]:
 
 
 def _volume(transform: Floats) -> float:
-    """Factor by which `transform`, applied to all three modes, enlarges the deviation of isotropic
-    noise.
-    """
+    """Factor by which `transform` of all three modes enlarges the deviation of noise."""
     return min(float(np.mean(np.linalg.norm(transform, axis=0) ** 2)), 1e60) ** 1.5
 
 
 def _std_on_all_words(
     std: Floats, words: NDArray[np.intp] | None, unigram: Floats, unigram_sigma: float
 ) -> Floats:
-    """Extend standard deviations from `words` to all columns: other words have that of their
-    frequency.
-    """
+    """Extend standard deviations from `words` to all columns."""
     if words is None:
         return std
     whole = std_of_frequencies(unigram_sigma, (len(std), unigram.size))
@@ -368,9 +350,7 @@ def _mass(released: NoisyPairs, n_words: int) -> float:
 
 
 def _noise_edge(sigma: float, correction: PriorCorrection) -> float:
-    """Largest eigenvalue that noise alone gives the corrected second moment, 2 sigma sqrt(d) and a
-    shift.
-    """
+    """Largest eigenvalue that noise alone gives the corrected second moment."""
     return 2 * sigma * float(np.sqrt(len(correction.frequencies))) + correction.pair_shift
 
 

@@ -50,9 +50,7 @@ class StepAverage:
     rates: tuple[float, ...] = ()  # weight of each step when it came
 
     def after(self, noisy: Noisy, fitted: FittedTopics, rate: float) -> "StepAverage":
-        """Return the average with one more release, `noisy`, made at the topics `fitted`, at weight
-        `rate`.
-        """
+        """Return the average with one more release, `noisy`, at weight `rate`."""
         given = fitted.weights[:, None] * fitted.topics
         return replace(
             self,
@@ -70,9 +68,7 @@ class StepAverage:
         return counts.sum(axis=0) / total, sigma / total
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
-        """Averaged counts (k, d) after subtracting `ECHO` times the topics that steps were given,
-        rescaled, and the deviation of their noise.
-        """
+        """Averaged counts without `ECHO` times the topics steps were given, and their noise."""
         counts: Floats = self.scales * self.mean
         if self.variance == 0:
             return counts, 0.0
@@ -128,9 +124,7 @@ class Refinement:
     def _step(
         self, fitted: FittedTopics, average: StepAverage, start: FittedTopics
     ) -> tuple[FittedTopics, StepAverage]:
-        """Release expected counts at the topics `fitted`; return topics read off the average so
-        far, and the average.
-        """
+        """Release expected counts at the topics `fitted`; return updated topics and average."""
         noisy = expected_counts(
             self._curator, fitted.topics, fitted.weights, fitted.concentration,
             self._step_clip, self._scales,
@@ -146,16 +140,12 @@ class Refinement:
         return replace(fitted, topics=topics, weights=weights, unigram=unigram), average
 
     def _pays(self, fitted: FittedTopics) -> bool:
-        """Release the held-out gain of topics over word frequencies; True if it exceeds two
-        deviations of its noise.
-        """
+        """Release the gain of topics over word frequencies; True if beyond two deviations."""
         gain = self._curator.completion_gain(fitted.topics, fitted.weights, fitted.concentration)
         return bool(gain.value[0] >= MARGIN * gain.sigma)
 
     def _or_public_alone(self, fitted: FittedTopics, public: FittedTopics) -> FittedTopics:
-        """Release the held-out gain of fitted topics over the public ones as given; return the
-        public ones if the fitted ones are clearly worse, else the fitted ones.
-        """
+        """Return the public topics if a released gain says that fitted ones are worse."""
         assert public.public is not None
         alone = public_alone(fitted, public.public)
         gain = self._curator.completion_gain(
@@ -211,9 +201,7 @@ def expected_counts(
     clip: Any,
     scales: Floats | None = None,
 ) -> Noisy:
-    """Release an EM step's expected counts (k, d), divided by `scales` and clipped, under an even
-    Dirichlet prior; with `concentration` 0, one topic per document, of probabilities `weights`.
-    """
+    """Release an EM step's expected counts (k, d), divided by `scales` and clipped."""
     # All of a document is of the one topic there is: nothing has to be iterated.
     if concentration == 0 or len(topics) == 1:
         return curator.expected_counts(topics, weights, True, clip, scales)
@@ -222,9 +210,7 @@ def expected_counts(
 
 
 def scales_of_words(unigram: Floats) -> Floats:
-    """Scales (d,) by which counts are divided before clipping, from released word frequencies: rare
-    words get less noise.
-    """
+    """Scales (d,) that counts are divided by before clipping: rare words get less noise."""
     scales = (unigram + SCALE_FLOOR / unigram.size) ** defaults.SCALE_POWER
     # Counts of such words are as long as before, on average: the limit may stay.
     return scales * float(np.sqrt((unigram / scales**2).sum()))
@@ -237,9 +223,7 @@ def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
 
 
 def public_start(learnt: FittedTopics, public: Floats, n_components: int) -> FittedTopics:
-    """Start of EM: public topics adapted to released word frequencies, and then the learnt topics
-    least like them, up to `n_components`.
-    """
+    """Start of EM: adapted public topics, and the learnt topics least like them."""
     weights = shares_of_topics(public, learnt.unigram)
     topics = adapted_topics(public, weights, learnt.unigram)
     further = _least_alike(learnt.topics, topics, n_components - len(topics))
@@ -255,10 +239,7 @@ def public_start(learnt: FittedTopics, public: Floats, n_components: int) -> Fit
 
 
 def beside_public(learnt: FittedTopics, public: FittedTopics) -> FittedTopics:
-    """Learnt topics, each in the place of the public topic that it is most like.
-
-    Public ones stay where there are fewer topics learnt.
-    """
+    """Learnt topics, each in the place of the public topic that it is most like."""
     assert public.public is not None
     k = len(public.public)
     likeness = np.sqrt(public.topics[:k]) @ np.sqrt(np.maximum(learnt.topics, 0.0)).T
@@ -287,9 +268,7 @@ def public_alone(fitted: FittedTopics, public: Floats) -> FittedTopics:
 
 
 def _least_alike(learnt: Floats, topics: Floats, number: int) -> NDArray[np.intp]:
-    """Rows of `learnt`, up to `number`, chosen one by one to be the farthest, in total variation,
-    from `topics` and from those chosen.
-    """
+    """Rows of `learnt`, up to `number`, farthest from `topics` and from each other."""
     chosen: list[int] = []
     nearest = np.array([np.abs(topics - topic).sum(axis=1).min() for topic in learnt])
     for _ in range(min(number, len(learnt))):

@@ -61,9 +61,7 @@ MORE_EIGENVALUES, COHERENT_WORDS = 10, 10
 
 @dataclass(frozen=True, eq=False)
 class WhitenedPairs:
-    """Released second moment of pairs of words, in units of one document of mean weight, and its
-    whitener.
-    """
+    """Released pair moments, in units of one document of mean weight, and their whitener."""
 
     words: NDArray[np.intp] | None  # columns whose pairs were released; None for all
     clips: tuple[Any, ...]  # on what a document contributes, in force together
@@ -76,9 +74,7 @@ class WhitenedPairs:
     edge: float  # largest eigenvalue of M2 that noise alone gives
 
     def with_concentration(self, concentration: float) -> "WhitenedPairs":
-        """Return a copy corrected for another concentration (sum of the Dirichlet prior); the
-        whitener stays.
-        """
+        """Return a copy corrected for another concentration; the whitener stays."""
         old = self.correction
         correction = PriorCorrection(concentration, old.frequencies, old.variance**0.5)
         return replace(
@@ -96,18 +92,14 @@ class WhitenedPairs:
 
 
 def corrected_pairs(released: NoisyPairs, correction: PriorCorrection, total: float) -> Any:
-    """Second moment M2 corrected for the prior, from `released` pairs over `total`: a matrix if
-    they were released as one, else the function V -> M2 V.
-    """
+    """Second moment M2 corrected for the prior: a matrix, or the function V -> M2 V."""
     if released.matrix is not None:
         return correction.pair_matrix(released.matrix, total)
     return correction.pairs(lambda V: released.product(V) / total)
 
 
 def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
-    """Diagnostics of a fit, as fields of FittedTopics: coherence of `topics`, leading eigenvalues
-    of the second moment, and the largest that noise alone would give.
-    """
+    """Coherence of topics, leading eigenvalues, and their noise, as fields of FittedTopics."""
     spectrum = pairs.white.eigenvalues
     if pairs.released.matrix is not None:
         n_values = max(2 * len(topics), len(topics) + MORE_EIGENVALUES)
@@ -126,9 +118,7 @@ def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
 
 
 def _moment_of(pairs: WhitenedPairs, words: NDArray[np.intp]) -> Floats:
-    """Released second moment of the columns `words` with each other, of shape (len(words),
-    len(words)).
-    """
+    """Released second moment of the columns `words` with each other."""
     if pairs.released.matrix is not None:
         return pairs.released.matrix[np.ix_(words, words)] / pairs.total
     picked = np.zeros((len(pairs.correction.frequencies), len(words)))

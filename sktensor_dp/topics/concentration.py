@@ -46,9 +46,8 @@ def largest_not_rejected(
     single: ExplainedTopics,
     most: float,
 ) -> ExplainedTopics | None:
-    """Fit ``explain(start, concentration)`` at the largest concentration whose misfit is at most
-    `most`, by bisection; `single`, one topic per document, if all misfit more; None if none does.
-    """
+    """Fit at the largest concentration whose misfit is at most `most`, by bisection."""
+    # None if no concentration misfits more; one topic per document if all do.
     if explain(single, LARGEST_CONCENTRATION).misfit <= most:
         return None
     found = explain(single, LEAST_CONCENTRATION)
@@ -72,9 +71,7 @@ def concentration_of_pairs(
     sigma: float,
     sampling: float = 0.0,
 ) -> float | None:
-    """Estimate the concentration (sum of the Dirichlet prior) from released `frequencies` and a
-    second moment `pairs` with noise `sigma`, starting at `topics`; None if none is rejected.
-    """
+    """Estimate the concentration from a released second moment with noise `sigma`, or None."""
     # Rejected: non-negative topics leave more of the moment than topics of one topic a document do,
     # by more than bounds at 0 cost where it is right. Noise that no topics explain cancels.
     if len(topics) == 1:
@@ -113,20 +110,13 @@ def concentration_of_pairs(
 
 
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
-    """True if documents of `length` tokens are too short to show that they mix topics.
-
-    Mean field rules out topics of less than a token, and is no near limit of one topic each. With
-    fewer tokens than topics, documents mix topics where these are expected to be two or more, and
-    to have the three tokens each from which topics are identified.
-    """
+    """True if documents of `length` tokens are too short to show that they mix topics."""
     expected = expected_topics(concentration, length)
     return length < n_components + 1 and (expected < 2 or length < TOKENS_OF_TOPIC * expected)
 
 
 def expected_topics(concentration: float, length: float) -> float:
-    """Expected number of distinct topics in a document of `length` tokens, if there are many
-    topics.
-    """
+    """Expected number of distinct topics, of many, in a document of `length` tokens."""
     # The sum of a / (a + i) over tokens i = 1 to length - 1 that are drawn after the first.
     later = digamma(concentration + max(length, 1.0)) - digamma(concentration + 1)
     return 1 + concentration * float(later)

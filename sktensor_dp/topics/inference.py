@@ -40,9 +40,7 @@ def expected_log_proportions(gamma: Floats) -> Floats:
 
 
 def word_ratios(X: sp.csr_matrix, weights: Floats, topics_by_word: Floats) -> sp.csr_matrix:
-    """Divide each count by the probability of its word in its document's mixture ``weights @
-    topics``; sparse, of the shape of `X`. `topics_by_word` is (n_words, k).
-    """
+    """Divide each count by the probability of its word in its document's mixture of topics."""
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     mixture = np.einsum("ij,ij->i", weights[rows], topics_by_word[X.indices])
     return of_same_shape(X, X.data / np.maximum(mixture, TINY))
@@ -57,9 +55,7 @@ def variational_proportions(
     start: Floats | None = None,
     tol: float = 0.0,
 ) -> Floats:
-    """Dirichlet parameters (n, k) of the documents' topic proportions under a Dirichlet `prior`, by
-    mean field inference from `start`, if given (Blei, Ng & Jordan, 2003, eq. 6 and 7).
-    """
+    """Dirichlet parameters (n, k) by mean field (Blei, Ng & Jordan, 2003, eq. 6 and 7)."""
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
@@ -93,12 +89,7 @@ def _ascend(
 def collapsed_proportions(
     X: sp.csr_matrix, topics: Floats, prior: Floats, *, n_iter: int, tol: float = 0.0
 ) -> Floats:
-    """Dirichlet parameters (n, k) of topic proportions by collapsed variational inference (CVB0).
-
-    Each token's topic is weighed by how many *other* tokens of its document are of it, and by the
-    prior (Asuncion, Welling, Smyth & Teh, 2009). Mean field weighs by exp(E[log]) instead, which
-    rules out topics that have less than about one token.
-    """
+    """Dirichlet parameters (n, k) by CVB0 (Asuncion, Welling, Smyth & Teh, 2009)."""
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
@@ -139,9 +130,7 @@ def _settle(
 
 
 def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-    """Document of each non-zero, and a matrix that adds up values of non-zeros, weighted by counts
-    `data`, by document; `lengths` are non-zeros per document.
-    """
+    """Document of each non-zero, and a matrix that adds up non-zeros, times counts, by document."""
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     layout = (data, np.arange(len(data)), pointers)
     tokens = sp.csr_matrix(layout, (len(lengths), len(data)))
@@ -163,9 +152,7 @@ def _joint_log_likelihood(X: sp.csr_matrix, topics: Floats, weights: Floats) -> 
 def document_log_likelihood(
     X: sp.csr_matrix, topics: Floats, prior: Floats, gamma: Floats | None
 ) -> Floats:
-    """Log-likelihood (n,) of documents of one topic each, of probabilities `prior`; with Dirichlet
-    parameters `gamma` of documents that mix topics under a Dirichlet `prior`, a lower bound (ELBO).
-    """
+    """Log-likelihood (n,) of documents of one topic each, or a bound with parameters `gamma`."""
     # Multinomial coefficients are left out, as is usual for perplexity.
     if gamma is None:
         joint = _joint_log_likelihood(X, topics, prior)
@@ -195,9 +182,7 @@ MAX_ITER, TOLERANCE = 100, 1e-3
 def proportions(
     counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool, *, normalize: bool = True
 ) -> Floats:
-    """Shares (n, k) of topics in documents, or their Dirichlet parameters; if each document has one
-    topic (`single`), posterior probabilities of topics, of probabilities `prior` before.
-    """
+    """Shares (n, k) of topics in documents, or their Dirichlet parameters."""
     if single:
         return topic_posterior(counts, topics, prior)
     found = collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)

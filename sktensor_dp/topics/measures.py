@@ -13,9 +13,7 @@ def umass(
     frequencies: Floats,
     sigma: float = 0.0,
 ) -> Floats:
-    """UMass coherence (k,) of Mimno et al. (2011): mean log P(word | earlier word) of each topic's
-    `leading` words, from moments of tokens; moments below their noise `sigma` count as it.
-    """
+    """UMass coherence (k,) of leading words (Mimno et al., 2011), from moments of tokens."""
     k, m = leading.shape
     if m < 2:
         return np.zeros(k)
@@ -52,9 +50,7 @@ def ranked_words(
 
 
 def divergences(topics: Floats, others: Floats) -> Floats:
-    """Jensen-Shannon divergences in bits between rows of `topics` and rows of `others`, of shape
-    (n_topics, n_others): 0 if equal, 1 if no word is shared.
-    """
+    """Jensen-Shannon divergences in bits, from 0 to 1, of rows of `topics` and of `others`."""
     found = np.empty((len(topics), len(others)))
     for row, topic in enumerate(topics):
         middle = (topic + others) / 2
@@ -66,9 +62,7 @@ def divergences(topics: Floats, others: Floats) -> Floats:
 
 
 def positions(distances: Floats) -> Floats:
-    """Points (k, 2) of a plane whose distances approximate `distances` (k, k), by classical
-    scaling.
-    """
+    """Points (k, 2) whose distances approximate `distances` (k, k), by classical scaling."""
     k = len(distances)
     centre = np.eye(k) - 1 / k
     products = -0.5 * centre @ distances**2 @ centre

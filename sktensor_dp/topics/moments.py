@@ -55,9 +55,7 @@ _ROWS_AT_ONCE = 256
 
 
 class PriorCorrection:
-    """Converts E2 and E3, moments of documents that mix topics, into M2 and M3 of single topics;
-    `frequencies` are E1, and `sigma` is the noise in them.
-    """
+    """Corrects E2 and E3 of documents that mix topics to M2 and M3 of single topics."""
 
     def __init__(self, concentration: float, frequencies: Floats, sigma: float) -> None:
         self.pair_scale = concentration + 1
@@ -91,9 +89,7 @@ class PriorCorrection:
         return corrected
 
     def triples(self, projected: Floats, pairs: Floats, basis: Floats) -> Floats:
-        """M3(B, B, B) in a `basis` B of shape (d, m), given `projected` E3(B, B, B) and `pairs` B'
-        E2 B.
-        """
+        """M3(B, B, B) in a `basis` B, given E3(B, B, B) and `pairs` B' E2 B."""
         mean = basis.T @ self.frequencies
         cubed = np.einsum("a,b,c->abc", mean, mean, mean)
         cubed -= self.variance * symmetric_product(basis.T @ basis, mean)
@@ -102,9 +98,7 @@ class PriorCorrection:
 
 
 def topics_from_components(components: Floats) -> Floats:
-    """Topics (k, d) from `components` that are multiples of them, up to noise: rows scaled to sum 1
-    and projected on the probability simplex.
-    """
+    """Scale components to sum 1 and project them on the probability simplex."""
     sums = components.sum(axis=1, keepdims=True)
     sums = np.where(np.abs(sums) > 1e-9, sums, 1.0)
     return project_rows(components / sums)
@@ -136,9 +130,7 @@ class ReleasedMoments:
 
     @property
     def n_values(self) -> int:
-        """Number of released values: entries of the three moments, those equal by symmetry counted
-        once.
-        """
+        """Number of released values, those equal by symmetry counted once."""
         d, m = self.basis.shape
         return d + d * (d + 1) // 2 + m * (m + 1) * (m + 2) // 6
 
@@ -150,9 +142,7 @@ def match_moments(
     concentration: float = 0.0,
     max_iter: int = 300,
 ) -> ExplainedTopics:
-    """Fit topics and weights to all three released moments by weighted least squares, at a given
-    `concentration`, starting from `topics` and `weights`.
-    """
+    """Fit topics and weights to released moments by weighted least squares."""
     objective = MomentDistance(topics.shape, moments, concentration)
     start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
     found = minimize(
@@ -171,9 +161,7 @@ def match_moments(
 def match_with_concentration(
     topics: Floats, weights: Floats, moments: ReleasedMoments, concentration: float | None
 ) -> tuple[ExplainedTopics, ReleasedMoments, bool]:
-    """Fit topics to released moments, and the concentration if it is None. Also return the moments
-    with sampling variances of the fit, and True if the concentration had to be assumed.
-    """
+    """Fit topics to moments, at a given or estimated concentration; True if it is assumed."""
     given = 0.0 if concentration is None else concentration
     found = match_moments(topics, weights, moments, given)
     moments = replace(moments, second=model_pairs(found))
@@ -193,9 +181,7 @@ def match_with_concentration(
 
 
 def spread_of_pairs(length: float, frequencies: Floats) -> float:
-    """Expected squared norm of the relative frequencies of word pairs in one document of `length`
-    tokens drawn from `frequencies`: scales the sampling variance of E2.
-    """
+    """Expected squared norm of the relative frequencies of word pairs in one document."""
     length, repeats = max(length, 2.0), float((frequencies**2).sum())
     # Two of its pairs are alike by one token that differs, or by two.
     alike = 1 + 2 * (length - 2) * repeats + (length - 2) * max(length - 3, 0.0) * repeats**2
@@ -210,9 +196,7 @@ def model_pairs(found: ExplainedTopics) -> Floats:
 
 
 def pair_precision(moments: ReleasedMoments) -> Floats:
-    """Inverse variance (d, d) of each entry of the released second moment, by noise and by
-    sampling.
-    """
+    """Inverse variance (d, d) of the released second moment, by noise and by sampling."""
     d, n = len(moments.pairs), moments.n_documents
     first = moments.second.sum(axis=0)
     second = (1 - FLOOR) * moments.second + FLOOR * np.outer(first, first) + 1e-3 / d**2
@@ -225,9 +209,7 @@ def pair_precision(moments: ReleasedMoments) -> Floats:
 
 
 class MomentDistance:
-    """Half the weighted squared distance between moments of topics and released moments, with its
-    gradient in S, where ``w_j mu_j`` is proportional to ``S_j ** 2``.
-    """
+    """Half the weighted squares between moments of topics and released ones, and gradient."""
 
     def __init__(
         self, shape: tuple[int, ...], moments: ReleasedMoments, concentration: float
@@ -258,9 +240,7 @@ class MomentDistance:
         return value / 2, gradient.ravel()
 
     def _words(self, mean: Floats) -> tuple[float, Floats]:
-        """Weighted squared error of the first moment, if `mean` is that of topics, and gradient by
-        w_j mu_j.
-        """
+        """Weighted squared error of the first moment, and gradient by w_j mu_j."""
         error = mean - self._m.frequencies
         weighted = self._word_precision * error
         return float(weighted @ error), 2 * weighted[None, :]
@@ -268,9 +248,7 @@ class MomentDistance:
     def _pairs(
         self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
     ) -> tuple[float, Floats]:
-        """Weighted squared error of the second moment, and gradient by w_j mu_j, the rows of
-        `joint`.
-        """
+        """Weighted squared error of the second moment, and gradient by w_j mu_j."""
         c = self._c
         error = (topics.T @ joint + c * np.outer(mean, mean)) / (1 + c) - self._m.pairs
         weighted = self._pair_precision * error
@@ -282,9 +260,7 @@ class MomentDistance:
     def _triples(
         self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
     ) -> tuple[float, Floats]:
-        """Weighted squared error of the third moment, and gradient by w_j mu_j, the rows of
-        `joint`.
-        """
+        """Weighted squared error of the third moment, and gradient by w_j mu_j."""
         c, basis = self._c, self._m.basis
         scale = (1 + c) * (2 + c)
         seen, middle = topics @ basis, mean @ basis

@@ -20,9 +20,7 @@ LEAST_PUBLIC = 0.2
 
 
 def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floats:
-    """Rescale words of `public` topics (k, d) so that ``weights @ topics`` is close to
-    `frequencies`, by iterative proportional fitting.
-    """
+    """Rescale words of `public` topics to mix to `frequencies`, by proportional fitting."""
     topics = on_all_words(public, frequencies)
     weights = weights / weights.sum()
     for _ in range(PUBLIC_STEPS):
@@ -32,9 +30,7 @@ def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floa
 
 
 def shares_of_topics(public: Floats, frequencies: Floats) -> Floats:
-    """Shares (k,) at which a mixture of `public` topics fits word `frequencies` best, by EM; none
-    is below `LEAST_PUBLIC` / k.
-    """
+    """Shares (k,) at which `public` topics fit word `frequencies` best, by EM."""
     topics, k = on_all_words(public, frequencies), len(public)
     weights = np.full(k, 1 / k)
     for _ in range(PUBLIC_STEPS):
@@ -45,9 +41,7 @@ def shares_of_topics(public: Floats, frequencies: Floats) -> Floats:
 
 
 def on_all_words(public: Floats, frequencies: Floats) -> Floats:
-    """Extend `public` topics to words that are 0 in all of them: every topic gives these words
-    their `frequencies`.
-    """
+    """Extend `public` topics to words that are 0 in all of them, at their `frequencies`."""
     known = public.any(axis=0)
     topics = np.tile(frequencies, (len(public), 1))
     share = float(frequencies[known].sum())
@@ -79,18 +73,14 @@ UNEXPECTED = 0.05
 
 
 def _fit_log_mixture(log_likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
-    """Fit mixture weights by EM from log-likelihoods (n, m) of n values under m components; return
-    posterior component probabilities (n, m) and the log evidence (n,) of each value.
-    """
+    """Fit mixture weights by EM; return posteriors (n, m) and log evidence (n,)."""
     highest = log_likelihood.max(axis=1, keepdims=True)
     posterior, evidence = _fit_mixture(np.exp(log_likelihood - highest), weights, n_iter)
     return posterior, highest.ravel() + np.log(evidence)
 
 
 def _fit_mixture(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
-    """Fit mixture weights by EM from likelihoods (n, m); return posterior component probabilities
-    (n, m) and the evidence (n,) of each value.
-    """
+    """Fit mixture weights by EM; return posteriors (n, m) and evidence (n,)."""
     # Of few words, steps take as long as numpy takes to begin one.
     weights, share, inverse = weights.copy(), np.empty_like(weights), np.empty(len(likelihood))
     number = np.array(float(len(likelihood)))
@@ -108,9 +98,7 @@ def _fit_mixture(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floa
 def denoise_frequencies(
     noisy: Floats, sigma: float | Floats, n_iter: int = 100, *, expected: Floats | None = None
 ) -> Floats:
-    """Posterior means of non-negative numbers, such as word frequencies, given `noisy` ones with
-    Gaussian noise `sigma`; `expected` holds public guesses, used if the evidence is for them.
-    """
+    """Posterior means of non-negative numbers with noise `sigma`, near `expected` ones if any."""
     if np.max(sigma) <= 0:
         return np.maximum(noisy, 0.0)
     estimate, evidence = _denoised_alone(noisy, sigma, n_iter)
@@ -130,9 +118,7 @@ def _column(sigma: float | Floats) -> float | Floats:
 
 
 def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[Floats, Floats]:
-    """Posterior means (n,) of `noisy` numbers without public guesses, under a mixture on a
-    logarithmic grid of means, and the log evidence (n,) of each.
-    """
+    """Posterior means (n,) under a mixture on a logarithmic grid, and log evidence (n,)."""
     size, usual = noisy.size, float(np.median(sigma))
     total = max(float(noisy.sum()), usual)
     low = min(0.02 * total / size, usual)
@@ -153,9 +139,7 @@ def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[
 def shrink_deviations(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int = 60
 ) -> Floats:
-    """Shrink deviations with Gaussian noise `sigma` to posterior means under a mixture of normals
-    around zero, of standard deviations in proportion to `scale` (Stephens, 2017).
-    """
+    """Shrink deviations under a mixture of normals scaled by `scale` (Stephens, 2017)."""
     if np.max(sigma) <= 0:
         return noisy
     posterior, kept, _ = _deviation_posterior(noisy, scale, sigma, n_iter)
@@ -196,9 +180,7 @@ def posterior_moments(
 def centres_of_topics(
     base: Floats, weights: Floats, total: float, public: Floats | None
 ) -> list[tuple[Floats, ...]]:
-    """Centres towards which `posterior_moments` shrinks each topic's expected counts of `total`
-    tokens: words at frequencies `base`, and for the first topics `public` ones too.
-    """
+    """Centres towards which each topic's expected counts of `total` tokens are shrunk."""
     found: list[tuple[Floats, ...]] = [(weight * total * base,) for weight in weights]
     if public is not None:
         adapted = adapted_topics(public, weights[: len(public)], base)
@@ -210,9 +192,7 @@ def centres_of_topics(
 def _deviation_posterior(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Posterior probabilities (n, m) of normals of deviations ``scale * RELATIVE_SCALES`` for each
-    of `noisy`, the fraction of it that each normal keeps (n, m), and the log evidence (n,).
-    """
+    """Posteriors (n, m), fractions that each normal keeps (n, m), log evidence (n,)."""
     spread = (scale[:, None] * RELATIVE_SCALES) ** 2
     variance = spread + _column(sigma) ** 2
     log_likelihood = -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance))
@@ -223,9 +203,7 @@ def _deviation_posterior(
 
 
 def _few_deviate(n_components: int) -> Floats:
-    """Starting weights (n_components,) of a prior, half of them on the first component: no
-    deviation.
-    """
+    """Starting weights of a prior, half of them on the first component: no deviation."""
     # Half of the prior starts at no deviation: evidence has to move it away.
     weights = np.full(n_components, 0.5 / (n_components - 1))
     weights[0] = 0.5
@@ -233,9 +211,7 @@ def _few_deviate(n_components: int) -> Floats:
 
 
 def _ratio_prior() -> Floats:
-    """Probabilities of the `RATIOS` under each component of the prior, a row each: all on the first
-    ratio, then gamma distributions of mean 1.
-    """
+    """Probabilities of the `RATIOS` under each component of the prior, a row each."""
     ends = np.sqrt(RATIOS[1:-1] * RATIOS[2:])
     below = [
         np.concatenate([[0.0], gammainc(shape, shape * ends), [1.0]]) for shape in GAMMA_SHAPES
@@ -291,9 +267,7 @@ def denoise_topics(
 
 
 def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: float) -> Floats:
-    """Shrink topics estimated without noise from `n_tokens` tokens towards the unigram `base`:
-    posterior means of Poisson counts under gamma priors.
-    """
+    """Posterior means of topics without noise: Poisson counts under gamma priors."""
     a, found = np.array(GAMMA_SHAPES), np.empty_like(topics)
     for row, (topic, weight) in enumerate(zip(topics, weights, strict=True)):
         x, centre = n_tokens * weight * topic[:, None], n_tokens * weight * base[:, None] + 1e-300
@@ -305,9 +279,7 @@ def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: floa
 
 
 def _with_marginal(topics: Floats, weights: Floats, base: Floats) -> tuple[Floats, Floats]:
-    """Rescale words so that topics mix to the frequencies `base`, which are known better; return
-    topics and weights.
-    """
+    """Rescale words so that topics mix to the frequencies `base`, which are known better."""
     joint = weights[:, None] * topics
     joint *= np.minimum(base / np.maximum(joint.sum(axis=0), 1e-300), MOST_RESCALED)
     # A word that a large topic is denied by noise does not fill the small ones: what is left of

@@ -18,9 +18,7 @@ from sktensor_dp.topics.shrinkage import LEAST_SHARE, shrink_deviations
 
 
 def varimax(loadings: Floats, max_iter: int = 200, tol: float = 1e-6) -> Floats:
-    """Rotate the columns of `loadings` (d, k) so that squared loadings vary most (Kaiser, 1958);
-    signs make the columns skewed to the positive side.
-    """
+    """Rotate columns so that squared loadings vary most (Kaiser, 1958), skewed to be positive."""
     rotation = np.eye(loadings.shape[1])
     for _ in range(max_iter):
         rotated = loadings @ rotation
@@ -49,9 +47,7 @@ def topics_of_pairs(
     frequencies: Floats,
     sigma: float,
 ) -> Floats:
-    """Refine topics by N_STEPS steps of least squares on a noisy second moment E2 of words, given
-    as `product`, V -> E2 V; `sigma` is the noise of its entries, `frequencies` the first moment.
-    """
+    """Refine topics by least squares on a second moment `product` with noise `sigma`."""
     total = float(frequencies.sum())
     mean = frequencies / total
     for _ in range(N_STEPS):
@@ -69,9 +65,7 @@ def pair_step(
     units: Floats | float = 1.0,
     sigma: float = 0.0,
 ) -> Floats:
-    """Update topics by one step of least squares on a second moment (`product`), given the first,
-    `mean`, and shrink them against noise `sigma`; rows of the result times `units` sum to 1.
-    """
+    """Make one step of least squares; rows of the result times `units` sum to 1."""
     roots = np.sqrt(weights)[:, None]
     centres = roots * mean
     deviations = roots * (topics - weights @ topics)

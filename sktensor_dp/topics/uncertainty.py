@@ -133,9 +133,7 @@ def std_of_refined(
     steps: Steps | None,
     public: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Standard deviations of topics (k, d) and shares (k,) read off noisy `expected_counts`,
-    enlarged by a bootstrap of the EM `steps` (None in a stream).
-    """
+    """Standard deviations of topics (k, d) and shares (k,) read off noisy expected counts."""
     k, d = expected_counts.shape
     if np.max(sigma) <= 0:
         return np.zeros((k, d)), np.zeros(k)
@@ -186,9 +184,7 @@ def _at_most_one(std: float | Floats) -> Floats:
 
 
 def _enlarged(moved: Floats, std: Floats, topics: Floats) -> Floats:
-    """Factors (k,), at least 1, of the deviations `std` at the ninth decile of the changes `moved`
-    of each topic's clear words.
-    """
+    """Factors (k,), at least 1, at the ninth decile of the changes of each topic's clear words."""
     far = np.abs(moved) / np.maximum(std, 1e-300)
     factors = np.ones(len(topics))
     for row, clear in enumerate(topics > ABOVE * std):
@@ -213,9 +209,7 @@ class Bootstrap:
         self._truth, self._size = truth / truth.sum(), truth.sum()
 
     def errors(self, sigma: float | Floats) -> tuple[Floats, Floats]:
-        """Errors of topics (k, d) and shares (k,) by noise `sigma` of the final average of counts,
-        which sums to 1, and by steps that end early.
-        """
+        """Errors of topics and shares by noise `sigma` in the average and by steps ending early."""
         # Steps that end early leave a part of their way. The bootstrap measures that part on a way
         # to the topics found; the true way led beyond them and so was longer.
         short, short_shares = self._run(0.0)
@@ -286,9 +280,7 @@ def _expected(
 def std_of_matched(
     found: ExplainedTopics, moments: ReleasedMoments, drift: Floats
 ) -> tuple[Floats, Floats]:
-    """Standard deviations of topics and shares fitted to all released moments, by the curvature of
-    the fit for each word. `drift` (k,) is the bias of shares by clipping.
-    """
+    """Standard deviations of topics and shares fitted to moments, by the fit's curvature."""
     topics, weights, c = found.topics, found.weights, found.concentration
     k, d = topics.shape
     joint = weights[:, None] * topics
@@ -320,9 +312,7 @@ def std_of_decomposed(
     pairs_sigma: float,
     triples_sigma: float,
 ) -> tuple[Floats, Floats]:
-    """Standard deviations, to first order, of topics that are scaled rows `unwhitened` of a
-    decomposed tensor, and of shares; `duals` (k, d) are its components times the whitener.
-    """
+    """Standard deviations, to first order, of topics of a decomposed tensor, and of shares."""
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
     # Noise turns a component towards the others, each by about its own size.
