@@ -42,7 +42,6 @@ ABLATIONS = (
     _constant("ROUNDS", 1, PERSON),
     _constant("RESIDUAL_CLIP", 3.0, BOTH),
     _constant("LEVEL_FRACTION", 0.05, PERSON),
-    _constant("FACTOR_FRACTION", 0.3, PERSON),
     _constant("DIRECTION_FRACTION", 0.5, PERSON),
     _constant("DIRECTION_SWEEPS", 6, PERSON),
     _constant("DIRECTION_TRIAL", 1.0, PERSON),

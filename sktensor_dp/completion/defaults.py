@@ -1,15 +1,12 @@
 """Tuned constants of completions; ``python -m benchmarks ablations_of_completions`` tests each."""
 
-# Releases of biases where people are the units, and of the factors of three modes or more, each
-# about those before.
+# Releases of biases where people are the units, each about those before.
 ROUNDS = 4
 # Clip of residuals for biases and in products of pairs, in their deviations.
 RESIDUAL_CLIP = 0.25
 # Fraction of a person-level budget for the level and deviation of values.
 LEVEL_FRACTION = 0.01
-# Fraction for shared factors of three modes or more.
-FACTOR_FRACTION = 0.6
-# Fraction for the directions of a matrix, and in how many releases.
+# Fraction for directions, and in how many releases.
 DIRECTION_FRACTION = 0.9
 DIRECTION_SWEEPS = 24
 # Fraction of these after which components must show, or biases get the rest.

@@ -148,13 +148,13 @@ def slice_errors(
     # A unit's own level is fitted to its entries, at the prior of the library.
     prior = 1 / LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
-    if len(shape) == 2 and plan.n_sweeps > 0:
+    if plan.n_sweeps > 0:
         rows = _bias_variance(each, shape, plan, left, bias)
         after = _bias_variance(each, shape, plan, left, bias, plan.n_sweeps - trial_sweeps(plan))
         explained = _Search(each, shape, plan, assumed, rank, rows - after).explained()
         if explained is not None:
             return math.sqrt(left + own + rows), math.sqrt(left + own + rows - explained)
-    rows = _bias_variance(each, shape, plan, left, bias, plan.n_sweeps if plan.by_directions else 0)
+    rows = _bias_variance(each, shape, plan, left, bias, plan.n_sweeps)
     return math.sqrt(left + own + rows), None
 
 
@@ -196,7 +196,8 @@ class _Search:
         gain_of_biases: float,
     ) -> None:
         self._gain_of_biases = gain_of_biases
-        n_units, n_rows = shape[plan.unit_mode], shape[1 - plan.unit_mode]
+        n_units = shape[plan.unit_mode]
+        n_rows = math.prod(shape) // n_units  # cells of a unit
         self._each, self._plan, self._n_units = each, plan, n_units
         self._weight = n_units * math.sqrt(each) / n_rows
         weights = np.full(n_rows, self._weight)
@@ -407,8 +408,7 @@ def forecast_completion(
     finds = plan.seeks_components
     if isinstance(plan, SlicePlan):
         error, found = slice_errors(n_observed, shape, plan, assumed, rank)
-        if plan.by_directions:
-            finds = found is not None
+        finds = found is not None
         model = folded = error if found is None else found
     else:
         errors = entry_errors(n_observed, shape, plan, assumed, rank)

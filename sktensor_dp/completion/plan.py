@@ -15,7 +15,7 @@ from sktensor_dp.estimator.parameters import Number, Numbers, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.mechanisms import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan, check_feasible
-from sktensor_dp.queries.slices import SharedFactorSums
+from sktensor_dp.queries.slices import MOST_CELLS, SharedFactorSums
 from sktensor_dp.tensor.row_effects import standardised_given
 from sktensor_dp.tensor.shared_parameters import clipped_response
 from sktensor_dp.tensor.sorted_entries import SortedEntries
@@ -169,15 +169,15 @@ class ModelOptions:
         return min(self.ranks)
 
 
-# Sweeps over the factors that units share, and steps of gradient descent.
+# Steps of gradient descent.
 STEPS = 30
 # Fraction of a budget for the values from which the other factors of an output are computed.
 INPUT_FRACTION = 0.5
 # Numbers in memory to a row: beside any model, for components by their squared rank, and
 # beside a model of the values themselves.
 ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
-# Sweeps over shared factors where there is no noise.
-EXACT_SWEEPS = 20
+# Fraction of a budget by which components of persons are judged to be found.
+JUDGED_FRACTION = 0.15
 
 
 def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
@@ -354,11 +354,8 @@ class SlicePlan:
     """Releases of a completion whose units are slices, decided from public numbers alone."""
 
     unit_mode: int
-    n_sweeps: int  # releases of each shared factor
+    n_sweeps: int  # releases of `shared_factor_sums`, the first of which decide on the others
     releases: ReleasePlan
-    # Whether components are those of a matrix, found by many small releases, the first of which
-    # decide whether the others are for components.
-    by_directions: bool = False
     n_rounds: int = 1  # releases of the effects of each shared mode
     perturbation: ClassVar[str] = "sufficient_statistics"
 
@@ -371,40 +368,29 @@ class SlicePlan:
 def slice_detectability(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float
 ) -> float:
-    """Signal-to-noise ratio of a component in one released factor; above 1 it can be found.
-    Length of a component worth finding over that of the noise, in the mode where it is least.
+    """Signal-to-noise ratio of a component in sums over units; above 1 it can be found.
+    Length of a component worth finding over that of the noise.
     """
-    # Of the hardest mode, for a model of one component and units of which a quarter of the
-    # cells have entries; above 1 components can be found.
-    if delta == 0:
+    # For a model of one component and units of which a quarter of the cells have entries.
+    n_cells = math.prod(shape) // shape[unit_mode]
+    if delta == 0 or n_cells > MOST_CELLS:
         return 0.0
     if math.isinf(epsilon):
         return math.inf
-    shared = [n for m, n in enumerate(shape) if m != unit_mode]
-    n_queries = defaults.ROUNDS * len(shared)
-    noise = SharedFactorSums.farthest / (
-        gaussian_mu(epsilon, delta) * math.sqrt(defaults.FACTOR_FRACTION / n_queries)
-    )
+    noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(JUDGED_FRACTION))
     # Response of a clipped residual to a component, whose weights are half hidden by noise.
     response = 0.68 * (ASSUMED.component / ASSUMED.residual) / 2
-    each = max(ASSUMED.observed_share * math.prod(shared), 1.0)
-    found = []
-    for n in shared:
-        weight = shape[unit_mode] * math.sqrt(each) / n
-        found.append(weight * response * math.sqrt(n) / (math.sqrt(n) + 1) / noise)
-    return min(found)
+    each = max(ASSUMED.observed_share * n_cells, 1.0)
+    weight = shape[unit_mode] * math.sqrt(each) / n_cells
+    return weight * response * math.sqrt(n_cells) / (math.sqrt(n_cells) + 1) / noise
 
 
 def plan_slices(
     shape: Sequence[int], rank: int, unit_mode: int, epsilon: float, delta: float
 ) -> SlicePlan:
     """Plan releases and split the budget where the unit is a slice: all entries of one row."""
-    shared = [n for m, n in enumerate(shape) if m != unit_mode]
     n_sweeps = 0
     if rank > 0 and slice_detectability(shape, unit_mode, epsilon, delta) >= 1:
-        n_sweeps = EXACT_SWEEPS if math.isinf(epsilon) else defaults.ROUNDS
-    by_directions = n_sweeps > 0 and SharedFactorSums.may_be_whole(shape, shared)
-    if by_directions:
         n_sweeps = defaults.DIRECTION_SWEEPS
     # Residuals about better effects say more; parts of a pure epsilon lose more than that.
     again = len(shape) == 2 and (delta > 0 or math.isinf(epsilon))
@@ -413,12 +399,10 @@ def plan_slices(
         "unit_levels": defaults.LEVEL_FRACTION,
         "shared_row_sums": 1 - defaults.LEVEL_FRACTION,
     }
-    uses = {"shared_row_sums": len(shared) * n_rounds}
+    uses = {"shared_row_sums": (len(shape) - 1) * n_rounds}
     if n_sweeps:
-        shares["shared_factor_sums"] = (
-            defaults.DIRECTION_FRACTION if by_directions else defaults.FACTOR_FRACTION
-        )
+        shares["shared_factor_sums"] = defaults.DIRECTION_FRACTION
         shares["shared_row_sums"] -= shares["shared_factor_sums"]
-        uses["shared_factor_sums"] = n_sweeps * len(shared)
+        uses["shared_factor_sums"] = n_sweeps
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return SlicePlan(unit_mode, n_sweeps, releases, by_directions, n_rounds)
+    return SlicePlan(unit_mode, n_sweeps, releases, n_rounds)

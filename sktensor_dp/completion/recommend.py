@@ -76,11 +76,15 @@ def _of_shared(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
     place = mode - (mode > model.unit_mode)
     factors = model.components.factors
     columns = factors[place].shape[1]
+    mixing = model.components.mixing
     if model.components.full_core:
-        # Weights of all combinations of columns are a unit's own.
-        return factors[place], np.eye(columns)
-    others = [np.square(f).sum(axis=0) for m, f in enumerate(factors) if m != place]
-    return factors[place], np.diag(math.prod(others, start=np.ones(columns)))
+        ranks = [f.shape[1] for f in factors]
+        mixing = np.eye(math.prod(ranks)) if mixing is None else mixing
+        core = np.moveaxis(mixing.reshape(*ranks, -1), place, 0).reshape(columns, -1)
+        return factors[place], core @ core.T
+    others = [f.T @ f for m, f in enumerate(factors) if m != place]
+    own = np.eye(columns) if mixing is None else mixing @ mixing.T
+    return factors[place], math.prod(others, start=own)
 
 
 # Values that are ranked at a time.

@@ -6,6 +6,7 @@ A unit is the protected person: a row of the unit mode, with all of its entries.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -16,23 +17,26 @@ from sktensor_dp.completion.model import (
     inverse_root,
     posterior_rows,
     unexplained,
-    unit_mean_square,
 )
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedRows, SliceCurator
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.alternating import core_components
+from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.shared_parameters import (
     SharedComponents,
     SharedEffects,
     clipped_response,
     shared_effects,
 )
+from sktensor_dp.tensor.tucker_completion import mode_product
 from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 # Least sum of weights: of nothing there is no mean.
 LEAST_WEIGHT = 1e-100
+# Least share of a unit's entries in rows of their own.
+LEAST_ROOM = 0.01
 # EM steps for effects, and for those that another release will be about.
 STEPS, ROUGH_STEPS = 60, 20
 
@@ -80,30 +84,28 @@ class ItemBiases:
         self, curator: SliceCurator, mode: int, level: float, deviation: float,
         options: ModelOptions,
     ) -> None:  # fmt: skip
-        self._curator, self._mode, self._options = curator, mode, options
+        self._curator, self.mode, self._options = curator, mode, options
         self.level, self.deviation = level, deviation
         self._released: list[EffectRelease] = []
 
     def add_rounds(
-        self, n_rounds: int, others: Sequence[Floats | None] = (), rest_of: str | None = None
+        self, n_rounds: int, others: Sequence["ItemBiases"] = (), rest_of: str | None = None
     ) -> None:
         """Make `n_rounds` releases, each of residuals about the biases so far, and fit them again.
 
-        The first is about `others`, effects of the other modes. All that is left of the planned
-        release `rest_of`, if one is named, pays for them.
+        Residuals are about biases of `others` too. All that is left of the planned release
+        `rest_of`, if one is named, pays for them.
         """
         for left in range(n_rounds, 0, -1):
             deviation, about = self.deviation, None
             if self._released:
-                variance = self.noise_variance()
+                modes = sorted([self, *others], key=lambda of: of.mode)
+                variance = residual_variance(modes)
                 deviation = math.sqrt(variance)
-                about = ReleasedEffects((self.effects,), self.level, variance)
+                effects = tuple(of.effects for of in modes)
+                about = ReleasedEffects(effects, self.level, variance)
             self._ask(deviation, others, about, rest_of)
             self._fit(STEPS if left == 1 else ROUGH_STEPS)
-
-    def noise_variance(self) -> float:
-        """Variance of values about a unit's level that biases do not explain."""
-        return unexplained(self.deviation, self.explained())
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -118,15 +120,18 @@ class ItemBiases:
     def _ask(
         self,
         deviation: float,
-        others: Sequence[Floats | None],
+        others: Sequence["ItemBiases"],
         about: ReleasedEffects | None,
         rest_of: str | None,
     ) -> None:
         """Release sums of residuals, clipped in proportion to their `deviation`."""
         clip = defaults.RESIDUAL_CLIP
+        known: list[Floats | None] = [None] * len(self._curator.shape)
+        for of in others:
+            known[of.mode] = of.effects.effects
         noisy = self._curator.shared_row_sums(
-            self._mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE,
-            () if self._released else others, about, rest_of,
+            self.mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE,
+            () if self._released else known, about, rest_of,
         )  # fmt: skip
         centre = np.zeros(len(noisy.sums)) if about is None else self.effects.effects
         self._released.append(EffectRelease(noisy, clipped_response(clip, deviation), centre))
@@ -136,7 +141,7 @@ class ItemBiases:
         seen = EffectRelease.combined(self._released)
         noisy = seen.noisy
         # Scaled by released weights, as true ones are private.
-        features = self._options.features_of(self._mode, np.maximum(noisy.counts, 0.0))
+        features = self._options.features_of(self.mode, np.maximum(noisy.counts, 0.0))
         found = shared_effects(
             noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
             gain=seen.gain, effect_variance=LEVEL_VARIANCE * self.deviation**2,
@@ -154,88 +159,32 @@ class ItemBiases:
         )  # fmt: skip
 
 
-# Largest number in a factor, in deviations of values.
-LARGEST = 1e6
-# Least eigenvalue of a moment, relative to its trace: below it noise or rounding is seen.
-LEAST_MOMENT = 1e-3
 # Least variance of what is seen of a row, relative to its prior one: exact sums leave none.
 LEAST_VARIANCE = 1e-12
 
 
-def fit_components(
-    curator: SliceCurator,
-    components: SharedComponents,
-    rounds: Sequence[ItemBiases],
-    n_sweeps: int,
-    regularization: float,
-) -> tuple[SharedComponents, float]:
-    """Release the factors of shared modes one by one, each given the others, for `n_sweeps`.
-    Returns the components and the variance of values that they leave. `components` are the start.
-    """
-    level, deviation = rounds[0].level, rounds[0].deviation
-    start = deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
-    components = components.with_factor(0, components.factors[0] * start)
-    effects, noise_variance = tuple(one.effects for one in rounds), deviation**2
-    for step in range(n_sweeps * len(rounds)):
-        mode = step % len(rounds)
-        components = _scale_moved(components, mode)
-        query = SharedFactorSums(
-            mode, curator.shape, level, effects, components, noise_variance, deviation
-        )  # fmt: skip
-        noisy = curator.shared_factor_sums(query)
-        factor = _factor(noisy, rounds[mode], curator.n_units, regularization)
-        components = components.with_factor(mode, factor)
-        noise_variance = _noise_variance(components, rounds)
-    return components, noise_variance
-
-
-def _scale_moved(components: SharedComponents, mode: int) -> SharedComponents:
-    """Components with columns of unit mean square, whose scales one mode's factor carries."""
-    if components.full_core or len(components.factors) == 1:
-        # Scales of a core's rows cannot be moved; one number for all of them can.
-        scales = [float(np.sqrt(np.mean(f**2))) or 1.0 for f in components.factors]
-        factors = [f / s for f, s in zip(components.factors, scales, strict=True)]
-        factors[mode] = factors[mode] * float(np.prod(scales))
-        return SharedComponents(tuple(factors), components.full_core)
-    parts = [unit_mean_square(factor) for factor in components.factors]
-    factors = [factor for factor, _ in parts]
-    factors[mode] = factors[mode] * np.prod([scale for _, scale in parts], axis=0)
-    return SharedComponents(tuple(factors), components.full_core)
-
-
-def _factor(
-    noisy: NoisySharedFactor, of: ItemBiases, n_units: int, regularization: float
-) -> Floats:
-    """Factor of a mode that explains the released sums, shrunk by their noise."""
-    # The second moment of slopes is a property of the model whatever its scale: scaling the
-    # result by its root (parameter expansion) makes up for what clipping and empty units take
-    # from it.
-    weights, deviation = of.weights, of.deviation
-    values, vectors = np.linalg.eigh(noisy.moment)
-    trace = max(float(values.sum()), 1e-6)
-    values = np.maximum(values, LEAST_MOMENT * trace)
-    moment = (vectors * values) @ vectors.T
-    gain = clipped_response(1.0, deviation) * noisy.slope_scale
-    grams = gain * weights[:, None, None] * moment
-    # A unit's weight in an entry is one over the root of the number of its entries.
-    residual = min(n_units / max(float(weights.sum()), 1.0), 1.0) / gain
-    noise = np.broadcast_to(noisy.sigma**2 * np.eye(len(moment)), grams.shape)
-    prior = defaults.COMPONENT_VARIANCE * deviation**2
-    rows = posterior_rows(noisy.sums, grams, noise, residual, prior, regularization)
-    found = rows * np.sqrt(trace)
-    # Noise may be of any size; queries refuse numbers that overflow.
-    return np.clip(found, -LARGEST * deviation, LARGEST * deviation)
-
-
-def _noise_variance(components: SharedComponents, rounds: Sequence[ItemBiases]) -> float:
+def residual_variance(biases: Sequence[ItemBiases], factor_variance: float = 0.0) -> float:
     """Variance of values about a unit's level that neither biases nor components explain."""
-    explained = sum(one.explained() for one in rounds)
-    parts = [one.shares @ f**2 for one, f in zip(rounds, components.factors, strict=True)]
-    if components.full_core:
-        explained += float(np.prod([part.sum() for part in parts]))
-    else:
-        explained += float(np.prod(parts, axis=0).sum())
-    return unexplained(rounds[0].deviation, explained)
+    explained = sum(of.explained() for of in biases) + factor_variance
+    return unexplained(biases[0].deviation, explained)
+
+
+def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
+    """Sums over units of one over the root of the number of a unit's entries, for each cell.
+
+    Cells are combinations of shared rows, whose biases know such weights by themselves; entries of
+    a unit are taken to spread over rows independently.
+    """
+    if len(biases) == 1:
+        return biases[0].weights
+    # A unit of n entries in rows of shares p weighs sqrt(n / (1 + n |p|^2)) in all of them.
+    totals = [float(of.weights.sum()) / max(n_units, 1) for of in biases]
+    numbers = [
+        t**2 / max(1 - t**2 * float(of.shares @ of.shares), LEAST_ROOM)
+        for t, of in zip(totals, biases, strict=True)
+    ]
+    shares = reduce(np.multiply.outer, [of.shares for of in biases]).ravel()
+    return n_units * math.sqrt(max(min(*numbers, float(len(shares))), 1.0)) * shares
 
 
 # Deviations of noise that what a direction explains must exceed.
@@ -243,20 +192,24 @@ CERTAIN = 3.0
 
 
 class Directions:
-    """Private power iteration for the components of a matrix of units by rows.
+    """Private power iteration for components: directions in the space of a unit's cells.
 
     Each sweep releases sums over units of residuals times the unit's own weights of the directions
-    so far, clipped to norm 1: noise is in proportion to these contributions. Sums of earlier sweeps
-    are averaged in. `start` has the first directions, (n_rows, r), and `part` the biases.
+    so far, both of norm 1: noise is in proportion to these contributions. Sums of earlier sweeps
+    are averaged in. `start` has the first directions, (n_cells, r); `biases` are of all shared
+    modes.
     """
 
-    def __init__(self, curator: SliceCurator, part: ItemBiases, start: Floats) -> None:
-        self._curator, self._part = curator, part
-        self._size = part.deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
+    def __init__(self, curator: SliceCurator, biases: Sequence[ItemBiases], start: Floats) -> None:
+        self._curator, self._biases = curator, biases
+        self._deviation = biases[0].deviation
+        self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
+        self._weights = cell_weights(biases, curator.n_units)
+        self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
         # Number of entries of a typical unit.
-        self._each = (float(part.weights.sum()) / max(curator.n_units, 1)) ** 2
+        self._each = (float(self._weights.sum()) / max(curator.n_units, 1)) ** 2
         # Covariance of the noise of a row of the sums, and how much releases count in them.
         self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
         self._axes = self._scaled(start)
@@ -264,12 +217,10 @@ class Directions:
 
     def sweep(self) -> None:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
-        part = self._part
-        components = SharedComponents((self._axes,), full_core=False)
-        turned, kept = self._turned_and_kept()
+        preconditioner, kept = self._preconditioner_and_memory()
         query = SharedFactorSums(
-            0, self._curator.shape, part.level, (part.effects,), components,
-            part.deviation**2, 2 * self._curator.half, whole=True, turned=turned,
+            self._curator.shape, self._biases[0].level, tuple(of.effects for of in self._biases),
+            self._axes, self._deviation**2, 2 * self._curator.half, preconditioner,
         )  # fmt: skip
         noisy = self._curator.shared_factor_sums(query)
         self._moments.append(noisy)
@@ -297,14 +248,15 @@ class Directions:
         # A standard error is taken off, and what directions explain of the units that they are
         # found from by chance, as far as these and not noise turn them.
         moment, noise = self.explained(max(trial // 2, 2))
-        part, r = self._part, self._axes.shape[1]
+        r = self._axes.shape[1]
         found = (float(np.trace(moment)) - noise * math.sqrt(r)) / r
-        by_units = self._by_units() * float(np.mean(part.weights))
-        by_chance = variance_by_chance(part.weights, self._curator.n_units)
+        by_units = self._by_units() * float(np.mean(self._weights))
+        by_chance = variance_by_chance(self._weights, self._curator.n_units)
         by_chance *= by_units / (by_units + float(np.mean(self._covariance.diagonal())))
-        left = part.noise_variance() / part.deviation**2
+        variance = self._deviation**2
+        left = residual_variance(self._biases) / variance
         gain = gain_of_components(found - by_chance, r, self._each, left)
-        return gain * part.deviation**2 > part.gain_of(rest)
+        return gain * variance > longest(self._biases).gain_of(rest)
 
     def factor(self) -> Floats:
         """Directions times the roots of the variances they explain, insignificant ones 0."""
@@ -315,9 +267,7 @@ class Directions:
 
     def noise_variance(self, factor: Floats) -> float:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""
-        part = self._part
-        explained = part.explained() + float((part.shares @ factor**2).sum())
-        return unexplained(part.deviation, explained)
+        return residual_variance(self._biases, float((self._shares @ factor**2).sum()))
 
     def _lately(self) -> int:
         """Number of last sweeps, a quarter of all, in which directions are known well."""
@@ -333,7 +283,7 @@ class Directions:
         sigma = self._moments[0].moment_sigma * r
         return float(sigma * np.sqrt(1 / last + 1 / r))
 
-    def _turned_and_kept(self) -> tuple[Floats | None, Floats]:
+    def _preconditioner_and_memory(self) -> tuple[Floats | None, Floats]:
         """Matrices that equalise units' weights of directions, and discount earlier sums."""
         if not self._moments:
             return None, np.eye(self._axes.shape[1])
@@ -342,12 +292,12 @@ class Directions:
         # beside the others: it would come late, or never. Noise of a unit's entries alone gives
         # a weight variance 1, and what a direction explains adds to that.
         sizes = np.sqrt(1 + defaults.COMPONENT_VARIANCE * self._each * np.maximum(values, 0.0))
-        turned = np.clip((vectors / sizes) @ vectors.T, -1.0, 1.0)
-        return turned, (vectors * forgetting_factor(values)) @ vectors.T
+        preconditioner = np.clip((vectors / sizes) @ vectors.T, -1.0, 1.0)
+        return preconditioner, (vectors * forgetting_factor(values)) @ vectors.T
 
     def _rows(self) -> Floats:
         """Rows that explain the sums, shrunk by their noise, up to a common factor."""
-        r, weights = self._sums.shape[1], self._part.weights
+        r, weights = self._sums.shape[1], self._weights
         grams = weights[:, None, None] * np.eye(r)
         noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
         residual = self._by_units()
@@ -358,13 +308,13 @@ class Directions:
     def _by_units(self) -> float:
         """Variance of a row of the sums, over its weight, that stems from units' own noise."""
         # A unit of m entries adds one over m times a square of mean 1 / r.
-        total = max(float(self._part.weights.sum()), 1.0)
+        total = max(float(self._weights.sum()), 1.0)
         counted = float(np.mean(self._unit.diagonal())) ** 2
         return counted * min(self._curator.n_units / total, 1.0) / self._axes.shape[1]
 
     def _scaled(self, rows: Floats) -> Floats:
         """Orthogonal columns of the assumed size, turned from `rows` as little as possible."""
-        gram = rows.T @ (self._part.shares[:, None] * rows)
+        gram = rows.T @ (self._shares[:, None] * rows)
         return np.asarray(self._size * rows @ inverse_root((gram + gram.T) / 2))
 
 
@@ -377,23 +327,46 @@ def forgetting_factor(explained: Floats) -> Floats:
 
 
 def found_components(
-    curator: SliceCurator, part: ItemBiases, plan: SlicePlan, options: ModelOptions
+    curator: SliceCurator, biases: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
     """Components by `Directions` and the variance of values they leave, or None.
     None where the trial says that biases would gain more from the rest of the budget.
     """
-    rank = options.ranks[1 - plan.unit_mode]
-    n_columns = columns_worth(part.weights, curator.n_units, plan, rank)
-    start = options.random_state.standard_normal((curator.shape[1 - plan.unit_mode], rank))
-    search = Directions(curator, part, start[:, :n_columns])
+    ranks = [options.ranks[of.mode] for of in biases]
+    weights = cell_weights(biases, curator.n_units)
+    rank = math.prod(ranks) if options.full_core else ranks[0]
+    n_columns = columns_worth(weights, curator.n_units, plan, rank)
+    start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
+    search = Directions(curator, biases, start[:, :n_columns])
     trial, rest = trial_sweeps(plan), rest_after_trial(plan)
     for step in range(plan.n_sweeps):
         search.sweep()
         if step + 1 == trial and not search.pay(trial, rest):
             return None
     factor = search.factor() / np.sqrt(options.regularization)
-    padded = np.pad(factor, ((0, 0), (0, rank - n_columns)))
-    return SharedComponents((padded,), options.full_core), search.noise_variance(factor)
+    shape = [len(of.shares) for of in biases]
+    return components_of_cells(factor, shape, ranks, options), search.noise_variance(factor)
+
+
+def components_of_cells(
+    factor: Floats, shape: Sequence[int], ranks: Sequence[int], options: ModelOptions
+) -> SharedComponents:
+    """Factors of the shared modes from a factor of all cells, of shape (n_cells, r)."""
+    n_columns = factor.shape[1]
+    if len(shape) == 1:
+        padded = np.pad(factor, ((0, 0), (0, ranks[0] - n_columns)))
+        return SharedComponents((padded,), options.full_core)
+    core, frames = factor.reshape(*shape, n_columns), []
+    for mode, rank in enumerate(ranks):
+        unfolded = np.moveaxis(core, mode, 0).reshape(core.shape[mode], -1)
+        frame = np.linalg.svd(unfolded, full_matrices=False)[0][:, :rank]
+        frames.append(np.pad(frame, ((0, 0), (0, rank - frame.shape[1]))))
+        core = mode_product(core, frames[-1].T, mode)
+    if options.full_core:
+        return SharedComponents(tuple(frames), True, core.reshape(-1, n_columns))
+    *parts, own = core_components(core, ranks[0], as_generator(options.random_state))
+    factors = tuple(frame @ part for frame, part in zip(frames, parts, strict=True))
+    return SharedComponents(factors, False, own.T)
 
 
 def trial_sweeps(plan: SlicePlan) -> int:
@@ -462,16 +435,15 @@ LEVEL_PRIOR = 3
 def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> Fitted:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
     mean, deviation, variance = _levels(curator)
-    rounds = _fit_effects(curator, plan, mean, deviation, options)
-    components, noise_variance = _components(curator, rounds, plan, options)
-    effects, n_units = [one.effects for one in rounds], curator.n_units
+    biases = _fit_effects(curator, plan, mean, deviation, options)
+    components, noise_variance = _components(curator, biases, plan, options)
     # Units' own levels are about one that is known so well.
     model = SharedModel(
-        mean + curator.middle, noise_variance, plan.unit_mode, effects, components,
-        LEVEL_VARIANCE * noise_variance + variance,
+        mean + curator.middle, noise_variance, plan.unit_mode, [of.effects for of in biases],
+        components, LEVEL_VARIANCE * noise_variance + variance,
     )  # fmt: skip
     state = {
-        **attributes_of_units(model, n_units, options.ranks), "_model": model,
+        **attributes_of_units(model, curator.n_units, options.ranks), "_model": model,
         "perturbation_": plan.perturbation,
         "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
@@ -479,19 +451,24 @@ def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) ->
 
 
 def _components(
-    curator: SliceCurator, rounds: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
+    curator: SliceCurator, biases: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents | None, float]:
     """Components, or None where they are not sought or do not pay, and the residual variance."""
-    if plan.by_directions:
-        found = found_components(curator, rounds[0], plan, options)
+    if plan.n_sweeps > 0:
+        found = found_components(curator, biases, plan, options)
         if found is not None:
             return found
-        rounds[0].add_rounds(1, rest_of="shared_factor_sums")
-    elif plan.n_sweeps > 0:
-        start = _random_components(curator.shape, plan.unit_mode, options)
-        return fit_components(curator, start, rounds, plan.n_sweeps, options.regularization)
-    left = rounds[0].noise_variance() if plan.n_rounds > 1 else rounds[0].deviation ** 2
-    return None, left
+        most = longest(biases)
+        others = [of for of in biases if of is not most]
+        most.add_rounds(1, others, rest_of="shared_factor_sums")
+    elif plan.n_rounds == 1:
+        return None, biases[0].deviation ** 2
+    return None, residual_variance(biases)
+
+
+def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
+    """Biases of the mode of most rows."""
+    return max(biases, key=lambda of: len(of.shares))
 
 
 def _levels(curator: SliceCurator) -> tuple[float, float, float]:
@@ -507,30 +484,14 @@ def _levels(curator: SliceCurator) -> tuple[float, float, float]:
     return mean, deviation, variance
 
 
-def _random_components(
-    shape: Sequence[int], unit_mode: int, options: ModelOptions
-) -> SharedComponents:
-    """Random orthogonal factors of the shared modes, as a start."""
-    factors = []
-    for mode, size in enumerate(zip(shape, options.ranks, strict=True)):
-        if mode != unit_mode:
-            f = options.random_state.standard_normal(size)
-            wide = size[0] < size[1]
-            factors.append(f if wide else np.linalg.qr(f)[0] * np.sqrt(len(f)))
-    return SharedComponents(tuple(factors), options.full_core)
-
-
 def _fit_effects(
     curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
 ) -> list[ItemBiases]:
     """Biases of the rows of each shared mode, fitted in turn given those of earlier modes."""
-    effects: list[Floats | None] = [None] * len(curator.shape)
-    found = []
+    found: list[ItemBiases] = []
     for mode in range(len(curator.shape)):
-        if mode == plan.unit_mode:
-            continue
-        rounds = ItemBiases(curator, mode, mean, deviation, options)
-        rounds.add_rounds(plan.n_rounds, effects)
-        effects[mode] = rounds.effects.effects
-        found.append(rounds)
+        if mode != plan.unit_mode:
+            biases = ItemBiases(curator, mode, mean, deviation, options)
+            biases.add_rounds(plan.n_rounds, found)
+            found.append(biases)
     return found

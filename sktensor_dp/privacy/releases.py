@@ -162,7 +162,7 @@ _RELEASES = (
             "sums over units of their clipped residuals in each row of a shared mode",
             SharedRowSums, GAUSSIAN, LAPLACE),
     Release("shared_factor_sums", "slices",
-            "sums over units of what each would change in one shared factor",
+            "sums over units of residuals times their own weights of components",
             SharedFactorSums, GAUSSIAN, None),
     Release("held_out_scores", "scores",
             "mean score of a released model over held-out units, clipped to public bounds",

@@ -18,28 +18,25 @@ from sktensor_dp.queries.entries import (
 )
 from sktensor_dp.queries.error_sanitising import as_numbers, error_or
 from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
-from sktensor_dp.queries.sums import AccurateSum, axis_sum, blocks, sums_by_row
+from sktensor_dp.queries.sums import AccurateSum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
 from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape, rows_at_once
 from sktensor_dp.tensor.normal_equations import (
-    are_positive,
     packed_diagonal,
     products_of_roots,
     unpack_rows,
 )
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     N_PLAIN,
     CellEntries,
     CellUnits,
-    EntryEffects,
-    cell_posteriors,
     effects_at_entries,
-    unit_posteriors,
+    fold_in_units,
 )
 
-# Cells of a slice up to which sums over its entries are products with a table of all cells.
+# Most cells of a unit, combinations of shared rows, in which components have a number each.
 MOST_CELLS = 2**14
 # Share of cells with a value from which on units keep them in a table as well.
 DENSE_SHARE = 0.25
@@ -51,14 +48,12 @@ LEAST_BLOCK = 64
 LEAST_EIGENVALUE = 1e-12
 # Lengths below it are taken for 0: squares of what is above are far from underflow.
 LEAST_LENGTH = 1e-100
-# Public numbers within these, and products of factors within the square of the larger, make
-# no number of a unit overflow but the norm of its moment, which is then clipped to 0.
+# Public numbers within these make no number of a unit overflow but the norm of its moment, which
+# is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
 LEAST_UNIT = 1e-60
 # Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
 LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
-# Entries that residuals and slopes are formed of at once: they stay in a cache.
-ENTRIES_AT_ONCE = 2**13
 # Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
 MOMENT_WEIGHT = 0.25
 
@@ -132,36 +127,14 @@ class SliceChunks(ValueRange):
         self._count_norms: dict[int, Floats] = {}
 
     @cached_property
-    def cells(self) -> Integers | None:
-        """Coordinates of all cells of a unit's slice in the shared modes, (n_cells, n_modes - 1);
-        None where there are more than 2**14.
-        """
-        # By the shape alone, which is public.
-        shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
-        if math.prod(shared) > MOST_CELLS:
-            return None
-        return np.stack([c.ravel() for c in np.indices(shared)], axis=1)
-
-    @property
-    def shared(self) -> Integers:
-        """Coordinates of the entries in all modes but the units', (n_distinct, n_modes - 1)."""
-        return np.delete(self.coordinates, self.unit_mode, axis=1)
-
-    @property
-    def places(self) -> Integers:
-        """Shared coordinates at which posteriors are computed: all cells, or each entry where cells
-        are too many.
-        """
-        return self.shared if self.cells is None else self.cells
-
-    @cached_property
     def by_cells(self) -> sp.csr_matrix:
         """Values as a CSR matrix of units by cells, of shape (n_units, n_cells)."""
-        shared = [n for m, n in enumerate(self.shape) if m != self.unit_mode]
-        columns = np.ravel_multi_index(tuple(self.shared.T), shared).astype(np.int32)
+        shared = np.delete(self.shape, self.unit_mode)
+        others = np.delete(self.coordinates, self.unit_mode, axis=1)
+        columns = np.ravel_multi_index(tuple(others.T), shared).astype(np.int32)
         pointers = np.zeros(self.n_units + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
-        size = (self.n_units, math.prod(shared))
+        size = (self.n_units, int(shared.prod()))
         return sp.csr_matrix((self.values, columns, pointers), size)
 
     @cached_property
@@ -337,35 +310,19 @@ class ReleasedEffects:
         parts = ("effects", "variances", "popularity")
         return all([len(getattr(of, p)) for of in self.effects] == list(shared) for p in parts)
 
-    def posteriors(
-        self, chunk: SliceChunks, components: SharedComponents | None = None
-    ) -> tuple[EntryEffects, Floats, Floats]:
-        """Fit each unit's own parameters to its entries; return effects, means and covariances.
-
-        Effects (`EntryEffects`) are those at ``chunk.places``; posterior means (n_units, q) and
-        covariances (n_units, q, q) are of a unit's parameters, which with `components` include its
-        weights of the components.
-        """
-        known = {"level": self.level, "noise_variance": self.noise_variance}
-        places = chunk.places
-        rows = None if components is None else components.rows(places)
-        at = effects_at_entries(self.effects, places, rows)
-        if chunk.cells is not None:
-            return at, *cell_posteriors(chunk.by_cells, at, **known)
-        return at, *unit_posteriors(chunk.units, chunk.values, at, n_units=chunk.n_units, **known)
-
     def residuals(self, chunk: SliceChunks) -> Floats:
         """Values minus the prediction from effects and each unit's own parameters, (n_distinct,); 0
         where not finite.
         """
-        at, means, _ = self.posteriors(chunk)
-        parts = at.effects, *at.design()
-        if chunk.cells is not None:
-            parts = tuple(part.take(chunk.by_cells.indices) for part in parts)
+        at = effects_at_entries(self.effects, np.delete(chunk.coordinates, chunk.unit_mode, axis=1))
+        means = fold_in_units(
+            chunk.units, chunk.values, at, n_units=chunk.n_units, level=self.level,
+            noise_variance=self.noise_variance,
+        )  # fmt: skip
         left = chunk.values - self.level
-        left -= parts[0]
+        left -= at.effects
         # One number after the other: an entry's last bits do not depend on where it stands.
-        for own, of in zip(means.T, parts[1:], strict=True):
+        for own, of in zip(means.T, at.design(), strict=True):
             left -= own.take(chunk.units) * of
         return np.where(np.isfinite(left), left, 0.0)
 
@@ -466,63 +423,43 @@ class SharedRowSums:
 
 @dataclass(frozen=True, eq=False)
 class SharedFactorSums:
-    """Gradient step of one shared factor, summed over units, and the second moment of slopes.
+    """Power step for the components of units, and second moments of their weights.
 
-    A unit fits its own parameters to its entries. Each of its entries then has a residual, clipped
-    to [-1, 1], and a slope (derivative of its prediction in the factor's row), clipped to length 1.
-    Their products are added in each row and divided by the norm of the unit's counts of rows. With
-    ``whole`` they are divided by their own norm instead, so that every unit contributes as much as
-    the bound allows, however small its residuals and slopes are.
+    A unit fits its own parameters to its entries, weights of the components among them. Its
+    residuals, clipped to [-1, 1], and its weights are each divided by their norm, so that every
+    unit contributes as much as the bound allows; their products are added in each cell.
     """
 
-    mode: int  # of the factor, among the shared modes in order
     shape: tuple[int, ...]  # of the tensor; public
     level: float  # mean level of units, minus the middle of the range; public
     effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
-    components: SharedComponents = field(repr=False)  # released factors
+    components: Floats = field(repr=False)  # released, of shape (n_cells, r)
     noise_variance: float  # of values about the model, in each unit's own fit; public
     scale: float  # residual that is clipped to 1; public
-    whole: bool = False  # whether a unit's sums have norm 1: of matrices with few shared rows
-    # (r, r), symmetric, within +-1: multiplies slopes of whole units; released.
-    turned: Floats | None = field(default=None, repr=False)
+    # (r, r), symmetric, within +-1: multiplies weights before they are divided; released.
+    preconditioner: Floats | None = field(default=None, repr=False)
 
     # L2 distance of two units' sums, without their moments and before rounding.
     farthest: ClassVar[float] = 2.0
     l1_sensitivity = math.inf  # there is no pure law for this query
 
     def __post_init__(self) -> None:
-        released = self._released
-        released.check(self.scale)
-        sizes = [float(np.abs(f).max(initial=0.0)) for f in self.components.factors]
-        own = sizes.pop(self.mode) / self.scale
-        if not (
-            own * math.prod(sizes) <= LARGEST**2
-            and math.prod(sizes) <= LARGEST**2
-            and all(size <= LARGEST for size in [*sizes, own])
-        ):
+        self._released.check(self.scale)
+        if not np.abs(self.components).max(initial=0.0) <= LARGEST * self.scale:
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
-        shared = [len(factor) for factor in self.components.factors]
-        if self.whole and not self.may_be_whole(self.shape, shared):
+        n_cells, rank = self.components.shape
+        if n_cells != math.prod(len(of.effects) for of in self.effects) or n_cells > MOST_CELLS:
             raise ValueError(
-                f"whole needs a matrix with at most {MOST_CELLS} rows in its shared mode; got "
-                f"shape {self.shape} and factors of {shared} rows."
+                f"components must have a row for each of at most {MOST_CELLS} cells of a unit, for "
+                f"which there are effects; got {n_cells}."
             )
-        if not released.cover_rows(shared):
-            raise ValueError(f"effects must be of {shared} rows, those of the factors.")
-        if self.turned is not None:
-            if not self.whole or self.turned.shape != (self.components.n_components,) * 2:
+        if self.preconditioner is not None:
+            if self.preconditioner.shape != (rank, rank):
                 raise ValueError(
-                    "turned needs whole units, and shape (r, r) for r components, here "
-                    f"{self.components.n_components}; got shape {self.turned.shape}."
+                    f"preconditioner must have shape ({rank}, {rank}), that of the components; got "
+                    f"{self.preconditioner.shape}."
                 )
-            check_array("turned", self.turned, 1.0)
-
-    @staticmethod
-    def may_be_whole(shape: Sequence[int], shared: Sequence[int]) -> bool:
-        """Return True if units are rows of a matrix with few enough columns (`shared`) for
-        ``whole``.
-        """
-        return len(shape) == 2 and len(shared) == 1 and shared[0] <= MOST_CELLS
+            check_array("preconditioner", self.preconditioner, 1.0)
 
     @property
     def _released(self) -> ReleasedEffects:
@@ -530,187 +467,85 @@ class SharedFactorSums:
         return ReleasedEffects(self.effects, self.level, self.noise_variance)
 
     @property
-    def slope_scale(self) -> float:
-        """Slope that is clipped to length 1: sqrt(r), that of component weights of 1 each."""
-        return math.sqrt(self.components.factors[self.mode].shape[1])
-
-    @property
     def l2_sensitivity(self) -> float:
         """Largest distance: sums lie in the unit ball, weighted moments at acute angles."""
         return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
-        """Sums of residuals times slopes for each row of the factor, and below them the weighted
-        second moment of slopes: shape (shape[mode] + r, r).
+        """Sums of residuals times weights for each cell, and below them the weighted second moment
+        of weights: shape (n_cells + r, r).
         """
-        if np.delete(chunk.shape, chunk.unit_mode).tolist() != [
-            len(factor) for factor in self.components.factors
-        ]:
+        shared = np.delete(chunk.shape, chunk.unit_mode).tolist()
+        if chunk.shape != self.shape or not self._released.cover_rows(shared):
             raise ValueError(
-                "components must have one factor for each shared mode, with as many rows as the "
-                f"mode; the data has shape {chunk.shape} and unit_mode {chunk.unit_mode}."
+                f"shape must be that of the data, {chunk.shape}, with effects of {shared} rows."
             )
-        if len(self.effects) == 1 and chunk.cells is not None:
-            return self._of_matrix(chunk, chunk.cells)
-        _, means, covariances = self._released.posteriors(chunk, self.components)
-        shared, weights = chunk.shared, means[:, N_PLAIN:]
-        inverse_norms = 1 / chunk.count_norms(_whole_mode(chunk, self.mode))
-        rows, factor = shared[:, self.mode], self.components.factors[self.mode]
-        terms = np.empty((len(rows), factor.shape[1]))
-        for span in blocks(len(rows), ENTRIES_AT_ONCE):
-            units = chunk.units[span]
-            residuals, slopes = self._parts(chunk.values[span], shared[span], means[units])
-            terms[span] = slopes * (residuals * inverse_norms[units])[:, None]
-        sums = sums_by_row(rows, terms, len(factor))
-        second = np.einsum("ua,ub->uab", weights, weights)
-        second += covariances[:, N_PLAIN:, N_PLAIN:]
-        return np.concatenate([sums, self._moment(chunk, second)])
-
-    def _of_matrix(self, chunk: SliceChunks, cells: Integers) -> Floats:
-        """Total for a matrix, where a unit has one value for each row and equal slopes
-        in all rows.
-        """
-        at = effects_at_entries(self.effects, cells, self.components.rows(cells))
+        cells = np.stack([c.ravel() for c in np.indices(shared)], axis=1)
+        at = effects_at_entries(self.effects, cells, self.components)
         units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
-        sums = UnitSums(
-            units, self.scale, self.slope_scale, MOMENT_WEIGHT, self.whole, self.turned
-        )  # fmt: skip
-        return sums.total(chunk)
-
-    def _parts(self, values: Floats, shared: Integers, means: Floats) -> tuple[Floats, Floats]:
-        """Clipped residuals (n,) and slopes (n, r) of entries, from the posterior `means` of their
-        units.
-        """
-        at = effects_at_entries(self.effects, shared)
-        plain = np.einsum("nq,qn->n", means[:, :N_PLAIN], at.design())
-        residuals = (values - self.level - at.effects - plain) / self.scale
-        beside = self.components.beside(self.mode, shared)
-        slopes = self.components.slopes(self.mode, means[:, N_PLAIN:], beside) / self.slope_scale
-        slopes /= np.maximum(np.sqrt(np.einsum("nr,nr->n", slopes, slopes)), 1.0)[:, None]
-        return np.clip(residuals, -1.0, 1.0), slopes
-
-    def _moment(self, chunk: SliceChunks, second: Floats) -> Floats:
-        """Sum over units of the mean second moment of their slopes, clipped to norm 1, times its
-        weight; `second` (n_units, r, r) is that of the units' component weights.
-        """
-        counts = np.maximum(_unit_sums(chunk, None), 1.0)
-        beside = self.components.beside(self.mode, chunk.places)
-        first, second_of = np.triu_indices(beside.shape[1])
-        if chunk.cells is None:
-            pairs = (beside[:, i] * beside[:, j] for i, j in zip(first, second_of, strict=True))
-            packed = np.stack([_unit_sums(chunk, pair) for pair in pairs], axis=1)
-        else:
-            observed = of_same_shape(chunk.by_cells, np.ones(chunk.by_cells.nnz))
-            packed = np.asarray(observed @ (beside[:, first] * beside[:, second_of]))
-        products = unpack_rows(packed / counts[:, None], beside.shape[1])
-        moments = self.components.slope_moments(self.mode, second, products) / self.slope_scale**2
-        # Products that cancel may leave a moment indefinite, and with it an obtuse angle.
-        diagonal = np.arange(moments.shape[1])
-        with np.errstate(all="ignore"):
-            # Pivots say nothing of matrices that are not symmetric to the last bit.
-            moments = moments / 2 + moments.transpose(0, 2, 1) / 2
-            raised = moments.copy()
-            ridge = LEAST_EIGENVALUE * np.trace(moments, axis1=1, axis2=2)
-            raised[:, diagonal, diagonal] += ridge[:, None]
-            safe = are_positive(raised)
-        values, vectors = np.linalg.eigh(moments[~safe])
-        moments[safe] = raised[safe]
-        projected = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
-        moments[~safe] = projected
-        with np.errstate(over="ignore"):
-            lengths = np.linalg.norm(moments, axis=(1, 2))
-        moments *= (MOMENT_WEIGHT / np.maximum(lengths, 1.0))[:, None, None]
-        return axis_sum(moments)
-
-
-@dataclass(frozen=True, eq=False)
-class UnitSums:
-    """Sums over units (rows of a matrix) of clipped residuals times slopes in each cell, and of
-    second moments of slopes; a fast path of `SharedFactorSums`.
-    """
-
-    units: CellUnits  # posteriors of units from their entries
-    scale: float  # residual that is clipped to 1
-    slope_scale: float  # length of weights that is clipped to 1
-    moment_weight: float  # of a moment of norm 1
-    whole: bool = False  # whether residuals and weights are each divided by their own length
-    turned: Floats | None = None  # (r, r), symmetric: multiplies weights of whole units
-
-    def total(self, chunk: SliceChunks) -> Floats:
-        """Sums for each cell (column), then the weighted moment: shape (n_cells + r, r)."""
         by_cells, table, result = chunk.by_cells, chunk.cell_table, AccurateSum()
-        numbers = max(self.units.packed_size, 0 if table is None else len(table[0]))
+        numbers = max(units.packed_size, 0 if table is None else len(table[0]))
         for span in blocks(chunk.n_units, max(rows_at_once(numbers), LEAST_BLOCK)):
             columns = None if table is None else (table[0][:, span], table[1][:, span])
-            entries = CellEntries(rows_of(by_cells, span), self.units.offsets, columns)
-            for part in self._of_units(entries):
+            entries = CellEntries(rows_of(by_cells, span), units.offsets, columns)
+            for part in self._of_units(units, entries):
                 result.add(part)
         return result.value()
 
-    def _of_units(self, entries: CellEntries) -> Iterator[Floats]:
+    def _of_units(self, units: CellUnits, entries: CellEntries) -> Iterator[Floats]:
         """Yield the totals of at most 750 units each, so that they are added accurately."""
-        means, roots = self.units.posteriors(entries)
+        means, roots = units.posteriors(entries)
         weights = means[N_PLAIN:]
-        terms = self.units.terms[: N_PLAIN - 1]
-        residuals = entries.residuals(means[:N_PLAIN], terms, self.scale)
-        slopes = weights / self.slope_scale
-        if self.turned is not None:
-            slopes = _turned(slopes, self.turned)
+        residuals = entries.residuals(means[:N_PLAIN], units.terms[: N_PLAIN - 1], self.scale)
+        slopes = weights
+        if self.preconditioner is not None:
+            slopes = _product(self.preconditioner, weights)
         squares = slopes[0] ** 2
         for row in slopes[1:]:
             squares += row**2
-        lengths = np.sqrt(squares)
-        # Cells are rows of the factor, and a unit has one entry in each at most.
-        if self.whole:
-            slopes *= _inverses(lengths) * _inverses(entries.lengths(residuals))
-        else:
-            slopes /= np.maximum(lengths, 1.0) * np.sqrt(np.maximum(entries.counts, 1))
-        moments, shares = self.moments(roots, weights)
+        slopes = slopes * (_inverses(np.sqrt(squares)) * _inverses(entries.lengths(residuals)))
+        moments, shares = clipped_moments(roots, weights)
         shares[entries.counts == 0] = 0.0
         for span in blocks(len(shares), UNITS_AT_ONCE):
             moment = unpack_rows((moments[:, span] @ shares[span])[None], len(weights))[0]
             yield np.concatenate([entries.products(residuals, slopes, span), moment])
 
-    def moments(self, roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-        """Packed second moments ``Y Y' + w w'`` of slopes w with covariance ``Y Y'``, positive by
-        construction, and the clipping factor of each unit's.
-        """
-        packed, diagonal = products_of_roots(roots, weights), packed_diagonal(len(weights))
-        with np.errstate(over="ignore"):
-            # Rounding in a product is far below what is added to the diagonal.
-            ridge = np.zeros(packed.shape[1])
-            for place in diagonal:
-                ridge += packed[place]
-            packed[diagonal] += LEAST_EIGENVALUE * ridge
-            squares, below = packed**2, np.zeros_like(ridge)
-            for place, row in enumerate(squares):
-                if place not in diagonal:
-                    below += row
-            squares = 2 * below + sum(squares[place] for place in diagonal)
-            lengths = np.sqrt(squares) / self.slope_scale**2
-        return packed, self.moment_weight / self.slope_scale**2 / np.maximum(lengths, 1.0)
+
+def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
+    """Packed second moments ``Y Y' + w w'`` of weights w with covariance ``Y Y'``, positive by
+    construction, and the factor that makes the norm of each, over r, at most its weight.
+    """
+    packed, diagonal = products_of_roots(roots, weights), packed_diagonal(len(weights))
+    with np.errstate(over="ignore"):
+        # Rounding in a product is far below what is added to the diagonal.
+        ridge = np.zeros(packed.shape[1])
+        for place in diagonal:
+            ridge += packed[place]
+        packed[diagonal] += LEAST_EIGENVALUE * ridge
+        squares, below = packed**2, np.zeros_like(ridge)
+        for place, row in enumerate(squares):
+            if place not in diagonal:
+                below += row
+        squares = 2 * below + sum(squares[place] for place in diagonal)
+        lengths = np.sqrt(squares) / len(weights)
+    return packed, MOMENT_WEIGHT / len(weights) / np.maximum(lengths, 1.0)
 
 
-def _turned(slopes: Floats, by: Floats) -> Floats:
-    """Multiply slopes (r, n) by the matrix `by` (r, r), element by element: a unit's digits do not
+def _product(matrix: Floats, weights: Floats) -> Floats:
+    """Product of a matrix (r, r) with weights (r, n), element by element: a unit's digits do not
     depend on the other units.
     """
-    turned = np.zeros_like(slopes)
-    for own, row in zip(turned, by, strict=True):
-        for slope, number in zip(slopes, row, strict=True):
-            own += number * slope
-    return turned
+    product = np.zeros_like(weights)
+    for own, row in zip(product, matrix, strict=True):
+        for weight, number in zip(weights, row, strict=True):
+            own += number * weight
+    return product
 
 
 def _inverses(lengths: Floats) -> Floats:
     """``1 / length``, or 0 where a length is 0 or not finite."""
     usable = (lengths > LEAST_LENGTH) & np.isfinite(lengths)
     return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
-
-
-def _whole_mode(chunk: SliceChunks, mode: int) -> int:
-    """Mode of the tensor, from its index among the shared modes."""
-    return mode + (mode >= chunk.unit_mode)
 
 
 def _unit_means(chunk: SliceChunks, values: Floats) -> tuple[Floats, Floats]:

@@ -104,11 +104,6 @@ def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
     return math.ldexp(1.0, exponent) if exponent < 1023 else None
 
 
-def axis_sum(terms: Floats) -> Floats:
-    """Sum over the first axis with hardly any rounding, by `split_sum`."""
-    return split_sum(lambda part: part.sum(axis=0), terms, float(len(terms)) ** 2)
-
-
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
     """Sum `terms` (n_terms, ...) by their row, `rows` (n_terms,); returns (n_rows, ...), hardly
     rounded.

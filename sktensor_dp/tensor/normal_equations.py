@@ -4,7 +4,7 @@ A packed matrix is the upper triangle of a symmetric one, row by row.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,52 +132,6 @@ def times(rows: list[Floats], x: Floats) -> Floats:
             result[k] += part
         result[k + 1 :] += row[1:] * x[k]
     return result
-
-
-def _blocks(matrices: Floats) -> Iterator[tuple[slice, Floats]]:
-    """Yield slices of the matrices that fit a cache, with copies of shape (r, r, n)."""
-    n, r, _ = matrices.shape
-    for block in spans(n, r**2, caches=1 / 4):
-        yield block, np.array(matrices[block].transpose(1, 2, 0), order="C")
-
-
-def shifted_inverses(matrices: Floats) -> Floats:
-    """Inverses of I + M for positive semidefinite M, of shape (n, r, r).
-    An inverse with an entry that is not finite is replaced by zeros.
-    """
-    # Every pivot is 1 at least, and is raised to it: whatever matrices hold, nothing fails,
-    # and each inverse is a function of its own matrix to the last bit, wherever it stands.
-    # No entry of such an inverse is above 1 but by rounding, which huge entries make huge.
-    inverses, diagonal = np.empty_like(matrices), np.arange(matrices.shape[1])
-    for block, M in _blocks(matrices):
-        M[diagonal, diagonal] += 1.0
-        product = np.empty_like(M)
-        # Gauss-Jordan elimination, in place.
-        for k in diagonal:
-            inverse = 1.0 / np.maximum(M[k, k], 1.0)
-            row, column = M[k] * inverse, M[:, k].copy()
-            np.multiply(column[:, None], row, out=product)
-            M -= product
-            M[k], M[:, k] = row, -column * inverse
-            M[k, k] = inverse
-        inverses[block] = M.transpose(2, 0, 1)
-    np.clip(inverses, -1.0, 1.0, out=inverses)
-    inverses[~np.isfinite(inverses).all(axis=(1, 2))] = 0.0
-    return inverses
-
-
-def are_positive(matrices: Floats) -> NDArray[np.bool_]:
-    """True for each symmetric matrix with positive pivots, that is positive definite; shape (n,).
-    Matrices that are not finite give False.
-    """
-    found = np.ones(len(matrices), dtype=bool)
-    for block, M in _blocks(matrices):
-        positive = found[block]
-        for k in range(len(M)):
-            positive &= (M[k, k] > 0) & np.isfinite(M[k, k])
-            below = M[k + 1 :, k] / np.where(positive, M[k, k], 1.0)
-            M[k + 1 :, k + 1 :] -= below[:, None] * M[k, k + 1 :]
-    return found
 
 
 # Without noise the ridge vanishes, and a row with fewer entries than components would be

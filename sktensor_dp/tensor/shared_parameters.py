@@ -4,7 +4,7 @@ A unit is the protected person, a row of the unit mode; the other modes are shar
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,55 +51,6 @@ class SharedComponents:
         product = kronecker_rows if self.full_core else khatri_rao_rows
         rows = product(self.factors, coordinates)
         return rows if self.mixing is None else rows @ self.mixing
-
-    def beside(self, mode: int, coordinates: NDArray[np.intp]) -> Floats:
-        """Products in z without the factor of one mode, of shape (n, q')."""
-        others = [m for m in range(len(self.factors)) if m != mode]
-        factors, columns = [self.factors[m] for m in others], coordinates[:, others]
-        if self.full_core:
-            return kronecker_rows(factors, columns)
-        if not others:
-            return np.ones((len(coordinates), self.n_components))
-        return khatri_rao_rows(factors, columns)
-
-    def slopes(self, mode: int, weights: Floats, beside: Floats) -> Floats:
-        """Derivatives of values with respect to the row of one factor, of shape (n, r_m).
-        `weights` are those of each entry's unit; `beside` is the result of that method.
-        """
-        if not self.full_core:
-            return weights * beside
-        core = self._core(mode, weights)
-        return np.asarray(np.einsum("nab,nb->na", core, beside), dtype=np.float64)
-
-    def slope_moments(self, mode: int, weights: Floats, beside: Floats) -> Floats:
-        """Second moments of slopes: products of those of units' weights and of `beside`.
-        Shape (n, r_m, r_m) with a full core, else that of `weights`.
-        """
-        if not self.full_core:
-            return weights * beside
-        n, q, _ = weights.shape
-        half = self._core(mode, weights.reshape(n * q, q)).reshape(n, q, *self._sizes(mode))
-        # Axes: the weights of one side, then the factor's columns and the others' of both.
-        both = self._core(mode, half.transpose(0, 2, 3, 1).reshape(n * q, q))
-        both = both.reshape(n, *self._sizes(mode), *self._sizes(mode))
-        return np.asarray(np.einsum("nabcd,nbd->nac", both, beside), dtype=np.float64)
-
-    def with_factor(self, mode: int, factor: Floats) -> "SharedComponents":
-        """Return a copy with another factor in one mode."""
-        factors = list(self.factors)
-        factors[mode] = factor
-        return replace(self, factors=tuple(factors))
-
-    def _sizes(self, mode: int) -> tuple[int, int]:
-        """Number of columns of a factor, and of combinations of the other factors' columns."""
-        own = self.factors[mode].shape[1]
-        return own, self.n_components // own
-
-    def _core(self, mode: int, weights: Floats) -> Floats:
-        """Weights (n, q) as matrices: columns of a factor by combinations of the others'."""
-        ranks = [factor.shape[1] for factor in self.factors]
-        core = np.moveaxis(weights.reshape(len(weights), *ranks), 1 + mode, 1)
-        return core.reshape(len(weights), *self._sizes(mode))
 
 
 # Popularity is the logarithm of the root of a row's weight.

@@ -16,10 +16,8 @@ from sktensor_dp.tensor.arrays import Floats, of_same_shape
 from sktensor_dp.tensor.normal_equations import (
     eliminated,
     roots_of_inverses,
-    shifted_inverses,
     solved,
     triangle,
-    unpack_rows,
 )
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
@@ -88,63 +86,35 @@ def fold_in_units(
     # x = level + b + a_u + t_u b + p_u f + g_u'z + N(0, noise_variance + var b), with b the
     # shared effect of the entry, f its popularity and z its components: ridge regression in
     # each unit by itself.
-    gram, moment = _normal_equations(units, values, shared, n_units, level, noise_variance)
+    design = shared.design()
+    prior = prior_variances(len(design), noise_variance)
     if level_variance is not None:
-        gram[:, 0, 0] += 1 / max(level_variance, LEAST_VARIANCE * noise_variance)
-        gram[:, 0, 0] -= 1 / (LEVEL_VARIANCE * noise_variance)
-    return np.asarray(np.linalg.solve(gram, moment[..., None])[..., 0], dtype=np.float64)
-
-
-def unit_posteriors(
-    units: NDArray[np.intp],
-    values: ArrayLike,
-    shared: EntryEffects,
-    *,
-    n_units: int,
-    level: float,
-    noise_variance: float,
-) -> tuple[Floats, Floats]:
-    """Posterior means (n_units, 3 + q) and covariances of the parameters of units."""
-    gram, moment = _normal_equations(units, values, shared, n_units, level, noise_variance)
-    return _posteriors(gram, moment, noise_variance)
-
-
-def cell_posteriors(
-    values: scipy.sparse.csr_matrix, cells: EntryEffects, *, level: float, noise_variance: float
-) -> tuple[Floats, Floats]:
-    """Result of `unit_posteriors` from a table of values, of shape (n_units, n_cells).
-    `cells` has effects and components of each cell. An entry not stored was not observed.
-    """
-    # A row of a product adds up the row's own entries one after the other: it depends on them
-    # alone. What is added is known for each cell, so that no number is formed for an entry.
-    precision, design = precisions(cells, noise_variance), cells.design().T
-    size = design.shape[1]
-    first, second = np.triu_indices(size)
-    table = precision[:, None] * design[:, first] * design[:, second]
-    observed = of_same_shape(values, np.ones(values.nnz))
-    packed = np.concatenate(
-        [observed @ np.ascontiguousarray(part) for part in np.array_split(table, -(-size // 4), 1)],
-        axis=1,
+        prior[0] = max(level_variance, LEAST_VARIANCE * noise_variance)
+    deviations = np.sqrt(prior)[:, None]
+    design = deviations * design
+    weighted = precisions(shared, noise_variance) * design
+    targets = np.asarray(values, dtype=np.float64) - level - shared.effects
+    pairs = zip(*np.triu_indices(len(design)), strict=True)
+    packed, b = (
+        np.array([np.bincount(units, term, minlength=n_units) for term in terms], dtype=np.float64)
+        for terms in ((weighted[i] * design[j] for i, j in pairs), weighted * targets)
     )
-    gram = unpack_rows(packed, size)
-    gram += np.diag(1.0 / prior_variances(size, noise_variance))
-    left = of_same_shape(values, values.data - (level + cells.effects)[values.indices])
-    return _posteriors(gram, left @ (precision[:, None] * design), noise_variance)
-
-
-def _posteriors(gram: Floats, moment: Floats, noise_variance: float) -> tuple[Floats, Floats]:
-    # Whatever finite numbers the entries hold, it returns finite ones and raises nothing: it
-    # may be part of what is computed from raw data. Scaled by the prior the matrix is 1 plus
-    # something positive.
-    """Posterior means and covariances from normal equations that include the prior."""
-    size = gram.shape[1]
-    prior = np.sqrt(prior_variances(size, noise_variance))
-    scaled = gram * prior[:, None] * prior
-    scaled -= np.eye(size)
     with np.errstate(all="ignore"):
-        covariances = shifted_inverses(scaled)
-    covariances *= prior[:, None] * prior
-    return (covariances @ moment[..., None])[..., 0], covariances
+        return (deviations * _solution(triangle(packed, len(design)), b)[0]).T
+
+
+def _solution(rows: list[Floats], b: Floats) -> tuple[Floats, Floats]:
+    """Solutions of ``(I + M) x = b`` for many M, given as `rows` of `triangle`, and pivots.
+    `rows` are factorised in place, and `b` is overwritten.
+    """
+    # Whatever M and b hold, nothing raises: it may be part of what is computed from raw data. M
+    # is positive semidefinite: pivots are 1 at least, and raised to it, and no number of a
+    # solution is above the sum of its right-hand side, but by rounding.
+    for row in rows:
+        row[0] += 1.0
+    bound = _sum_of_rows(np.abs(b))
+    pivots = eliminated(rows, 1.0)
+    return np.clip(solved(rows, pivots, b), -bound, bound), pivots
 
 
 def predict_units(
@@ -153,30 +123,6 @@ def predict_units(
     """Values of entries, of shape (n,), from their units' parameters and shared effects."""
     own = np.einsum("nq,qn->n", parameters[units], shared.design())
     return np.asarray(level + shared.effects + own, dtype=np.float64)
-
-
-def _normal_equations(
-    units: NDArray[np.intp],
-    values: ArrayLike,
-    shared: EntryEffects,
-    n_units: int,
-    level: float,
-    noise_variance: float,
-) -> tuple[Floats, Floats]:
-    """Gram matrices, prior included, and right-hand sides of each unit's ridge regression."""
-    precision = precisions(shared, noise_variance)
-    design = shared.design()
-    targets = np.asarray(values, dtype=np.float64) - level - shared.effects
-    size = len(design)
-    gram, moment = np.zeros((n_units, size, size)), np.zeros((n_units, size))
-    for i in range(size):
-        weighted = precision * design[i]
-        moment[:, i] = np.bincount(units, weighted * targets, minlength=n_units)
-        for j in range(i + 1):
-            gram[:, i, j] = np.bincount(units, weighted * design[j], minlength=n_units)
-            gram[:, j, i] = gram[:, i, j]
-    gram += np.diag(1.0 / prior_variances(size, noise_variance))
-    return gram, moment
 
 
 def precisions(shared: EntryEffects, noise_variance: float) -> Floats:
@@ -313,21 +259,12 @@ class CellUnits:
         Means have shape (3 + q, n). Roots are upper triangles as a list of rows, of shapes (q, n)
         to (1, n).
         """
-        # Whatever finite numbers the entries hold, it returns finite ones and raises nothing:
-        # it may be part of what is computed from raw data. Pivots are 1 at least, and raised
-        # to it; no number of a root is above 1, nor any of a mean above the right-hand side's
-        # sum, but by rounding.
+        # Whatever finite numbers the entries hold, the result is finite.
         with np.errstate(all="ignore"):
             packed = entries.pattern_sums(self._table)
             rows = triangle(packed, self.size)
-            for row in rows:
-                row[0] += 1.0
-            b = entries.moments(self._weighted)
-            bound = _sum_of_rows(np.abs(b))
             # Plain parameters first.
-            pivots = eliminated(rows, 1.0)
-            means = solved(rows, pivots, b)
-            np.clip(means, -bound, bound, out=means)
+            means, pivots = _solution(rows, entries.moments(self._weighted))
             roots = rows[N_PLAIN:]
             roots_of_inverses(roots, pivots[N_PLAIN:])
             # Priors of components have variance 1.

@@ -245,8 +245,9 @@ def test_regularization_shrinks_components(perturbation, model):
 def test_regularization_shrinks_shared_factors(model):
     X, y, _ = table((80, 12, 6))
     parameters = {"unit_mode": 0, "shape": (80, 12, 6), "epsilon": INF}
+    cells = np.argwhere(np.ones((12, 6)))
     sizes = [
-        np.prod([np.linalg.norm(factor) for factor in fitted.factors_[1:]])
+        np.linalg.norm(model_of(fitted).components.rows(cells))
         for fitted in (
             build(model, regularization=factor, **parameters).fit(X, y) for factor in (1.0, 1e3)
         )

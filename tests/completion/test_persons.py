@@ -6,7 +6,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 from internals import model_of, sums_and_covariance, with_model
-from small_completions import INF, SHAPE, SLICE, TASTES, X0, Y0, build, tastes
+from small_completions import INF, SHAPE, TASTES, build, table, tastes
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import defaults
@@ -147,6 +147,28 @@ def test_shared_components_are_learnt_at_a_small_epsilon(kind, seed):
     assert alone - private > 0.5 * (alone - exact) > 0.03
 
 
+@pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompletion])
+def test_components_of_three_modes_are_learnt(kind, seed):
+    rng, shape = np.random.default_rng(seed), (4000, 12, 5)
+    X = np.argwhere(rng.random(shape) < 0.4)
+    factors = [rng.standard_normal((n, 2)) for n in shape]
+    taste = np.prod([f[rows] for f, rows in zip(factors, X.T, strict=True)], axis=0).sum(axis=1)
+    y = 0.5 * taste + math.sqrt(0.5) * rng.standard_normal(len(X))
+    test = rng.random(len(y)) < 0.1
+    data, errors = (X[~test], y[~test]), []
+    for model in (
+        kind(2, bounds=(-6, 6), unit_mode=0, shape=shape, epsilon=4.0, random_state=seed),
+        PrivateCPCompletion(0, bounds=(-6, 6), unit_mode=0, shape=shape, epsilon=4.0),
+    ):
+        with unsafe_seeded_noise(seed):
+            model.fit(*data)
+        errors.append(error(model, data, (X[test], y[test])))
+        if model.rank:
+            assert [factor.shape for factor in model.factors_] == [(n, 2) for n in shape]
+    # Two thirds of what components explain, or more, are found by all of eight seeds.
+    assert errors[1] ** 2 - errors[0] ** 2 > 0.5 * (errors[1] ** 2 - 0.5)
+
+
 def spent(model):
     """Squared mu by release, and how often each was made."""
     rows = model.privacy_report_.rows
@@ -199,24 +221,24 @@ class Noise:
     shape, n_units, half = (1000, 4000), 1000, 4.0
 
     def __init__(self, rng):
-        self.rng, self.turned = rng, []
+        self.rng, self.preconditioners = rng, []
 
     def shared_factor_sums(self, query):
-        self.turned.append(query.turned)
+        self.preconditioners.append(query.preconditioner)
         root = self.rng.standard_normal((3, 3)) / 3
         sums = 5 * self.rng.standard_normal((self.shape[1], 3))
-        return NoisySharedFactor(sums, root @ root.T, 5.0, 1.0, 0.01)
+        return NoisySharedFactor(sums, root @ root.T, 5.0, 0.01)
 
 
 def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
-    """Whatever of earlier sums is kept; and units' weights are turned within the bounds."""
+    """Whatever of earlier sums is kept; and preconditioners are within bounds."""
     rng = np.random.default_rng(seed)
     none = np.zeros(Noise.shape[1])
-    part = ItemBiases(None, 1, 0.0, 1.0, None)
-    part.effects, part.weights = SharedEffects(none, none, none, 1.0), none + 1
-    part.shares = part.weights / len(none)
+    biases = ItemBiases(None, 1, 0.0, 1.0, None)
+    biases.effects, biases.weights = SharedEffects(none, none, none, 1.0), none + 1
+    biases.shares = biases.weights / len(none)
     curator = Noise(rng)
-    search = Directions(curator, part, rng.standard_normal((4000, 3)))
+    search = Directions(curator, [biases], rng.standard_normal((4000, 3)))
     for _ in range(12):
         search.sweep()
     sums, covariance = sums_and_covariance(search)
@@ -227,9 +249,9 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     # All of it were 300, and nothing but the last 25.
     assert (found.diagonal() > 25).all()
     assert (found.diagonal() < 280).all()
-    assert curator.turned[0] is None
-    for turned in curator.turned[1:]:
-        assert 0 < np.linalg.eigvalsh(turned)[0] <= np.linalg.eigvalsh(turned)[-1] <= 1 + 1e-12
+    assert curator.preconditioners[0] is None
+    for by in curator.preconditioners[1:]:
+        assert 0 < np.linalg.eigvalsh(by)[0] <= np.linalg.eigvalsh(by)[-1] <= 1 + 1e-12
 
 
 def test_what_is_found_is_kept():
@@ -251,33 +273,36 @@ def test_effects_of_one_mode_are_taken_from_the_next():
 
 
 def test_nothing_of_a_unit_is_stored():
-    fitted = build(epsilon=INF, **SLICE).fit(X0, Y0)
+    shape = (120, *SHAPE[1:])
+    X, y, _ = table(shape)
+    fitted = build(epsilon=INF, unit_mode=0, shape=shape).fit(X, y)
     assert not np.any(fitted.biases_[0])
     assert not np.any(fitted.factors_[0])
     assert all(np.any(factor) for factor in fitted.factors_[1:])
     by_unit = fitted.complete()
-    np.testing.assert_array_equal(by_unit, np.broadcast_to(by_unit[:1], SHAPE))
+    np.testing.assert_array_equal(by_unit, np.broadcast_to(by_unit[:1], shape))
     for name in ("weights_", "core_"):
         assert not hasattr(fitted, name)
-    assert not hasattr(fitted.set_params(rank=0).fit(X0, Y0), "factors_")
+    assert not hasattr(fitted.set_params(rank=0).fit(X, y), "factors_")
 
 
 @pytest.mark.parametrize(
-    ("shape", "epsilon", "delta", "n_rounds", "by_directions"),
+    ("shape", "epsilon", "delta", "n_rounds", "components"),
     [
         ((N, D), 2.0, 1e-6, 4, False),
         (TASTES, 2.0, 1e-6, 4, True),
-        ((N, 20_000), 2.0, 1e-6, 4, False),
+        ((N, 20_000), math.inf, 1e-6, 4, False),
         # No noise is the limit of little; parts of a pure epsilon are worth less than the whole.
         (TASTES, math.inf, 1e-6, 4, True),
         (TASTES, 2.0, 0.0, 1, False),
-        ((N, 6, 10), 2.0, 1e-6, 1, False),
+        ((N, 6, 10), 1.0, 1e-6, 1, False),
+        ((N, 6, 10), 8.0, 1e-6, 1, True),
     ],
 )
 def test_public_numbers_decide_on_rounds_and_components(
-    shape, epsilon, delta, n_rounds, by_directions
+    shape, epsilon, delta, n_rounds, components
 ):
     plan = plan_slices(shape, 4, 0, epsilon, delta)
-    assert (plan.n_rounds, plan.by_directions) == (n_rounds, by_directions)
+    assert (plan.n_rounds, plan.seeks_components) == (n_rounds, components)
     uses = {one.name: one.uses for one in plan.releases.releases}
     assert uses["shared_row_sums"] == n_rounds * (len(shape) - 1)

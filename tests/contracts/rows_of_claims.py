@@ -18,7 +18,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.entries import EntryChunks, RowCells
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.slices import SharedFactorSums, SliceChunks
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 GAUSSIAN, PURE = PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.9)
 SHAPE, N = (4, 6, 3), 300
@@ -148,9 +148,9 @@ def shared_row_sums(curator: SliceCurator) -> Answer:
 def shared_factor_sums(curator: SliceCurator) -> Answer:
     """The moment is symmetric: off the diagonal it is the mean of two numbers."""
     none = tuple(SharedEffects(np.zeros(n), np.ones(n), np.zeros(n), 1.0) for n in SHAPE[1:])
-    factors = SharedComponents((np.ones((6, 2)), np.ones((3, 2))), full_core=False)
-    shape = (20, *SHAPE[1:])
-    found = curator.shared_factor_sums(SharedFactorSums(0, shape, 0.1, none, factors, 1.0, 0.5))
+    components = np.ones((math.prod(SHAPE[1:]), 2))
+    query = SharedFactorSums((20, *SHAPE[1:]), 0.1, none, components, 1.0, 0.5)
+    found = curator.shared_factor_sums(query)
     moment = found.moment[np.triu_indices(2)]
     deviations = np.full(found.sums.size + 3, found.sigma)
     deviations[-3:] = found.moment_sigma * np.array([1, math.sqrt(0.5), 1])

@@ -21,7 +21,7 @@ from sktensor_dp.queries.slices import (
     SliceChunks,
     UnitLevels,
 )
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # Coordinates in the shared modes, and values.
 Unit = tuple[Any, Floats]
@@ -134,29 +134,18 @@ def row_sums_about(order: int) -> Callable[[Rng, World], SharedRowSums]:
     return build
 
 
-def factor_sums(
-    full_core: bool = False, whole: bool = False, turned: bool = False
-) -> Callable[[Rng, World], SharedFactorSums]:
-    """Of matrices units may send all that the bound allows, turned by any matrix."""
-
+def factor_sums(preconditioned: bool = False) -> Callable[[Rng, World], SharedFactorSums]:
     def build(rng: Rng, world: World) -> SharedFactorSums:
-        shared, half = world.shape[1:], world.half
-        ranks = rng.integers(1, 3, len(shared)) if full_core else [rng.integers(1, 4)] * len(shared)
-        factors = tuple(
-            10 ** rng.uniform(-1, 1) * rng.standard_normal((n, r))
-            for n, r in zip(shared, ranks, strict=True)
-        )
-        effects = tuple(released_effects(rng, n, half * 10 ** rng.uniform(-2, 0)) for n in shared)
-        query = SharedFactorSums(
-            int(rng.integers(len(shared))), world.shape, half * rng.standard_normal(), effects,
-            SharedComponents(factors, full_core),
+        shared, half, rank = world.shape[1:], world.half, int(rng.integers(1, 4))
+        by = rng.choice([-1.0, 0.0, 1.0], (rank, rank))
+        by *= rng.random((rank, rank)) ** rng.choice([0, 1, 9])
+        return SharedFactorSums(
+            world.shape, half * rng.standard_normal(),
+            tuple(released_effects(rng, n, half * 10 ** rng.uniform(-2, 0)) for n in shared),
+            10 ** rng.uniform(-1, 1) * rng.standard_normal((math.prod(shared), rank)),
             half**2 * 10 ** rng.uniform(-4, 0), half * 10 ** rng.uniform(-3, 0),
+            by if preconditioned else None,
         )  # fmt: skip
-        if not whole or len(shared) > 1:
-            return query
-        r = query.components.n_components
-        by = rng.choice([-1.0, 0.0, 1.0], (r, r)) * rng.random((r, r)) ** rng.choice([0, 1, 9])
-        return replace(query, whole=True, turned=by if turned else None)
 
     return build
 
@@ -180,8 +169,8 @@ OTHERS = unit([[1, 0], [1, 1], [2, 0]], [1.0, 1, -1])
 OPPOSITE = unit([[0, 0], [0, 1]], [-1.0, -1])
 # Two rows alike in the model: one unit has it larger in the one, one in the other.
 FACTORS = SharedFactorSums(
-    0, (8, 2), 0.0, (SharedEffects(np.zeros(2), np.zeros(2), np.zeros(2), 1.0),),
-    SharedComponents((np.full((2, 1), 0.1),), full_core=False), 1e-4, 1e-3,
+    (8, 2), 0.0, (SharedEffects(np.zeros(2), np.zeros(2), np.zeros(2), 1.0),),
+    np.full((2, 1), 0.1), 1e-4, 1e-3,
 )  # fmt: skip
 SLOPES = unit([[0], [1]], [1.0, -0.5]), unit([[0], [1]], [-0.5, 1.0])
 
@@ -229,9 +218,6 @@ CASES = [
     *(case("shared_row_sums", f"order 1, {kind}", build, ORDER_1, FIRST, unit([[1, 0]], [1.0]),
            attained=(0.0, 1.0))
       for kind, build in (("about fits", row_sums_about(1)), ("other rows", row_sums(1)))),
-    factor_case("equal columns", factor_sums()),
-    factor_case("full core", factor_sums(full_core=True)),
-    factor_case("whole units", factor_sums(whole=True), whole=True),
-    factor_case("turned units", factor_sums(whole=True, turned=True),
-                whole=True, turned=np.full((1, 1), -0.3)),
+    factor_case("as they are", factor_sums()),
+    factor_case("preconditioned", factor_sums(True), preconditioner=np.full((1, 1), -0.3)),
 ]  # fmt: skip

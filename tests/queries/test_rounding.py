@@ -44,7 +44,6 @@ from sktensor_dp.queries.samples import SampleChunks, TensorChunk, TensorPowerIt
 from sktensor_dp.queries.sums import (
     UNITS_AT_ONCE,
     AccurateSum,
-    axis_sum,
     split_sum,
     sums_by_row,
 )
@@ -192,12 +191,9 @@ def test_long_sums_are_nearly_exact_in_any_order(seed):
     """Two-sums keep what additions lose; splitting leaves nothing to lose."""
     rng = np.random.default_rng(seed)
     terms = rng.standard_normal((2**15, 2)) * 10 ** rng.uniform(-8, 8, (2**15, 1))
-    exact = np.array([math.fsum(column) for column in terms.T])
     sizes = np.abs(terms).sum(axis=0)
     for order in (slice(None), rng.permutation(len(terms)), np.argsort(np.abs(terms[:, 0]))):
         mixed = terms[order]
-        # One rounding of the sum, and n^3 u^2 4 max of the small parts; n u |term| squared.
-        assert (np.abs(axis_sum(mixed) - exact) <= 2.0**-52 * np.abs(exact) + 1e-16 * sizes).all()
         total = AccurateSum()
         for part in mixed[::16]:
             total.add(part.copy())
@@ -208,7 +204,6 @@ def test_long_sums_are_nearly_exact_in_any_order(seed):
     for row in range(3):
         chosen = terms[rows == row, 0]
         assert abs(found[row] - math.fsum(chosen)) <= 1e-16 * np.abs(chosen).sum() + 1e-300
-    assert axis_sum(np.zeros((2**15, 2))).tolist() == [0, 0]
     # Where a sum of as many would overflow there is nothing to split by.
     with np.errstate(over="ignore"):
         assert np.isinf(split_sum(np.sum, np.full(4, 1e308), math.inf))

@@ -1,162 +1,349 @@
-"""What units would change in a shared factor: against a loop, and whatever numbers come."""
+"""Components of units: sums against a loop, of each unit by itself, whatever numbers come."""
+
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from sktensor_dp import PrivateCPCompletion
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SliceChunks
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.queries.slices import (
+    MOMENT_WEIGHT,
+    MOST_CELLS,
+    SharedFactorSums,
+    SliceChunks,
+    by_unit,
+    clipped_moments,
+)
+from sktensor_dp.queries.sums import sums_by_row
+from sktensor_dp.tensor.normal_equations import products_of_roots, unpack_rows
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     LEVEL_VARIANCE,
     POPULARITY_VARIANCE,
     SLOPE_VARIANCE,
+    CellEntries,
+    CellUnits,
+    EntryEffects,
+    summable,
 )
 
-SHAPE, LIMITS, N = (6, 5, 4), (-2.0, 2.0), 60
-LEVEL, NOISE, SCALE = 0.3, 0.4, 0.7
+N_UNITS, SHARED, N_CELLS, RANK = 60, (3, 4), 12, 3
+LIMITS = (-2.0, 2.0)
 
 
-def entries(rng):
-    X = np.column_stack([rng.integers(0, n, N) for n in SHAPE])
-    X = np.unique(X[X[:, 0] != 2], axis=0)  # a unit without entries; equal ones are merged
-    return X, rng.uniform(*LIMITS, len(X))
-
-
-def query_of(rng, mode, full_core, shape=SHAPE, **changes):
-    shared = shape[1:]
-    ranks = (2, 3) if full_core else (2, 2)
+def query(rng, size=1.0, scale=0.7, noise=0.5, level=0.1, shared=SHARED, n_units=N_UNITS):
     effects = tuple(
-        SharedEffects(rng.standard_normal(n), rng.random(n), rng.standard_normal(n), 1.0)
+        SharedEffects(
+            scale * rng.normal(size=n), scale**2 * rng.uniform(0, 1, n), rng.normal(size=n), 1.0
+        )
         for n in shared
     )
-    factors = tuple(rng.standard_normal((n, r)) for n, r in zip(shared, ranks, strict=True))
-    parts = {
-        "mode": mode, "shape": shape, "level": LEVEL, "effects": effects,
-        "components": SharedComponents(factors, full_core), "noise_variance": NOISE,
-        "scale": SCALE,
-    }  # fmt: skip
-    return SharedFactorSums(**{**parts, **changes})
+    components = size * rng.normal(size=(int(np.prod(shared)), RANK))
+    return SharedFactorSums((n_units, *shared), level, effects, components, noise * scale**2, scale)
 
 
-def value_and_slope(query, g, x):
-    """Derivative z of an entry in a unit's weights, and J with slopes J g in the factor's row."""
-    a, b = (factor[i] for factor, i in zip(query.components.factors, x[1:], strict=True))
-    if not query.components.full_core:
-        return a * b, np.diag(b if query.mode == 0 else a)
-    eyes = np.eye(len(a)), np.eye(len(b))
-    J = np.kron(eyes[0], b[None]) if query.mode == 0 else np.kron(a[None], eyes[1])
-    return np.kron(a, b), J
+def entries(rng, share, n_units=N_UNITS):
+    """About that share of the cells, some twice; a unit without entries."""
+    X = np.argwhere(rng.random((n_units, *SHARED)) < share)
+    X = np.concatenate([X, X[: len(X) // 9]])
+    X = X[X[:, 0] != 3]
+    return X, rng.uniform(-2, 2, len(X))
 
 
-def unit_part(query, unit):
-    """A unit's contribution, entry by entry; ``unit`` has coordinates and values."""
-    factor = query.components.factors[query.mode]
-    sums, moment, r = np.zeros(factor.shape), 0.0, factor.shape[1]
-    rows, designs, targets, weights = [], [], [], []
-    for x, v in unit:
-        b, var, f = (
-            sum(getattr(e, part)[i] for e, i in zip(query.effects, x[1:], strict=True))
-            for part in ("effects", "variances", "popularity")
-        )
-        z, _ = value_and_slope(query, None, x)
-        designs.append(np.array([1.0, b, f, *z]))
-        targets.append(v - LEVEL - b)
-        weights.append(1 / (NOISE + var))
-        rows.append(x[1 + query.mode])
-    D, t, w = np.array(designs), np.array(targets), np.array(weights)
-    prior = [LEVEL_VARIANCE * NOISE, SLOPE_VARIANCE, POPULARITY_VARIANCE * NOISE]
-    prior += [1.0] * (D.shape[1] - 3)
-    covariance = np.linalg.inv(D.T @ (w[:, None] * D) + np.diag(1 / np.array(prior)))
-    mean = covariance @ (D.T @ (w * t))
-    g, V = mean[3:], covariance[3:, 3:]
-    for (x, _), d, target in zip(unit, D, t, strict=True):
-        _, J = value_and_slope(query, g, x)
-        slope = J @ g / np.sqrt(r)
-        slope /= max(np.linalg.norm(slope), 1)
-        sums[x[1 + query.mode]] += np.clip((target - d[:3] @ mean[:3]) / SCALE, -1, 1) * slope
-        moment += J @ (np.outer(g, g) + V) @ J.T / r / len(unit)
-    sums /= np.linalg.norm(np.bincount(rows))
-    return np.concatenate([sums, MOMENT_WEIGHT * moment / max(np.linalg.norm(moment), 1)])
+def chunk_of(X, y, n_units=N_UNITS, shared=SHARED):
+    return SliceChunks(X, y, (n_units, *shared), 0, LIMITS)
 
 
-@pytest.mark.parametrize("full_core", [False, True])
-@pytest.mark.parametrize("mode", [0, 1])
-def test_totals_are_those_of_a_loop(mode, full_core, seed):
+def alone(asked, X, y):
+    """Sums of one unit, the only one there is."""
+    one = X.copy()
+    one[:, 0] = 0
+    asked = replace(asked, shape=(1, *SHARED))
+    return asked.total(chunk_of(one, y, 1))
+
+
+def unit_part(asked, X, y):
+    """Contribution of one unit, by least squares with rows for the priors."""
+    found = np.zeros((N_CELLS + RANK, RANK))
+    cells, places = np.unique(np.ravel_multi_index(X[:, 1:].T, SHARED), return_inverse=True)
+    values = np.bincount(places, y) / np.bincount(places)
+    rows = np.unravel_index(cells, SHARED)
+    b, var, f = (
+        sum(getattr(of, part)[row] for of, row in zip(asked.effects, rows, strict=True))
+        for part in ("effects", "variances", "popularity")
+    )
+    noise = asked.noise_variance
+    prior = [LEVEL_VARIANCE * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise, *np.ones(RANK)]
+    design = np.column_stack([np.ones(len(b)), b, f, asked.components[cells]])
+    precision = np.diag(1 / np.array(prior)) + design.T / (noise + var) @ design
+    mean = np.linalg.solve(precision, design.T @ ((values - asked.level - b) / (noise + var)))
+    covariance = np.linalg.inv(precision)[3:, 3:]
+    left = (values - asked.level - b - design[:, :3] @ mean[:3]) / asked.scale
+    left, weights = np.clip(left, -1, 1), mean[3:]
+    slope = weights if asked.preconditioner is None else asked.preconditioner @ weights
+    found[cells] = np.outer(left / np.linalg.norm(left), slope / np.linalg.norm(slope))
+    moment = (np.outer(weights, weights) + covariance) / RANK
+    found[N_CELLS:] = MOMENT_WEIGHT * moment / max(np.linalg.norm(moment), 1)
+    return found
+
+
+@pytest.mark.parametrize("preconditioned", [False, True])
+@pytest.mark.parametrize("share", [0.1, 0.8])
+@pytest.mark.parametrize(("n_units", "cache"), [(60, 2**19), (1600, 2**19), (200, 1)])
+def test_totals_are_those_of_a_loop(preconditioned, share, n_units, cache, seed, cache_of):
     rng = np.random.default_rng(seed)
-    X, y = entries(rng)
-    query = query_of(rng, mode, full_core)
-    expected = 0.0
-    for u in set(X[:, 0]):
-        own = X[:, 0] == u
-        expected = expected + unit_part(query, list(zip(X[own], y[own], strict=True)))
-    found = query.total(SliceChunks(X, y, SHAPE, 0, LIMITS))
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    asked, (X, y) = query(rng, n_units=n_units), entries(rng, share, n_units)
+    if preconditioned:
+        asked = replace(asked, preconditioner=rng.uniform(-1, 1, (RANK, RANK)))
+    expected = sum(unit_part(asked, X[X[:, 0] == u], y[X[:, 0] == u]) for u in np.unique(X[:, 0]))
+    cache_of(cache)
+    # Ridge regressions of condition 1e3 at most.
+    np.testing.assert_allclose(asked.total(chunk_of(X, y, n_units)), expected, atol=1e-9)
 
 
 def test_a_curator_takes_sums_and_moment_apart(seed):
     rng = np.random.default_rng(seed)
-    X, y = entries(rng)
-    query, chunk = query_of(rng, 0, False), SliceChunks(X, y, SHAPE, 0, LIMITS)
+    asked, chunk = query(rng), chunk_of(*entries(rng, 0.4))
     cost = PrivacyCost(mu=np.inf)
     plan = ReleasePlan(1.0, 1e-6, (PlannedRelease("shared_factor_sums", cost),))
     with SliceCurator(chunk, plan, spender="test", unit="unit", accountant=None) as curator:
-        found = curator.shared_factor_sums(query)
-    total = query.total(chunk)
-    np.testing.assert_allclose(found.sums, total[:5], atol=1e-12)
-    np.testing.assert_allclose(found.moment, total[5:] / MOMENT_WEIGHT / SHAPE[0], atol=1e-12)
-    assert found.slope_scale == np.sqrt(2)
+        found = curator.shared_factor_sums(asked)
+    total = asked.total(chunk)
+    np.testing.assert_allclose(found.sums, total[:N_CELLS], atol=1e-12)
+    np.testing.assert_allclose(found.moment, total[N_CELLS:] / MOMENT_WEIGHT / N_UNITS, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-18, 1e-4, 1.0, 1e18])
+def test_units_stay_within_one_whatever_is_released(size, seed):
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.uniform(-9, 9)
+    asked = query(rng, size=size * scale, scale=scale)
+    if seed % 2:
+        by = rng.choice([-1.0, 0.0, 1e-300, 1.0], (RANK, RANK))
+        asked = replace(asked, preconditioner=by)
+    X, y = entries(rng, 0.4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for u in range(0, N_UNITS, 7):
+            found = asked.total(chunk_of(X[X[:, 0] == u], y[X[:, 0] == u]))
+            assert np.isfinite(found).all()
+            assert np.linalg.norm(found[:N_CELLS]) <= 1 + 1e-12
+
+
+def test_units_of_tiny_weights_send_nothing_or_length_one(seed):
+    """Of weights near 1e-160 the squares have few digits: a length is off by a tenth or more."""
+    rng = np.random.default_rng(seed)
+    X, y = entries(rng, 0.4)
+    one = X[:, 0] == X[0, 0]
+    for exponent in np.arange(-165, -90, 5) + rng.random(15):
+        tiny = 10.0**exponent * rng.uniform(0.1, 1, (RANK, RANK))
+        asked = replace(query(rng), preconditioner=tiny)
+        length = np.linalg.norm(asked.total(chunk_of(X[one], y[one]))[:N_CELLS])
+        assert length == 0 or length == pytest.approx(1, abs=1e-12)
+        assert (length > 0) or exponent < -95
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"preconditioner": np.eye(RANK + 1)}, r"preconditioner must have shape \(3, 3\)"),
+        ({"preconditioner": np.full((RANK, RANK), np.nan)}, "preconditioner must hold numbers"),
+        ({"preconditioner": 2 * np.eye(RANK)}, "preconditioner must hold numbers"),
+        ({"components": np.ones((N_CELLS + 1, RANK))}, "a row for each of at most 16384 cells"),
+        ({"components": np.full((N_CELLS, RANK), 1e20)}, "within 1e\\+20 scales"),
+        ({"noise_variance": 0.0}, "noise_variance must be from"),
+    ],
+)
+def test_released_numbers_of_another_size_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(query(np.random.default_rng(0)), **change)
+
+
+def test_cells_beyond_the_most_are_refused():
+    with pytest.raises(ValueError, match="at most 16384 cells"):
+        query(np.random.default_rng(0), shared=(MOST_CELLS + 1,))
+
+
+def test_effects_of_another_shape_are_refused():
+    asked = query(np.random.default_rng(0), shared=(4, 3))
+    with pytest.raises(ValueError, match="shape must be that of the data"):
+        asked.total(chunk_of(*entries(np.random.default_rng(0), 0.4)))
+
+
+@pytest.mark.parametrize("preconditioned", [False, True])
+def test_units_in_a_table_add_what_they_add_entry_by_entry(preconditioned, seed):
+    """To the last bit, one by one; where most cells are taken they lie in a table."""
+    rng = np.random.default_rng(seed)
+    asked, (X, y) = query(rng), entries(rng, 0.5)
+    if preconditioned:
+        asked = replace(asked, preconditioner=rng.uniform(-1, 1, (RANK, RANK)))
+    for u in range(0, N_UNITS, 5):
+        own = X[:, 0] == u
+        if own.sum() < N_CELLS / 2:
+            continue
+        # Beside units without entries, few cells of all are taken.
+        assert chunk_of(X[own], y[own]).cell_table is None
+        found = asked.total(chunk_of(X[own], y[own]))
+        np.testing.assert_array_equal(alone(asked, X[own], y[own]), found)
+
+
+def known_of(cells, X, in_table):
+    """Means, roots and residuals of units with entries where X is not 0."""
+    matrix = sp.csr_matrix(X)
+    units = CellUnits(cells, level=0.1, noise_variance=0.5)
+    table = (np.ascontiguousarray(X.T), np.ascontiguousarray(X.T != 0)) if in_table else None
+    block = CellEntries(matrix, units.offsets, table)
+    means, roots = units.posteriors(block)
+    residuals = block.residuals(means[:3], units.terms[:2], 2.0)
+    lengths = block.lengths(residuals)
+    residuals = residuals.T[X != 0] if in_table else residuals
+    return means, np.concatenate(roots), np.split(residuals, matrix.indptr[1:-1]), lengths
+
+
+@pytest.mark.parametrize("n_units", [1, 2, 41])
+def test_what_a_unit_has_does_not_depend_on_the_others(n_units, seed):
+    rng = np.random.default_rng(seed)
+    shared = [rng.normal(size=N_CELLS), rng.uniform(0, 1, N_CELLS), rng.normal(size=N_CELLS)]
+    cells = EntryEffects(*shared, rng.normal(size=(N_CELLS, RANK)))
+    X = rng.normal(size=(N_UNITS, N_CELLS)) * (rng.random((N_UNITS, N_CELLS)) < 0.5)
+    means, roots, residuals, lengths = known_of(cells, X, False)
+    chosen = rng.choice(N_UNITS, n_units, replace=False)
+    for in_table in (False, True):
+        found = known_of(cells, X[chosen], in_table)
+        np.testing.assert_array_equal(found[0], means[:, chosen])
+        np.testing.assert_array_equal(found[1], roots[:, chosen])
+        wanted = [residuals[unit] for unit in chosen]
+        np.testing.assert_array_equal(np.concatenate(found[2]), np.concatenate(wanted))
+        np.testing.assert_array_equal(found[3], lengths[chosen])
+
+
+def test_roots_are_those_of_the_covariances(seed):
+    rng = np.random.default_rng(seed)
+    shared = [rng.normal(size=N_CELLS), rng.uniform(0, 1, N_CELLS), rng.normal(size=N_CELLS)]
+    cells = EntryEffects(*shared, rng.normal(size=(N_CELLS, RANK)))
+    X = rng.normal(size=(N_UNITS, N_CELLS)) * (rng.random((N_UNITS, N_CELLS)) < 0.5)
+    means, roots, _, _ = known_of(cells, X, in_table=False)
+    packed = products_of_roots(np.split(roots, [3, 5]), np.zeros((RANK, N_UNITS)))
+    found, design = unpack_rows(packed.T, RANK), cells.design()
+    prior = [LEVEL_VARIANCE / 2, SLOPE_VARIANCE, POPULARITY_VARIANCE / 2, *np.ones(RANK)]
+    for unit, values in enumerate(X):
+        weights = (values != 0) / (0.5 + cells.variances)
+        covariance = np.linalg.inv(design * weights @ design.T + np.diag(1 / np.array(prior)))
+        mean = covariance @ (design * weights) @ (values - 0.1 - cells.effects)
+        np.testing.assert_allclose(means[:, unit], mean, atol=1e-9)
+        np.testing.assert_allclose(found[unit], covariance[3:, 3:], atol=1e-9)
+
+
+def test_sums_of_rounded_rows_are_exact(seed):
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(1000, 7)) * 10.0 ** rng.uniform(-60, 60, (1, 7))
+    table *= 10.0 ** rng.uniform(-9, 0, table.shape)
+    rounded, pattern = summable(table), rng.random((30, 1000)) < 0.5
+    # A bit for each doubling of the number of rows is lost, of the largest number.
+    largest = np.abs(table).max(axis=0)
+    assert (np.abs(rounded - table) <= 1000 * 2.0**-51 * largest).all()
+    matrix, columns = sp.csr_matrix(pattern.astype(float)), (1.0 * pattern.T, pattern.T)
+    sparse = sp.csr_matrix(pattern[:, ::-1].astype(float)) @ rounded[::-1]
+    for places in (None, columns):
+        block = CellEntries(matrix, np.zeros(1000), places)
+        np.testing.assert_array_equal(block.pattern_sums(rounded), sparse.T)
+
+
+@pytest.mark.parametrize("size", [1e-19, 1e-6, 1e6, 1e20])
+@pytest.mark.parametrize("scale", [1e-50, 1e50])
+def test_no_finite_numbers_warn_or_overflow(size, scale, seed):
+    """At the limits of what is let in, in any unit of measurement."""
+    rng = np.random.default_rng(seed)
+    X, y = entries(rng, 0.5)
+    hostile = query(
+        rng, size=0.1 * size * scale, scale=scale, noise=1e-20,
+        level=float(rng.choice([-1e20, 1e20])) * scale,
+    )  # fmt: skip
+    limit = 1e20 * scale
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = hostile.total(SliceChunks(X, limit * y, (N_UNITS, *SHARED), 0, (-limit, limit)))
+    assert np.isfinite(found).all()
+    # Each unit has sums in the unit ball and a moment in a ball of its weight.
+    assert np.linalg.norm(found[:N_CELLS]) <= N_UNITS * (1 + 1e-9)
+    assert np.linalg.norm(found[N_CELLS:]) <= N_UNITS * (1 + 1e-9) * MOMENT_WEIGHT
+
+
+def test_directions_that_are_all_alike_leave_units_finite(seed):
+    """Pivots of many such columns are rounding, and what is divided by them may overflow."""
+    rng = np.random.default_rng(seed)
+    alike = 1e18 * np.outer(rng.normal(size=N_CELLS), rng.normal(size=14))
+    alike *= 1 + 1e-13 * rng.normal(size=alike.shape)
+    asked = replace(query(rng, scale=1.0, noise=1.1e-20), components=alike)
+    X, y = entries(rng, 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for u in range(0, N_UNITS, 12):
+            found = asked.total(chunk_of(X[X[:, 0] == u], y[X[:, 0] == u]))
+            assert np.isfinite(found).all()
+            assert np.linalg.norm(found[:N_CELLS]) <= 1 + 1e-12
+            assert np.linalg.norm(found[N_CELLS:]) <= MOMENT_WEIGHT * (1 + 1e-12)
 
 
 def test_no_entries_at_all_are_a_data_set():
-    query = query_of(np.random.default_rng(0), 1, True)
-    nothing = SliceChunks(np.zeros((0, 3), dtype=np.intp), np.zeros(0), SHAPE, 0, LIMITS)
-    assert not query.total(nothing).any()
-
-
-def test_factors_of_another_shape_are_refused():
-    query = query_of(np.random.default_rng(0), 0, False, shape=(6, 4, 5))
-    with pytest.raises(ValueError, match="one factor for each shared mode"):
-        query.total(SliceChunks(*entries(np.random.default_rng(0)), SHAPE, 0, LIMITS))
-
-
-def flat_effects(n, variance=0.0):
-    return SharedEffects(np.zeros(n), np.full(n, variance), np.zeros(n), 1.0)
-
-
-def plain_query(factors, full_core, mode=0, noise_variance=0.1, variance=0.0):
-    shape = (1, *map(len, factors))
-    return SharedFactorSums(
-        mode, shape, 0.0, tuple(flat_effects(n, variance) for n in shape[1:]),
-        SharedComponents(tuple(factors), full_core), noise_variance, 1.0,
-    )  # fmt: skip
+    nothing = np.zeros((0, 3), dtype=np.intp)
+    assert not query(np.random.default_rng(0)).total(chunk_of(nothing, np.zeros(0))).any()
 
 
 def test_moments_have_no_obtuse_angles(seed):
-    """Collinear columns and hardly any noise: a unit's own weights are huge, and cancel."""
+    """Of roots and weights of any size: no length is above 1, and no product below 0."""
     rng = np.random.default_rng(seed)
-    moments = []
-    for _ in range(150):
-        h = 10.0 ** rng.uniform(-16, -6)
-        flat = np.array([[1.0, 1.0], [1.0, 1.0 + h], [1.0, 1 - h]])
-        n = rng.integers(1, 8)
-        X = np.c_[np.zeros(n, int), rng.integers(0, 3, (n, 2))]
-        one = plain_query((rng.standard_normal((3, 2)), flat), True, int(rng.integers(2)), 1e-20)
-        found = one.total(SliceChunks(X, rng.choice([-1.0, 1.0], n), (1, 3, 3), 0, (-1.0, 1.0)))
-        moments.append(found[3:].ravel() / MOMENT_WEIGHT)
-    products = np.array(moments) @ np.array(moments).T
-    # Of matrices of length 1 in double precision; without the projection some are below -0.5.
-    assert products.min() > -1e-12
+    sizes, n = 10.0 ** rng.uniform(-9, 9, 150), 150
+    roots = [rng.uniform(-1, 1, (RANK - k, n)) * 10.0 ** rng.uniform(-9, 0, n) for k in range(RANK)]
+    # Nearly of rank one, so that rounding shows.
+    weights = rng.normal(size=(RANK, n)) * sizes
+    packed, shares = clipped_moments(roots, weights)
+    moments = unpack_rows((packed * shares).T / MOMENT_WEIGHT, RANK).reshape(n, -1)
+    # Of matrices of length 1 at most in double precision.
+    assert (moments @ moments.T).min() > -1e-15
+    assert np.linalg.norm(moments, axis=1).max() <= 1 + 1e-12
+    assert np.linalg.eigvalsh(moments.reshape(n, RANK, RANK)).min() > -1e-15
+
+
+@pytest.mark.parametrize("shape", [(7, 4), (3, 2, 5), (70_000, 9), (2**20, 2**9), (2**30, 2**30)])
+def test_entries_are_sorted_by_unit_place_and_value(shape, seed):
+    rng = np.random.default_rng(seed)
+    n, unit_mode = int(rng.integers(0, 90)), int(rng.integers(len(shape)))
+    # Few places, some of them far apart.
+    rows = [rng.integers(0, length, 5) for length in shape]
+    X = np.column_stack([few[rng.integers(0, 5, n)] for few in rows])
+    values = rng.choice([0.1, 0.2, 0.3], n) * rng.choice([1.0, 1.7], n)
+    others = [X[:, mode] for mode in range(len(shape)) if mode != unit_mode]
+    expected = np.lexsort([values, *others, X[:, unit_mode]])
+    found = by_unit(X, values, shape, unit_mode)
+    # Equal entries are alike.
+    np.testing.assert_array_equal(X[found], X[expected])
+    np.testing.assert_array_equal(values[found], values[expected])
+
+
+@pytest.mark.parametrize("n", [50, 20_000])
+def test_split_sums_are_nearly_exact(n, seed):
+    """All terms in one row: beyond 2^14 of them, sums one after the other would err."""
+    rng = np.random.default_rng(seed)
+    rows, terms = np.zeros(n, dtype=np.intp), rng.uniform(-1, 1, (n, 2))
+    sums = sums_by_row(rows, terms, 3)
+    exact = [np.sum(column.astype(np.longdouble)) for column in terms.T]
+    # One rounding of a sum below n, and a few of numbers 2^-38 as large.
+    np.testing.assert_allclose(sums[0], np.array(exact, float), rtol=0, atol=n * 2e-16)
+    assert not sums[1:].any()
 
 
 @pytest.mark.parametrize("width", [1e-30, 1e12, 1e40])
 def test_units_of_measurement_do_not_matter(width):
     rng = np.random.default_rng(0)
-    X = np.argwhere(rng.random((300, 6, 5)) < 0.5)
-    model = PrivateCPCompletion(2, bounds=(0, width), shape=(300, 6, 5), unit_mode=0, epsilon=5.0)
+    X = np.argwhere(rng.random((1000, 6, 5)) < 0.5)
+    model = PrivateCPCompletion(2, bounds=(0, width), shape=(1000, 6, 5), unit_mode=0, epsilon=8.0)
     model.fit(X, width * rng.uniform(0, 1, len(X)))
-    assert model.privacy_report_.rows[-1].name == "shared_factor_sums"
+    assert "shared_factor_sums" in [row.name for row in model.privacy_report_.rows]
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-170])

@@ -1,5 +1,6 @@
 """Parts of whole slices add up to the whole, and no public number carries a level away."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sktensor_dp.queries.slices import (
     SliceReader,
     UnitLevels,
 )
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 
 def queries(rng: np.random.Generator) -> list[Any]:
@@ -22,13 +23,12 @@ def queries(rng: np.random.Generator) -> list[Any]:
         SharedEffects(rng.standard_normal(n), rng.random(n), rng.standard_normal(n), 1.0)
         for n in shared
     )
-    factors = tuple(rng.standard_normal((n, 2)) for n in shared)
-    components = SharedComponents(factors, False)
+    components = rng.standard_normal((math.prod(shared), 2))
     return [
         UnitLevels(2.5),
         SharedRowSums(1, SHAPE, 0.1, 1.0, 2.0),
         SharedRowSums(2, SHAPE, 0.1, 1.0, 2.0, about=ReleasedEffects(effects, 0.1, 1.0)),
-        SharedFactorSums(1, SHAPE, 0.1, effects, components, 1.0, 1.0),
+        SharedFactorSums(SHAPE, 0.1, effects, components, 1.0, 1.0),
     ]
 
 

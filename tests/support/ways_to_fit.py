@@ -28,6 +28,8 @@ TENSOR = np.einsum("i,j,k->ijk", *[np.arange(1.0, 5.0)] * 3)
 DOCUMENTS = ["cats chase mice", "dogs chase cats", "mice nap"] * 60
 X, Y, DENSE = table(shape=(4, 3, 2))
 SLICE = {"unit_mode": 0, "shape": DENSE.shape}
+# Enough persons for components to pay.
+PERSONS = {"unit_mode": 0, "shape": (200, 4, 3), "epsilon": 1e6}
 GAPS = np.where(np.random.default_rng(2).random(DENSE.shape) < 0.5, DENSE, np.nan)
 
 
@@ -198,7 +200,9 @@ for _kind in (PrivateCPCompletion, PrivateTuckerCompletion):
     WAYS[f"{_name}, few"] = Way(_kind, {"epsilon": 0.1}, (X, Y), _fit_transform)
     WAYS[f"{_name}, tensor"] = Way(_kind, {}, GAPS, _tensor)
     WAYS[f"{_name}, slices"] = Way(_kind, SLICE, (X, Y), _fit)
-    WAYS[f"{_name}, slices with components"] = Way(_kind, {**SLICE, "epsilon": 1e6}, (X, Y), _fit)
+    WAYS[f"{_name}, slices with components"] = Way(
+        _kind, PERSONS, table(PERSONS["shape"])[:2], _fit
+    )
 
 
 # All there is to an object, bit by bit; an accountant is who it is.

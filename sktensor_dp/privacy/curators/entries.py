@@ -86,13 +86,12 @@ class NoisySharedRows:
 
 @dataclass(frozen=True, eq=False)
 class NoisySharedFactor:
-    """Released sums over units for one shared factor."""
+    """Released sums over units for components."""
 
-    sums: Floats  # of clipped residuals times clipped slopes, of shape (shape[mode], r)
-    moment: Floats  # mean over units of their second moment of slopes, of shape (r, r); symmetric
+    sums: Floats  # of divided residuals times divided weights, of shape (n_cells, r)
+    moment: Floats  # mean over units of their second moment of weights, over r; (r, r)
     sigma: float
-    slope_scale: float  # slope that counts as 1
-    moment_sigma: float = 0.0  # of each number of the moment
+    moment_sigma: float  # of each number of the moment
 
 
 class _PlainCurator(DataCurator):
@@ -205,12 +204,10 @@ class SliceCurator(_PlainCurator):
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
-        """Changes that units would make in one shared factor."""
+        """Residuals of all units times their own weights of components, summed in each cell."""
         noisy = self._sums(self.noisy("shared_factor_sums", query))
         rows = len(noisy.value) - noisy.value.shape[1]
         weight = MOMENT_WEIGHT * self.n_units
         moment = noisy.value[rows:] / weight
         moment = (moment + moment.T) / 2
-        return NoisySharedFactor(
-            noisy.value[:rows], moment, noisy.sigma, query.slope_scale, noisy.sigma / weight
-        )
+        return NoisySharedFactor(noisy.value[:rows], moment, noisy.sigma, noisy.sigma / weight)
