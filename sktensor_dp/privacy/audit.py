@@ -52,6 +52,30 @@ few guesses are right: a linear programme over all mechanisms of two bits finds 
 (2, 0.1)-private and gets one guess or more right with probability .9991, against .9915. It
 is not used here; as long as m delta is well below ``1 - confidence`` little is lost.
 
+**Gaussian.** Let G be ``G(x) = Phi(Phi^-1(x) + mu)``, C the number of right guesses among r
+(a number fixed beforehand), and C_i that among slots other than i. Given the coins but S_i,
+the two laws of what the fit shows are mu-GDP; so are those of the fit and these coins
+together, as the coins have one law under both. For each j, the events "T_i = t and
+C_i >= j - 1" depend on these alone; as G is concave,
+
+    P(T_i = S_i, C_i >= j - 1) <= G(P(T_i = -S_i, C_i >= j - 1)).
+
+Averaged over i, again by concavity, this is ``R_j <= G(W_{j-1})``, where
+
+    R_j = E[C; C >= j] / m,    W_j = E[r - C; C >= j] / m.
+
+Suppose that P(C >= c) >= tau. The least that these inequalities leave for P(C >= j), j < c,
+are the numbers T_j that follow from ``P(C = c) = tau`` by ``W_{j-1} = max(W_j, G^-1(R_j))``,
+down to j = 0: let R* and W* be theirs. Where W stays, so do R* and T*, while R_j and P(C >= j)
+never fall as j does. Where it grows, ``W_j >= G^-1(R_{j+1}) >= G^-1(R*_{j+1}) = W*_j``, and
+
+    R_j = j / (r - j) W_j + r / (m (r - j)) sum over l > j of P(C >= l),
+
+so that ``R_j >= R*_j`` if it holds at j + 1 and ``P(C >= l) >= T_l`` for l > j; then also
+``P(C >= j) = (R_j + W_j) m / r >= T_j``. A T_0 above 1 shows that P(C >= c) < tau. The
+recursion is that of Mahloujifar, Melis & Chaudhuri (2025, "Auditing f-differential privacy in
+one run"). A mu-GDP mechanism is so for every larger mu: the bound is the largest one rejected.
+
 An (epsilon, delta)-private mechanism is so for every larger epsilon as well: the bound is
 the largest epsilon that is rejected. The chance of exceeding the truth is that of one
 event, that the number of right guesses reaches the smallest of all critical numbers.
@@ -68,7 +92,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtr, ndtri
 from scipy.stats import beta, binom
 from sklearn.base import clone
 
@@ -557,32 +581,37 @@ TRIED = np.linspace(0.0, 30.0, 601)
 
 @dataclass(frozen=True)
 class OneRunResult:
-    """Lower bound on epsilon from one fit on many canaries.
+    """Lower bounds on epsilon and mu from one fit on many canaries.
 
     Attributes
     ----------
     epsilon_lower : float
         Lower bound on epsilon.
+    mu_lower : float
+        Lower bound on mu of Gaussian differential privacy. Both bounds hold together.
     delta, confidence : float
-        Delta at which epsilon is bounded, and the probability with which the bound holds.
+        Delta at which epsilon is bounded, and the probability with which both bounds hold.
     n_canaries, n_guesses, n_correct : int
         Number of slots, of guesses about them, and of right guesses.
-    epsilon_claim : float or None
-        Epsilon that the report claims; None without a report.
+    epsilon_claim, mu_claim : float or None
+        What the report claims; None without a report, and for mu where it claims none.
     """
 
     epsilon_lower: float
+    mu_lower: float
     delta: float
     confidence: float
     n_canaries: int
     n_guesses: int
     n_correct: int
     epsilon_claim: float | None = None
+    mu_claim: float | None = None
 
     @property
     def refutes_claim(self) -> bool:
-        """True if the bound exceeds the claim."""
-        return self.epsilon_claim is not None and self.epsilon_lower > self.epsilon_claim
+        """True if a bound exceeds its claim: the claim is false, with this confidence."""
+        pairs = ((self.epsilon_lower, self.epsilon_claim), (self.mu_lower, self.mu_claim))
+        return any(claim is not None and lower > claim for lower, claim in pairs)
 
 
 def one_run_p_value(
@@ -631,8 +660,9 @@ def one_run_audit(
     delta: float = 0.0,
     confidence: float = 0.95,
     epsilon_claim: float | None = None,
+    mu_claim: float | None = None,
 ) -> OneRunResult:
-    """Bound epsilon from below by guesses about which slots hold canaries.
+    """Bound epsilon and mu from below by guesses about which slots hold canaries.
 
     Parameters
     ----------
@@ -644,14 +674,14 @@ def one_run_audit(
     delta : float, default=0.0
         Delta at which epsilon is bounded, in [0, 1).
     confidence : float, default=0.95
-        Probability with which the bound holds, in (0, 1).
-    epsilon_claim : float, optional
-        What the mechanism promises.
+        Probability with which both bounds hold, in (0, 1).
+    epsilon_claim, mu_claim : float, optional
+        What the mechanism promises, for the result to compare.
 
     Returns
     -------
     OneRunResult
-        The bound; 0 where guesses are no better than chance allows.
+        The bounds; 0 where guesses are no better than chance allows.
 
     Raises
     ------
@@ -689,14 +719,34 @@ def one_run_audit(
     made = told != 0
     counts = told.size, int(made.sum()), int((made & ((told > 0) == coins)).sum())
 
-    def excess(epsilon: float) -> float:
-        return float(_p_values(*counts, epsilon, delta)) - (1 - confidence)
+    error = (1 - confidence) / 2  # for each of both bounds
 
-    lower, rejected = 0.0, np.flatnonzero(_p_values(*counts, TRIED, delta) < 1 - confidence)
+    def excess(epsilon: float) -> float:
+        return float(_p_values(*counts, epsilon, delta)) - error
+
+    lower, rejected = 0.0, np.flatnonzero(_p_values(*counts, TRIED, delta) < error)
     if rejected.size and rejected[-1] + 1 < TRIED.size:
         between = TRIED[rejected[-1]], TRIED[rejected[-1] + 1]
         lower = max(float(brentq(excess, *between, xtol=1e-9)) - 2e-9, 0.0)
-    return OneRunResult(lower, delta, confidence, *counts, epsilon_claim)
+    mu = _gaussian_bound(*counts, error)
+    return OneRunResult(lower, mu, delta, confidence, *counts, epsilon_claim, mu_claim)
+
+
+def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: float) -> float:
+    """Largest mu at which as many right guesses have a probability below `error`."""
+
+    def excess(mu: float) -> float:
+        right = error * n_correct / n_canaries
+        wrong = error * (n_guesses - n_correct) / n_canaries
+        for j in range(n_correct - 1, -1, -1):
+            more = max(float(ndtr(ndtri(min(right, 1.0)) - mu)) - wrong, 0.0)
+            right, wrong = right + j / (n_guesses - j) * more, wrong + more
+        # Rounding is no reason to reject.
+        return (right + wrong) * n_canaries / n_guesses - 1 - 1e-9
+
+    if n_correct == 0 or excess(0.0) <= 0:
+        return 0.0
+    return max(float(brentq(excess, 0.0, TRIED[-1], xtol=1e-9)) - 2e-9, 0.0)
 
 
 def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDArray[np.int_]:
@@ -750,7 +800,7 @@ def audit_in_one_run(
     delta: float | None = None,
     confidence: float = 0.95,
 ) -> OneRunResult:
-    """Bound epsilon of an estimator from below by one fit on many canaries.
+    """Bound epsilon and mu of an estimator from below by one fit on many canaries.
 
     Parameters
     ----------
@@ -771,12 +821,12 @@ def audit_in_one_run(
     delta : float, optional
         Delta at which epsilon is bounded; by default that of the report.
     confidence : float, default=0.95
-        Probability with which the bound holds.
+        Probability with which both bounds hold.
 
     Returns
     -------
     OneRunResult
-        The bound, beside the claim of the report.
+        The bounds, beside the claims of the report.
 
     Raises
     ------
@@ -812,6 +862,7 @@ def audit_in_one_run(
         delta=claim.delta_or(delta),
         confidence=confidence,
         epsilon_claim=claim.epsilon,
+        mu_claim=claim.mu,
     )
 
 

@@ -22,6 +22,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.audit import (
     AuditResult,
+    _gaussian_bound,
     audit,
     audit_in_one_run,
     audit_samples,
@@ -30,7 +31,7 @@ from sktensor_dp.privacy.audit import (
     one_run_p_value,
     worst_case,
 )
-from sktensor_dp.privacy.calibration import gaussian_epsilon
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
 
 SURE = 1 - 1e-6
 
@@ -132,14 +133,16 @@ def test_result_says_what_it_refutes():
 # In one run
 
 
-def most_correct(m: int, v: int, epsilon: float, delta: float) -> float:
-    """Largest chance of v right guesses that any (epsilon, delta)-DP mechanism gives.
+def most_correct(m: int, v: int, *promises: tuple[float, float]) -> float:
+    """Largest chance of v right guesses by any mechanism that is (epsilon, delta)-DP for all pairs.
 
     A linear programme over all mechanisms from m bits to m guesses: rows are data sets,
     slack variables the excess of one law over e^epsilon times that of a neighbour.
     """
     n = 2**m
-    pairs = [(s, s ^ (1 << i)) for s in range(n) for i in range(m)]
+    pairs = [
+        (s, s ^ (1 << i), *promise) for s in range(n) for i in range(m) for promise in promises
+    ]
     law = lambda s, t: s * n + t  # noqa: E731
     slack = lambda p, t: n * n + p * n + t  # noqa: E731
     size = n * n + len(pairs) * n
@@ -147,7 +150,7 @@ def most_correct(m: int, v: int, epsilon: float, delta: float) -> float:
     for s in range(n):
         for t in range(n):
             gain[law(s, t)] = (m - (s ^ t).bit_count() >= v) / n
-    for p, (s, other) in enumerate(pairs):
+    for p, (s, other, epsilon, delta) in enumerate(pairs):
         whole = np.zeros(size)
         for t in range(n):
             row = np.zeros(size)
@@ -170,7 +173,7 @@ def most_correct(m: int, v: int, epsilon: float, delta: float) -> float:
 @pytest.mark.parametrize("delta", [0.0, 0.01, 0.1])
 def test_no_mechanism_at_all_beats_the_p_value(m, epsilon, delta):
     for v in range(m + 1):
-        best, bound = most_correct(m, v, epsilon, delta), one_run_p_value(m, m, v, epsilon, delta)
+        best, bound = most_correct(m, v, (epsilon, delta)), one_run_p_value(m, m, v, epsilon, delta)
         assert best <= bound + 1e-8
         if delta == 0:
             assert best == pytest.approx(bound, abs=1e-8)
@@ -179,12 +182,26 @@ def test_no_mechanism_at_all_beats_the_p_value(m, epsilon, delta):
             assert best == pytest.approx(bound, abs=1e-8)
 
 
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize("mu", [0.4, 1.0, 2.0])
+def test_no_mechanism_at_all_beats_the_gaussian_bound(m, mu):
+    """mu-GDP is (epsilon, delta)-DP for all epsilons; a grid of them allows a little more."""
+    promises = [(e, gaussian_delta(mu, e)) for e in np.linspace(0, 2 * mu + 1, 40)]
+    for v in range(1, m + 1):
+        best = most_correct(m, v, *promises)
+        bound = _gaussian_bound(m, m, v, best)
+        assert bound <= mu + 0.02
+        if m == 1:
+            # One canary: the bound is that of hypothesis testing.
+            assert bound == pytest.approx(mu, abs=0.02)
+
+
 def test_printed_p_value_fails_where_few_guesses_are_right():
     """Steinke, Nasr & Jagielski's appendix D, against a mechanism that the programme finds."""
     m, v, epsilon, delta = 2, 1, 2.0, 0.1
     plain = one_run_p_value(m, m, v, epsilon, 0.0)
     printed = plain + 2 * m * delta * (1 - plain)  # one term: P(W = 0) / 1
-    best = most_correct(m, v, epsilon, delta)
+    best = most_correct(m, v, (epsilon, delta))
     assert printed < 0.992 < 0.999 < best < one_run_p_value(m, m, v, epsilon, delta) + 1e-8
 
 
@@ -219,7 +236,12 @@ def test_gaussian_noise_in_one_run(seed):
     m, mu, delta = 4000, 3.0, 1e-9
     coins = rng.random(m) < 0.5
     scores = coins * mu + rng.standard_normal(m)
-    result = one_run_audit(guesses_from_scores(scores, 400), coins, delta=delta, confidence=SURE)
+    guesses = guesses_from_scores(scores, 400)
+    result = one_run_audit(guesses, coins, delta=delta, confidence=SURE, mu_claim=mu)
+    assert not result.refutes_claim
+    assert one_run_audit(guesses, coins, confidence=SURE, mu_claim=0.4).refutes_claim
+    # The law of the noise is known for mu: more is seen than of epsilon.
+    assert gaussian_epsilon(result.mu_lower, delta) > 1.2 * result.epsilon_lower
     # Of the 200 highest scores one in 10^4 is of noise alone, and as many of the lowest. With
     # 5 wrong of 400 (a chance of 1e-9) q = .93 still has a p-value of 1e-6.
     assert 2.5 < result.epsilon_lower < gaussian_epsilon(mu, delta)
@@ -230,7 +252,7 @@ def test_no_better_than_coins_in_one_run(seed):
     rng = np.random.default_rng(seed)
     guesses = guesses_from_scores(rng.random(200))
     found = [one_run_audit(guesses, rng.random(200) < 0.5, confidence=0.8) for _ in range(300)]
-    assert sum(r.epsilon_lower > 0 for r in found) <= 95
+    assert sum(r.epsilon_lower > 0 or r.mu_lower > 0 for r in found) <= 95
 
 
 def test_half_of_the_guesses_are_of_either_kind():
