@@ -25,6 +25,7 @@ from benchmarks import (
     laws_of_components,
     long_documents,
     noise,
+    peers,
     people,
     power_method,
     power_method_speed,
@@ -77,6 +78,7 @@ BENCHES = (
     "words",
     "public_words",
     "public_topics",
+    "peers",
 )
 HERE = Path(__file__).parent
 
@@ -139,6 +141,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         ablations_of_components.run(report)
     elif name == "row_features":
         row_features.run(report, options.data)
+    elif name == "peers":
+        peers.run(report, options.data)
     elif name == "implicit":
         implicit_feedback.run(report, options.data)
     elif name == "completion_kernels":

@@ -84,7 +84,12 @@ def completion(data: HeldOut, sampler: Any, n_topics: int) -> float:
     words = [int(word) for word in sampler.used_vocabs]
     for topic in range(n_topics):
         topics[topic, words] += sampler.get_topic_word_dist(topic)
+    return by_prior(data, topics, np.asarray(sampler.alpha, dtype=np.float64))
+
+
+def by_prior(data: HeldOut, topics: Floats, prior: Floats) -> float:
+    """Of given topics and a Dirichlet prior of documents."""
     seen, unseen = token_halves(data.test.astype(np.float64), np.random.RandomState(0))
-    shares = proportions(seen, topics, np.asarray(sampler.alpha, dtype=np.float64), False)
+    shares = proportions(seen, topics, prior, False)
     found = token_log_likelihood(unseen, shares, topics).sum() / float(unseen.sum())
     return data.ratio_of_perplexity(math.exp(-found))
