@@ -1,7 +1,8 @@
 """Tensor completion of Wei et al.: input, gradient and output perturbation (Algorithms 1 to 3).
 
-All three solve (4) or (5) by stochastic gradient descent (SGD). What the print leaves open
-is chosen here as little as it takes:
+Z. Wei, Z. Li, X. Mao, J. Wang, "Applying differential privacy to tensor completion". All three
+solve (4) or (5) by stochastic gradient descent (SGD). What the print leaves open is chosen here as
+little as it takes:
 
 - *SGD* goes through the entries in blocks: gradients of one block are taken at the same
   parameters and added. Entries are in a new random order in every iteration. A block of one
@@ -188,11 +189,6 @@ def input_perturbation(
     **Privacy.** *Unit*: one value. *Public*: coordinates and parameters. *Releases*: all
     values, once, outside any budget. *Not covered*: see ``claim``.
 
-    References
-    ----------
-    Z. Wei, Z. Li, X. Mao, J. Wang, "Applying differential privacy to tensor completion",
-    Algorithm 1 and Theorem 1.
-
     Examples
     --------
     >>> import numpy as np
@@ -241,14 +237,7 @@ def gradient_perturbation(
     Returns
     -------
     PublishedCompletion
-
-    Notes
-    -----
-    **Privacy.** None: see ``claim``.
-
-    References
-    ----------
-    As for :func:`input_perturbation`: Algorithm 2 and Theorem 2.
+        It has no privacy: see ``claim``.
 
     Examples
     --------
@@ -300,14 +289,7 @@ def output_perturbation(
     Returns
     -------
     PublishedCompletion
-
-    Notes
-    -----
-    **Privacy.** None: see ``claim``.
-
-    References
-    ----------
-    As for :func:`input_perturbation`: Algorithm 3 and Theorem 3.
+        It has no privacy: see ``claim``.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """Algorithms 1 to 3 of Wang & Anandkumar: robust, online, and private for one tensor entry.
 
-They share one loop: R power steps of L starts, a value, and
-deflation. :func:`sktensor_dp.tensor.robust_tensor_power_method`, which estimators use, stops
-early and polishes the winner; Algorithm 1 as printed does neither, and Algorithms 2 and 3
-read fresh data, or fresh noise, at every step.
+Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition", NIPS 2016. They
+share one loop: R power steps of L starts, a value, and deflation.
+:func:`sktensor_dp.tensor.robust_tensor_power_method`, which estimators use, stops early and
+polishes the winner; Algorithm 1 as printed does neither, and Algorithms 2 and 3 read fresh data, or
+fresh noise, at every step.
 
 Where the print does not say what is meant, it is mended as little as it takes:
 
@@ -137,7 +138,7 @@ def robust_tensor_power_method(
     max_iter: int = 10,
     random_state: Any = None,
 ) -> PublishedComponents:
-    """Eigenpairs of a tensor, one at a time (Algorithm 1).
+    """Eigenpairs of a tensor, one at a time (Algorithm 1, after Anandkumar et al., 2014).
 
     Parameters
     ----------
@@ -155,21 +156,12 @@ def robust_tensor_power_method(
     Returns
     -------
     PublishedComponents
-        Eigenpairs; no privacy is claimed.
+        Eigenpairs; no privacy is claimed or given.
 
     Raises
     ------
     ValueError
         If a parameter is outside its range, or `T` is not a finite symmetric cube.
-
-    Notes
-    -----
-    **Privacy.** None, claimed or given.
-
-    References
-    ----------
-    Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition",
-    NIPS 2016, Algorithm 1, after Anandkumar et al. (2014).
 
     Examples
     --------
@@ -208,38 +200,22 @@ def online_tensor_power_method(
         The stream; each power step reads the next batch. Iteration stops after
         ``n_components * (max_iter + 1)`` batches, or ``n_components * max_iter`` with
         ``eigenvalue="lagged"``.
-    n_components : int
-        Number k of components, at most ``n_features``.
-    n_restarts : int, default=10
-        Starting points L of each component.
-    max_iter : int, default=10
-        Power steps R of each component.
+    n_components, n_restarts, max_iter, random_state
+        As for :func:`robust_tensor_power_method`.
     eigenvalue : {"fresh", "lagged"}, default="fresh"
         "fresh": the value at the last iterate, by one more batch. "lagged": as printed,
         at the iterate before it.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the starting points.
 
     Returns
     -------
     PublishedComponents
-        Eigenpairs; no privacy is claimed.
+        Eigenpairs; no privacy is claimed or given: every answer is an exact mean of samples.
 
     Raises
     ------
     ValueError
         If a parameter is outside its range, the stream ends early, or the width of a
         batch changes.
-
-    Notes
-    -----
-    **Privacy.** None, claimed or given: every answer is an exact mean of samples.
-    Beside a batch and its (n, L) products, memory is (k + 3 L) d numbers.
-
-    References
-    ----------
-    Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition",
-    NIPS 2016, Algorithm 2.
 
     Examples
     --------
@@ -290,21 +266,13 @@ def private_tensor_power_method(
 
     Parameters
     ----------
-    T : array-like of shape (d, d, d)
-        Symmetric tensor.
-    n_components : int
-        Number k of components, at most d.
+    T, n_components, n_restarts, max_iter, random_state
+        As for :func:`robust_tensor_power_method`. Starting points share the query of a step,
+        and each has noise of its own, which is never seeded.
     epsilon : float, default=1.0
         Epsilon that the algorithm claims, > 0. Infinity leaves out noise.
     delta : float, default=1e-6
         Delta that the algorithm claims, in (0, 1).
-    n_restarts : int, default=10
-        Starting points L of each component; they share the query of a step, and
-        each has noise of its own.
-    max_iter : int, default=10
-        Power steps R of each component.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the starting points, never noise.
 
     Returns
     -------
@@ -323,11 +291,6 @@ def private_tensor_power_method(
     (Definition 4.2). *Public*: d and the parameters. *Releases*: k L (R + 1) queries,
     outside any budget, with noise of deviation ``nu |u|_inf^2`` and ``nu |u|_inf^3``.
     *Not covered*: a document or a person behind many entries.
-
-    References
-    ----------
-    Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition",
-    NIPS 2016, Algorithm 3 and Theorem 4.1.
 
     Examples
     --------

@@ -1,6 +1,8 @@
 """AGN, AVN and DP-TPM of Imtiaz & Sarwate, for the single topic model.
 
-Where the print of Algorithm 1 does not run or is not private, it is mended as little as it takes:
+H. Imtiaz, A. D. Sarwate, "Improved algorithms for differentially private orthogonal tensor
+decomposition", ICASSP 2018. Where the print of Algorithm 1 does not run or is not private, it is
+mended as little as it takes:
 
 - *Ordered words.* ``M2 = E[t1 (x) t2]`` and ``M3 = E[t1 (x) t2 (x) t3]`` of words
   in their order are not symmetric, and symmetric noise leaves their antisymmetric
@@ -133,10 +135,8 @@ def agn(
 
     References
     ----------
-    H. Imtiaz, A. D. Sarwate, "Improved algorithms for differentially private
-    orthogonal tensor decomposition", ICASSP 2018, Algorithm 1; zeroing of negative
-    entries from its section 4. Topics from eigenvectors: Anandkumar, Ge, Hsu, Kakade
-    & Telgarsky (2014), Theorem 4.3.
+    Algorithm 1 of Imtiaz & Sarwate; zeroing of negative entries from section 4. Topics from
+    eigenvectors: Anandkumar, Ge, Hsu, Kakade & Telgarsky (2014), Theorem 4.3.
 
     Examples
     --------
@@ -152,10 +152,8 @@ def agn(
     (True, 0.53)
     """
     chunk = validated_counts(X, n_components, epsilon, delta)
-    n_documents, dim = chunk.X.shape
-    noise = agn_noise(n_documents, dim, epsilon, delta)
-    mu = math.sqrt(2) * noise.mu
-    claim = claim_of_call("agn", epsilon, delta, gaussian_epsilon(mu, delta))
+    noise = agn_noise(chunk.X.shape[0], chunk.X.shape[1], epsilon, delta)
+    claim = claim_of_call("agn", epsilon, delta, noise.exact_epsilon)
     return _topics(chunk, n_components, noise, claim, random_state)
 
 
@@ -170,16 +168,8 @@ def avn(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_documents, n_features)
-        Counts of words. Memory grows with ``n_features ** 3``.
-    n_components : int
-        Number K of topics, at most ``n_features``.
-    epsilon : float, default=1.0
-        Epsilon that the algorithm claims, > 0; half for each moment. Infinity leaves out noise.
-    delta : float, default=1e-6
-        Delta that the algorithm claims, in (0, 1); the second moment takes all of it.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds restarts of the power method, never noise.
+    X, n_components, epsilon, delta, random_state
+        As for :func:`agn`; the second moment takes all of delta.
 
     Returns
     -------
@@ -189,16 +179,11 @@ def avn(
     Raises
     ------
     ValueError
-        If a parameter is outside its range or `X` does not hold counts.
+        As for :func:`agn`.
 
     Notes
     -----
     **Privacy.** As for :func:`agn`, with a pure epsilon for the third moment.
-
-    References
-    ----------
-    H. Imtiaz, A. D. Sarwate, "Improved algorithms for differentially private
-    orthogonal tensor decomposition", ICASSP 2018, Algorithm 1.
 
     Examples
     --------
@@ -212,19 +197,17 @@ def avn(
     True
     """
     chunk = validated_counts(X, n_components, epsilon, delta)
-    n_documents, dim = chunk.X.shape
-    noise = avn_noise(n_documents, dim, epsilon, delta)
-    exact = epsilon / 2 + gaussian_epsilon(noise.mu, delta)
-    claim = claim_of_call("avn", epsilon, delta, exact)
+    noise = avn_noise(chunk.X.shape[0], chunk.X.shape[1], epsilon, delta)
+    claim = claim_of_call("avn", epsilon, delta, noise.exact_epsilon)
     return _topics(chunk, n_components, noise, claim, random_state)
 
 
 class MomentNoise(NamedTuple):
-    """Noise to add to both moments, and mu of one Gaussian noise."""
+    """Noise to add to both moments, and the epsilon that it gives, by exact composition."""
 
     pairs: Floats
     triples: Floats
-    mu: float
+    exact_epsilon: float
 
 
 def agn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> MomentNoise:
@@ -232,7 +215,8 @@ def agn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> Momen
     noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
     sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
     pairs, triples = (gaussian_unique_entries(dim, order, sigma, noise) for order in (2, 3))
-    return MomentNoise(pairs, triples, delta2 / sigma if sigma > 0 else math.inf)
+    mu = math.sqrt(2) * delta2 / sigma if sigma > 0 else math.inf
+    return MomentNoise(pairs, triples, gaussian_epsilon(mu, delta))
 
 
 def avn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> MomentNoise:
@@ -241,7 +225,8 @@ def avn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> Momen
     sigma = classical_sigma(delta2, epsilon / 2, delta)
     pairs = gaussian_unique_entries(dim, 2, sigma, noise)
     triples = spherical_unique_entries(dim, 3, epsilon / 2 / delta2, noise)
-    return MomentNoise(pairs, triples, delta2 / sigma if sigma > 0 else math.inf)
+    mu = delta2 / sigma if sigma > 0 else math.inf
+    return MomentNoise(pairs, triples, epsilon / 2 + gaussian_epsilon(mu, delta))
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
@@ -377,16 +362,7 @@ def agn_of_words(
     Warns
     -----
     UnsoundClaimWarning
-        Always.
-
-    Notes
-    -----
-    **Privacy.** None: see ``claim``.
-
-    References
-    ----------
-    H. Imtiaz, A. D. Sarwate, "Improved algorithms for differentially private orthogonal tensor
-    decomposition", ICASSP 2018, Algorithm 1 and Theorem 1.
+        Always: there is no privacy, see ``claim``.
 
     Examples
     --------
@@ -400,9 +376,9 @@ def agn_of_words(
     ((2, 2, 2), inf)
     """
     index = _validated_words(words, n_features, n_components, epsilon, delta)
-    noise = agn_noise(len(index), n_features, epsilon, delta)
+    claim = claim_of_call("agn_of_words", epsilon, delta)
     return _whitened_words(
-        index, n_components, noise, claim_of_call("agn_of_words", epsilon, delta)
+        index, n_components, agn_noise(len(index), n_features, epsilon, delta), claim
     )
 
 
@@ -429,14 +405,6 @@ def avn_of_words(
     UnsoundClaimWarning
         Always.
 
-    Notes
-    -----
-    **Privacy.** None: see ``claim``.
-
-    References
-    ----------
-    As for :func:`agn_of_words`.
-
     Examples
     --------
     >>> import warnings
@@ -448,9 +416,9 @@ def avn_of_words(
     does not hold
     """
     index = _validated_words(words, n_features, n_components, epsilon, delta)
-    noise = avn_noise(len(index), n_features, epsilon, delta)
+    claim = claim_of_call("avn_of_words", epsilon, delta)
     return _whitened_words(
-        index, n_components, noise, claim_of_call("avn_of_words", epsilon, delta)
+        index, n_components, avn_noise(len(index), n_features, epsilon, delta), claim
     )
 
 
@@ -503,23 +471,14 @@ def dp_tpm(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_documents, n_features)
-        Counts of words.
-    n_components : int
-        Number K of topics, at most ``n_features``.
-    epsilon : float, default=1.0
-        Epsilon that the algorithm claims, > 0; half for M2, half for all power steps.
-        Infinity leaves out noise.
-    delta : float, default=1e-6
-        Delta that the algorithm claims, in (0, 1); halved likewise.
+    X, n_components, epsilon, delta, random_state
+        As for :func:`agn`; half of epsilon and delta is for M2, half for all power steps.
     sensitivity : {"printed", "per_document"}, default="printed"
         "printed": ``2 |u|_inf^2``. "per_document": the same over ``n_documents``.
     n_restarts : int, default=10
         Starting points L of each component.
     max_iter : int, default=10
         Power steps R of each component.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the starting points, never noise.
 
     Returns
     -------
@@ -529,19 +488,11 @@ def dp_tpm(
     Raises
     ------
     ValueError
-        If a parameter is outside its range or `X` does not hold counts.
+        As for :func:`agn`.
 
     Notes
     -----
-    **Privacy.** *Unit*: one document. *Neighbours*: replace one. *Public*: the shape
-    of `X` and the parameters. *Releases*: M2 once, K L (R + 1) queries of M3, outside any
-    budget. *Not covered*: see ``claim``; noise is added in floating point.
-
-    References
-    ----------
-    H. Imtiaz, A. D. Sarwate, "Improved algorithms for differentially private
-    orthogonal tensor decomposition", ICASSP 2018, section 4. Y. Wang, A. Anandkumar,
-    "Online and differentially-private tensor decomposition", NIPS 2016, Algorithm 3.
+    **Privacy.** As for :func:`agn`, but *releases* are M2 once and K L (R + 1) queries of M3.
 
     Examples
     --------

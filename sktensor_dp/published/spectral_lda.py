@@ -1,5 +1,8 @@
 """The four noise configurations of DeCarolis et al. for spectral LDA (Theorems 10, 12, 14, 16).
 
+C. DeCarolis, M. Ram, S. Esmaeili, Y.-X. Wang, F. Huang, "An end-to-end differentially private
+latent Dirichlet allocation using a spectral algorithm", ICML 2020.
+
 Noise goes on edges of a graph that runs from counts to topics:
 
 1. (e3, e4, e8): M3; M2 for the whitener W; M2 once more for its pseudo-inverse.
@@ -19,11 +22,10 @@ the print leaves open is chosen as little as it takes:
   so that topics are wrong even with little noise wherever eigenvalues of M2 are close.
 - *gamma_s* counts gaps between the k eigenvalues; for k = 1 the one gap to 0.
 - *Topics* are scaled to sum to 1, which stands for the printed factor, infinite at ``alpha0`` 0.
-- *Moments* are those of ``lda_moments.py``; the calibration is that of Appendix A.
+- The calibration is that of Appendix A.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -257,9 +259,7 @@ def dp_spectral_lda(
 
     References
     ----------
-    C. DeCarolis, M. Ram, S. Esmaeili, Y.-X. Wang, F. Huang, "An end-to-end differentially
-    private latent Dirichlet allocation using a spectral algorithm", ICML 2020: Lemma 25,
-    Theorems 4 to 7, Lemmas 8, 9, 32 and 33, Appendix H.
+    DeCarolis et al. (2020): Lemma 25, Theorems 4 to 7, Lemmas 8, 9, 32 and 33, Appendix H.
 
     Examples
     --------
@@ -282,9 +282,8 @@ def dp_spectral_lda(
         raise ValueError(f"X must have at least 3 documents, got {chunk.X.shape[0]}.")
     printed = PrintedSensitivities(chunk.X.shape[0], concentration, n_components)
     task = _Configuration(CorpusMoments(chunk, concentration), printed, random_state)
-    runs: dict[int, tuple[Callable[[float, float], tuple[Floats, Floats]], int]]
-    runs = {1: (task.first, 3), 2: (task.second, 3), 3: (task.third, 4), 4: (task.fourth, 3)}
-    run, parts = runs[configuration]
+    run = (task.first, task.second, task.third, task.fourth)[configuration - 1]
+    parts = 4 if configuration == 3 else 3
     topics, weights = run(epsilon / parts, delta / parts)
     exact = _exact_epsilon(printed, epsilon, delta) if configuration == 1 else math.inf
     claim = claim_of_call("dp_spectral_lda", epsilon, delta, exact, form=configuration - 1)
