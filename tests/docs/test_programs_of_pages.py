@@ -12,7 +12,10 @@ from sktensor_dp import NotEnoughDataWarning
 
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = ("start", "tutorials", "privacy", "how_to")
-GUIDE = ("completion", "vocabulary", "budget", "statement", "model_files", "audit")
+GUIDE = (
+    *("completion", "vocabulary", "budget", "statement", "model_files", "audit"),
+    *("tuning", "scale", "topics"),
+)
 
 
 def programs(page: Path) -> list[str]:

@@ -7,6 +7,7 @@ refused by its name. Nothing is charged for an error.
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,9 @@ import pytest
 from internals import constraints_of
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from small_corpora import counts
+from ways_to_fit import COUNTS, WAYS, Way, X, start_of
 
-from sktensor_dp import (
-    BudgetAccountant,
-    PrivateCountVectorizer,
-    PrivateCPCompletion,
-    PrivateSearchCV,
-    PrivateSpectralLDA,
-    PrivateTensorPowerMethod,
-    PrivateTuckerCompletion,
-)
+from sktensor_dp import BudgetAccountant, PrivateSearchCV, PrivateSpectralLDA
 from sktensor_dp.estimator.parameters import Number
 
 pytestmark = [
@@ -36,85 +29,19 @@ INF = math.inf
 # Counts of steps: a fit takes as long as they are many, and needs no memory for them.
 STEPS = {"max_iter", "n_refinements", "n_restarts", "n_trials"}
 MANY = 12
-CELLS = np.argwhere(np.ones((6, 5, 4), bool))
-VALUES = np.random.default_rng(0).random(len(CELLS))
-SAMPLES = np.random.default_rng(0).standard_normal((60, 4))
-TEXTS = ["cats chase mice", "dogs chase cats"] * 300
-SLICE = {"unit_mode": 0, "shape": (6, 5, 4)}
-
-
-def fit_counts(estimator: Any) -> Any:
-    return estimator.fit(counts(60, 4))
-
-
-def fit_samples(estimator: Any) -> Any:
-    return estimator.fit(SAMPLES)
-
-
-def fit_stream(estimator: Any) -> Any:
-    return estimator.partial_fit(SAMPLES[:30]).partial_fit(SAMPLES[30:])
-
-
-def fit_cube(estimator: Any) -> Any:
-    return estimator.fit_tensor(np.eye(3)[:, :, None] * np.eye(3)[:, None, :])
-
-
-def fit_cells(estimator: Any) -> Any:
-    return estimator.fit(CELLS, VALUES)
-
-
-def fit_texts(estimator: Any) -> Any:
-    return estimator.fit(TEXTS)
-
-
-TOPICS = (PrivateSpectralLDA, {"n_components": 2}, fit_counts)
-POWER = {"n_components": 2, "data_norm": 2.0}
-COMPLETION = {"rank": 1, "bounds": (0, 1)}
-CASES: dict[str, tuple[Any, dict[str, Any], Any]] = {
-    "topics": TOPICS,
-    "topics, one each": (*TOPICS[:1], {"n_components": 2, "doc_topic_prior": 0}, fit_counts),
-    "topics, pure": (*TOPICS[:1], {"n_components": 2, "delta": 0.0}, fit_counts),
-    "topics, in word space": (
-        PrivateSpectralLDA, {"n_components": 2, "perturbation": "moment_tensor"}, fit_counts,
-    ),
-    "components": (PrivateTensorPowerMethod, POWER, fit_samples),
-    "components, pure": (PrivateTensorPowerMethod, {**POWER, "delta": 0.0}, fit_samples),
-    "components, all dimensions": (
-        PrivateTensorPowerMethod, {**POWER, "perturbation": "moment_tensor"}, fit_samples,
-    ),
-    "components, steps": (
-        PrivateTensorPowerMethod,
-        {**POWER, "perturbation": "iteration", "max_iter": 2},
-        fit_samples,
-    ),
-    "components, stream": (PrivateTensorPowerMethod, {**POWER, "max_iter": 2}, fit_stream),
-    "components of a tensor": (PrivateTensorPowerMethod, {**POWER, "max_iter": 2}, fit_cube),
-    "mixture": (PrivateTensorPowerMethod, {**POWER, "moment": "gaussian_mixture"}, fit_samples),
-    "documents": (
-        PrivateTensorPowerMethod, {"n_components": 2, "moment": "single_topic"}, fit_counts,
-    ),
-    **{
-        f"{cls.__name__}, {name}": (cls, {**COMPLETION, **extra}, fit_cells)
-        for cls in (PrivateCPCompletion, PrivateTuckerCompletion)
-        for name, extra in {
-            "input": {"perturbation": "input", "epsilon": 20.0},
-            "sums": {"perturbation": "sufficient_statistics"},
-            "gradient": {"perturbation": "gradient", "max_iter": 2},
-            "output": {"perturbation": "output", "epsilon": 20.0},
-            "slices": SLICE,
-        }.items()
-    },
-    "vocabulary": (PrivateCountVectorizer, {"epsilon": 5.0}, fit_texts),
-    "search": (
-        PrivateSearchCV,
-        {
-            "estimator": PrivateSpectralLDA(2, n_refinements=0),
-            "param_distributions": {"n_components": [1, 2]},
-            "n_trials": 2.0,
-        },
-        fit_counts,
-    ),
+# One way to fit for each range, and for each perturbation of completions.
+CASES: dict[str, Way] = {
+    name: way
+    for name, way in WAYS.items()
+    if name.endswith((", input", ", sufficient_statistics", ", gradient", ", output", ", slices"))
+    or name in (
+        *("topics", "topics, pure", "topics, moment tensor", "components", "components, source"),
+        *("components, moment tensor", "components, iteration", "components, tensor"),
+        *("components, mixture", "components, counts", "words", "search"),
+    )
 }  # fmt: skip
+for _name, _options in (("topics", {"doc_topic_prior": 0}), ("components", {"delta": 0.0})):
+    CASES[f"{_name}, {next(iter(_options))}"] = replace(WAYS[_name], options=_options)
 
 
 def numeric(cls: Any) -> Iterator[tuple[str, list[Number]]]:
@@ -152,27 +79,27 @@ def outside(one: Number) -> Iterator[float]:
 
 
 # What both completions share is tried with the faster one.
-SLOW, OWN = "PrivateTuckerCompletion", ("rank", "epsilon", "max_iter")
+SLOW, OWN = "TuckerCompletion", ("rank", "epsilon", "max_iter")
 
 
 def within(case: str) -> Iterator[tuple[str, float]]:
     """Parameters of a case with the ends of their ranges."""
-    for name, ranges in numeric(CASES[case][0]):
+    for name, ranges in numeric(CASES[case].kind):
         if name in OWN or not case.startswith(SLOW):
             yield from ((name, value) for one in ranges for value in ends(name, one))
 
 
 def beyond(case: str) -> Iterator[tuple[str, float]]:
     """Parameters of a case with numbers that are in none of their ranges."""
-    for name, ranges in numeric(CASES[case][0]):
+    for name, ranges in numeric(CASES[case].kind):
         for value in (value for one in ranges for value in outside(one)):
             if not any(other.accepts(value) for other in ranges):
                 yield name, value
 
 
-def build(case: str, accountant: BudgetAccountant, name: str, value: float) -> tuple[Any, Any]:
-    cls, parameters, fit = CASES[case]
-    return cls(**{"accountant": accountant, **parameters, name: value}), fit
+def build(case: str, **parameters: Any) -> Any:
+    way = CASES[case]
+    return way.kind(**{**start_of(way.kind), **way.options, **parameters})
 
 
 @pytest.mark.filterwarnings("ignore:.*does not protect:UserWarning")
@@ -190,9 +117,9 @@ def test_numbers_at_the_ends_of_their_ranges_fit_or_cost_nothing(case):
 def fault_within(case: str, name: str, value: float) -> str | None:
     """What is wrong with a fit at the end of a range, if it is neither finite nor free."""
     accountant = BudgetAccountant(INF, 0.9999)
-    estimator, fit = build(case, accountant, name, value)
+    estimator = build(case, **{"accountant": accountant, name: value})
     try:
-        fitted = fit(estimator)
+        fitted = CASES[case].call(estimator)
     except ValueError as error:
         # That noise left no word is known once it was released, and documented.
         left = str(error).startswith("No word remains")
@@ -215,9 +142,9 @@ def test_numbers_beyond_the_ends_of_their_ranges_are_refused_by_name(case):
 def fault_beyond(case: str, name: str, value: float) -> str | None:
     """What is wrong with how a number beyond its range is met, if it is not refused by name."""
     accountant = BudgetAccountant(INF, 0.9999)
-    estimator, fit = build(case, accountant, name, value)
+    estimator = build(case, **{"accountant": accountant, name: value})
     try:
-        fit(estimator)
+        CASES[case].call(estimator)
     except ValueError as error:
         if name not in str(error):
             return f"refused without its name: {error}"
@@ -229,9 +156,8 @@ def fault_beyond(case: str, name: str, value: float) -> str | None:
 @pytest.mark.parametrize("epsilon", [1.0, 50.0, INF])
 @pytest.mark.parametrize("case", [name for name in CASES if "Completion" in name])
 def test_both_ends_of_the_range_of_regularization_fit(case, epsilon, end):
-    cls, parameters, fit = CASES[case]
-    model = fit(cls(**{**parameters, "epsilon": epsilon, "regularization": end}))
-    assert np.isfinite(model.predict(CELLS)).all()
+    model = CASES[case].call(build(case, epsilon=epsilon, regularization=end))
+    assert np.isfinite(model.predict(X)).all()
 
 
 @pytest.mark.parametrize("prefix", ["", "privatespectrallda__"])
@@ -243,16 +169,14 @@ def test_listed_values_of_a_search_are_refused_before_its_charge(name, wrong, pr
     good = {prefix + "n_refinements": [0]}
     for given in ({**good, prefix + name: [1, wrong]}, [good, {prefix + name: [1, wrong]}]):
         with pytest.raises(ValueError, match=f"The '{name}' parameter of PrivateSpectralLDA"):
-            fit_counts(PrivateSearchCV(model, given, accountant=accountant))
+            PrivateSearchCV(model, given, accountant=accountant).fit(COUNTS)
     assert accountant.entries == ()
 
 
-@pytest.mark.parametrize("name", ["topics", "components", "CPCompletion, input", "vocabulary"])
+@pytest.mark.parametrize("name", ["topics", "components", "CPCompletion, input", "words"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-12, 1e-300), (5e-324, 1e-290), (1.0, 5e-324)])
 def test_budgets_too_small_for_any_grid_are_refused_uncharged(epsilon, delta, name):
-    cls, options, fit = next(case for key, case in CASES.items() if key.endswith(name))
     budget = BudgetAccountant(INF)
-    given = {**options, "epsilon": epsilon, "delta": delta, "accountant": budget}
     with pytest.raises(ValueError, match=r"epsilon|delta"):
-        fit(cls(**given))
+        CASES[name].call(build(name, epsilon=epsilon, delta=delta, accountant=budget))
     assert budget.entries == ()

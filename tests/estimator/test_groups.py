@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import replaying
 from dealt_labels import FIRST_KEY, labels_dealt_to
 from small_groups import (
     COMPONENTS,
@@ -17,9 +16,7 @@ from small_groups import (
     N,
     data,
     every_mode,
-    fit_in_batches,
     fit_in_chunks,
-    fit_sparse,
     fit_whole,
     model,
     options_of,
@@ -95,38 +92,9 @@ def test_batches_of_single_rows_are_rows(kind, seed):
 # The number of rows is private
 
 
-WAYS = {"whole": fit_whole, "sparse": fit_sparse, "chunks": fit_in_chunks}
+# Replay in tests/contracts shows that nothing else tells their number.
 # Chunks are batches of a stream; topics without noise are computed from the data.
 WHOLE = [one for one in MODES if "stream" not in one[1]]
-EACH_WAY = [
-    (way, *one)
-    for way in WAYS
-    for one in (WHOLE if way == "chunks" else MODES)
-    if "exact" not in one[1]
-]
-
-
-@pytest.mark.parametrize(("way", "kind", "mode"), EACH_WAY)
-def test_nothing_tells_how_many_rows_groups_have(way, kind, mode, seed):
-    """A fit of other persons, of 1 to 3000 rows, that is told the same values, shows the same."""
-    rng = np.random.default_rng(seed)
-    options = options_of(kind, mode)
-    one = persons(rng, kind, mode, 1)
-    other = persons(rng, kind, mode, int(rng.choice([2, 50, 3000])))
-
-    def build() -> Any:
-        return model(kind, **{**options, "random_state": np.random.RandomState(0)})
-
-    replaying.replay(build, WAYS[way], one, other)
-    replaying.replay(build, WAYS[way], other, one)
-
-
-@pytest.mark.parametrize("kind", ["topics", "components"])
-def test_nothing_tells_how_many_rows_groups_of_a_stream_have(kind, seed):
-    rng = np.random.default_rng(seed)
-    options = {"epsilon": 3.0, **({} if kind == "topics" else COMPONENTS["stream"])}
-    one, other = (persons(rng, kind, "stream", busiest) for busiest in (1, 400))
-    replaying.replay(lambda: model(kind, **options), fit_in_batches, one, other)
 
 
 @pytest.mark.parametrize("kind", ["topics", "components"])

@@ -1,9 +1,7 @@
 """PrivateCountVectorizer with groups: persons with several texts are what is protected."""
 
 import math
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,13 +118,6 @@ def test_no_person_moves_more_than_one_document_can(seed):
         before, after = totals(one), totals(other)
         change = [before[word] - after[word] for word in {*before, *after}]
         assert math.hypot(*change) <= query.l2_sensitivity * (1 + 1e-12)
-
-
-def test_the_page_on_topics_of_persons_runs_as_printed(capsys):
-    page = Path(__file__).parents[2] / "docs" / "topics.md"
-    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    exec(compile(example, "example", "exec"), {})
-    assert capsys.readouterr().out == "person\n"
 
 
 def test_messages_speak_of_groups_and_not_of_texts():
