@@ -11,7 +11,7 @@ import pytest
 from browsing import WORDS, model
 from browsing import report as made_report
 
-from sktensor_dp.privacy.composition import ReleaseRecord
+from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.topic_page import topic_map, topics_of, write_topic_page
 
@@ -101,7 +101,9 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     row = ReleaseRecord(HOSTILE, HOSTILE, 1.0, 1.0, 1.0, 0.0, 0.0, 1, HOSTILE)
     page = write(
         tmp_path, [HOSTILE + word for word in WORDS], title=HOSTILE, warnings=[HOSTILE],
-        report=report(rows=(row,), notes=(HOSTILE,), unit=HOSTILE),
+        report=report(
+            composition=Composition("releases", (row,)), notes=(HOSTILE,), unit=HOSTILE
+        ),
     )  # fmt: skip
     # Its data and its program, and no other.
     assert page.tags.count("script") == page.source.count("<script") == 2

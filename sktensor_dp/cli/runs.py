@@ -170,10 +170,9 @@ class Topics(Run):
         groups = {} if self._groups is None else {"groups": self._groups}
         counts = words.fit(self._texts, **groups).transform(self._texts)
         model.fit(counts, **groups)
-        self._order = np.argsort(-model.topic_prior_, kind="stable")
         self._names = [str(word) for word in words.get_feature_names_out()]
         self._topics = topics_of(model, self._names)
-        self._shares = model.transform(counts)[:, self._order] if self.options.shares else None
+        self._shares = model.transform(counts) if self.options.shares else None
 
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
@@ -199,7 +198,7 @@ class Topics(Run):
         )
         write_rows(folder / "topics.csv", ["topic", "share", "rank", "word", "hidden"], leading)
         head = [f"topic_{topic.number}" for topic in self._topics]
-        table = np.column_stack([model.unigram_, model.components_[self._order].T])
+        table = np.column_stack([model.unigram_, model.components_.T])
         write_rows(folder / "topic_words.csv", ["word", "all_texts", *head], table, names)
         if self._shares is not None:
             texts = range(1, len(self._shares) + 1)

@@ -356,7 +356,7 @@ class TopicsDisplay(Display):
         footer: str | None = None,
         ax: "Sequence[Axes] | None" = None,
     ) -> "TopicsDisplay":
-        """Draw the topics of a fitted model, those of the largest share first.
+        """Draw the topics of a fitted model.
 
         Parameters
         ----------
@@ -390,25 +390,20 @@ class TopicsDisplay(Display):
             If there are not as many axes as topics.
         """
         topics, shares = np.asarray(estimator.components_), np.asarray(estimator.topic_prior_)
-        names, order = (
-            _names(estimator, feature_names, topics.shape[1]),
-            np.argsort(-shares, kind="stable"),
-        )
-        leading = estimator.top_words(n_words, range(topics.shape[1]), relevance=relevance)
-        top = np.array([leading[topic] for topic in order], dtype=np.intp)
+        names = _names(estimator, feature_names, topics.shape[1])
+        top = np.array(estimator.top_words(n_words, range(topics.shape[1]), relevance=relevance))
+        top = top.astype(np.intp)
         low = high = None
         if getattr(estimator, "components_std_", None) is not None:
             low, high = (
-                np.take_along_axis(end[order], top, axis=1)
-                for end in estimator.components_interval(level)
+                np.take_along_axis(end, top, axis=1) for end in estimator.components_interval(level)
             )
         if footer is None:
             footer = footer_of(estimator.privacy_report_)
         return cls(
-            [f"Topic {n} · {shares[t] / shares.sum():.1%}" for n, t in enumerate(order, start=1)],
+            [f"Topic {n} · {share:.1%}" for n, share in enumerate(shares / shares.sum(), start=1)],
             [[str(names[word]) for word in row] for row in top],
-            np.take_along_axis(topics[order], top, axis=1),
-            low, high, estimator.below_noise()[order], footer,
+            np.take_along_axis(topics, top, axis=1), low, high, estimator.below_noise(), footer,
         ).plot(ax, n_columns=n_columns)  # fmt: skip
 
     def plot(

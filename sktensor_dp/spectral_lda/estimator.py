@@ -153,7 +153,7 @@ class PrivateSpectralLDA(
     Attributes
     ----------
     components_ : ndarray of shape (n_components_, n_features)
-        Topics; rows are distributions over words.
+        Topics, those of the largest share first; rows are distributions over words.
     components_std_ : ndarray of shape (n_components_, n_features) or None
         Standard deviations of these by the noise of the fit (:meth:`components_interval`).
     topic_prior_ : ndarray of shape (n_components_,)

@@ -88,15 +88,20 @@ def continue_stream(
 
 
 def _attributes(found: FittedTopics) -> dict[str, Any]:
-    """Public attributes of fitted topics, by name."""
+    """Public attributes of fitted topics by name, those of the largest share first."""
     scale = found.concentration if found.concentration > 0 else 1.0
+    order = np.argsort(-found.weights, kind="stable")
+
+    def in_order(values: Floats | None) -> Floats | None:
+        return None if values is None else values[order]
+
     return {
-        "components_": found.topics,
-        "components_std_": found.topics_std,
-        "topic_prior_": found.weights * scale,
-        "topic_prior_std_": None if found.weights_std is None else found.weights_std * scale,
+        "components_": found.topics[order],
+        "components_std_": in_order(found.topics_std),
+        "topic_prior_": found.weights[order] * scale,
+        "topic_prior_std_": None if found.weights_std is None else found.weights_std[order] * scale,
         "doc_topic_prior_": found.concentration / len(found.topics),
-        "coherence_": found.coherence,
+        "coherence_": in_order(found.coherence),
         "spectrum_": found.spectrum,
         "noise_edge_": found.noise_edge,
         "unigram_": found.unigram,

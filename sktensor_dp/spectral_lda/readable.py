@@ -190,7 +190,6 @@ class ReadableTopics:
         """
         check_is_fitted(self)
         shares = self.topic_prior_ / self.topic_prior_.sum()
-        order = np.argsort(-shares, kind="stable")
         low, high = self.shares_interval(level)
         unknown = np.full(len(shares), np.nan)
         table = {
@@ -201,7 +200,7 @@ class ReadableTopics:
             "coherence": unknown if self.coherence_ is None else self.coherence_,
             "below_noise": self.below_noise(), "component": np.arange(len(shares)),
         }  # fmt: skip
-        columns = {name: [values[row] for row in order] for name, values in table.items()}
+        columns = {name: list(values) for name, values in table.items()}
         frame = new_frame({"topic": range(1, len(shares) + 1), **columns}, backend)
         return frame.set_index("topic") if backend == "pandas" else frame
 

@@ -44,11 +44,9 @@ class Explorer:
     def of(
         cls, model: Any, names: Sequence[str] | NDArray[Any], hidden: Sequence[bool]
     ) -> "Explorer":
-        """Explorer of a fitted topic model; `hidden` by falling share."""
+        """Explorer of a fitted topic model; `hidden` for each topic."""
         shares = model.topic_prior_ / model.topic_prior_.sum()
-        order = np.argsort(-shares, kind="stable")
-        topics, std = model.components_[order], getattr(model, "components_std_", None)
-        std = None if std is None else std[order]
+        topics, std = model.components_, getattr(model, "components_std_", None)
         low, high = shares, shares
         if getattr(model, "topic_prior_std_", None) is not None:
             low, high = model.shares_interval(LEVEL)
@@ -56,8 +54,8 @@ class Explorer:
         chosen = _chosen(topics, model.unigram_, std, most)
         return cls(
             tuple(str(names[word]) for word in chosen), topics.shape[1], topics[:, chosen],
-            None if std is None else std[:, chosen], model.unigram_[chosen], shares[order],
-            low[order], high[order], tuple(map(bool, hidden)), divergences(topics, topics),
+            None if std is None else std[:, chosen], model.unigram_[chosen], shares,
+            low, high, tuple(map(bool, hidden)), divergences(topics, topics),
         )  # fmt: skip
 
     def as_json(self) -> str:

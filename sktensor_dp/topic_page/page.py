@@ -14,7 +14,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.plan import written_cost
@@ -84,7 +83,7 @@ class Topic:
 
 
 def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10) -> list[Topic]:
-    """Topics of a fitted model by falling share, numbered in this order.
+    """Topics of a fitted model, numbered in their order.
 
     Parameters
     ----------
@@ -108,10 +107,10 @@ def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10
     hidden = model.below_noise()
     return [
         Topic(
-            number, float(shares[row]), tuple(words[row]), bool(hidden[row]),
+            row + 1, float(shares[row]), tuple(words[row]), bool(hidden[row]),
             tuple(distinctive[row]), (float(low[row]), float(high[row])) if known else None,
         )
-        for number, row in enumerate(np.argsort(-shares, kind="stable"), start=1)
+        for row in range(len(shares))
     ]  # fmt: skip
 
 

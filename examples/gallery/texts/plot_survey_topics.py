@@ -115,23 +115,20 @@ import matplotlib.pyplot as plt
 
 plt.style.use("tableau-colorblind10")
 
-order = np.argsort(-topics.topic_prior_)
 figure, axes = plt.subplots(2, 3, figsize=(6.8, 4.6), layout="constrained")
 for place, (axis, topic) in enumerate(
-    zip(axes.flat, order, strict=False), start=1
+    zip(axes.flat, topics.components_, strict=False), start=1
 ):
-    top = np.argsort(-topics.components_[topic])[:7][::-1]
-    axis.barh(
-        vocabulary[top], 100 * topics.components_[topic, top], color="C0"
-    )
+    top = np.argsort(-topic)[:7][::-1]
+    axis.barh(vocabulary[top], 100 * topic[top], color="C0")
     axis.set_title(f"Topic {place}", loc="left")
     axis.spines[["top", "right"]].set_visible(False)
-weights = 100 * topics.topic_prior_[order] / topics.topic_prior_.sum()
-axes.flat[-1].bar(np.arange(1, len(order) + 1), weights, color="C5")
+weights = 100 * topics.topic_prior_ / topics.topic_prior_.sum()
+axes.flat[-1].bar(np.arange(1, len(weights) + 1), weights, color="C5")
 axes.flat[-1].set(
     xlabel="topic",
     ylabel="share of all text (%)",
-    xticks=range(1, len(order) + 1),
+    xticks=range(1, len(weights) + 1),
 )
 axes.flat[-1].spines[["top", "right"]].set_visible(False)
 figure.supxlabel("probability of the word in the topic (%)", fontsize="medium")
