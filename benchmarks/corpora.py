@@ -1,8 +1,6 @@
 """Corpora: synthetic ones with known topics, and 20 newsgroups."""
 
 import gzip
-import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-from sktensor_dp.datasets import load_ldac
 
 __all__ = [
     "Corpus",
@@ -116,12 +112,14 @@ def newsgroups(folder: Path, n_words: int = 2000) -> tuple[sp.csr_matrix, sp.csr
 
 
 def read_labelled(path: Path, n_words: int) -> sp.csr_matrix:
-    """LDA-C lines that begin with a label, which is dropped."""
-    lines = re.sub(rb"(?m)^\d+ ", b"", gzip.decompress(path.read_bytes()))
-    with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder, "counts.ldac")
-        plain.write_bytes(lines)
-        return sp.csr_matrix(load_ldac(plain, n_words))
+    """LDA-C lines, "label n word:count ...", whose labels are dropped."""
+    lines = gzip.decompress(path.read_bytes()).decode("ascii").splitlines()
+    rows = [line.split()[2:] for line in lines]
+    pairs = np.array([pair.split(":") for row in rows for pair in row]).astype(np.int64)
+    indptr = np.cumsum([0, *map(len, rows)])
+    X = sp.csr_matrix((pairs[:, 1], pairs[:, 0], indptr), shape=(len(rows), n_words))
+    X.sum_duplicates()
+    return X
 
 
 def _long_enough(X: sp.csr_matrix) -> sp.csr_matrix:

@@ -1,81 +1,10 @@
-"""Files of words: counts in the LDA-C format, and public word frequencies."""
+"""Public word frequencies from files."""
 
 import io
 import math
-import re
 from pathlib import Path
 
-import numpy as np
-from scipy import sparse
-
 from sktensor_dp.datasets.texts import decoded, delimited_rows, existing_path, suffix_of
-
-# As many digits as always fit 64 bits.
-LDAC_LINE = re.compile(r"[ \t]*\d{1,18}([ \t]+\d{1,18}:\d{1,18})*[ \t]*", re.ASCII)
-
-
-def load_ldac(path: str | Path, n_features: int | None = None) -> sparse.csr_array:
-    r"""Read word counts in the LDA-C format.
-
-    One line per document: the number of distinct words, then ``word:count``
-    pairs separated by spaces, with words numbered from zero.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; a name that ends in ``.gz`` is decompressed.
-    n_features : int, default=None
-        Size of the vocabulary, in words. By default one more than the largest
-        word that occurs.
-
-    Returns
-    -------
-    csr_array of shape (n_samples, n_features), dtype int64
-        The counts.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file is empty or not in the format, or a word is not below
-        `n_features`.
-
-    References
-    ----------
-    D. M. Blei, LDA-C, "Data format".
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sktensor_dp.datasets import load_ldac
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "small.dat")
-    ...     _ = path.write_text("2 0:3 2:1\n0\n1 1:5\n")
-    ...     load_ldac(path).toarray()
-    array([[3, 0, 1],
-           [0, 0, 0],
-           [0, 5, 0]])
-    """
-    path = existing_path(path)
-    lines = decoded(path, "ascii").strip().splitlines()
-    if not lines or not all(map(LDAC_LINE.fullmatch, lines)):
-        raise ValueError(f"path: {path.name!r} is not in the LDA-C format, of at most 18 digits")
-    rows = [np.array(line.replace(":", " ").split(), dtype=np.int64) for line in lines]
-    n_pairs = np.array([len(row) // 2 for row in rows])
-    if not np.array_equal(n_pairs, [row[0] for row in rows]):
-        raise ValueError(f"path: a line of {path.name!r} does not hold as many pairs as it states")
-    words, counts = np.concatenate([row[1:] for row in rows]).reshape(-1, 2).T
-    largest = int(words.max(initial=-1))
-    if n_features is None:
-        n_features = largest + 1
-    elif largest >= n_features:
-        raise ValueError(f"n_features={n_features!r} is too small: there are words beyond it")
-    indptr = np.concatenate([[0], np.cumsum(n_pairs)])
-    X = sparse.csr_array((counts, words, indptr), shape=(len(rows), n_features))
-    X.sum_duplicates()
-    return X
 
 
 def load_word_frequencies(

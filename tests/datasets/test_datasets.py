@@ -1,16 +1,9 @@
-import gzip
 import sys
 import warnings
 
-import numpy as np
 import pytest
 
-from sktensor_dp.datasets import load_docstrings, load_ldac
-
-
-def save(path, content, encoding="utf-8"):
-    path.write_bytes(content.encode(encoding))
-    return path
+from sktensor_dp.datasets import load_docstrings
 
 
 def make_package(root, monkeypatch, files):
@@ -82,44 +75,3 @@ def test_packages_that_cannot_be_read_are_named():
         load_docstrings(["scipy.linalg"])
     with pytest.raises(ValueError, match="no docstring of at least"):
         load_docstrings(["json"], min_length=10**6)
-
-
-@pytest.mark.parametrize("suffix", [".dat", ".ldac.gz"])
-@pytest.mark.parametrize("ending", ["\n", "\r\n", ""])
-def test_ldac(tmp_path, suffix, ending):
-    content = "2 4:1 0:3\n0\n1 1:10\n3 2:1 2:4 3:2".replace("\n", ending or "\n") + ending
-    path = tmp_path / ("counts" + suffix)
-    path.write_bytes(gzip.compress(content.encode()) if ".gz" in suffix else content.encode())
-    X = load_ldac(path)
-    assert X.dtype == np.int64
-    assert X.has_canonical_format
-    expected = [[3, 0, 0, 0, 1], [0, 0, 0, 0, 0], [0, 10, 0, 0, 0], [0, 0, 5, 2, 0]]
-    np.testing.assert_array_equal(X.toarray(), expected)
-    assert load_ldac(path, n_features=9).shape == (4, 9)
-    with pytest.raises(ValueError, match="n_features=3 is too small"):
-        load_ldac(path, n_features=3)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "not in the LDA-C format"),
-        ("hello\n", "not in the LDA-C format"),
-        ("1 0:-1\n", "not in the LDA-C format"),
-        ("1 0:1.5\n", "not in the LDA-C format"),
-        ("1 0:1 2\n", "not in the LDA-C format"),
-        ("1 0:1\n\n1 0:1\n", "not in the LDA-C format"),
-        ("2 0:1\n1 0:1 1:1\n", "as many pairs as it states"),
-        (f"1 0:{10**19}\n", "at most 18 digits"),
-    ],
-)
-def test_ldac_malformed(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        load_ldac(save(tmp_path / "a.dat", content))
-
-
-def test_ldac_without_words_or_file(tmp_path):
-    found = load_ldac(save(tmp_path / "a", "0\n0\n"), n_features=3)
-    np.testing.assert_array_equal(found.toarray(), np.zeros((2, 3)))
-    with pytest.raises(FileNotFoundError, match="nothing is at"):
-        load_ldac(tmp_path / "a.dat")

@@ -1,6 +1,5 @@
 """What an error holds: no entry of the data, in it, behind it or beside it, and no charge."""
 
-import gzip
 import json
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
     make_private_scorer,
 )
-from sktensor_dp.datasets import load_ldac, load_texts
+from sktensor_dp.datasets import load_texts
 from sktensor_dp.queries.error_sanitising import call_untrusted, read
 from sktensor_dp.queries.text import TextChunks
 
@@ -263,28 +262,6 @@ def test_readers_show_no_cell(tmp_path, capfd):
     frame = pd.DataFrame({TEXT: ["a"], "S3CR": ["b"]})
     if shows_nothing(lambda: frame.to_parquet(tmp_path / "a.parquet"), capfd) is None:
         assert shows_nothing(lambda: load_texts(tmp_path / "a.parquet"), capfd) is not None
-
-
-def test_names_of_columns_are_not_shown_not_even_one_close_to_what_was_given(tmp_path):
-    """Without a header they are cells: a message says how many there are, and where they are."""
-    path = tmp_path / "a.csv"
-    path.write_text("stars, Review\n5,fine\n")
-    with pytest.raises(ValueError, match=r"column 'review' does not exist: .* 2 columns") as caught:
-        load_texts(path, "review")
-    assert "exactly as it stands in its header" in str(caught.value)
-    assert "stars" not in str(caught.value)
-    assert "Review" not in str(caught.value)
-
-
-def test_readers_of_counts_show_no_word(tmp_path, capfd):
-    path = tmp_path / "a.dat"
-    for content in (TEXT, "1 9876543:1\n", "2 0:1\n", "1 0:" + "4711" * 5 + "\n"):
-        path.write_text(content)
-        assert shows_nothing(lambda: load_ldac(path, n_features=5), capfd) is not None
-    path = tmp_path / "a.gz"
-    for stored in (TEXT.encode(), gzip.compress(TEXT.encode())[:-9]):
-        path.write_bytes(stored)
-        assert shows_nothing(lambda: load_ldac(path), capfd) is not None
 
 
 # How errors are told anew
