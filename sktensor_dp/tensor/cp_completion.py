@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.alternating import run_sweeps, start_cp
 from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator, check_at_least
-from sktensor_dp.tensor.entry_passes import FibrePasses, passes_over
+from sktensor_dp.tensor.entry_passes import EntryPasses
 from sktensor_dp.tensor.normal_equations import (
     NormalEquations,
     packed_diagonal,
@@ -88,9 +88,6 @@ _LEAST_COMPONENT, _LEAST_BIAS = 1e-12, 1e-10
 _NEGLIGIBLE = 1e-24
 # Added to noise and biases, for values that the model meets exactly.
 _TINY = 1e-200
-# Noise variance, relative to the values, from which on products may be of single precision:
-# what they err by is a millionth of what noise does.
-_ROUGH_FROM = 0.05
 # Targets where they are formed, their sums over rows, the sum of their squares, equations.
 _Gathered = tuple[Floats, float, NormalEquations]
 # Values whose standard deviation is below this share of the largest are constant.
@@ -265,7 +262,7 @@ class _Posterior:
     ) -> None:
         self._entries = entries
         self._regularization = regularization
-        self._passes = passes_over(entries)
+        self._passes = EntryPasses(entries)
         self._values: Floats | None = values
         self._arranged = self._passes.arrange(values)
         self._counts = [counts.astype(np.float64) for counts in entries.counts]
@@ -318,11 +315,11 @@ class _Posterior:
             self._factors[mode] = factor
 
     def _targets(self, mode: int) -> Floats:
-        """Values less the mean and the other modes' biases, arranged for `mode`."""
-        targets = self._arranged[mode] - self._mean
+        """Values less the mean and the other modes' biases, arranged."""
+        targets = self._arranged - self._mean
         if self._has_biases:
             for k in self._entries.others(mode):
-                targets -= self._passes.at(self._biases[k], k, mode)
+                targets -= self._passes.at(self._biases[k], k)
         return targets
 
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
@@ -331,16 +328,12 @@ class _Posterior:
         if rank == 0:
             empty = np.zeros((n, 0))
             return NormalEquations(empty, empty, empty)
-        state = self._factors, targets, self._second_moments
-        return self._passes.equations(mode, *state, rough=self._variance > _ROUGH_FROM)
+        return self._passes.equations(mode, self._factors, targets, self._second_moments)
 
     def _gathered(self, mode: int) -> _Gathered:
         """Sums of targets (values less mean and other modes' biases) over each row of a mode.
         Also the sum of their squares, and the normal equations of the mode's factor.
         """
-        if isinstance(self._passes, FibrePasses):
-            state = self._biases, self._factors, self._second_moments
-            return self._passes.gathered(mode, self._arranged[mode], self._mean, *state)
         targets = self._targets(mode)
         size = float(targets @ targets)
         return self._passes.row_sums(targets, mode), size, self._equations(mode, targets)

@@ -157,7 +157,6 @@ class NormalEquations:
     gram: Floats
     moment: Floats  # (n_rows, r): sum of x z
     design: Floats  # (n_rows, r): sum of z
-    rough: bool = False  # whether they hold the rounding of single precision
 
 
 def normal_equations(
@@ -165,17 +164,14 @@ def normal_equations(
     mode: int,
     design: Design,
     targets: Floats,
-    second_moments: Design | None = None,
 ) -> NormalEquations:
-    """Normal equations of all rows of a mode, in one pass over the entries; `second_moments` takes
-    the place of z z' for the regressors z that `design` gives.
+    """Normal equations of all rows of a mode, in one pass over the entries.
+    `design` maps a span of entries, sorted by the mode as `targets` are, to their z, (r, b).
     """
-    # `design` maps a span of entries, in the order of the mode as `targets` are, to their z of
-    # shape (r, b); `second_moments` to upper triangles of E[z z'], row by row.
     sums: tuple[Floats, Floats, Floats] | None = None
     for span, rows, starts in entries.blocks(mode, rows_at_once(NUMBERS_EACH)):
         z = design(span)
-        products = _products(z) if second_moments is None else second_moments(span)
+        products = _products(z)
         if sums is None:
             lengths = (len(products), len(z), len(z))
             gram, moment, total = (np.zeros((n, entries.shape[mode])) for n in lengths)
@@ -237,7 +233,7 @@ def solve_rows(
         if corners is not None:
             b[rank] = sums[block]
         matrices = _penalised(equations, corners, ridge, block)
-        found, inverse = _solve_block(matrices, b, rank, 1 if equations.rough else 2)
+        found, inverse = _solve_block(matrices, b, rank)
         rows[block], inverses[block] = found[:rank].T, inverse.T
         if corners is not None:
             bias[block] = found[rank]
@@ -267,20 +263,18 @@ def _penalised(
     return packed
 
 
-def _solve_block(packed: Floats, b: Floats, rank: int, n_times: int) -> tuple[Floats, Floats]:
+def _solve_block(packed: Floats, b: Floats, rank: int) -> tuple[Floats, Floats]:
     """Solutions of packed systems, of shape (size, n), and packed inverses of their first block.
-    The first block is that of the first `rank` unknowns; `n_times` - 1 steps refine solutions.
+    The first block is that of the first `rank` unknowns.
     """
     size = len(b)
-    given = triangle(packed.copy(), size) if n_times > 1 else []
-    rows = triangle(packed, size)
+    given, rows = triangle(packed.copy(), size), triangle(packed, size)
     # Of what is positive definite no pivot is below rounding.
     pivots = eliminated(rows, _LEAST_PIVOT * packed[packed_diagonal(size)])
     found = solved(rows, pivots, b.copy())
     # The second time on what rounding left: where matrices are badly conditioned the first
-    # solution alone would be far from solving anything. Rough ones are not worth it.
-    for _ in range(n_times - 1):
-        found += solved(rows, pivots, b - times(given, found))
+    # solution alone would be far from solving anything.
+    found += solved(rows, pivots, b - times(given, found))
     own = [row[: rank - i] for i, row in enumerate(rows[:rank])]
     roots_of_inverses(own, pivots[:rank])
     return found, products_of_roots(own)

@@ -173,13 +173,6 @@ class SortedEntries:
             yield slice(first, last), seen[rows], np.maximum(begins[rows] - first, 0)
 
 
-def distinct(numbers: Integers) -> Integers:
-    """Sorted array of the distinct values of `numbers`, integers that are 0 or more."""
-    # Sorted: numpy finds distinct integers by their hashes, which takes twenty times as long.
-    ordered = np.sort(numbers)
-    return ordered[np.diff(ordered, prepend=-1) != 0]
-
-
 def add_at(total: Floats, effects: Floats, rows: Integers) -> None:
     """Add ``effects[rows[e]]`` to ``total[e]`` for each entry e, in place."""
     for span in spans(len(total), NUMBERS_EACH):
