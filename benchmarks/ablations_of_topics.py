@@ -54,19 +54,16 @@ def _part(name: str, place: str, neutral: Any) -> Ablation:
 ABLATIONS = (
     _fraction("pairs", 0.1),
     _fraction("word_frequencies", 0.03),
-    _fraction("held_out_scores", 0.06),
     _constant("MATCH_FROM", 1e9),
     _constant("DOCUMENTS_PER_WORD", 1.0),
     _constant("STEPS", 1),
     _constant("EXACT_STEPS", 1),
-    _constant("SURE_PART", 0.0),
     _constant("ECHO", 0.0),
     _constant("SCALE_POWER", 0.0),
     _constant("STEP_LIMIT", 1.0),
     _part("topics in line with all pairs", "topics.start.N_STEPS", 0),
     _part("concentration, not 1", "spectral_topics.recipe.concentration_of_pairs", lambda *_: 1.0),
     _part("mixture of gamma priors", "topics.shrinkage._RATIO_PRIOR", ONE_SHAPE),
-    _part("words where topics do not pay", "spectral_topics.refinement.MARGIN", -math.inf),
 )
 
 

@@ -5,8 +5,8 @@ of 20 newsgroups (both files, the 2000 commonest words of three letters or more 
 words), Daily KOS (its 2000 commonest words), six tokens of each newsgroup post drawn without
 replacement (seed 0), titles (summaries of Debian's packages where ``apt-cache`` has them, their
 2000 commonest words as above), the first six page views of users, and posts of a forum whose
-authors are protected. Documents have three tokens or more. Proportions are inferred from a random half of
-the tokens, and the perplexity is that of the other half, as a ratio to the exact word
+authors are protected. Documents have three tokens or more. Proportions are inferred from a random
+half of the tokens, and the perplexity is that of the other half, as a ratio to the exact word
 frequencies of the training documents. *Words*: the whole budget spent on word frequencies.
 Ten topics, delta = 1e-6, medians of noise seed and random_state 0 to 4; NPMI of the ten top
 words of every topic on held-out documents.

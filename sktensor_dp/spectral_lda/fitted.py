@@ -112,17 +112,13 @@ def _attributes(found: FittedTopics) -> dict[str, Any]:
 
 def _warnings_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
     """Warning, if any, that noise hides some of the topics asked for."""
-    words_alone = plan.asks_gains and len(found.topics) == 1 < found.n_resolved
-    enough = found.n_resolved >= plan.n_components and not words_alone
-    if enough or math.isinf(plan.releases.epsilon):
+    if found.n_resolved >= plan.n_components or math.isinf(plan.releases.epsilon):
         return ()
     fitted = f"{len(found.topics)} were fitted"
     if len(found.topics) == 1:
         fitted = "one topic was fitted, the word frequencies"
     elif len(found.topics) > found.n_resolved:
         fitted += ", and topics beyond that number may be noise"
-    if words_alone:
-        fitted = f"as their held-out gain does not exceed its noise, {fitted}"
     return (
         NotEnoughDataWarning(
             f"Of {plan.n_components} topics asked for, the data shows {found.n_resolved} "

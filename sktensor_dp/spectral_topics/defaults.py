@@ -1,7 +1,7 @@
 """Tuned constants of topics; ``python -m benchmarks ablations`` tests each."""
 
 # Fractions of the budget of few words, many words, and the published methods: EM steps of many
-# words get what is left; a held-out test its own.
+# words get what is left; a held-out test against public topics its own.
 FRACTIONS = {
     "small": {"norm_histogram": 0.02, "word_frequencies": 0.03, "pairs": 0.82, "triples": 0.13,
               "held_out_scores": 0.02},
@@ -18,8 +18,6 @@ DOCUMENTS_PER_WORD = 12.0
 STEPS = 6
 # EM steps without noise of one topic each, and as many of mixtures.
 EXACT_STEPS = 12
-# Fraction of the EM steps before the held-out test.
-SURE_PART = 1 / 3
 # Part of a step's release that repeats the topics it was given, and is taken off.
 ECHO = 0.3
 # Power of a word's frequency that its expected counts are divided by.

@@ -40,14 +40,10 @@ class TopicPlan:
     n_refinements: int  # number of EM steps
     clip_quantile: float  # quantile of documents' norms at which they are clipped
     releases: ReleasePlan  # the budget
-    # Held-out tests that are released: of topics against word frequencies, and of fitted topics
-    # against public ones as given.
-    asks_gains: bool = False
-    asks_public: bool = False
+    asks_public: bool = False  # True for a held-out test of fitted topics against public ones
     # True to multiply with the exact pairs of many words without forming them.
     multiplies_pairs: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
-    n_sure: int = 0  # EM steps before the test against word frequencies
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
     # identities that the common weight keeps.
@@ -83,23 +79,19 @@ def plan_topics(
     small = n_features <= JOINT_WORDS and n_effective >= defaults.MATCH_FROM * sought
     kind = "moment" if moment else "small" if small else "large"
     n_steps, n_single = _steps(n_refinements, exact, delta, kind)
-    asks = n_steps > 0 and n_components > 1
-    asks_gains = asks and not exact and kind == "large" and not with_public
-    asks_public = asks and with_public
-    n_questions = asks_gains + asks_public
+    asks_public = n_steps > 0 and n_components > 1 and with_public
     triples = "triple_moments" if moment else "whitened_triple_moments"
     third = triples if kind != "large" or n_steps == 0 else None
-    fractions = _fractions(kind, n_steps, n_questions, third is not None)
+    fractions = _fractions(kind, n_steps, asks_public, third is not None)
     most = MAX_WORDS if n_steps else n_features
     n_words = _n_words(n_effective, fractions["pairs"], n_features, n_components, small, most)
     multiplies = exact and n_words > MAX_WORDS
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
         match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
-        asks_gains=asks_gains, asks_public=asks_public,
+        asks_public=asks_public,
         multiplies_pairs=multiplies, n_refinements=n_steps, n_single=n_single,
-        n_sure=int(n_steps * defaults.SURE_PART),
-        releases=_release_plan(epsilon, delta, fractions, third, n_steps, limits, n_questions),
+        releases=_release_plan(epsilon, delta, fractions, third, n_steps, limits),
     )  # fmt: skip
     if to_fit:
         pairs = PAIR_MATRICES * float(n_words) ** 2
@@ -114,7 +106,7 @@ def plan_topics(
     return plan
 
 
-def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) -> dict[str, float]:
+def _fractions(kind: str, n_steps: int, asks: bool, with_triples: bool) -> dict[str, float]:
     """Fraction of the budget of each release, by name."""
     found = dict(defaults.FRACTIONS[kind])
     question = found.pop("held_out_scores")
@@ -126,7 +118,7 @@ def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) ->
     fractions = {name: part * (1 - steps) / used for name, part in found.items()}
     if steps:
         fractions["expected_counts"] = steps
-    if n_questions:
+    if asks:
         fractions = {name: part * (1 - question) for name, part in fractions.items()}
         fractions["held_out_scores"] = question
     return fractions
@@ -135,7 +127,7 @@ def _fractions(kind: str, n_steps: int, n_questions: int, with_triples: bool) ->
 def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
     """Number of EM steps, and how many of the first take each document to have one topic."""
     if asked is not None:
-        return asked, int(asked * defaults.SURE_PART) if exact and kind == "large" else 0
+        return asked, asked // 2 if exact and kind == "large" else 0
     if kind != "large":
         return 0, 0
     if exact:
@@ -167,7 +159,6 @@ def _release_plan(
     triples: str | None,
     n_refinements: int,
     limits: Mapping[str, float],
-    n_questions: int,
 ) -> ReleasePlan:
     """Plan the releases, with a histogram of norms for each clip without a public limit."""
     names = {"pairs": "pair_moments", "triples": triples or ""}
@@ -181,8 +172,6 @@ def _release_plan(
     if n_histograms == 0:
         fractions.pop("norm_histogram")
     uses = {"norm_histogram": n_histograms, "expected_counts": n_refinements}
-    if "held_out_scores" in fractions:
-        uses["held_out_scores"] = n_questions
     return ReleasePlan.split(epsilon, delta, fractions, uses)
 
 

@@ -33,8 +33,6 @@ from sktensor_dp.topics.uncertainty import (
 
 # Of the word frequencies in topics, so that no word is ruled out.
 MIX_FINAL = 1e-4
-# By how many deviations of its noise the gain of topics has to be above 0.
-MARGIN = 2.0
 # Of an even share: no word's counts are divided by less.
 SCALE_FLOOR = 0.1
 
@@ -59,13 +57,6 @@ class StepAverage:
             given=(1 - rate) * self.given + rate * given,
             rates=(*self.rates, rate),
         )
-
-    def words(self) -> tuple[Floats, Floats | float]:
-        """Word frequencies (d,) of the averaged counts, summed over topics, and their noise."""
-        counts = self.scales * self.mean
-        total = max(float(counts.sum()), 1e-9)
-        sigma = self.scales * (len(counts) * self.variance) ** 0.5
-        return counts.sum(axis=0) / total, sigma / total
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
         """Averaged counts without `ECHO` times the topics steps were given, and their noise."""
@@ -103,6 +94,8 @@ class Refinement:
             assert self._options.public_topics is not None
             public = public_start(start, self._options.public_topics, plan.n_components)
             start = beside_public(start, public)
+        elif len(start.topics) == 1 and self._frequencies.sigma > 0:
+            return self._words_alone(start)
         none = np.zeros_like(start.topics)
         average = StepAverage(1.0 if self._scales is None else self._scales, none, 0.0, none)
         fitted, mixed = start, start.concentration
@@ -111,8 +104,6 @@ class Refinement:
                 fitted = replace(fitted, concentration=0.0)
             elif step == plan.n_single:
                 fitted = replace(fitted, concentration=mixed)
-            if step == plan.n_sure and plan.asks_gains and not self._pays(fitted):
-                return self._words_alone(start, average)
             fitted, average = self._step(fitted, average, start)
         if average.variance == 0:
             tokens = self._curator.n_units * float(average.mean.sum())
@@ -139,11 +130,6 @@ class Refinement:
         topics = smoothed(topics, unigram, MIX_FINAL)
         return replace(fitted, topics=topics, weights=weights, unigram=unigram), average
 
-    def _pays(self, fitted: FittedTopics) -> bool:
-        """Release the gain of topics over word frequencies; True if beyond two deviations."""
-        gain = self._curator.completion_gain(fitted.topics, fitted.weights, fitted.concentration)
-        return bool(gain.value[0] >= MARGIN * gain.sigma)
-
     def _or_public_alone(self, fitted: FittedTopics, public: FittedTopics) -> FittedTopics:
         """Return the public topics if a released gain says that fitted ones are worse."""
         assert public.public is not None
@@ -169,17 +155,13 @@ class Refinement:
         std = std_of_refined(*average.without_echo(), fitted.unigram, weights, steps, start.public)
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 
-    def _words_alone(self, start: FittedTopics, average: StepAverage) -> FittedTopics:
-        """Spend the rest of the budget on word frequencies, which become the only topic."""
-        noisy = self._curator.rest_of_counts(start.unigram, self._clip, self._scales)
-        value, sigma = average.scales * noisy.value[0], average.scales * noisy.sigma
-        total = max(float(value.sum()), 1e-9)
-        value, sigma, first = value / total, sigma / total, self._frequencies
-        if average.rates:
-            # Inverse variances weigh the same words as earlier steps released them.
-            seen, seen_sigma = average.words()
-            own = seen_sigma**2 / (sigma**2 + seen_sigma**2)
-            value, sigma = own * value + (1 - own) * seen, own**0.5 * sigma
+    def _words_alone(self, start: FittedTopics) -> FittedTopics:
+        """Spend the budget of all steps on word frequencies, the only topic."""
+        noisy = self._curator.counts_at_once(start.unigram, self._clip, self._scales)
+        scales: Floats | float = 1.0 if self._scales is None else self._scales
+        total = max(float((scales * noisy.value[0]).sum()), 1e-9)
+        value, sigma = scales * noisy.value[0] / total, scales * noisy.sigma / total
+        first = self._frequencies
         own = first.sigma**2 / (sigma**2 + first.sigma**2)
         unigram = denoise_frequencies(
             own * value + (1 - own) * first.value, own**0.5 * sigma,

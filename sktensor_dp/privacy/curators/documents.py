@@ -173,14 +173,14 @@ class DocumentCurator(DataCurator):
         topics: Floats,
         weights: Floats,
         concentration: float,
-        against: TopicGain | None = None,
+        against: TopicGain,
     ) -> Noisy:
-        """Gain of topics over others, or over word frequencies, on half of a document's words."""
+        """Gain of topics over others on half of a document's words."""
         query = gains_of(topics, weights, concentration, against, not self._noiseless)
         return self.noisy("held_out_scores", query)
 
-    def rest_of_counts(self, topic: Floats, clip: Clip, scales: Floats | None = None) -> Noisy:
-        """Expected counts under one topic, for all that is left of the steps' budget."""
+    def counts_at_once(self, topic: Floats, clip: Clip, scales: Floats | None = None) -> Noisy:
+        """Expected counts under one topic, for the budget of all steps."""
         assert isinstance(clip.norm, CountNorm)
         query = ExpectedCounts(
             topic[None], np.ones(1), True, clip.limit, clip.norm.order, MEAN_FIELD, scales
