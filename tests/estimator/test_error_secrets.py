@@ -159,16 +159,43 @@ def test_no_method_shows_an_entry_or_charges_for_it(name, capfd):
     assert offenders == []
 
 
-def chunks_then_fail() -> Iterator[Any]:
-    yield COUNTS[:150]
-    fail()
-
-
 class Failing:
     """A source that fails while it is read."""
 
+    def __init__(self, fails: Any = fail) -> None:
+        self._fails = fails
+
     def __iter__(self) -> Iterator[Any]:
-        return chunks_then_fail()
+        yield COUNTS[:150]
+        yield self._fails()
+
+
+class Panic(BaseException):
+    """As libraries in Rust raise where they did not expect what they read."""
+
+
+def panicking(*args: Any) -> Any:
+    raise Panic(f"called `unwrap()` on {TEXT} {NUMBER}")
+
+
+def stopping(*args: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda read: lda().fit_chunks(Failing(read), n_samples=600, n_features=3),
+        lambda read: power().fit_chunks(Failing(read)),
+        lambda read: words(tokenizer=read, token_pattern=None).fit(TEXTS),
+    ],
+)
+def test_panics_that_are_no_exceptions_show_nothing_and_interrupts_pass(call, capfd):
+    error = shows_nothing(lambda: call(panicking), capfd)
+    assert isinstance(error, RuntimeError)
+    assert "Panic" in str(error)
+    with pytest.raises(KeyboardInterrupt):
+        call(stopping)
 
 
 @pytest.mark.parametrize("build", [lda, power])
@@ -178,7 +205,7 @@ def test_errors_of_a_source_of_chunks_are_told_by_type_and_place(build, capfd):
     assert isinstance(error, ZeroDivisionError)
     assert "ZeroDivisionError (secret_entries.py, line" in str(error)
     if build is power:
-        assert shows_nothing(lambda: power().fit_chunks(chunks_then_fail()), capfd) is not None
+        assert shows_nothing(lambda: power().fit_chunks(iter(Failing())), capfd) is not None
 
 
 def test_asymmetric_tensors_are_refused_without_a_number(capfd):
@@ -202,6 +229,10 @@ def test_searches_show_no_entry(name, capfd):
     quietly(lambda: two.fit(SAMPLES))
     for method in (two.transform, two.score_samples, two.score):
         shows_nothing(lambda method=method: method(X), capfd)
+    # A function that fails is refused by what it does on a blank row.
+    failing = make_pipeline(FunctionTransformer(fail), power(moment="gaussian_mixture"))
+    error = shows_nothing(lambda: two.set_params(estimator=failing).fit(SAMPLES), capfd)
+    assert "must accept a blank row" in str(error)
     three = PrivateSearchCV(PrivateCPCompletion(bounds=(0, 3)), {"rank": [0]}, n_trials=1)
     quietly(lambda: three.fit(CELLS, VALUES))
     shows_nothing(lambda: three.predict(X), capfd)
@@ -209,14 +240,6 @@ def test_searches_show_no_entry(name, capfd):
     for y in columns().values():
         shows_nothing(lambda y=y: three.fit(CELLS, y), capfd)
         shows_nothing(lambda y=y: three.score(CELLS, y), capfd)
-
-
-def test_functions_of_a_search_show_no_entry(capfd):
-    norms = {"score_bounds": (-20, 0), "n_trials": 1.5}
-    pipe = make_pipeline(FunctionTransformer(fail), power(moment="gaussian_mixture"))
-    one = PrivateSearchCV(pipe, {"privatetensorpowermethod__data_norm": [4.0]}, **norms)
-    error = shows_nothing(lambda: one.fit(SAMPLES), capfd)
-    assert "must accept a blank row" in str(error)
 
 
 @pytest.mark.parametrize("name", columns())
@@ -318,15 +341,6 @@ def test_messages_that_show_none_are_passed_on():
         lda().fit(np.zeros((0, 3)))
     with pytest.raises(ValueError, match="4 features, but PrivateSpectralLDA is expecting 3"):
         quietly(lambda: lda().fit(COUNTS)).transform(np.ones((2, 4)))
-
-
-def test_interrupts_are_nobodys_errors():
-    def stop() -> None:
-        raise KeyboardInterrupt
-
-    for call in (lambda: read(stop, "X"), lambda: call_untrusted(stop, "A call")):
-        with pytest.raises(KeyboardInterrupt):
-            call()
 
 
 def test_sparse_tables_of_objects_show_no_entry(capfd):

@@ -19,11 +19,8 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     load_statement,
     make_private_scorer,
-    unsafe_seeded_noise,
 )
-from sktensor_dp.model_selection.costs import TrialCosts
-from sktensor_dp.model_selection.splits import split_units
-from sktensor_dp.privacy.plan import COUNT_FRACTION, PrivacyCost
+from sktensor_dp.privacy.plan import COUNT_FRACTION
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -58,27 +55,6 @@ def test_a_search_that_scores_by_the_true_number_is_seen(monkeypatch):
 
 
 # Parts
-
-
-@pytest.mark.parametrize("cv", [None, 2, 5])
-def test_every_unit_is_held_out_by_its_own_coin_and_pays_for_its_parts(cv, seed):
-    with unsafe_seeded_noise(seed):
-        splits = split_units(cv, 0.3, 400, None, counted=True, random_state=None)
-    for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
-        costs = TrialCosts.divided(cost, cv)
-        spent, held_out = np.zeros(400), np.zeros(400)
-        for train, test in splits.pairs:
-            assert (train != test).all()
-            held_out[test] += 1
-            spent[train] += costs.fit.mu**2 + costs.fit.epsilon
-            spent[test] += costs.score.mu**2 + costs.score.epsilon
-        if costs.refit is not None:
-            spent += costs.refit.mu**2 + costs.refit.epsilon
-        np.testing.assert_allclose(spent, cost.mu**2 + cost.epsilon)
-    assert len(split_units(cv, 0.3, 0, None, counted=True, random_state=None).pairs) == (cv or 1)
-    # Six deviations of a binomial.
-    share = 0.3 if cv is None else 1.0
-    assert abs(held_out.sum() - 400 * share) <= 6 * math.sqrt(400 * share * (1 - share))
 
 
 def test_trials_of_a_search_have_the_same_parts():

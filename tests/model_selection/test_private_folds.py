@@ -96,20 +96,6 @@ def test_wrong_groups_are_refused_and_not_shown(groups):
     assert str(len(OWNERS)) not in str(error.value)
 
 
-def test_an_empty_fold_is_refused_unspent_or_scored_where_units_come_and_go():
-    X = counts(12)
-    for relation in ("replace_one", "add_remove"):
-        budget = BudgetAccountant(100.0, 1e-6)
-        model = PrivateSpectralLDA(1, epsilon=9.0, neighbours=relation).fit(X)
-        scorer = make_private_scorer("log_likelihood_per_token", accountant=budget)
-        if relation == "add_remove":
-            assert np.isfinite(scorer(model, X[:0]))
-            continue
-        with pytest.raises(ValueError, match="at least one row"):
-            scorer(model, X[:0])
-        assert budget.entries == ()
-
-
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(relation):
     """As the page on tuning has it; folds are the same for both candidates."""

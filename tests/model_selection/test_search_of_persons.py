@@ -11,7 +11,7 @@ from internals import parts_of_trials
 from replaying import state
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
-from small_searches import counts, mixtures, topics
+from small_searches import counts, topics
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -22,8 +22,6 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.parts import public_ranks
-from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.queries.units import Units
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:noise is seeded"),
@@ -57,25 +55,20 @@ def parts():
 
 @pytest.mark.usefixtures("one_trial")
 @pytest.mark.parametrize("cv", [None, 3])
-def test_whole_groups_are_held_out(cv, parts):
-    X, owners = persons()
-    search = topics(cv=cv, epsilon=INF, random_state=0).fit(X, groups=owners)
-    assert search.privacy_report_.n_units == N
-    assert search.privacy_report_.unit == "person"
-    for (_, train), (_, test) in zip(parts[0::2], parts[1::2], strict=False):
-        assert not set(train) & set(test)
-        assert sorted([*train, *test]) == list(range(N))
-
-
-@pytest.mark.usefixtures("one_trial")
-def test_the_number_of_rows_does_not_move_sizes(parts):
+def test_whole_groups_are_held_out_however_many_rows_they_have(cv, parts):
     X, owners = persons()
     busy = np.concatenate([np.repeat(X[:1], 500, axis=0), X])
-    labels = np.concatenate([np.full(500, owners[0]), owners])
-    for data, groups in ((X, owners), (busy, labels)):
-        topics(epsilon=INF, random_state=0).fit(data, groups=groups)
-    for one, other in zip(parts[:2], parts[2:], strict=True):
-        assert len(one[1]) == len(other[1])
+    for data, groups in ((X, owners), (busy, np.concatenate([np.full(500, owners[0]), owners]))):
+        search = topics(cv=cv, epsilon=INF, random_state=0).fit(data, groups=groups)
+        assert search.privacy_report_.n_units == N
+        assert search.privacy_report_.unit == "person"
+    half = len(parts) // 2
+    for own in (parts[:half], parts[half:]):
+        for (_, train), (_, test) in zip(own[0::2], own[1::2], strict=False):
+            assert not set(train) & set(test)
+            assert sorted([*train, *test]) == list(range(N))
+    if cv is None:
+        assert [len(one) for _, one in parts[:half]] == [len(one) for _, one in parts[half:]]
 
 
 @pytest.mark.usefixtures("one_trial")
@@ -95,30 +88,6 @@ def test_groups_of_one_row_are_no_groups(cv, seed):
     assert found[0] == found[1]
 
 
-def test_the_score_of_a_group_is_the_mean_of_its_rows():
-    query = HeldOutScores(lambda X, y: X, 0.0, 1.0)
-    scores = np.array([0.0, 1.0, 7.0, np.nan, 0.25, 0.5])
-    # Means of 0, 1 and 1 (clipped); of 0 (nan) and .25; of .5: each about the middle.
-    chunk = HeldOutChunk(scores, None, Units(np.array([0, 3, 5, 6])))
-    expected = (2 / 3 - 0.5) + (0.125 - 0.5) + 0.0
-    np.testing.assert_allclose(query.total(chunk), [expected], rtol=0, atol=1e-15)
-
-
-def test_no_group_moves_the_score_further_than_a_row(seed):
-    rng = np.random.default_rng(seed)
-    query = HeldOutScores(lambda X, y: X, -0.3, 0.7)
-
-    def total(own):
-        scores = np.concatenate([own, [0.1, 0.2]])
-        groups = Units(np.array([0, len(own), len(own) + 1, len(own) + 2]))
-        return query.total(HeldOutChunk(scores, None, groups))[0]
-
-    sides = [np.full(10_000, 1e300), np.full(7, -INF), rng.standard_normal(50), np.array([0.7])]
-    for one in sides:
-        for other in sides:
-            assert abs(total(one) - total(other)) <= query.l2_sensitivity
-
-
 @pytest.mark.usefixtures("one_trial")
 @pytest.mark.parametrize("routing", [False, True])
 def test_groups_reach_the_private_step_of_a_pipeline(routing):
@@ -133,15 +102,6 @@ def test_groups_reach_the_private_step_of_a_pipeline(routing):
         search.fit(texts, groups=owners)
     assert search.privacy_report_.n_units == 90
     assert search.best_estimator_["topics"].privacy_report_.unit == "person"
-
-
-def test_components_of_persons():
-    rng = np.random.default_rng(0)
-    X = 4 * np.eye(3, 4)[rng.integers(3, size=600)] + rng.standard_normal((600, 4))
-    search = mixtures({"data_norm": [8.0]}, epsilon=1e4)
-    search.fit(X, groups=np.arange(600) // 2)
-    assert search.privacy_report_.unit == "person"
-    assert search.privacy_report_.n_units == 300
 
 
 def test_messages_show_neither_labels_nor_numbers_of_rows():
@@ -166,14 +126,6 @@ def test_messages_show_neither_labels_nor_numbers_of_rows():
     assert budget.entries == ()
     with pytest.raises(ValueError, match=f"n_samples={N}"):
         topics(cv=N + 1).fit(X, groups=labels)
-
-
-def test_a_score_of_another_length_does_not_say_how_many_rows_there_are():
-    query = HeldOutScores(lambda X, y: X[1:], 0.0, 1.0)
-    chunk = HeldOutChunk(np.zeros(17), None, Units(np.array([0, 5, 17])))
-    with pytest.raises(ValueError, match="one number for each held-out row") as error:
-        query.total(chunk)
-    assert not any(character.isdigit() for character in str(error.value))
 
 
 def test_the_ledger_knows_what_a_search_protects():

@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from internals import delta_set_aside, planned_by
-from scipy.optimize import brentq
-from scipy.stats import geom
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -25,7 +23,6 @@ from sktensor_dp import (
 from sktensor_dp.model_selection.costs import TrialCosts, as_parameters, divided_among
 from sktensor_dp.model_selection.scores import UNKNOWN_WORD, UnitScores, word_counter
 from sktensor_dp.model_selection.steps import row_by_row
-from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.selection import (
@@ -45,9 +42,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 
 
 @pytest.mark.parametrize("cv", [None, 3])
-def test_both_steps_are_charged_in_each_trial(cv):
+@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(300), 2)])
+def test_both_steps_are_charged_in_each_trial(cv, groups):
     budget = BudgetAccountant(epsilon=20.0, delta=1e-6)
-    found = search(cv=cv, accountant=budget).fit(texts())
+    found = search(cv=cv, accountant=budget).fit(texts(), groups=groups)
     (entry,) = budget.entries
     assert (entry.release, entry.cost) == (
         "private_selection", PrivacyCost(epsilon=20.0, delta=1e-6),
@@ -66,6 +64,8 @@ def test_both_steps_are_charged_in_each_trial(cv):
     if cv is None:
         assert set_aside == pytest.approx(stop * 1e-6 / 2, rel=1e-6)
     load_statement(report.to_json())
+    assert report.n_units == (600 if groups is None else 300)
+    assert report.unit == ("document" if groups is None else "person")
     for step in found.best_estimator_.named_steps.values():
         assert step.privacy_report_ == report
 
@@ -77,19 +77,9 @@ def test_the_report_states_the_delta_of_the_formula_and_fewer_trials_would_not_d
         failure = failure_of_trials(delta, stop)
         assert failure == pytest.approx(delta / 2 / n_trials, rel=1e-9)
         mu = trial_cost(epsilon, delta, stop, failure).mu
-        reached = selection_delta(mu, stop, epsilon, failure)
-        assert 0.999 * delta < reached <= delta
-        rho = brentq(lambda rho: excess(rho, mu, stop, failure), 0, 50) if stop < 1 else 0.0  # noqa: B023
-        stated = (failure + gaussian_delta(mu, epsilon - 2 * rho)) / stop
-        assert stated == pytest.approx(reached, rel=1e-6)
+        assert 0.999 * delta < selection_delta(mu, stop, epsilon, failure) <= delta
         # The same trials with all that was set aside taken for one trial's, or none.
         assert selection_delta(mu, stop, epsilon, 0.0) < 0.51 * delta
-        # A word that is seen with that probability in a trial, and wins wherever it is.
-        k = np.arange(1, int(60 / stop))
-        shown = (geom.pmf(k, stop) * -np.expm1(k * math.log1p(-failure))).sum()
-        assert shown == pytest.approx(failure / (stop + (1 - stop) * failure), rel=1e-6)
-        assert shown > 0.99 * failure * min(n_trials, 1e6) * (1 - delta)
-        assert shown <= delta
 
 
 def test_a_statement_with_more_set_aside_than_its_trials_may_is_refused():
@@ -120,10 +110,6 @@ def test_steps_spend_what_they_are_given_and_no_more(cv, share):
             plan = planned_by(clone(step).set_params(epsilon=epsilon, delta=delta), _Few(), 4000)
             assert plan.releases.cost.mu == pytest.approx(parts[name].mu, rel=1e-9)
             assert plan.releases.cost.delta == pytest.approx(costs.fit.delta, rel=1e-9)
-
-
-def excess(rho, mu, stop, failure):
-    return stop * math.expm1(rho) - (1 - stop) * (failure + gaussian_delta(mu, rho))
 
 
 class _Few:
@@ -181,14 +167,6 @@ def test_refuses_what_no_budget_protects_before_the_charge():
         with pytest.raises(ValueError, match=said):
             one.set_params(accountant=budget).fit(texts())
     assert budget.entries == ()
-
-
-def test_persons_are_held_out_fitted_and_protected_as_a_whole():
-    groups = np.repeat(np.arange(200), 3)
-    found = search(cv=2).fit(texts(), groups=groups)
-    assert found.privacy_report_.unit == "person"
-    assert found.privacy_report_.n_units == 200
-    load_statement(found.privacy_report_.to_json())
 
 
 # Scores of texts
