@@ -179,11 +179,14 @@ def test_searches_and_scores_of_tables(kind, table):
 
 
 @pytest.mark.parametrize("transform", ["pandas", "polars"])
-def test_tables_come_out_as_set_output_says(table, transform):
-    model = PrivateSpectralLDA(2, epsilon=50.0).set_output(transform=transform)
-    shown = model.fit_transform(table)
+@pytest.mark.parametrize(
+    "model", [PrivateSpectralLDA(2), PrivateTensorPowerMethod(2, moment="single_topic")], ids=str
+)
+def test_tables_come_out_as_set_output_says_by_names_of_the_class(table, model, transform):
+    shown = model.set_params(epsilon=50.0).set_output(transform=transform).fit_transform(table)
     assert type(shown).__module__.split(".")[0] == transform
-    assert list(shown.columns) == ["privatespectrallda0", "privatespectrallda1"]
+    names = [f"{type(model).__name__.lower()}{place}" for place in range(2)]
+    assert list(shown.columns) == list(model.get_feature_names_out()) == names
     assert shown.shape == (600, 2)
 
 

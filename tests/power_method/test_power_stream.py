@@ -2,12 +2,10 @@
 
 import pickle
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from internals import reads
 from small_samples import INF, cosines, directions, model, seeded, tiny
 
 from sktensor_dp import NotEnoughDataWarning
@@ -83,14 +81,6 @@ def test_the_budget_of_a_stream_is_fixed(change):
     assert estimator.n_batches_seen_ == 1
 
 
-def test_batches_keep_their_width():
-    parts, _ = batches(200, 2)
-    estimator = model().partial_fit(parts[0])
-    with pytest.raises(ValueError, match="5 features"):
-        estimator.partial_fit(parts[1][:, :5])
-    assert estimator.n_batches_seen_ == 1
-
-
 def test_no_batches_where_all_data_is_needed():
     parts, _ = batches(200, 1)
     for parameters in ({"perturbation": "iteration"}, {"moment": "gaussian_mixture"}):
@@ -104,20 +94,6 @@ def test_a_short_stream_says_so():
         model(max_iter=10).fit_chunks(parts)
     with pytest.raises(ValueError, match="none"):
         model().fit_chunks([])
-
-
-def test_every_row_is_read_in_one_batch():
-    """fit splits rows at random; each is in exactly one batch."""
-    X = np.column_stack([np.arange(900.0), np.ones((900, 4))])
-    with warnings.catch_warnings(), reads() as read:
-        warnings.simplefilter("ignore", NotEnoughDataWarning)
-        model(perturbation="stream", data_norm=1e3, max_iter=2).fit(X)
-    seen = [np.concatenate([chunk.X[:, 0] for chunk in chunks]) for chunks in read]
-    assert len(seen) == 12
-    assert sorted(np.concatenate(seen)) == list(range(900))
-    # At random: sorted data must not make one batch unlike another.
-    means = np.array([part.mean() for part in seen])
-    assert np.abs(means - 449.5).max() < 5 * 260 / np.sqrt(75)
 
 
 def test_memory_is_linear_in_the_number_of_features():

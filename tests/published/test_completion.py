@@ -166,31 +166,3 @@ def test_noise_of_rows_has_its_law(dim, seed):
         norms = np.linalg.norm(with_row_noise(np.zeros((n, dim)), 3.0, 2.0), axis=1)
     # Gamma of shape dim and scale 3 / 2: the mean of n deviates by sqrt(dim / n) scales.
     assert abs(norms.mean() / 1.5 - dim) < 5 * math.sqrt(dim / n)
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"epsilon": 0}, "epsilon must be"),
-        ({"epsilon": math.nan}, "epsilon must be"),
-        ({"rank": 0}, "rank must be"),
-        ({"values": np.ones(3)}, "60 finite numbers"),
-        ({"values": np.full(60, np.nan)}, "60 finite numbers"),
-        ({"coordinates": CUBE - 1}, "at least 0"),
-    ],
-)
-def test_bad_parameters_are_named(algorithm, parameters, message):
-    arguments = {"coordinates": CUBE, "values": np.ones(60), "shape": (3, 4, 5), **parameters}
-    with pytest.raises(ValueError, match=message):
-        algorithm(**arguments)
-
-
-def test_bad_scales_are_named():
-    arguments = (CUBE, np.ones(60), (3, 4, 5))
-    with pytest.raises(ValueError, match="clip"):
-        gradient_perturbation(*arguments, clip=0.0)
-    with pytest.raises(ValueError, match="lipschitz"):
-        output_perturbation(*arguments, lipschitz=-1.0)
-    with pytest.raises(ValueError, match="bounds"):
-        input_perturbation(*arguments, bounds=(1, 0))

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from plain_moments import TOPICS, WEIGHTS, exact_corpus
 
 from sktensor_dp import PrivacyLeakWarning, UnsoundClaimWarning, unsafe_seeded_noise
@@ -155,15 +154,6 @@ def test_random_state_does_not_seed_noise(algorithm):
     assert first.shape != second.shape or not np.allclose(first, second)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_all_forms_of_counts_are_accepted(algorithm):
-    X = exact_corpus()
-    dense = algorithm(X, 2, epsilon=math.inf, random_state=0).topics
-    for form in (sp.csr_array(X), sp.coo_matrix(X.astype(np.float32)), X.astype(int)):
-        other = algorithm(form, 2, epsilon=math.inf, random_state=0).topics
-        np.testing.assert_allclose(other, dense, atol=1e-12)
-
-
 # ------------------------------------------------------------ ordered words
 
 WORDS = [[0, 1, 2], [2, 1, 0], [0, 0, 1], [1, 2, 2], [2, 0, 1]]
@@ -266,38 +256,3 @@ def test_claims_of_dp_tpm_count_every_query(sensitivity):
     assert gaussian_delta(math.hypot(steps, pairs), claim.exact_epsilon) == pytest.approx(1e-6)
     assert claim.holds
     assert ("1 / N is missing" in claim.reason) is (sensitivity == "printed")
-
-
-COUNTS = {"X": exact_corpus(), "n_components": 2}
-IN_ORDER = {"words": WORDS, "n_features": 3, "n_components": 2}
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "change", "message"),
-    [
-        *((f, change, message)
-          for f in (agn, avn, dp_tpm)
-          for change, message in (
-              ({"epsilon": 0}, "epsilon must be"), ({"epsilon": math.nan}, "epsilon must be"),
-              ({"delta": 0}, "delta must be"), ({"delta": 1}, "delta must be"),
-              ({"n_components": 0}, "n_components must be"),
-              ({"n_components": 5}, "at most the 4 features"),
-              ({"X": np.zeros((0, 4))}, "at least one document"),
-              ({"X": -np.ones((3, 4))}, "Negative values"),
-          )),
-        (dp_tpm, {"sensitivity": "entry"}, "sensitivity must be"),
-        (dp_tpm, {"n_restarts": 0}, "n_restarts must be"),
-        *((f, change, message)
-          for f in ORDERED
-          for change, message in (
-              ({"words": [[0, 1]]}, r"shape \(n_documents >= 1, 3\)"),
-              ({"words": [[0.5, 1, 2]]}, "integers"), ({"words": [[0, 1, 3]]}, "between 0 and"),
-              ({"n_components": 4}, "at most the 3 features of words"),
-              ({"n_features": 0}, "n_features must be"), ({"epsilon": 0}, "epsilon must be"),
-              ({"delta": 1}, "delta must be"),
-          )),
-    ],
-)  # fmt: skip
-def test_bad_parameters_are_named(algorithm, change, message):
-    with pytest.raises(ValueError, match=message):
-        algorithm(**{**(IN_ORDER if algorithm in ORDERED else COUNTS), **change})

@@ -190,20 +190,3 @@ def test_random_state_does_not_seed_noise():
     X = np.tile(exact_corpus(), (50, 1))
     first, second = (dp_spectral_lda(X, 2, 0.0, random_state=0).topics for _ in range(2))
     assert not np.allclose(first, second, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"configuration": 5}, "configuration must be"),
-        ({"concentration": -1.0}, "concentration must be"),
-        ({"epsilon": 0}, "epsilon must be"),
-        ({"delta": 1}, "delta must be"),
-        ({"n_components": 5}, "at most the 4 features"),
-        ({"X": np.ones((2, 4))}, "at least 3 documents"),
-        ({"configuration": 2, "epsilon": 0.01}, "singular value"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        dp_spectral_lda(**{"X": exact_corpus(), "n_components": 2, **parameters})

@@ -1,14 +1,13 @@
 """Scores of documents under released topics, and use with scikit-learn."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from small_corpora import INF, TOPICS, counts, single_topic, tiny
+from small_corpora import INF, counts, tiny
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -70,29 +69,6 @@ def test_perplexity_is_that_of_the_score(fitted):
     # Nothing is known of an empty document but the prior.
     prior = fitted.topic_prior_ / fitted.topic_prior_.sum()
     np.testing.assert_allclose(fitted.transform(np.zeros((3, 5))), np.tile(prior, (3, 1)))
-
-
-@pytest.mark.usefixtures("seeded_noise")
-@pytest.mark.parametrize("prior", [None, 0])
-def test_topics_predict_better_than_the_unigram(comfortable, prior):
-    lda = PrivateSpectralLDA(2, doc_topic_prior=prior, random_state=0).fit(comfortable)
-    held_out = single_topic(2000, TOPICS, 20, seed=1)
-    tokens = held_out.sum()
-    unigram = np.exp(-(held_out @ np.log(lda.unigram_)).sum() / tokens)
-    # Word entropies: 3.5 to 3.6 by topic, 4.4 for the mixture.
-    assert lda.perplexity(held_out) < 0.95 * unigram
-
-
-@tiny
-def test_names_of_a_frame_are_kept_and_dropped():
-    frame = pd.DataFrame(counts(), columns=list("abcdefg"))
-    lda = PrivateSpectralLDA(2, epsilon=10.0).fit(frame)
-    assert list(lda.feature_names_in_) == list("abcdefg")
-    assert all(set(row) == set("abcdefg") for row in lda.top_words(7))
-    with pytest.raises(ValueError, match="feature names"):
-        lda.transform(frame[list("gfedcba")])
-    lda.fit_chunks([counts()], n_samples=200, n_features=7)
-    assert not hasattr(lda, "feature_names_in_")
 
 
 WORDS = {0: "cat dog pet vet fur", 1: "ship boat sail mast port"}

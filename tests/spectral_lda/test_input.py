@@ -1,85 +1,15 @@
 """Forms of counts, odd counts, chunks, and what is refused."""
 
-import pickle
-
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
-from small_corpora import CONFIGURATIONS, INF, counts, seeded_fit, tiny
+from small_corpora import CONFIGURATIONS, INF, counts, tiny
 
 from sktensor_dp import (
     BudgetAccountant,
-    BudgetError,
-    PrivacyLeakWarning,
     PrivateSpectralLDA,
-    unsafe_seeded_noise,
 )
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
-
-
-@pytest.fixture(scope="module")
-def fitted(comfortable):
-    return PrivateSpectralLDA(2, epsilon=2.0, random_state=0).fit(comfortable)
-
-
-def unsorted_with_duplicates(X):
-    """Each count once more, split in two, columns in descending order."""
-    X = sp.csr_matrix(X)
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    ones = np.ones_like(X.data)
-    data = np.r_[X.data - ones, ones]
-    both, columns = np.r_[rows, rows], np.r_[X.indices, X.indices]
-    order = np.lexsort((-columns, both))
-    indptr = np.r_[0, np.cumsum(np.bincount(both, minlength=X.shape[0]))]
-    return sp.csr_matrix((data[order], columns[order], indptr), X.shape)
-
-
-def with_long_indices(X):
-    X = sp.csr_matrix(X)
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X
-
-
-SPARSE = ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"]
-FORMS = {
-    **{f"{name}_matrix": getattr(sp, f"{name}_matrix") for name in SPARSE},
-    **{f"{name}_array": getattr(sp, f"{name}_array") for name in SPARSE},
-    **{name: np.dtype(name).type for name in ("int32", "uint8", "uint64", "float32", "float64")},
-    "list": lambda X: X.tolist(),
-    "frame": pd.DataFrame,
-    "fortran": np.asfortranarray,
-    "unsorted, duplicates": unsorted_with_duplicates,
-    "64-bit indices": with_long_indices,
-    "float32 sparse": lambda X: sp.csr_matrix(X, dtype=np.float32),
-}
-
-
-@tiny
-@pytest.mark.filterwarnings("ignore:Constructing a DIA:scipy.sparse.SparseEfficiencyWarning")
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_the_same_counts_gives_the_same_fit(form):
-    X = counts()
-    if form == "frame":
-        given = pd.DataFrame(X, columns=list("abcdefg"))
-    elif form in ("int32", "uint8", "uint64", "float32", "float64"):
-        given = X.astype(form)
-    else:
-        given = FORMS[form](X)
-    kept = pickle.dumps(given)
-    wanted, found = seeded_fit(X), seeded_fit(given)
-    np.testing.assert_allclose(found.components_, wanted.components_, rtol=1e-9)
-    np.testing.assert_allclose(found.transform(given), wanted.transform(X), rtol=1e-9)
-    assert found.perplexity(given) == pytest.approx(wanted.perplexity(X))
-    assert pickle.dumps(given) == kept, "the data was changed"
-
-
-@tiny
-def test_booleans_count_as_ones():
-    X = counts() > 0
-    np.testing.assert_array_equal(seeded_fit(X).components_, seeded_fit(X.astype(int)).components_)
-
 
 ONE = np.eye(5, dtype=int)[np.arange(60) % 5]
 DATA = {
@@ -136,44 +66,6 @@ def test_more_topics_than_words_are_capped_with_a_warning():
     assert len(lda.get_feature_names_out()) == lda.n_components_
 
 
-@pytest.mark.parametrize("method", ["transform", "score", "perplexity"])
-def test_wrong_data_is_refused_after_the_fit_too(fitted, method):
-    with pytest.raises(ValueError, match="Negative values"):
-        getattr(fitted, method)(-counts(d=5))
-    with pytest.raises(ValueError, match="4 features"):
-        getattr(fitted, method)(counts(d=4))
-
-
-def test_too_small_a_budget_is_refused_before_data_is_read():
-    class Untouchable(list):
-        def __iter__(self):
-            if self:
-                raise AssertionError("the data was read")
-            return super().__iter__()
-
-    accountant = BudgetAccountant(0.9, 1e-6)
-    lda = PrivateSpectralLDA(2, epsilon=1.0, accountant=accountant)
-    for fit in (lda.fit, lda.partial_fit):
-        with pytest.raises(BudgetError):
-            fit(counts())
-    assert accountant.total()[0] == 0
-    assert not hasattr(lda, "components_")
-
-    class Chunks:
-        reads = 0
-
-        def __iter__(self):
-            self.reads += 1
-            return (self.fail() for _ in range(1))
-
-        def fail(self):
-            raise AssertionError("the data was read")
-
-    with pytest.raises(BudgetError):
-        lda.fit_chunks(Chunks(), n_samples=200, n_features=7)
-    assert accountant.total()[0] == 0
-
-
 EDGES = [
     *[("doc_topic_prior", value) for value in (5e-324, 1e-300, 1e-30, 1e10)],
     *[("clip_norm", {name: value}) for name in CLIPPED_NORMS for value in (1e-40, 1e40)],
@@ -206,21 +98,6 @@ def test_a_prior_stays_one_with_any_number_of_topics():
         )
         with pytest.warns(UserWarning, match="exceeds the 7 features"):
             assert np.isfinite(lda.fit(counts()).components_).all()
-
-
-@tiny
-@pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_chunks_give_the_fit_of_the_whole(configuration):
-    X = counts(300)
-    chunks = [X[:100], sp.csr_matrix(X[100:101]), X[101:].astype(float)]
-    whole = seeded_fit(X, **CONFIGURATIONS[configuration])
-    parts = clone(whole)
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
-        parts.fit_chunks(chunks, n_samples=300, n_features=7)
-    assert parts.clip_norm_ == whole.clip_norm_
-    # Sums in another order differ by rounding, which optimisers stretch.
-    np.testing.assert_allclose(parts.components_, whole.components_, atol=1e-5)
-    assert parts.privacy_report_ == whole.privacy_report_
 
 
 def test_chunks_have_to_be_re_iterable_and_as_announced():

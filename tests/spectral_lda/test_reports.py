@@ -1,6 +1,5 @@
 """What fits and streams report, charge, seed and warn of."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -77,41 +76,3 @@ def test_a_stream_keeps_the_budget_it_was_charged_for(change):
     assert lda.components_ is before
     lda.fit(counts())
     assert lda.privacy_report_.epsilon == pytest.approx(lda.epsilon)
-
-
-@tiny
-def test_a_stream_resumes_from_a_pickle_and_ends_with_a_fit():
-    lda = PrivateSpectralLDA(2, random_state=0).partial_fit(counts())
-    copied = pickle.loads(pickle.dumps(lda))
-    after = []
-    for estimator in (lda, copied):
-        with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
-            after.append(estimator.partial_fit(counts(seed=1)).components_)
-    np.testing.assert_array_equal(*after)
-    report = lda.privacy_report_
-    names = [row.name for row in report.rows]
-    assert names[-1] == "expected_counts"
-    assert "pair_moments" in names
-    # The second batch had seeded noise, and the report is one on both.
-    assert report.seeded
-    assert report.n_units == 2 * counts().shape[0]
-    assert report.epsilon == pytest.approx(lda.epsilon)
-    assert "disjoint" in str(report)
-    lda.fit(counts())
-    lda.partial_fit(counts(seed=2))
-    assert "pair_moments" in {row.name for row in lda.privacy_report_.rows}
-
-
-@tiny
-def test_no_raw_data_stays_on_a_stream():
-    marker = np.full((1, 7), 123_457)
-    lda = PrivateSpectralLDA(2, epsilon=INF, clip_norm={"counts": 1.0})
-    lda.partial_fit(np.vstack([counts(), marker])).partial_fit(np.vstack([counts(), marker]))
-    assert np.float64(123_457).tobytes() not in pickle.dumps(lda)
-
-
-@tiny
-def test_a_batch_of_another_width_is_refused():
-    lda = PrivateSpectralLDA(2).partial_fit(counts())
-    with pytest.raises(ValueError, match="6 features"):
-        lda.partial_fit(counts(d=6))
