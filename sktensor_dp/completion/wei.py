@@ -63,7 +63,7 @@ class _BlockGaussNewton:
         factor_scale, core_scale = self._scales()
         factors = [factor * factor_scale for factor in self._factors]
         core = None if self._core is None else self._core * core_scale
-        jacobian = Jacobian(index_set, factors, core, offsets=True)
+        jacobian = Jacobian(index_set, factors, core)
         sizes = [factor_scale ** (n_modes - 1)] * n_modes
         if core is not None:
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]

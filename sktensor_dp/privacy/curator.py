@@ -19,7 +19,7 @@ from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, Release
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 from sktensor_dp.privacy.selection import PartitionQuery, PartitionSelection
-from sktensor_dp.queries.query import Chunks, Product, Query, Source, Summand, UnitCount
+from sktensor_dp.queries.query import Chunks, Product, Query, Source, UnitCount
 from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, excess
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             raise ValueError("the source of chunks yielded none.")
         return first if added is None else added.value()
 
-    def _mean(self, query: Summand) -> Floats:
+    def _mean(self, query: Query | Product) -> Floats:
         """Sum of a query divided by `n_units`, in place."""
         # The sum is the curator's own: dividing in place saves a copy.
         mean: Floats = self._sum(query)

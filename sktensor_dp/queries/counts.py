@@ -41,9 +41,7 @@ PAIRS_AT_ONCE, PAIRS_OF_A_UNIT = 2**22, 2**26
 
 
 def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
-    """Validate `X` as word counts, whole numbers >= 0; return float64 CSR, with counts clipped at
-    2**30.
-    """
+    """Validate `X` as whole numbers >= 0; return float64 CSR, with counts clipped at 2**30."""
     # The bounds of moments hold for whole numbers >= 0 alone; counts above 2**30 are taken for it.
     counts = sp.csr_matrix(X, dtype=np.float64)
     if not np.isfinite(counts.data).all():
@@ -68,9 +66,7 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
 
 @dataclass(frozen=True, eq=False)
 class UnitWords:
-    """Layout for adding up word counts by unit: one place for each (unit, word) pair
-    that occurs.
-    """
+    """Layout for adding up counts by unit, with a place for each (unit, word) that occurs."""
 
     # (n_units,): number of documents of each unit, and 0 of those that are left out.
     sizes: Integers
@@ -84,9 +80,7 @@ class UnitWords:
 
     @classmethod
     def of(cls, X: sp.csr_matrix, of_rows: Integers, chosen: NDArray[np.bool_]) -> "UnitWords":
-        """Lay out the rows of `X` whose unit is in the mask `chosen`; `of_rows` is the unit of each
-        row.
-        """
+        """Lay out the rows of `X` whose unit, by `of_rows`, is in the mask `chosen`."""
         rows = np.flatnonzero(chosen[of_rows])
         per_row = np.diff(X.indptr)[rows]
         ends = np.cumsum(per_row)
@@ -125,17 +119,13 @@ class CountChunk(RowChunk):
 
     @cached_property
     def by_words(self) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-        """Order of documents by their number of distinct words, and float32 counts in
-        that order.
-        """
+        """Order of documents by number of distinct words, and float32 counts in that order."""
         order = np.argsort(np.diff(self.X.indptr), kind="stable")
         # Singles first: rows are copied, and half as much memory is.
         return order, of_same_shape(self.X, self.X.data.astype(np.float32))[order]
 
     def sum_over_words(self, function: Callable[[Floats], Floats]) -> Floats:
-        """Sum of `function(count)` over each document's words, (n_documents,); `function` maps 0 to
-        0.
-        """
+        """Sum of `function(count)` over each document's words; `function` maps 0 to 0."""
         values = function(self.X.data)
         sums = np.bincount(self.rows, weights=values, minlength=self.X.shape[0])
         return sums.astype(np.float64, copy=False)
@@ -161,9 +151,7 @@ class CountChunk(RowChunk):
         return UnitWords.of(counts, self.units.of_rows[order], self.units.sizes > 1)
 
     def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
-        """Chunk with the columns `words` only (None: all); lengths stay those of whole
-        documents.
-        """
+        """Chunk with the columns `words` only (None: all), and lengths of whole documents."""
         # Lengths stay those of the whole documents: the restriction is a restriction of the
         # moments.
         if words is None:
@@ -199,9 +187,7 @@ class Norm(Protocol):
 
 @dataclass(frozen=True)
 class Clip:
-    """Norm and the public limit of it: contributions of larger norm are scaled down to
-    the limit.
-    """
+    """Norm of contributions, and the public limit that larger ones are scaled down to."""
 
     norm: Norm
     limit: float
@@ -243,9 +229,7 @@ class PairNorm:
         check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Norm bound of each unit: the mean of its documents' norms or, where cheap, its smaller
-        exact norm.
-        """
+        """Mean of a unit's documents' norms or, where cheap, its smaller exact norm."""
         part = chunk.restricted(self.words)
         means = chunk.units.means(self._of_documents(part))
         return np.minimum(means, NORM_SLACK * norms_of_mean_pairs(part, self.diagonal_weight))
@@ -261,9 +245,7 @@ class PairNorm:
 
 
 def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
-    """Exact pair norm of each unit's mean moment, (n_units,); infinity where the unit has one
-    document, or so many word pairs that computing it costs too much.
-    """
+    """Exact pair norm of each unit, (n_units,); infinity for one document or too many pairs."""
     norms, units = np.full(part.units.n, np.inf), part.units
     squares = np.diff(part.X.indptr).astype(np.float64) ** 2
     costs = np.bincount(units.of_rows, squares, units.n)
@@ -279,9 +261,7 @@ def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
 def _pair_norms(
     part: CountChunk, rows: slice, chosen: NDArray[np.intp], diagonal_weight: float
 ) -> Floats:
-    """Exact pair norms of the units `chosen`, whose documents lie in the slice `rows`
-    of the chunk.
-    """
+    """Exact pair norms of the units `chosen`, whose documents lie in the slice `rows`."""
     X, of_rows = rows_of(part.X, rows), part.units.of_rows[rows] - chosen[0]
     wanted = np.zeros(int(chosen[-1] - chosen[0]) + 1, dtype=bool)
     wanted[chosen - chosen[0]] = True
@@ -325,9 +305,7 @@ class TripleNorm:
     """Frobenius norm of a unit's third moment ``l M3`` over all words, l a document's length."""
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Mean over each unit's documents of their exact norms, from power sums of counts;
-        (n_units,).
-        """
+        """Mean over each unit's documents of their norms, from power sums; (n_units,)."""
         p2 = chunk.squares
         p4 = chunk.sum_over_words(lambda c: c**4)
         p6 = chunk.sum_over_words(lambda c: c**6)
@@ -377,9 +355,7 @@ class WhitenedTripleNorm:
 
 
 def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:
-    """Triangle bound of a whitened third moment per document, from ``X @ W`` and sums over its
-    tokens of the squared and cubed row norms of W.
-    """
+    """Triangle bound per document, from ``X @ W`` and sums of powers of row norms of W."""
     lengths = np.linalg.norm(projected, axis=1)
     return np.asarray(lengths**3 + 2 * cubes + 3 * squares * lengths)
 
@@ -395,17 +371,13 @@ def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
 
 
 def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
-    """Weight of each document: its unit's clipping factor over the unit's number of documents; 0
-    for documents of fewer than `min_tokens` tokens.
-    """
+    """Weight of each document: its unit's factor over its unit's number of documents."""
     return (chunk.lengths >= min_tokens) * chunk.units.spread(unit_factors(chunk, clips))
 
 
 @dataclass(frozen=True, eq=False)
 class NormHistogram(NormBins):
-    """Histogram of units by `norm` after `clips`; a unit counts if a document has `min_tokens`
-    tokens.
-    """
+    """Histogram by `norm` after `clips` of units with a document of `min_tokens` tokens."""
 
     norm: Norm
     edges: Floats

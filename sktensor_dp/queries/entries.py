@@ -30,9 +30,7 @@ SCALE, LARGEST = (1e-100, 1e100), 1e100
 def as_entries(
     coordinates: Any, values: Any, shape: Sequence[int] | None = None
 ) -> tuple[Integers, Floats, tuple[int, ...]]:
-    """Validate entries of a tensor: return `coordinates` (n_observed, n_modes) as intp, `values` as
-    float64, and the shape, which is one more than the largest coordinates if not given.
-    """
+    """Validate entries: return `coordinates` as intp, `values` as float64, and the shape."""
     # How many entries there are may be private.
     X = np.asarray(coordinates)
     if X.ndim != 2 or X.shape[1] < 2:
@@ -99,9 +97,7 @@ def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
 
 
 class ValueRange:
-    """Public range of the values, to which they are clipped and on whose middle they
-    are centred.
-    """
+    """Public range that values are clipped to, and centred on the middle of."""
 
     shape: tuple[int, ...]
 
@@ -129,20 +125,14 @@ class ValueRange:
 
 
 class IndexSet(SortedEntries):
-    """Coordinates of observed values, with sums over the rows of a mode that hardly round.
-
-    A row of a mode is a slice of the tensor. Coordinates are public wherever the unit of privacy is
-    one value. Parameters are those of :class:`~sktensor_dp.tensor.SortedEntries`.
-    """
+    """Coordinates of observed values, with sums over the rows of a mode that hardly round."""
 
     def sums(self, mode: int, terms: Floats) -> Floats:
         """Sum `terms` (n_entries, ...) over the entries in each row of `mode`; (n_rows, ...)."""
         return sums_by_row(self.rows(mode), terms, self.shape[mode])
 
     def grams(self, mode: int, rows: Floats) -> Floats:
-        """Sums of ``z z'`` over the entries in each row of `mode`, z their `rows` (n_entries, r);
-        (n_rows, r, r).
-        """
+        """Sums of ``z z'`` over the entries of each row of `mode`, z their `rows`; (n, r, r)."""
         r = rows.shape[1]
         result = np.empty((self.shape[mode], r, r))
         for a in range(r):
@@ -150,50 +140,25 @@ class IndexSet(SortedEntries):
             result[:, a, a:] = result[:, a:, a] = part
         return result
 
-    def balanced_weights(self, power: float = 0.5) -> Floats:
-        """Weight of each entry for each mode, ``count ** -power`` of its row there, normalised to
-        sum 1 over modes; (n_entries, n_modes). Rows with few entries weigh more.
-        """
+    def balanced_weights(self) -> Floats:
+        """Weights ``count ** -0.5`` of entries for each mode, of sum 1; (n_entries, n_modes)."""
         weights = np.empty((self.n_entries, len(self.shape)), order="F")
         for m, counts in enumerate(self.counts):
             # Rows without entries are never looked up.
-            weights[:, m] = (np.maximum(counts, 1) ** -power)[self.rows(m)]
+            weights[:, m] = (np.maximum(counts, 1) ** -0.5)[self.rows(m)]
         weights /= weights.sum(axis=1, keepdims=True)
         return weights
 
 
 class EntryChunks(ValueRange):
-    """Values at public coordinates; the unit of privacy is one value.
-
-    Parameters
-    ----------
-    coordinates : ndarray of intp of shape (n_observed, n_modes)
-        Public. Equal coordinates are values of their own.
-    values : ndarray of shape (n_observed,)
-        Private.
-    shape : tuple of n_modes int
-        Public.
-    bounds : tuple of (low, high), or RowBounds
-        Public; values are clamped to it, and mapped to a common scale if rows differ.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_observed,)
-        Clamped, minus the middle of the bounds.
-    shape : tuple of n_modes int
-        Public.
-    half, middle : float
-        Half of the width R of the bounds, and their middle; public.
-    n_units : int
-        Number of values.
-    """
+    """Values at public coordinates; the unit of privacy is one value."""
 
     def __init__(
         self,
-        coordinates: Integers,
-        values: Floats,
-        shape: tuple[int, ...],
-        bounds: Bounds,
+        coordinates: Integers,  # (n_observed, n_modes): public; equal ones are values of their own
+        values: Floats,  # (n_observed,): private; kept clamped, minus the middle of the bounds
+        shape: tuple[int, ...],  # public
+        bounds: Bounds,  # public; values are mapped to a common scale if rows differ
     ) -> None:
         super().__init__(bounds)
         if len(values) == 0:
@@ -289,9 +254,7 @@ class RowCells:
 
     @cached_property
     def _found(self) -> tuple[Integers, Integers]:
-        """Cells that occur, as ``row * n_columns + column`` in order, and the cell of
-        each entry.
-        """
+        """Cells that occur, as ``row * n_columns + column`` in order, and that of each entry."""
         places = self.index_set
         keys = places.rows(self.unit_mode).astype(np.int64) * self.shape[1]
         keys += places.rows(1 - self.unit_mode)
@@ -337,9 +300,7 @@ class RowCells:
         return np.asarray(self.by_row(terms)[self.rows] - terms)
 
     def products(self, cells: Floats, columns: Floats) -> Floats:
-        """Product of the sparse matrix with values `cells` and the table `columns` (n_columns, k);
-        (n_rows, k).
-        """
+        """Product of the matrix of values `cells` and a table (n_columns, k); (n_rows, k)."""
         pointers = np.zeros(self.shape[0] + 1, dtype=np.intp)
         np.cumsum(np.bincount(self.rows, minlength=self.shape[0]), out=pointers[1:])
         matrix = sp.csr_matrix((cells, self.columns, pointers), self.shape)
@@ -385,9 +346,7 @@ class EntryPairs:
         return self._largest_move(self.cells.beside(self.cells.repeats))
 
     def _largest_move(self, others: Floats) -> float:
-        """Bound on the change of the sums by one value, from the norm (or sum) `others` of the
-        numbers of values in its row's other columns.
-        """
+        """Bound on the change by one value, from the norm or sum of its row's `others`."""
         # Where nothing can move any number is right.
         moves = 2 * self._limits[self.cells.rows] ** 2 * others
         return SUM_SLACK * (float(moves.max()) or 1.0)
@@ -430,7 +389,5 @@ class EntryPairs:
 
     @cached_property
     def _limits(self) -> Floats:
-        """Largest residual of each row, the root of its weight rounded down to the
-        grid; (n_rows,).
-        """
+        """Largest residual of each row: the root of its weight, rounded down to the grid."""
         return np.asarray(np.floor(np.sqrt(self.weights) * self._grid) / self._grid)

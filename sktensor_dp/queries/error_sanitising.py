@@ -125,9 +125,7 @@ def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
 
 
 def _of_conversion(error: BaseException, name: str) -> Exception | None:
-    """Translate numpy's and narwhals' errors for tables that hold no numbers into one that names
-    the parameter; None for other errors.
-    """
+    """Translate errors for tables that hold no numbers; None for other errors."""
     if isinstance(error, np.exceptions.DTypePromotionError):
         return ValueError(
             f"{name} must hold numbers; its columns have types that do not go together, such "
@@ -147,9 +145,7 @@ def _of_conversion(error: BaseException, name: str) -> Exception | None:
 
 
 def _if_safe(error: BaseException) -> BaseException | None:
-    """Return the error itself if its message is known to show no data, without its context; or
-    None.
-    """
+    """Return the error without its context if its message shows no data; or None."""
     own = _package(_place(error)) == OWN and _is_raised(_place(error))
     return _without_context(error) if own or SHOWS_NONE.fullmatch(_message(error)) else None
 
@@ -162,9 +158,7 @@ def _without_context(error: BaseException) -> BaseException:
 
 
 def _named_by_place(error: BaseException, doing: str, rows_private: bool) -> BaseException:
-    """Return the error itself if it shows no data, or one of its type that names file and line
-    only.
-    """
+    """Return the error if it shows no data, or one of its type with file and line only."""
     place = _place(error)
     file = place.tb_frame.f_code.co_filename
     # What others say of data is told by place alone, unless it is known to show none.
@@ -243,9 +237,7 @@ def _known(data: Any, name: str) -> Any:
 
 
 def in_chunks(data: Any) -> Any:
-    """Convert pyarrow arrays and record batches to chunked arrays and tables; return others as
-    given.
-    """
+    """Convert pyarrow arrays and record batches to chunked arrays and tables."""
     if type(data).__module__.split(".")[0] != "pyarrow":
         return data
     import pyarrow as pa
@@ -256,9 +248,7 @@ def in_chunks(data: Any) -> Any:
 
 
 def kinds_of(data: Any, name: str) -> list[tuple[str, str]]:
-    """Kind of each column (``"text"``, ``"time"`` or ``"other"``) and the name of its type; empty
-    for data without types.
-    """
+    """Kind of each column ("text", "time" or "other"), and the name of its type."""
     refuse_lazy(data, name)
     types: Any = getattr(data, "dtypes", None)  # of a table
     if types is None and hasattr(data, "dtype"):

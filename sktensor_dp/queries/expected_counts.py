@@ -56,9 +56,7 @@ ARRAYS = ("gamma", "moved", "prior", "expected", "lost", "inverse", "square")
 
 @dataclass(frozen=True, eq=False)
 class ExpectedCounts(NonNegative):
-    """Sum over units of expected counts of each word in each topic (the E step), clipped to
-    `limit`.
-    """
+    """Sum over units of expected counts of each word in each topic, clipped to `limit`."""
 
     # A document's array has entries c_w p(topic | w, document) >= 0, which sum to its length. It
     # depends on that document and on released values only.
@@ -100,9 +98,7 @@ class ExpectedCounts(NonNegative):
         return result.T if self.single else result.T * self.topics
 
     def _single(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
-        """Expected counts under one topic per document, as factors: sparse counts (n_documents,
-        n_features) and clipped topic probabilities (n_documents, n_components).
-        """
+        """Sparse counts and clipped topic probabilities, under one topic per document."""
         posterior = topic_posterior(chunk.X, self.topics, self.prior)
         counts = self._scaled(chunk)
         norms = self._bounds(counts)
@@ -114,9 +110,7 @@ class ExpectedCounts(NonNegative):
         return counts.X, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
 
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
-        """Expected counts under LDA by mean field, as factors: sparse ratios (n_documents,
-        n_features) and clipped topic proportions (n_documents, n_components).
-        """
+        """Sparse ratios and clipped topic proportions, under LDA by mean field."""
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
         asked = self._needs_exact_norm(norms)
         alone = (asked & (units.sizes == 1))[units.of_rows]
@@ -169,9 +163,7 @@ class Space:
         self._arrays: dict[str, Singles] = {}
 
     def take(self, name: str, shape: tuple[int, ...]) -> Singles:
-        """Uninitialised work array `name` of a shape, in memory that an earlier batch may have
-        used.
-        """
+        """Uninitialised work array `name` of a shape, in memory used before."""
         size = math.prod(shape)
         if name not in self._arrays or self._arrays[name].size < size:
             self._arrays[name] = np.empty(size, dtype=np.float32)
@@ -179,9 +171,7 @@ class Space:
 
 
 def single_precision(topics: Floats, prior: Floats) -> tuple[Singles, Singles]:
-    """Topics (n_components, n_features) and the prior as a column, in float32, raised to small
-    positive numbers so that nothing underflows.
-    """
+    """Topics and the prior as a column in float32, raised so that nothing underflows."""
     singles = np.maximum(topics, TINY).astype(np.float32)
     return np.ascontiguousarray(singles), np.maximum(prior, LEAST_PRIOR).astype(np.float32)[:, None]
 
@@ -192,17 +182,6 @@ class MeanField:
     All steps but the first and the last go twice as far as plain mean field, but no more than
     half the way from there to the prior, from which documents hardly return. Seven or thirteen
     steps come as near to the fixed point as ten or twenty plain ones.
-
-    Attributes
-    ----------
-    order : ndarray of shape (n_documents,)
-        Documents by their number of words; rows of all else are in this order.
-    expected : ndarray of shape (n_documents, n_components)
-        Proportions of topics, of which the largest is 1.
-    ratios : csr_matrix of shape (n_documents, n_features)
-        Counts over their mixture of topics, times the weights of words, if there are any.
-    norms : ndarray of shape (n_documents,)
-        Euclidean norms of ``ratios * expected @ topics``; infinity where nobody asked.
     """
 
     # Each document is computed by itself, to the last bit: see `LANES`.
@@ -216,6 +195,7 @@ class MeanField:
         asked: NDArray[np.bool_],
         weights: Singles | None = None,
     ) -> None:
+        # Documents by their number of words; rows of all else are in this order.
         self.order, counts = chunk.by_words
         self._counts, self._topics, self._prior = counts, topics, prior
         self._n_iter, self._asked, self._weights = n_iter, asked[self.order], weights
@@ -223,6 +203,8 @@ class MeanField:
         # Under an even prior the first proportions are even, and as good as 1. Of each word its
         # topics are added up once, one after the other.
         self._evenly = np.add.reduce(topics) if n_iter and (prior == prior[0]).all() else None
+        # Proportions of topics, of which the largest is 1; counts over their mixture of topics,
+        # times the weights of words; and Euclidean norms of ``ratios * expected @ topics``.
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
         self.ratios = of_same_shape(counts, np.zeros(counts.nnz, dtype=np.float32))
         self.norms = np.full(counts.shape[0], np.inf)
@@ -274,9 +256,7 @@ class MeanField:
 
 
 def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
-    """``exp(psi(gamma))``, each column up to a factor; the five further arrays are work space, the
-    first of which holds the result.
-    """
+    """``exp(psi(gamma))``, each column up to a factor, in the first of five work arrays."""
     # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. The factor makes
     # the last three terms 0 where they are least, so that the largest value is 2.5 or more.
     value, lost, inverse, square, series = space
@@ -340,9 +320,7 @@ def run_in_batches(
 
 
 def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
-    """Slices of documents, sorted by their number of words `n_words`, that hold up to `room`
-    numbers each and waste little on padding shorter documents.
-    """
+    """Slices of documents sorted by `n_words` that hold up to `room` numbers each."""
     stop, first = len(n_words), int(np.searchsorted(n_words, 1))
     filled = np.concatenate([[0], np.cumsum(n_words, dtype=np.int64)])
     while stop > first:

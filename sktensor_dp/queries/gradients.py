@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,27 +19,15 @@ ENTRIES_AT_ONCE = 2**8
 
 
 class Jacobian:
-    """Jacobian of a CP or Tucker model: rows J_e are the derivatives of its value at observed entry
-    e in all parameters.
-
-    Parameters
-    ----------
-    index_set : IndexSet
-        Where values were observed.
-    factors : sequence of ndarray of shape (shape[m], ranks[m])
-        One of each mode; of a CP model, weights of components are multiplied into one of them.
-    core : ndarray of shape ranks, optional
-        Core of a Tucker model; None for a CP model.
-    offsets : bool, default=True
-        True if the model has a mean and biases.
+    """Derivatives J_e of the value of a CP or Tucker model at each observed entry e, in all
+    parameters: mean, biases, factors, and core.
     """
 
     def __init__(
         self,
-        index_set: IndexSet,
-        factors: Sequence[Floats],
-        core: Floats | None = None,
-        offsets: bool = True,
+        index_set: IndexSet,  # where values were observed
+        factors: Sequence[Floats],  # (shape[m], ranks[m]); with the weights of a CP model in one
+        core: Floats | None = None,  # of shape ranks; None for a CP model
     ) -> None:
         sizes = tuple(len(factor) for factor in factors)
         if sizes != index_set.shape:
@@ -50,14 +38,13 @@ class Jacobian:
         if core is not None and core.shape != ranks:
             raise ValueError(f"the core must have shape {ranks}, got {core.shape}.")
         self.index_set, self.factors, self.core = index_set, list(factors), core
-        self.offsets = offsets
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         """Shapes of the parameters in order: mean, biases, factors, core."""
-        of_offsets = [(1,), *((n,) for n in self.index_set.shape)] if self.offsets else []
         of_core = [] if self.core is None else [self.core.shape]
-        return [*of_offsets, *(factor.shape for factor in self.factors), *of_core]
+        biases = [(n,) for n in self.index_set.shape]
+        return [(1,), *biases, *(factor.shape for factor in self.factors), *of_core]
 
     def split(self, parameters: Floats) -> list[Floats]:
         """Split one vector of all parameters into arrays, in the order and form of ``shapes``."""
@@ -66,9 +53,7 @@ class Jacobian:
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def rows(self, mode: int) -> Floats:
-        """Derivatives z of the model's values in the entry's row of the factor of `mode`;
-        (n_entries, r).
-        """
+        """Derivatives of the values in their rows of the factor of `mode`; (n_entries, r)."""
         others = self.index_set.others(mode)
         factors = [self.factors[k] for k in others]
         if self.core is None:
@@ -83,9 +68,7 @@ class Jacobian:
     def scatter(self, weights: Floats) -> Floats:
         """``sum_e weights_e J_e`` over entries e, of shape (n_parameters,)."""
         modes = range(len(self.factors))
-        parts = []
-        if self.offsets:
-            parts = [weights.sum()[None], *(self.index_set.sums(m, weights) for m in modes)]
+        parts = [weights.sum()[None], *(self.index_set.sums(m, weights) for m in modes)]
         for m in modes:
             parts.append(self.index_set.sums(m, weights[:, None] * self.rows(m)).ravel())
         if self.core is not None:
@@ -93,9 +76,7 @@ class Jacobian:
         return np.concatenate(parts)
 
     def _core_sums(self, weights: Floats, size: int) -> Floats:
-        """Weighted sum over entries of the Kronecker products of their factor rows, (core.size,):
-        the part of ``scatter`` for the core.
-        """
+        """Part of ``scatter`` for the core, (core.size,)."""
         *others, last = range(len(self.factors))
         factors, total = [self.factors[k] for k in others], AccurateSum()
         for block in blocks(self.index_set.n_entries, min(ENTRIES_AT_ONCE, rows_at_once(size))):
@@ -114,8 +95,7 @@ class Jacobian:
 
     def _added(self, of: np.ufunc) -> Floats:
         """Sum of ``of(derivative)`` over mean, biases and factors, for each entry; (n_entries,)."""
-        ones = float(1 + len(self.factors)) if self.offsets else 0.0
-        total = np.full(self.index_set.n_entries, ones)
+        total = np.full(self.index_set.n_entries, 1.0 + len(self.factors))
         for m in range(len(self.factors)):
             total += of(self.rows(m)).sum(axis=1)
         return total
@@ -141,88 +121,80 @@ LARGEST = 1e120
 _Block = tuple[slice, Floats, Places, Places]
 
 
-class RowFrames:
-    """Ridge inverses of the rows of a factor, over the largest ``|A^-1 z|`` of a row's entries.
+@dataclass(frozen=True, eq=False)
+class RidgeBlock:
+    """Rows of one factor by ridge regression on public z; the unit of privacy is one value.
 
-    ``A = sum z z' + ridge`` over a row's entries, z their public regressors. A row of ridge
-    regression is released after that division, so that its noise is scaled by its own worst
-    entry.
-
-    Parameters
-    ----------
-    index_set : IndexSet
-        Where values were observed; public.
-    mode : int
-        Mode of the factor.
-    rows : ndarray of shape (n_entries, r)
-        z of each entry; public.
-    regularization : float or ndarray of shape (r,)
-        Diagonal of the ridge, >= 0. It is raised to 1e-10 of the trace of ``sum z z'``, and
-        to 1e-200 where one of both is more than 0.
-
-    Attributes
-    ----------
-    largest : ndarray of shape (n_rows,)
-        0 where a row has no entries, or only z = 0: such a row releases nothing.
-    inverses : ndarray of shape (n_rows, r, r)
-        A^-1 over `largest`.
+    A row is ``A^-1 sum_e x_e z_e`` over its entries with values x, ``A = sum z z' + ridge``,
+    divided by the largest ``|A^-1 z|`` of its entries: its noise is scaled by its own worst entry.
     """
 
-    def __init__(
-        self, index_set: IndexSet, mode: int, rows: Floats, regularization: float | Floats
-    ) -> None:
-        if rows.shape[0] != index_set.n_entries or not (np.abs(rows) <= LARGEST).all():
+    index_set: IndexSet  # where values were observed; public
+    mode: int  # of the factor
+    rows: Floats = field(repr=False)  # (n_entries, r): z of each entry; public
+    # Diagonal of the ridge, >= 0, of one number or r. It is raised to 1e-10 of the trace of
+    # ``sum z z'``, and to 1e-200 where one of both is more than 0.
+    regularization: float | Floats
+    half: float  # half of R; public
+
+    l1_sensitivity = math.inf
+
+    def __post_init__(self) -> None:
+        check_number("half the range", self.half, HALF)
+        if len(self.rows) != self.index_set.n_entries or not (np.abs(self.rows) <= LARGEST).all():
             raise ValueError(
                 f"rows must hold numbers of size {LARGEST:g} at most, a row for each of the "
-                f"{index_set.n_entries} entries; got shape {rows.shape}."
+                f"{self.index_set.n_entries} entries; got shape {self.rows.shape}."
             )
-        check_array("the regularization", regularization, LARGEST**2, least=0.0)
-        self.index_set, self.mode, self.rows = index_set, mode, rows
-        grams = index_set.grams(mode, rows)
-        ridge = np.broadcast_to(np.asarray(regularization, float), rows.shape[1:])
+        check_array("the regularization", self.regularization, LARGEST**2, least=0.0)
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """Width of the range: one value moves one row, whose worst entry has norm 1."""
+        return 2 * self.half * SUM_SLACK
+
+    @property
+    def scales(self) -> Floats:
+        """Divisor of each row, to undo the division after the release; 0 releases nothing."""
+        return self._frames[0]
+
+    def total(self, chunk: EntryChunks) -> Floats:
+        """Rows of the factor over their `scales`, of shape (n_rows, r)."""
+        # However badly conditioned A is, what a value is multiplied with has a length that is
+        # looked at: rounding has nothing to enlarge.
+        order = self.index_set.order(self.mode)
+        along = np.ascontiguousarray(self._frames[1].transpose(1, 2, 0))
+        terms = np.empty(self.rows.shape)
+        for span, z, rows, starts in self._blocks():
+            vectors = np.einsum("abe,be->ae", _of_entries(along, rows, starts, z.shape[1]), z)
+            vectors /= np.maximum(_lengths(vectors), 1.0)
+            terms[order[span]] = (vectors * chunk.values[order[span]]).T
+        return self.index_set.sums(self.mode, terms)
+
+    @cached_property
+    def _frames(self) -> tuple[Floats, Floats]:
+        """Largest ``|A^-1 z|`` of each row's entries, and A^-1 over it, (n_rows, r, r)."""
+        grams = self.index_set.grams(self.mode, self.rows)
+        ridge = np.broadcast_to(np.asarray(self.regularization, float), self.rows.shape[1:])
         least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
         # Where there is nothing to divide by, any matrix does.
         diagonal = np.maximum(ridge, least)
         # Others are not so small that inverses overflow.
         diagonal = np.where(diagonal > 0, np.maximum(diagonal, SHORTEST**2), 1.0)
-        A = grams + diagonal[:, :, None] * np.eye(rows.shape[1])
+        A = grams + diagonal[:, :, None] * np.eye(self.rows.shape[1])
         inverse_roots = np.linalg.inv(np.linalg.cholesky(A))
-        self._take(inverse_roots.transpose(0, 2, 1) @ inverse_roots)
-
-    def _take(self, solutions: Floats) -> None:
-        """Store `largest` and `inverses` from the matrices A^-1, (n_rows, r, r)."""
-        along = np.ascontiguousarray(solutions.transpose(1, 2, 0))
-        largest = np.zeros(len(solutions))
+        solutions = inverse_roots.transpose(0, 2, 1) @ inverse_roots
+        along, largest = np.ascontiguousarray(solutions.transpose(1, 2, 0)), np.zeros(len(A))
         for _, z, rows, starts in self._blocks():
             own = _of_entries(along, rows, starts, z.shape[1])
             lengths = _lengths(np.einsum("abe,be->ae", own, z))
             largest[rows] = np.maximum(largest[rows], np.maximum.reduceat(lengths, starts))
-        seen = largest > SHORTEST
-        self.largest = np.where(seen, largest, 0.0)
-        self.inverses = np.zeros_like(solutions)
-        self.inverses[seen] = solutions[seen] / largest[seen, None, None]
-
-    def coordinates(self, values: Floats) -> Floats:
-        """``A^-1 sum_e x_e z_e`` of each row over its `largest`, from `values` x (n_entries,);
-        (n_rows, r).
-        """
-        # However badly conditioned A is, what a value is multiplied with has a length that is
-        # looked at: rounding has nothing to enlarge.
-        order, along = (
-            self.index_set.order(self.mode),
-            np.ascontiguousarray(self.inverses.transpose(1, 2, 0)),
-        )
-        terms = np.empty(self.rows.shape)
-        for span, z, rows, starts in self._blocks():
-            vectors = np.einsum("abe,be->ae", _of_entries(along, rows, starts, z.shape[1]), z)
-            vectors /= np.maximum(_lengths(vectors), 1.0)
-            terms[order[span]] = (vectors * values[order[span]]).T
-        return self.index_set.sums(self.mode, terms)
+        largest = np.where(largest > SHORTEST, largest, 0.0)
+        scales = np.where(largest > 0, largest, np.inf)
+        return largest, solutions / scales[:, None, None]
 
     def _blocks(self) -> Iterator[_Block]:
-        """Yield the entries in blocks sorted by row: their span, z as (r, b), the rows that occur,
-        and where each row begins.
-        """
+        """Yield blocks of entries sorted by row: span, z (r, b), rows, and where each begins."""
         order = self.index_set.order(self.mode)
         # A matrix for each entry of a block: it has to stay in the cache.
         size = rows_at_once(max(self.rows.shape[1], 4) ** 2, caches=1 / 2)
@@ -232,46 +204,13 @@ class RowFrames:
 
 
 def _of_entries(matrices: Floats, rows: Places, starts: Places, n: int) -> Floats:
-    """Repeat the `matrices` (r, r, n_rows) of a block's rows for each of its n entries;
-    (r, r, n).
-    """
+    """Repeat the `matrices` (r, r, n_rows) for each of n entries of the rows; (r, r, n)."""
     return np.repeat(matrices[:, :, rows], np.diff(np.append(starts, n)), axis=2)
 
 
 def _lengths(vectors: Floats) -> Floats:
     """Euclidean norm of each column."""
     return np.sqrt(np.einsum("ae,ae->e", vectors, vectors))
-
-
-@dataclass(frozen=True, eq=False)
-class RidgeBlock:
-    """Rows of one factor by ridge regression on public z; the unit of privacy is one value.
-
-    A row is ``A^-1 sum_e x_e z_e`` over its entries with values x, ``A = sum z z' + ridge``,
-    divided by the largest ``|A^-1 z|`` of its entries.
-    """
-
-    frames: RowFrames  # hold the index set, the mode and z; public
-    half: float  # half of R; public
-
-    def __post_init__(self) -> None:
-        check_number("half the range", self.half, HALF)
-
-    l1_sensitivity = math.inf
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """Width of the range: one value moves one row, whose worst entry has norm 1."""
-        return 2 * self.half * SUM_SLACK
-
-    @property
-    def scales(self) -> Floats:
-        """Divisor of each row, to undo the division after the release; (n_rows,)."""
-        return self.frames.largest
-
-    def total(self, chunk: EntryChunks) -> Floats:
-        """Rows of the factor over their `scales`, of shape (n_rows, r)."""
-        return self.frames.coordinates(chunk.values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,9 +47,7 @@ def terms_of_documents(
 
 
 def assembled_moment(cubes: Floats, ones: Floats, pairs: Floats, B: Floats) -> Floats:
-    """Third moment in a basis B, (k, k, k), from the sums of `terms_of_documents`: takes off the
-    terms in which a token is drawn twice or three times.
-    """
+    """Third moment in a basis B, from `terms_of_documents` without repeated tokens."""
     # Words that occur twice or three times, in one product: twice is in three places.
     repeated = pairs - (2 / 3) * ones[:, None] * B
     twice = AccurateSum()
@@ -135,9 +133,7 @@ class PairMoments(NonNegative):
         return sum_over_rows(len(weight), lambda rows: _pair_sums(rows_of(X, rows), weight[rows]))
 
     def add_products(self, chunk: CountChunk, V: Floats, total: Floats) -> None:
-        """Add to `total` the parts of ``M @ V``, M the sum of pair moments of `chunk`, without
-        forming M.
-        """
+        """Add to `total` the parts of ``M @ V``, M the sum of `chunk`, without forming M."""
         # Only without noise, where rounding is no matter of privacy. The last column is that of
         # the diagonal, which is taken off once: of many words, V is larger than a chunk.
         X, weight = self._weighted(chunk)
@@ -188,9 +184,7 @@ class _Triples:
         return self._weights(chunk, chunk.restricted(self.words).X @ self.basis)
 
     def _weights(self, chunk: CountChunk, projected: Floats) -> Floats:
-        """Weight of each document; the terms of a moment are bounded too, as they may cancel in its
-        norm.
-        """
+        """Weight of each document; terms that may cancel in its norm are bounded too."""
         X, lengths = chunk.restricted(self.words).X, chunk.lengths
         products = np.maximum((lengths - 1) * (lengths - 2), 1)
         counted = lengths >= MIN_TOKENS
@@ -229,9 +223,7 @@ class WhitenedTripleMoments(_Triples, Signed):
 
 @dataclass(frozen=True, eq=False)
 class TripleMoments(_Triples, NonNegative):
-    """Sum of third moments ``l M3(U, U, U)`` in the span of orthonormal U, clipped over
-    all words.
-    """
+    """Sum of third moments ``l M3(U, U, U)``, U orthonormal, clipped over all words."""
 
     # The first clip is of a TripleNorm, or of a CountNorm of order 1, which bounds every norm of
     # it. The bound on the whole tensor covers its part at `words`.

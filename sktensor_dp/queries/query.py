@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.queries.sums import units_of
 from sktensor_dp.tensor.arrays import Floats
 
 Range = tuple[float, float]
@@ -26,23 +27,11 @@ NORM_SLACK = 1 + 2e-4
 SUM_SLACK = 1 + 1e-6
 
 
-class Summand(Protocol):
-    """Statistic that is a sum over units (protected persons, documents or rows), chunk by chunk."""
+class Query(Protocol):
+    """Sum over units (persons, documents or rows) with proved bounds on one unit's change."""
 
-    def total(self, chunk: Any) -> NDArray[np.float64]:
-        """Sum of what the units in `chunk` contribute to the statistic."""
-
-
-class Query(Summand, Protocol):
-    """Sum over units (protected persons, documents or rows) with proved bounds on one unit's
-    change.
-    """
-
-    # The parameters of a query are public. Its answer on a chunk is the sum of the units'
-    # contributions, so chunks add up. Its sensitivities bound the distance of two contributions:
-    # how far replacing one unit can move the sum over all chunks. Where units may come and go, the
-    # query bounds the norm of a contribution too, by `l2_contribution` and `l1_contribution`: how
-    # far one unit more or less can move the sum.
+    # The parameters of a query are public. Where units may come and go, it bounds the norm of a
+    # contribution too, by `l2_contribution` and `l1_contribution`.
 
     @property
     def l2_sensitivity(self) -> float:
@@ -51,6 +40,9 @@ class Query(Summand, Protocol):
     @property
     def l1_sensitivity(self) -> float:
         """Largest L1 change of the sum if one unit is replaced; infinity without a proved bound."""
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """Sum of the contributions of the units in `chunk`; totals of chunks add up."""
 
 
 class Chunks(Protocol):
@@ -65,24 +57,20 @@ class Chunks(Protocol):
 
 
 class Source(Protocol):
-    """Raw data on other workers or threads, which add up a query there instead of
-    yielding chunks.
-    """
+    """Raw data on other workers or threads, which add up a query there."""
 
     apart: bool  # whether the data has to be asked where it is, instead of read here
 
     @property
     def n_units(self) -> int:
-        """Number of units (protected persons, documents or rows); private with ``add_remove``."""
+        """Number of units, as of `Chunks`."""
 
     def sum(self, query: Any) -> Any:
         """Sum of `query` over all units, each counted once."""
 
 
 class Bounded:
-    """Query in which one unit's contribution has norms within stated limits; gives its
-    sensitivities.
-    """
+    """Query of which one unit's contribution has bounded norms."""
 
     # Largest L2 distance of two contributions over the largest norm of one.
     farthest: ClassVar[float]
@@ -93,21 +81,17 @@ class Bounded:
 
     @property
     def l2_contribution(self) -> float:
-        """Largest L2 norm of one unit's contribution: how far adding or removing it
-        moves the sum.
-        """
+        """Largest L2 norm of one unit's contribution."""
         return self._largest_norms()[0]
 
     @property
     def l1_contribution(self) -> float:
-        """Largest L1 norm of one unit's contribution: how far adding or removing it
-        moves the sum.
-        """
+        """Largest L1 norm of one unit's contribution."""
         return self._largest_norms()[1]
 
     @property
     def l2_sensitivity(self) -> float:
-        """Largest L2 distance of two contributions: how far replacing a unit moves the sum."""
+        """Largest L2 distance of two contributions."""
         return self.farthest * self.l2_contribution
 
     @property
@@ -117,9 +101,7 @@ class Bounded:
 
     @classmethod
     def sensitivity_of(cls, limit: float, order: int = 2, neighbours: str = "replace_one") -> float:
-        """Sensitivity of a sum of contributions whose norm of `order` 1 or 2 is `limit` at most:
-        the limit for ``"add_remove"``, otherwise the largest distance of two contributions.
-        """
+        """Sensitivity of a sum of contributions whose norm of `order` 1 or 2 is at most `limit`."""
         if neighbours == "add_remove":
             return limit
         return (cls.farthest if order == 2 else 2.0) * limit
@@ -138,28 +120,17 @@ class Signed(Bounded):
 
 
 def norms_within(limit: float, order: int) -> tuple[float, float]:
-    """L2 and L1 bounds of a vector with norm of `order` (1 or 2) <= `limit`; L1 is
-    infinite for 2.
-    """
+    """(L2, L1) bounds of a vector whose norm of `order` is at most `limit`."""
     return limit, limit if order == 1 else math.inf
 
 
 class NormBins(NonNegative):
-    """Histogram of units by a norm, with bin borders `edges`; norms beyond them go to
-    the end bins.
-    """
+    """Histogram of units by a norm between increasing `edges`, with open end bins."""
 
     edges: Floats
 
     def _largest_norms(self) -> tuple[float, float]:
         return 1.0, 1.0
-
-    def __post_init__(self) -> None:
-        edges = np.asarray(self.edges)
-        if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all():
-            raise ValueError(f"edges must be two or more finite numbers, got shape {edges.shape}.")
-        if not (edges[1:] > edges[:-1]).all():
-            raise ValueError("edges must be in increasing order, without equal ones.")
 
     def counted(self, norms: Floats) -> Floats:
         """Number of `norms` in each bin, as floats of shape (n_edges - 1,)."""
@@ -178,8 +149,7 @@ class UnitCount:
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """Number of units in `chunk`, as an array of shape (1,)."""
-        number = chunk.units.n if hasattr(chunk, "units") else len(chunk)
-        return np.array([float(number)])
+        return np.array([float(units_of(chunk))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +162,7 @@ class Product:
     V: NDArray[np.float64]
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
-        """Parts of the product for `chunk`, of shape (n_words, n_columns + 1): see
-        ``of_products``.
-        """
+        """Parts of the product for `chunk`, (n_words, n_columns + 1), for ``of_products``."""
         found = np.zeros((len(self.V), self.V.shape[1] + 1))
         self.add_to(found, chunk)
         return found
@@ -213,9 +181,7 @@ def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = Fals
 
 
 def check_array(name: str, array: Any, largest: float, *, least: float | None = None) -> None:
-    """Raise ValueError unless all of `array` lies in [`least`, `largest`]; `least` is -`largest` by
-    default.
-    """
+    """Raise ValueError unless all of `array` lies in [`least` or -`largest`, `largest`]."""
     array, low = np.asarray(array), -largest if least is None else least
     # NaN fails both comparisons.
     if array.size and not (array.min() >= low and array.max() <= largest):

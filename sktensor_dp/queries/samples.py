@@ -41,9 +41,7 @@ LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
 
 
 def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
-    """Validate samples (rows): return `X` in float64, dense or CSR, with entries clipped at 1e100;
-    errors call it `name`.
-    """
+    """Validate samples (rows): return float64, dense or CSR, with entries clipped at 1e100."""
     kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
     samples = kind(X, dtype=np.float64)
     entries = samples.data if sp.issparse(samples) else samples
@@ -110,9 +108,7 @@ class SampleChunk(RowChunk):
         return self._scales[1]
 
     def blocks(self, width: int, within: slice | None = None) -> Iterator[slice]:
-        """Slices of the rows in `within` (default: all), small enough that they and `width` numbers
-        for each row stay in the cache.
-        """
+        """Slices of the rows in `within` that, with `width` numbers a row, fit into the cache."""
         n_rows, n_features = self.X.shape
         stored = -(-self.X.nnz // max(n_rows, 1)) if sp.issparse(self.X) else n_features
         size = rows_at_once(max(width, stored))
@@ -199,9 +195,7 @@ class SecondMoments(NonNegative):
         return sum_over_rows(len(shares), lambda part: self._part(chunk, part, scales, shares))
 
     def _part(self, chunk: SampleChunk, part: slice, scales: Floats, share: Floats) -> Floats:
-        """Sum of ``z z'`` over a slice of rows, each weighted by `share`, one over its
-        unit's rows.
-        """
+        """Sum of ``z z'`` over a slice of rows, each weighted by its `share`."""
         X, offset = chunk.X, self.embedding.offset
         n_features = X.shape[1]
         size = self.embedding.dimension(n_features)
@@ -238,9 +232,7 @@ class _ThirdMoments:
         check_number("the residual weight", self.residual_weight, (0.0, LARGEST_RESIDUAL / norm**2))
 
     def _projections(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
-        """Projections ``y = basis' z`` of all samples (n_samples, k), and their squared distances
-        from the span of the basis.
-        """
+        """Projections ``y = basis' z``, and squared distances of z from the basis' span."""
         seen = np.empty((chunk.X.shape[0], self.basis.shape[1]))
         distances, frame = np.zeros(len(seen)), np.linalg.qr(self.basis)[0]
         for rows in chunk.blocks(self.basis.shape[1]):
@@ -269,10 +261,6 @@ class ThirdMomentHistogram(NormBins, _ThirdMoments):
 
     edges: Floats = None  # type: ignore[assignment]  # follows a field with a default
 
-    def __post_init__(self) -> None:
-        _ThirdMoments.__post_init__(self)
-        super().__post_init__()
-
     def total(self, chunk: SampleChunk) -> Floats:
         """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
         return self.counted(self._unit_norms(chunk))
@@ -280,9 +268,7 @@ class ThirdMomentHistogram(NormBins, _ThirdMoments):
 
 @dataclass(frozen=True, eq=False)
 class ProjectedThirdMoments(_ThirdMoments, Signed):
-    """Sum over units of their third moments in the span of a public `basis`, each clipped to
-    `limit` there.
-    """
+    """Sum of third moments in the span of a public `basis`, clipped to `limit` there."""
 
     limit: float = math.inf
 
@@ -398,9 +384,7 @@ class PowerIterations(Signed):
         return self.radius**3, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Coordinates outside the span of the starts, (n_features, p), above those
-        within, (k, p).
-        """
+        """Coordinates outside the span of the starts, (d, p), above those within, (k, p)."""
         mixed = sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part))
         within = self.frame.T @ mixed
         mixed -= self.frame @ within

@@ -32,9 +32,7 @@ LARGEST_CONCENTRATION, LEAST_PRIOR = 1e20, 1e-20
 
 @dataclass(frozen=True, eq=False)
 class HeldOutChunk:
-    """Held-out rows `X`, unit by unit, with targets `y`, to score a released model on, as one
-    chunk.
-    """
+    """Held-out rows `X` with targets `y`, unit by unit, as one chunk."""
 
     X: Any
     y: Any
@@ -112,9 +110,7 @@ class HeldOutScores(Signed):
 
 @dataclass(frozen=True, eq=False)
 class CompletionGains(HeldOutScores):
-    """Sum over units of documents of the clipped gain of topics over word frequencies, in
-    log-likelihood of held-out words given the others.
-    """
+    """Sum over units of documents of the clipped log-likelihood that topics gain."""
 
     def _found(self, chunk: CountChunk) -> Any:  # type: ignore[override]
         # Chunks may be summed in threads, where filters of warnings are everyone's: those that
@@ -155,9 +151,7 @@ class TopicGain:
         return found - asked @ np.log(np.maximum(self.weights @ self.topics, TINY))
 
     def _log_likelihood(self, seen: sp.csr_matrix, asked: sp.csr_matrix) -> Floats:
-        """Log-likelihood of the `asked` words, with topic shares inferred from the `seen` words;
-        (n_documents,).
-        """
+        """Log-likelihood of the `asked` words, with topic shares of the `seen` words."""
         if self.concentration == 0:
             shares = topic_posterior(seen, self.topics, self.weights)
         else:
@@ -174,17 +168,13 @@ def gains_of(
     against: TopicGain | None = None,
     divides_words: bool = False,
 ) -> CompletionGains:
-    """Query for the gain of released topics over `against`, or over word frequencies if that is
-    None; see `TopicGain`.
-    """
+    """Query for the gain of released topics over `against`, or over word frequencies."""
     score = TopicGain(topics, weights, concentration, against, divides_words)
     return CompletionGains(score, -MOST_GAIN, MOST_GAIN)
 
 
 def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Split the counts of each document into words to infer topics from and held-out words to
-    score.
-    """
+    """Split the counts of each document into words to infer from and words to score."""
     # Which half a word is in depends on its number alone, so that it is public.
     hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
     asked = hidden.astype(np.float64).take(X.indices)

@@ -63,44 +63,17 @@ class SliceChunks(ValueRange):
 
     Entries observed more than once are merged into one, with the mean of their clamped
     values. They belong to the same unit, so that units stay apart.
-
-    Parameters
-    ----------
-    coordinates : ndarray of intp of shape (n_observed, n_modes)
-        Private, with the values.
-    values : ndarray of shape (n_observed,)
-        Private.
-    shape : tuple of n_modes int
-        Public.
-    unit_mode : int
-        Mode whose indices are the units.
-    bounds : tuple of (low, high), or RowBounds
-        Public; values are clamped to it, and mapped to a common scale if rows differ.
-    part : bool, default=False
-        True if this chunk holds some units of a data set only. Units are then numbered among
-        those that have entries here; units without entries add nothing to any sum.
-
-    Attributes
-    ----------
-    coordinates : ndarray of intp of shape (n_distinct, n_modes)
-        Sorted by unit.
-    values : ndarray of shape (n_distinct,)
-        Clamped, minus the middle of the bounds.
-    units : ndarray of shape (n_distinct,)
-        Unit of each entry.
-    half, middle : float
-        Half of the width R of the bounds, and their middle; public.
-    n_units : int
-        ``shape[unit_mode]``, of which any may be without entries; private for a part.
     """
 
     def __init__(
         self,
-        coordinates: Integers,
-        values: Floats,
-        shape: tuple[int, ...],
+        coordinates: Integers,  # (n_observed, n_modes): private; kept distinct, sorted by unit
+        values: Floats,  # (n_observed,): private; kept clamped, minus the middle of the bounds
+        shape: tuple[int, ...],  # public
         unit_mode: int,
-        bounds: Bounds,
+        bounds: Bounds,  # public; values are mapped to a common scale if rows differ
+        # True if this chunk holds some units of a data set only. They are numbered among those
+        # that have entries here; units without entries add nothing to any sum.
         part: bool = False,
     ) -> None:
         super().__init__(bounds)
@@ -139,9 +112,7 @@ class SliceChunks(ValueRange):
 
     @cached_property
     def cell_table(self) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Dense values and mask of observed cells, each (n_cells, n_units); None if few are
-        observed.
-        """
+        """Values and mask of observed cells, each (n_cells, n_units); None if few are."""
         # Either way all sums are the same, but for the order of units in them.
         matrix = self.by_cells
         if matrix.nnz < DENSE_SHARE * math.prod(matrix.shape):
@@ -150,9 +121,7 @@ class SliceChunks(ValueRange):
         return matrix.toarray(order="F").T, taken.toarray(order="F").T
 
     def count_norms(self, mode: int) -> Floats:
-        """Euclidean norm, per unit, of its numbers of entries in the rows of `mode`; 1 for a unit
-        without entries; (n_units,).
-        """
+        """Norm of each unit's numbers of entries in the rows of `mode`, at least 1."""
         if mode not in self._count_norms:
             self._count_norms[mode] = self._norms_of_counts(self.coordinates[:, mode])
         return self._count_norms[mode]
@@ -190,9 +159,7 @@ def by_unit(
 
 @dataclass(frozen=True)
 class SliceReader:
-    """Public parameters by which workers turn coordinates and values of a partition into units,
-    each all entries of one index of `unit_mode`.
-    """
+    """Public parameters by which workers turn a partition's entries into units."""
 
     shape: tuple[int, ...]
     unit_mode: int
@@ -200,9 +167,7 @@ class SliceReader:
 
     @classmethod
     def checked(cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: Bounds) -> Self:
-        """Build a reader after checking that shape, mode and bounds fit `n_modes` columns of
-        coordinates.
-        """
+        """Build a reader after checking that shape, mode and bounds fit the coordinates."""
         rows = checked_shape(shape, n_modes)
         check_unit_mode(unit_mode, rows)
         if isinstance(bounds, RowBounds):
@@ -210,9 +175,7 @@ class SliceReader:
         return cls(rows, unit_mode, bounds)
 
     def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
-        """Split a partition's entries into `n_parts` pieces by a hash of their unit; errors are
-        returned.
-        """
+        """Split a partition's entries by a hash of their unit; errors are returned."""
         return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
 
     def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
@@ -223,9 +186,7 @@ class SliceReader:
         return split(table, coordinates[:, self.unit_mode], n_parts)
 
     def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
-        """Join the pieces that hold the same units into a chunk; returns the first
-        error instead.
-        """
+        """Join the pieces that hold the same units, or return the first error."""
         found = gathered(pieces)
         if isinstance(found, Exception):
             return found
@@ -259,9 +220,7 @@ class UnitLevels:
 
     @property
     def l1_sensitivity(self) -> float:
-        """``(1 + sqrt 2) R / 2``: largest L1 distance in the half disc of diameter R that holds
-        (mean, deviation).
-        """
+        """``(1 + sqrt 2) R / 2``: largest L1 distance in a half disc of diameter R."""
         return (1 + math.sqrt(2)) * self.half * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
@@ -284,9 +243,7 @@ class ReleasedEffects:
     noise_variance: float  # of values about the model, in each unit's own fit; public
 
     def check(self, scale: float) -> None:
-        """Raise ValueError unless all numbers, relative to `scale`, are too small to overflow in a
-        fit.
-        """
+        """Raise ValueError for numbers that may overflow in a fit, relative to `scale`."""
         # Relative to the scale all numbers are what they are for values of any other unit.
         if not LEAST_UNIT <= scale <= 1 / LEAST_UNIT:
             raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}, got {scale!r}.")
@@ -304,16 +261,12 @@ class ReleasedEffects:
             raise ValueError("variances of released effects must be >= 0; some are negative.")
 
     def cover_rows(self, shared: Sequence[int]) -> bool:
-        """Return True if there is an effect for each row of the shared modes, whose lengths are
-        `shared`.
-        """
+        """Return True if there is an effect for each row of modes of lengths `shared`."""
         parts = ("effects", "variances", "popularity")
         return all([len(getattr(of, p)) for of in self.effects] == list(shared) for p in parts)
 
     def residuals(self, chunk: SliceChunks) -> Floats:
-        """Values minus the prediction from effects and each unit's own parameters, (n_distinct,); 0
-        where not finite.
-        """
+        """Values minus effects and each unit's own parameters; 0 where not finite."""
         at = effects_at_entries(self.effects, np.delete(chunk.coordinates, chunk.unit_mode, axis=1))
         means = fold_in_units(
             chunk.units, chunk.values, at, n_units=chunk.n_units, level=self.level,
@@ -406,9 +359,7 @@ class SharedRowSums:
         return np.asarray(1 / norms[chunk.units])
 
     def _residuals(self, chunk: SliceChunks) -> Floats:
-        """Values minus released effects and the unit's own level, over `scale`, clipped
-        to [-1, 1].
-        """
+        """Values minus effects and the unit's level, over `scale`, clipped to [-1, 1]."""
         if self.about is not None:
             return np.clip(self.about.residuals(chunk) / self.scale, -1.0, 1.0)
         values = chunk.values
@@ -532,9 +483,7 @@ def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Float
 
 
 def _product(matrix: Floats, weights: Floats) -> Floats:
-    """Product of a matrix (r, r) with weights (r, n), element by element: a unit's digits do not
-    depend on the other units.
-    """
+    """Product of a matrix (r, r) with weights (r, n), each unit's digits by themselves."""
     product = np.zeros_like(weights)
     for own, row in zip(product, matrix, strict=True):
         for weight, number in zip(weights, row, strict=True):

@@ -92,9 +92,7 @@ def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) ->
 
 
 def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
-    """Power of 2 that splits terms of size up to `largest` in `split_sum`; None where plain sums
-    are accurate enough.
-    """
+    """Power of 2 that splits terms up to `largest`; None where plain sums do."""
     if squares <= PLAIN_SQUARES:
         return None
     # Above the sum of all moduli: multiples of its last digit add up without rounding. A
@@ -105,9 +103,7 @@ def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
-    """Sum `terms` (n_terms, ...) by their row, `rows` (n_terms,); returns (n_rows, ...), hardly
-    rounded.
-    """
+    """Sum `terms` (n_terms, ...) by their row, hardly rounded; (n_rows, ...)."""
     columns = terms.reshape(len(terms), math.prod(terms.shape[1:])).T
     squares = float(np.square(np.bincount(rows, minlength=n_rows).astype(np.float64)).sum())
 

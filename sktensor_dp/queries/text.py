@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.query import NonNegative
-from sktensor_dp.queries.units import in_order
+from sktensor_dp.queries.units import Units
 from sktensor_dp.tensor.arrays import Floats
 
 Integers = NDArray[np.integer[Any]]
@@ -93,18 +93,21 @@ class WordCounts:
         words, lengths = Words(), [np.zeros(1, np.intp)]
         numbers: list[Integers] = [np.zeros(0, np.int32)]
         documents = iter(documents)
-        while block := [_as_list(one) for one in itertools.islice(documents, BLOCK)]:
+        while block := [list(one) for one in itertools.islice(documents, BLOCK)]:
             numbers.append(words.numbers(block))
             lengths.append(np.fromiter(map(len, block), np.intp, len(block)))
-        ends = np.cumsum(np.concatenate(lengths))
-        return cls(words, _counted(np.concatenate(numbers), ends, len(words.names)))
+        stream, ends = np.concatenate(numbers), np.cumsum(np.concatenate(lengths))
+        shape = (len(ends) - 1, len(words.names))
+        counts = sp.csr_matrix((np.ones(len(stream), np.int32), stream, ends), shape)
+        counts.sum_duplicates()
+        return cls(words, counts)
 
     def __len__(self) -> int:
         return int(self.counts.shape[0])
 
     def joined(self, groups: NDArray[Any]) -> "WordCounts":
         """Word counts of each group of documents, in the order of the groups' labels."""
-        order, units = in_order(np.unique(groups, return_inverse=True)[1])
+        order, units = Units.gathered(groups)
         rows = self.counts if order is None else self.counts[order]
         shape = (units.n, rows.shape[1])
         counts = sp.csr_matrix((rows.data, rows.indices, rows.indptr[units.starts]), shape)
@@ -112,23 +115,8 @@ class WordCounts:
         return WordCounts(self.words, counts)
 
 
-def _as_list(found: Iterable[str]) -> list[str]:
-    """Words of one document as a list."""
-    return found if type(found) is list else list(found)
-
-
-def _counted(numbers: Integers, ends: Integers, n_words: int) -> sp.csr_matrix:
-    """Counts of each document's words as CSR; `ends` says where documents begin in `numbers`."""
-    ones = np.ones(len(numbers), np.int32)
-    counts = sp.csr_matrix((ones, numbers, ends), (len(ends) - 1, n_words))
-    counts.sum_duplicates()
-    return counts
-
-
 class TextChunks:
-    """Words of documents, split by `analyze` and yielded as `WordCounts` of some units at a time;
-    units are documents, or groups of them.
-    """
+    """Words of documents, split by `analyze` and yielded as `WordCounts` of some units."""
 
     def __init__(
         self,
@@ -163,9 +151,7 @@ class TextChunks:
 
 @dataclass(frozen=True, eq=False)
 class WordContributions(NonNegative):
-    """Query in which a unit adds to at most `max_words_per_document` words, with the L2 norm of as
-    many ones.
-    """
+    """Query in which a unit adds to a limited number of words."""
 
     max_words_per_document: int
 
@@ -200,18 +186,15 @@ class DocumentFrequencies(WordContributions):
 
     sums = KeyedSum
 
-    def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
-        """Number of units of `chunk` that contribute each word, by word."""
-        units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
+    def total(self, units: WordCounts) -> Counter[str]:
+        """Number of `units` that contribute each word, by word."""
         _, kept = chosen_words(units, self.max_words_per_document)
         return named_totals(np.bincount(kept, minlength=1), units.words)
 
 
 @dataclass(frozen=True)
 class WordBuckets(WordContributions):
-    """Number of documents in each bucket of words: a checksum modulo 2**18, or one of the given
-    `words`.
-    """
+    """Number of documents in each bucket of words: a checksum, or one of `words`."""
 
     # A document adds one to the bucket of every word that it contributes, and no more than one to a
     # bucket. All buckets are released, empty ones too. Where `words` are given, each is a bucket,
@@ -219,9 +202,8 @@ class WordBuckets(WordContributions):
 
     words: tuple[str, ...] | None = None
 
-    def total(self, chunk: WordCounts | list[list[str]]) -> Floats:
-        """Number of units of `chunk` that contribute to each bucket, of shape (n_buckets,)."""
-        units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
+    def total(self, units: WordCounts) -> Floats:
+        """Number of `units` that contribute to each bucket, of shape (n_buckets,)."""
         most = self.max_words_per_document
         if self.words is not None:
             columns = {word: column for column, word in enumerate(self.words)}
@@ -266,9 +248,8 @@ class WordVotes(WordContributions):
         """Relative slack by which votes are lowered, to cover rounding in their norms."""
         return min(NORM_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
 
-    def total(self, chunk: WordCounts | list[list[str]]) -> Counter[str]:
-        """Sum of the votes of the units of `chunk` for each word, by word."""
-        units = chunk if isinstance(chunk, WordCounts) else WordCounts.of(chunk)
+    def total(self, units: WordCounts) -> Counter[str]:
+        """Sum of the votes of the `units` for each word, by word."""
         weights = np.asarray(self.weights, np.float64)[units.words.checksums % N_BUCKETS]
         documents, kept = chosen_words(units, self.max_words_per_document, weights > 0)
         # The largest weight of a document is 1 then, and no square of it is lost.

@@ -25,11 +25,9 @@ ONE_GROUP = (
 
 
 def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
-    """Validate `groups`, one label (integer or string) for each of `n_rows` rows; errors show no
-    label.
-    """
-    # The number of rows of a unit is private.
-    # Of a list numpy would make text, and 'nan' of a label that is missing.
+    """Validate `groups`, one label (integer or string) for each of `n_rows` rows."""
+    # Errors show no label, and no number of rows: that of a unit is private. Of a list numpy would
+    # make text, and 'nan' of a label that is missing.
     if not isinstance(groups, np.ndarray):
         groups = as_numbers(groups, "groups")
     known: Any = None if hasattr(groups, "dtype") else object
@@ -96,9 +94,7 @@ class GroupTable:
 
     @classmethod
     def of(cls, source: Iterable[Any], least: int = 2) -> Self:
-        """Read the labels of every chunk of `source`; ValueError if there are fewer than `least`
-        groups.
-        """
+        """Read the labels of every chunk of `source`, of `least` groups or more."""
         read = [
             np.unique(_labels(split_chunk(part)[1]), return_counts=True)
             for part in read_each(source, "The source of chunks")
@@ -140,8 +136,8 @@ class GroupBuffer:
         self._rows: list[tuple[Any, Integers]] = []
 
     def add(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
-        """Take `rows` with their `labels`; return the rows of all groups that are now complete and
-        the group's index of each, or None.
+        """Take `rows` with their `labels`; return the rows of all groups that are now complete, and
+        each row's group, or None.
         """
         places = self._table.places(labels)
         self._left -= np.bincount(places, minlength=len(self._left))
@@ -178,22 +174,15 @@ def stacked(parts: list[Any]) -> Any:
     return np.concatenate(parts)
 
 
-# Partitions, of which no table of all groups is made
-
-
 def split_by_group(X: Any, groups: Any, n_parts: int) -> list[Piece] | Exception:
-    """Split a partition's rows and labels into `n_parts` pieces, by a hash of the label.
-
-    A label goes to the same part wherever it occurs. An error is returned, not raised:
-    schedulers write those that are raised into their logs, with the data.
+    """Split a partition's rows and labels into `n_parts` pieces, by a hash of the label; an error
+    is returned.
     """
     return error_or(lambda: split(X, groups, n_parts), "Reading groups")
 
 
 def gathered(pieces: Sequence[Piece | Exception]) -> Piece | Exception:
-    """Join the pieces that hold the same groups, one from each partition; returns the first error
-    instead.
-    """
+    """Join the pieces of all partitions that hold the same groups, or return the first error."""
     found: list[Piece] = []
     for piece in pieces:
         if isinstance(piece, Exception):
@@ -212,9 +201,7 @@ def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
 
 
 def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
-    """Split rows by a hash of their group's label into `n_parts` pairs (rows, labels); raises
-    errors.
-    """
+    """Split rows by a hash of their group's label into `n_parts` pairs (rows, labels)."""
     rows = as_numbers(X, "a partition")
     if not hasattr(rows, "shape"):
         rows = np.fromiter(rows, object)  # of a bag
@@ -256,13 +243,10 @@ Prepared = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 class Units:
-    """Units of privacy as runs of consecutive rows: `starts` (n_units + 1,) holds where each
-    begins.
-    """
+    """Units of privacy as runs of consecutive rows."""
 
     def __init__(self, starts: Integers) -> None:
-        # First row of each unit, and the number of all rows.
-        self.starts = starts
+        self.starts = starts  # (n_units + 1,): first row of each unit, and the number of all rows
         self.sizes = np.diff(starts)
         self.n = len(self.sizes)
         # Whether every unit has one row. It may save work, and must never change a digit: it
@@ -307,9 +291,7 @@ class Units:
         return np.bincount(self.of_rows[flags], minlength=self.n) > 0
 
     def spread(self, factors: Floats) -> Floats:
-        """Weight of each row: its unit's factor over the unit's number of rows, so that the
-        weighted sum of rows is the sum of unit means times `factors`.
-        """
+        """Weight of each row in the sum of unit means times `factors`, which are per unit."""
         return np.repeat(factors / self.sizes, self.sizes)
 
 
@@ -324,8 +306,8 @@ def scale_to(norms: Floats, limit: float) -> Floats:
 
 
 def in_order(places: Integers) -> tuple[Integers | None, Units]:
-    """Order that sorts rows by unit (None if they are sorted), and the units of the sorted rows;
-    `places` holds the index of each row's unit.
+    """Order that sorts rows by `places`, the index of each one's unit (None if they are sorted),
+    and the units.
     """
     order = None
     if (places[1:] < places[:-1]).any():
@@ -360,9 +342,7 @@ def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
 
 
 def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:
-    """Split a matrix between units into parts of at most 2**14 rows; a longer unit is a part of its
-    own.
-    """
+    """Split a matrix between units into parts of at most 2**14 rows, or of one unit."""
     start, n = 0, units.n
     while True:
         limit = units.starts[start] + UNITS_AT_ONCE
@@ -384,51 +364,29 @@ class RowChunk:
 
 
 class RowChunks(Generic[Chunk]):
-    """Rows of a data set, yielded in chunks of whole units, once for each release.
-
-    Parameters
-    ----------
-    source : matrix, iterable or PartitionedSource
-        Validated rows as one matrix, or an iterable of chunks of rows as the caller has them:
-        pairs (rows, labels) where units have several rows. An object with a method ``sum``
-        holds partitions elsewhere and adds up queries there.
-    n_units : int or None
-        Number of units that the caller announced, which is checked; None where it is private.
-    n_features : int
-        Number of columns that the caller announced.
-    groups : array of shape (n_rows,), optional
-        Validated labels of rows that are passed as one matrix.
-    prepared : callable, optional
-        Function that converts the caller's iterable of chunks before it is read.
-
-    Attributes
-    ----------
-    grouped : bool
-        True if units are groups of rows, as far as is known before reading.
-    announced : bool
-        True if chunks must be read to check them against what was announced.
-    """
+    """Rows of a data set, yielded in chunks of whole units, once for each release."""
 
     # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
     # accurate; a unit with more stays whole, and sums over its rows are cut.
 
     noun = "rows"
-    # What queries take rows of whole units as.
-    _chunk: type[Chunk]
+    _chunk: type[Chunk]  # what queries take rows of whole units as
 
     def __init__(
         self,
+        # Validated rows as one matrix, or an iterable of the caller's chunks, pairs (rows, labels)
+        # where units have several rows, or partitions elsewhere, with a method ``sum``.
         source: Any,
-        n_units: int | None,
-        n_features: int,
+        n_units: int | None,  # announced by the caller, and checked; None where it is private
+        n_features: int,  # announced by the caller
         *,
-        groups: NDArray[Any] | None = None,
-        prepared: Prepared | None = None,
+        groups: NDArray[Any] | None = None,  # validated labels of the rows of one matrix
+        prepared: Prepared | None = None,  # converts the caller's chunks before they are read
     ) -> None:
         self._announced_units = n_units
         self.n_units = n_units or 0
         self.n_features = n_features
-        self.grouped = groups is not None
+        self.grouped = groups is not None  # as far as is known before reading
         self._whole: list[Chunk] | None = None
         self._source: Iterable[Any] = ()
         self._table: GroupTable | None = None
@@ -444,9 +402,10 @@ class RowChunks(Generic[Chunk]):
         elif groups is None:
             self._whole = self._cut(source, Units.single(source.shape[0]))
         else:
-            names, places = np.unique(groups, return_inverse=True)
-            self.n_units = len(names)
-            self._whole = self._cut(*self._together(source, places))
+            order, units = Units.gathered(groups)
+            self.n_units = units.n
+            self._whole = self._cut(source if order is None else source[order], units)
+        # Whether chunks are to be read to check them against what was announced.
         self.announced = self._whole is None and not self.apart
 
     def _validated(self, part: Any) -> Any:
@@ -487,11 +446,6 @@ class RowChunks(Generic[Chunk]):
             return [self._chunk(X, units)]
         return [self._chunk(*part) for part in _parts(X, units)]
 
-    def _together(self, X: Any, places: Integers) -> tuple[Any, Units]:
-        """Sort rows so that each unit's lie together; `places` is the unit of each row."""
-        order, units = in_order(places)
-        return X if order is None else X[order], units
-
     def _read(self) -> Iterator[tuple[Any, Units]]:
         """Yield (rows, units) from the source; rows of a group wait until its last one was read."""
         waiting: GroupBuffer | None = None
@@ -517,7 +471,8 @@ class RowChunks(Generic[Chunk]):
             rows = read(partial(self._validated, X), "a chunk")
             if (ready := waiting.add(rows, as_labels(groups, rows.shape[0]))) is not None:
                 any_rows = True
-                yield self._together(*ready)
+                order, units = in_order(ready[1])
+                yield ready[0] if order is None else ready[0][order], units
         if waiting is not None:
             waiting.check_empty()
         if self._announced_units is None and not any_rows:

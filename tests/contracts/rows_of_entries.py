@@ -19,7 +19,6 @@ from sktensor_dp.queries.gradients import (
     EntryGradients,
     Jacobian,
     RidgeBlock,
-    RowFrames,
 )
 from sktensor_dp.queries.query import SUM_SLACK
 
@@ -89,30 +88,27 @@ def derivatives(rng: Rng, n: int) -> Floats:
     return rows
 
 
-def frames(rng: Rng, places: IndexSet) -> RowFrames:
-    rows = derivatives(rng, places.n_entries)
-    ridge = 10 ** rng.uniform(-6, 2, rows.shape[1]) * (rng.random() < 0.8)
-    return RowFrames(places, int(rng.integers(len(places.shape))), rows, ridge)
-
-
 def row_sums(rng: Rng, space: Values) -> RowSums:
     weights = rng.standard_normal(space.places.coordinates.shape) * 10 ** rng.uniform(-3, 2)
     if rng.random() < 0.5:
-        weights = space.places.balanced_weights(rng.uniform(0, 1))
+        weights = space.places.balanced_weights()
     return RowSums(space.places, weights, space.half)
 
 
 def ridge_block(rng: Rng, space: Values) -> RidgeBlock:
-    return RidgeBlock(frames(rng, space.places), space.half)
+    rows = derivatives(rng, space.places.n_entries)
+    ridge = 10 ** rng.uniform(-6, 2, rows.shape[1]) * (rng.random() < 0.8)
+    mode = int(rng.integers(len(space.places.shape)))
+    return RidgeBlock(space.places, mode, rows, ridge, space.half)
 
 
 def entry_gradients(rng: Rng, space: Values) -> EntryGradients:
-    places, offsets, size = space.places, bool(rng.integers(2)), 10 ** rng.uniform(-1, 1)
+    places, size = space.places, 10 ** rng.uniform(-1, 1)
     equal, core = rng.random() < 0.5, rng.integers(1, 4, len(places.shape))
     ranks = np.full(len(core), core[0]) if equal else core
     factors = [size * rng.standard_normal((n, r)) for n, r in zip(places.shape, ranks, strict=True)]
     middle = None if equal else rng.standard_normal(tuple(ranks))
-    return EntryGradients(Jacobian(places, factors, middle, offsets), space.half)
+    return EntryGradients(Jacobian(places, factors, middle), space.half)
 
 
 def entry_pairs(rng: Rng, space: Values) -> EntryPairs:

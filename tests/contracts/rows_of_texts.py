@@ -15,6 +15,7 @@ from sktensor_dp.queries.text import (
     VOTE,
     DocumentFrequencies,
     WordBuckets,
+    WordCounts,
     WordVotes,
     checksums,
 )
@@ -49,7 +50,7 @@ class Texts:
 
     def total(self, query: Any, units: list[Any], space: None, rng: Rng | None = None) -> Any:
         order = range(len(units)) if rng is None else rng.permutation(len(units))
-        return query.total([units[i] for i in order])
+        return query.total(WordCounts.of(units[i] for i in order))
 
 
 def by_word(total: Any, _: Any) -> Floats:

@@ -28,7 +28,7 @@ from sktensor_dp.queries.counts import (
     as_counts,
 )
 from sktensor_dp.queries.entries import EntryChunks, IndexSet, RowSums
-from sktensor_dp.queries.gradients import RidgeBlock, RowFrames
+from sktensor_dp.queries.gradients import RidgeBlock
 from sktensor_dp.queries.samples import LiftedBall, SampleChunk, SecondMoments, as_samples
 
 pytestmark = pytest.mark.nightly
@@ -38,7 +38,7 @@ FIRST, SECOND = np.array([[9.0, 0]]), np.array([[0, 9.0]])
 UP = np.array([[2.0, 0.0]])
 BOUNDS = (-1.0, 1.0)
 PLACES = IndexSet(np.zeros((1, 2), dtype=np.intp), (1, 1))
-FRAMES = RowFrames(PLACES, 0, np.ones((1, 1)), 0.1)
+RIDGE = RidgeBlock(PLACES, 0, np.ones((1, 1)), 0.1, 1.0)
 
 
 class One:
@@ -160,7 +160,7 @@ def test_a_unit_that_leaves_is_given_away_as_claimed(name):
 PURE: dict[str, Callable[[], tuple]] = {
     "word_frequencies": lambda: documents(WordFrequencies(clipped(CountNorm(1)))),
     "second_moments": lambda: samples(SecondMoments(LiftedBall(2.0)), UP, UP[:, ::-1]),
-    "ridge_block": lambda: entries(RidgeBlock(FRAMES, 1.0)),
+    "ridge_block": lambda: entries(RIDGE),
 }
 
 
@@ -251,7 +251,7 @@ FAR: dict[str, Callable[[bool], tuple]] = {
         50 * UP, 50 * UP[:, ::-1],
     ),
     "row_sums": lambda skipped: entries(RowSums(PLACES, np.ones((1, 2)), 1.0), 100.0, skipped),
-    "ridge_block": lambda skipped: entries(RidgeBlock(FRAMES, 1.0), 100.0, skipped),
+    "ridge_block": lambda skipped: entries(RIDGE, 100.0, skipped),
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from contracts.test_sensitivity import CASES
 
 from sktensor_dp.privacy.curator import check_sensitivity, released_sensitivity
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.queries.gradients import Jacobian, RowFrames
+from sktensor_dp.queries.gradients import Jacobian
 
 pytestmark = pytest.mark.nightly
 
@@ -35,11 +35,8 @@ Change = Callable[[str, Any], Any]
 
 def arguments(value: Any) -> dict[str, Any] | None:
     """What an object with public numbers is made of; None of any other."""
-    if isinstance(value, RowFrames):
-        names = ("index_set", "mode", "rows")
-        return {**{name: getattr(value, name) for name in names}, "regularization": 0.1}
     if isinstance(value, Jacobian):
-        return {name: getattr(value, name) for name in ("index_set", "factors", "core", "offsets")}
+        return {name: getattr(value, name) for name in ("index_set", "factors", "core")}
     if is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
     return None

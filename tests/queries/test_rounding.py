@@ -31,7 +31,6 @@ from sktensor_dp.queries.gradients import (
     EntryGradients,
     Jacobian,
     RidgeBlock,
-    RowFrames,
 )
 from sktensor_dp.queries.moments import (
     LARGEST_TERMS,
@@ -170,8 +169,7 @@ def test_sums_of_long_rows_move_by_the_sensitivity():
     query = RowSums(index_set, weights, 0.5)
     one, other = map(query.total, values)
     assert np.abs(one - other).sum() <= query.l1_sensitivity
-    frames = RowFrames(index_set, 0, np.ones((n, 1)), 0.0)
-    query = RidgeBlock(frames, 0.5)
+    query = RidgeBlock(index_set, 0, np.ones((n, 1)), 0.0, 0.5)
     one, other = map(query.total, values)
     assert np.abs(one - other).sum() <= query.l2_sensitivity
     factors = [np.ones((1, 1))] * 2

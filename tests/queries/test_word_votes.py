@@ -22,6 +22,7 @@ from sktensor_dp.queries.text import (
     DocumentFrequencies,
     TextChunks,
     WordBuckets,
+    WordCounts,
     WordVotes,
     checksums,
 )
@@ -44,7 +45,7 @@ def weighted(rng, m, largest=None):
 
 
 def test_documents_count_once_in_every_bucket_of_their_words():
-    found = WordBuckets(3).total([["a", "a", "b"], ["a"], []])
+    found = WordBuckets(3).total(WordCounts.of([["a", "a", "b"], ["a"], []]))
     assert found.shape == (N_BUCKETS,)
     assert found.sum() == 3
     assert list(found[word_buckets(["a", "b"])]) == [2, 1]
@@ -52,25 +53,29 @@ def test_documents_count_once_in_every_bucket_of_their_words():
 
 def test_known_words_are_buckets_and_the_others_take_no_place():
     # The unknown word is used most, and would be the one that counts.
-    found = WordBuckets(1, ("b", "a", "z")).total([["c", "c", "c", "a", "a", "b"], ["b"]])
+    found = WordBuckets(1, ("b", "a", "z")).total(
+        WordCounts.of([["c", "c", "c", "a", "a", "b"], ["b"]])
+    )
     assert list(found) == [1, 1, 0]
 
 
 def test_votes_are_shared_out_by_weight():
     weights = np.zeros(N_BUCKETS)
     weights[word_buckets(["a", "b"])] = 0.3, 0.4
-    votes = WordVotes(4, 2.0, weights).total([["a", "b", "c", "c"], ["b"], ["c"], []])
+    votes = WordVotes(4, 2.0, weights).total(
+        WordCounts.of([["a", "b", "c", "c"], ["b"], ["c"], []])
+    )
     # A norm of 2, in the shares .6 and .8, and all of it for the one candidate of the second.
     assert set(votes) == {"a", "b"}
     assert votes["a"] == pytest.approx(1.2, abs=1e-5)
     assert votes["b"] == pytest.approx(1.6 + 2.0, abs=1e-5)
-    capped = WordVotes(4, 1.5, weights).total([["a", "b"], ["b"]])
+    capped = WordVotes(4, 1.5, weights).total(WordCounts.of([["a", "b"], ["b"]]))
     assert capped["b"] == 3.0
-    assert WordVotes(4, 2.0, np.zeros(N_BUCKETS)).total([["a"]]) == {}
+    assert WordVotes(4, 2.0, np.zeros(N_BUCKETS)).total(WordCounts.of([["a"]])) == {}
 
 
 def test_votes_of_full_documents_are_ones():
-    votes = WordVotes(3, 3**0.5, np.ones(N_BUCKETS)).total([["a", "b", "c", "d"]])
+    votes = WordVotes(3, 3**0.5, np.ones(N_BUCKETS)).total(WordCounts.of([["a", "b", "c", "d"]]))
     np.testing.assert_allclose(sorted(votes.values()), 1.0, atol=2 * VOTE)
     assert len(votes) == 3
 
@@ -78,7 +83,7 @@ def test_votes_of_full_documents_are_ones():
 def test_sums_of_votes_are_exact_in_any_order(seed):
     rng = np.random.default_rng(seed)
     documents, query = corpus_of(rng, 5000), weighted(rng, 5)
-    whole = query.total(documents)
+    whole = query.total(WordCounts.of(documents))
     shuffled = [documents[i] for i in rng.permutation(5000)]
     parts = Counter()
     for chunk in TextChunks(shuffled, list):
@@ -89,14 +94,16 @@ def test_sums_of_votes_are_exact_in_any_order(seed):
 
 def test_weights_however_small_give_no_more_votes_than_allowed():
     for size in (1.0, 1e-100, 1e-200, 5e-324):
-        votes = WordVotes(9, 3.0, np.full(N_BUCKETS, size)).total([WORDS[:4]])
+        votes = WordVotes(9, 3.0, np.full(N_BUCKETS, size)).total(WordCounts.of([WORDS[:4]]))
         assert 2.9 < math.hypot(*votes.values()) <= 3.0
 
 
 @pytest.mark.parametrize("m", [1, 10**6, 10**9, 10**12, 10**15, 2**52])
 def test_votes_leave_room_for_rounded_squares_of_as_many_words_as_may_count(m):
     """A sum of m rounded squares errs by m 2^-53 of itself, and its root by half of that."""
-    given = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)).total([["a"]])["a"] / math.sqrt(m)
+    given = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)).total(WordCounts.of([["a"]]))[
+        "a"
+    ] / math.sqrt(m)
     assert given <= 1 - min(m * 2.0**-54, 0.49)
     # No more room than is of use: what a vote has below 10^6 words stays as it was.
     least = 1 - 1e-9 if m <= 10**6 else max(1 - 1.1e-15 * m, 0.5)
@@ -110,7 +117,7 @@ def test_many_words_of_one_bucket_count_once():
     bucket = np.bincount(buckets).argmax()
     alike = [words[place] for place in np.flatnonzero(buckets == bucket)]
     assert len(alike) > 9
-    found = WordBuckets(20).total([alike])
+    found = WordBuckets(20).total(WordCounts.of([alike]))
     assert found[bucket] == found.sum() == 1
 
 

@@ -23,7 +23,7 @@ from sktensor_dp.queries.entries import (
     RowCells,
     RowSums,
 )
-from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock, RowFrames
+from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
     ReleasedEffects,
@@ -159,8 +159,7 @@ class EntryCurator(_PlainCurator):
         self, mode: int, rows: Floats, regularization: float | Floats
     ) -> NoisyRidgeBlock:
         """Rows of one factor by ridge regression."""
-        frames = RowFrames(self.index_set, mode, rows, regularization)
-        query = RidgeBlock(frames, self.half)
+        query = RidgeBlock(self.index_set, mode, rows, regularization, self.half)
         noisy = self._sums(self.noisy("ridge_block", query))
         sigma = noisy.sigma * self._spread("ridge_block", rows.shape[1])
         return NoisyRidgeBlock(noisy.value * query.scales[:, None], sigma * query.scales)
