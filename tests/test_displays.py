@@ -62,7 +62,7 @@ def test_topics_are_drawn_in_the_order_of_their_shares():
         (bars,) = axes.containers[1].lines[2]
         ends = np.array(bars.get_segments())[:, :, 0]
         assert np.allclose(ends, np.stack([low[topic][columns], high[topic][columns]], axis=1))
-    footer = "12,345 documents, epsilon 1.5, delta 1e-06"
+    footer = "12,345 documents, epsilon 1.5, delta 1e-6"
     assert display.figure_.get_supxlabel() == footer
 
 
@@ -124,9 +124,27 @@ def test_groups_are_drawn_with_their_spreads():
     assert [axes.get_title(loc="left") for axes in display.axes_] == ["age", "stays", "weight"]
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert labels == ["group 1 · 70%", "group 2 · 30%"]
-    points, _, (bars,) = display.axes_[1].containers[0].lines
+    spreads, *_ = display.axes_[1].containers
+    assert np.allclose(np.array(spreads.lines[2][0].get_segments())[:, :, 0], [[1, 3], [3, 7]])
+    (points,) = (line for line in display.axes_[1].lines if line.get_marker() == "o")
     assert points.get_xdata().tolist() == [2.0, 5.0]
-    assert np.allclose(np.array(bars.get_segments())[:, :, 0], [[1, 3], [3, 7]])
+
+
+def test_averages_of_groups_have_the_intervals_given():
+    means, reach = np.array([[60.0, 5.0], [20.0, 9.0]]), np.array([[3.0, 1.0], [2.0, 0.5]])
+    display = MixtureDisplay(
+        [0.7, 0.3], means, 2 * reach, ["age", "stays"], low=means - reach, high=means + reach
+    ).plot()
+    ends = np.array(display.axes_[0].containers[1].lines[2][0].get_segments())[:, :, 0]
+    assert np.allclose(ends, [[57, 63], [18, 22]])
+
+
+def test_cells_without_a_chart_say_how_to_read_the_others():
+    words, values = [["a", "b"]] * 7, np.full((7, 2), 0.5)
+    display = TopicsDisplay([f"Topic {n}" for n in range(7)], words, values, footer="how").plot()
+    *charts, rest = display.figure_.axes
+    assert charts == display.axes_
+    assert [text.get_text() for text in rest.texts] == ["how"]
 
 
 def test_pyplot_is_left_alone():

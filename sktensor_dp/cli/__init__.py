@@ -8,9 +8,8 @@ from sktensor_dp.cli.arguments import parse
 
 __all__ = ["main"]
 
-# What loaders call their parameters, and what the command does.
+# Parameters of loaders and estimators as options.
 OPTIONS = {
-    "path: ": "",
     "column must be given": "--text COLUMN must be given",
     "quoting='none'": "--quoting none",
     "quoting='standard'": "--quoting standard",

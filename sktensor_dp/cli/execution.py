@@ -17,7 +17,8 @@ from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.runs import RUNS, SHARES
 from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.plotting import save_svg
+from sktensor_dp.plotting import plain, save_svg
+from sktensor_dp.privacy.report import PrivacyReport
 
 WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
 
@@ -37,12 +38,12 @@ def _show_forecast(options: Namespace) -> int:
     run = RUNS[options.kind](options)
     run.n_units, run.n_items = options.persons, getattr(options, "items", 0)
     run.build()
-    print(run.expected())
+    print("\n".join(run.expected()))
     return 0
 
 
 def _run(run: Any) -> int:
-    options, progress = run.options, Progress(run.in_words)
+    options, progress = run.options, Progress()
     public = options.file is None  # built-in texts
     folder = Folder(
         options.output or Path("demo-output" if public else f"private-{options.command}")
@@ -61,6 +62,8 @@ def _run(run: Any) -> int:
                 run.build(folder.keep())
                 with progress.step(f"Learning {options.command}"):
                     run.fit()
+                if progress.noisy:
+                    progress.warn(run.missing())
                 _write(run, folder, progress)
     except KeyboardInterrupt:
         spent = "its budget is spent" if folder.spent_by_run() else "nothing was spent"
@@ -68,7 +71,7 @@ def _run(run: Any) -> int:
         status = 130
     except NotEnoughDataError as error:
         spent = f" The budget of this run is spent. {folder.summary()}"
-        error.args = (run.in_words(str(error)) + spent * folder.spent_by_run(),)
+        error.args = (f"{error}{spent * folder.spent_by_run()}",)
         raise
     finally:
         folder.tidy()
@@ -78,7 +81,7 @@ def _run(run: Any) -> int:
 def _is_enough(run: Any, progress: Progress) -> bool:
     """Show the forecast, and say whether to go on."""
     options = run.options
-    progress.note(f"{run.n_units:,} {run.unit}s; each {run.unit} is protected")
+    progress.note(f"{run.units}; each {run.unit} is protected")
     if run.unit != "person" and options.file is not None:
         progress.note(
             f"warning: whoever is behind several {run.unit}s is not protected as a person. Name "
@@ -89,11 +92,11 @@ def _is_enough(run: Any, progress: Progress) -> bool:
             f"warning: delta {options.delta:g} is above 1 in {run.n_units:,}: it would allow to "
             f"publish a {run.unit} picked at random. Take a smaller --delta"
         )
-    progress.note(run.expected())
+    progress.note("\n".join(run.expected()))
     if options.forecast:
         progress.note("This was the forecast: nothing was spent.")
         return False
-    if any(map(too_few, run.forecasts())) and not options.anyway:
+    if run.too_few() and not options.anyway:
         ways = " or ".join(_proposals(run))
         better = f"More can be expected with {ways}" if ways else "No change of one option would do"
         raise NotEnoughDataError(
@@ -103,11 +106,14 @@ def _is_enough(run: Any, progress: Progress) -> bool:
     return True
 
 
-def too_few(forecast: Any) -> bool:
-    """Whether nothing of use can be expected."""
-    if hasattr(forecast, "verdict"):
-        return bool(forecast.verdict == "too few")
-    return forecast.mean_is_all if hasattr(forecast, "mean_is_all") else not forecast.enough
+def _promise(report: PrivacyReport) -> str:
+    """Say in a line what is promised to whom."""
+    if report.seeded or math.isinf(report.epsilon):
+        return f"{report.guarantee}: nothing is protected."
+    return (
+        f"Each of {report.n_units:,} {report.unit}s is protected by differential privacy: epsilon "
+        f"{report.epsilon:.4g}, delta {plain(report.delta)}, for replacing one {report.unit}."
+    )
 
 
 def _proposals(run: Any) -> Iterator[str]:
@@ -121,7 +127,7 @@ def _proposals(run: Any) -> Iterator[str]:
             changed = changed if name == "epsilon" else int(changed)
             other.options = Namespace(**{**vars(run.options), name: changed})
             other.build()
-            if not any(map(too_few, other.forecasts())):
+            if not other.too_few():
                 yield f"--{name} {changed:g}"
                 break
 
@@ -141,7 +147,7 @@ def _write(run: Any, folder: Folder, progress: Progress) -> None:
         save_svg(run.write(path, report, progress.warnings), path / f"{options.command}.svg")
     except ImportError:
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")
-    print("\n".join(["", *run.lines(), "", report.guarantee, folder.summary()]))
+    print("\n".join(["", *run.lines(), "", _promise(report), folder.summary()]))
     files = sorted(file.name for file in path.iterdir() if file.suffix in WRITTEN)
     print(f"Written to {path}: {', '.join(files)}")
     if earlier is not None:

@@ -6,6 +6,7 @@ from math import ceil, isfinite, isinf
 from pathlib import Path
 
 from sktensor_dp.exceptions import BudgetError
+from sktensor_dp.plotting import plain
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -91,7 +92,7 @@ class Folder:
             return "One run in this folder added no noise: nothing is protected."
         limit = self.ledger.epsilon
         of = "no limit is set" if isinf(limit) else f"the budget is {limit:g}"
-        return f"All runs in this folder: epsilon {epsilon:.4g} at delta {delta:g}; {of}."
+        return f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}."
 
     def keep_earlier(self) -> Path | None:
         """Move the results of an earlier run, which were paid for, to a folder of their own."""

@@ -46,7 +46,8 @@ def officer_text(command: str, report: PrivacyReport, spent: str, unprotected: s
         ask = "Does everything of one person bear the same name in the data?"
     return text.format(
         n=f"{report.n_units:,}", unit=unit, command=command, epsilon=f"{report.epsilon:.4g}",
-        delta=f"{report.delta:g}", size=strength(report.epsilon), spent=spent, ask=ask,
+        delta=f"1 in {1 / report.delta:,.0f}" if report.delta else "0",
+        size=strength(report.epsilon), spent=spent, ask=ask,
         whole="with everything of theirs in the data" if by_person else "taken by itself",
         several="" if by_person else SEVERAL.format(unit=unit), odds="\n".join(odds),
         exception=unprotected and f", except {unprotected}: that is raw data and must stay with it",

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
@@ -20,10 +20,10 @@ SECONDS_BETWEEN = 10.0
 class Progress(io.TextIOBase):
     """Lines on a stream; it takes those that estimators print, to foresee the end of a step."""
 
-    def __init__(self, in_words: Callable[[str], str]) -> None:
-        self._in_words, self._stream = in_words, sys.stderr
-        self._done = 0.0
-        self.warnings: list[str] = []
+    def __init__(self) -> None:
+        self._stream, self._done = sys.stderr, 0.0
+        self.warnings: list[str] = []  # that speak of released values alone
+        self.noisy = False  # whether noise hides some of what was asked for
 
     def write(self, text: str) -> int:
         """Take a line of an estimator."""
@@ -34,6 +34,11 @@ class Progress(io.TextIOBase):
     def note(self, text: str) -> None:
         """Print a line."""
         print(text, file=self._stream, flush=True)
+
+    def warn(self, text: str) -> None:
+        """Print a warning, and keep it for the page."""
+        self.note(f"warning: {text}")
+        self.warnings.append(text)
 
     @contextmanager
     def step(self, label: str) -> Iterator[None]:
@@ -59,13 +64,15 @@ class Progress(io.TextIOBase):
 
     @contextmanager
     def warned(self) -> Iterator[None]:
-        """Show warnings as lines, and keep those that speak of released values alone."""
+        """Show warnings as lines."""
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            said = self._in_words(str(message))
-            self.note(f"warning: {said}")
-            if isinstance(message, NotEnoughDataWarning | PrivacyLeakWarning):
-                self.warnings.append(said)
+            if isinstance(message, NotEnoughDataWarning):
+                self.noisy = True  # the run says so in its own words
+            elif isinstance(message, PrivacyLeakWarning):
+                self.warn(str(message))
+            else:
+                self.note(f"warning: {message}")
 
         with warnings.catch_warnings():
             for kind in (UserWarning, RuntimeWarning):

@@ -3,16 +3,21 @@
 import argparse
 import csv
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from sklearn.metrics.pairwise import euclidean_distances
 
 from sktensor_dp import datasets
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.datasets.texts import as_numbers, existing_path, read_columns
+from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.plotting import ComponentDisplay, MixtureDisplay, TopicsDisplay, footer_of
 from sktensor_dp.power_method import PrivateTensorPowerMethod
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -27,33 +32,9 @@ FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
 # Texts are split at apostrophes, which leaves "don" of "don't".
 CONTRACTED = "ain aren couldn didn doesn don hadn hasn haven isn ll shouldn ve wasn weren wouldn"
 ENGLISH = sorted(ENGLISH_STOP_WORDS.union(CONTRACTED.split()))
-# What a run finds, and the option that says how many.
-FOUND = {
-    "topics": ("topics", "--topics"),
-    "ratings": ("directions of taste", "--rank"),
-    "groups": ("groups", "--groups"),
-}
-# Words of estimators, which are called from Python, and of the command.
-SAID = {
-    "fit more groups, or pass a vocabulary": "or give --vocabulary",
-    " groups)": " {unit}s)",
-    "that documents hold": "that the column of texts holds",
-    "documents": "{unit}s",
-    "Documents are": "Texts are",
-    "samples": "{unit}s",
-    "larger epsilon": "larger --epsilon",
-    "raise epsilon": "raise --epsilon",
-    ", a smaller data_norm or": " or",
-    "fewer n_components": "fewer {option}",
-    "components": "{found}",
-    ": see forecast()": "",
-    " Say otherwise by arguments of forecast().": "",
-    "\nNoise: perturbation='sufficient_statistics'.": "",
-    "Mean and biases can": "What is liked on average, but no direction of taste, can",
-    "Components can": "Directions of taste can",
-    "expected RMSE": "typical error",
-}
 SHARES = "PRIVATE-document-shares.csv"
+# Fits that show how far noise moves averages of groups, and the deviations of 90 % of it.
+N_BOOTSTRAPS, REACH = 20, 1.645
 
 
 class Run:
@@ -63,19 +44,29 @@ class Run:
     ----------
     unit, ledger_unit : str
         Unit of privacy: for people, and as estimators charge it.
+    found, option : str
+        What is found, and the option that says how many.
     n_units : int
-        Their public number, once the file is read.
+        Public number of units, once the file is read.
     models : dict of str to estimator
         By the names of their files.
     """
 
-    unit, ledger_unit = "person", "slice"
+    unit, ledger_unit = "person", "person"
+    found: str
+    option: str
     n_units = 0
     models: dict[str, Any]
-    forecasts: Callable[[], list[Any]]
+    forecast: Callable[[], Any]
+    n_found: Callable[[], int]
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
+
+    @property
+    def units(self) -> str:
+        """Number of units in words, such as "2,880 persons"."""
+        return f"{self.n_units:,} {self.unit}s"
 
     def cost(self) -> PrivacyCost:
         """Cost of the whole run."""
@@ -87,32 +78,43 @@ class Run:
         quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
         return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
 
-    def in_words(self, text: str) -> str:
-        """Say what an estimator says in words of the command."""
-        kind = getattr(self.options, "kind", self.options.command)
-        found, option = FOUND[kind]
-        for said, meant in SAID.items():
-            text = text.replace(said, meant.format(unit=self.unit, found=found, option=option))
-        return text
-
-    def expected(self) -> str:
-        """Forecasts in words of the command."""
-        text = self.in_words("\n".join(map(str, self.forecasts())))
-        legend = "Ratio: signal over noise; what is above 1 can be seen."
-        return f"{text}\n{legend}" if "  ratio" in text else text
-
     def given(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
         """Parameters of every model."""
         spent = {"epsilon": self.options.epsilon, "delta": self.options.delta}
         return {**spent, "accountant": accountant, "verbose": 1}
 
+    def too_few(self) -> bool:
+        """Return whether nothing of use can be expected."""
+        return bool(self.forecast().verdict == "too few")
+
+    def expected(self) -> list[str]:
+        """Forecast in lines: a verdict, then how noise compares with each quantity."""
+        forecast = self.forecast()
+        return [
+            f"{forecast.verdict.capitalize()}: {self.units} for {forecast.n_components} "
+            f"{self.found}, which need about {forecast.n_samples_needed:,} at the very least.",
+            f"{'what is measured':24}  signal over noise (above 1: visible)",
+            *(f"{r.name.replace('_', ' '):24}  {r.ratio:.3g}" for r in forecast.releases),
+        ]
+
+    def missing(self) -> str:
+        """Say that noise hides some of what was asked for, and what would help."""
+        asked, n_found = getattr(self.options, self.option), self.n_found()
+        seen = f"Of {asked} {self.found} asked for, {n_found or 'none'} stand out of the noise."
+        if n_found >= asked:
+            seen = f"Some of the {asked} {self.found} may be noise."
+        return (
+            f"{seen} More {self.unit}s, a larger --epsilon or a smaller --{self.option} would help."
+        )
+
 
 class Topics(Run):
     """A vocabulary, then topics."""
 
+    found = option = "topics"
+
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
-        self.unit, self.ledger_unit = "person", "person"
         self._stop_words: Any = None
         self._known: dict[str, float] = {}
         if options.command == "forecast":
@@ -158,11 +160,29 @@ class Topics(Run):
             self._texts, self._groups = read_columns(options.file, columns, **self.how())
         self.n_units = len(set(self._groups) if self._groups else self._texts)
 
-    def forecasts(self) -> list[Any]:
-        """Forecasts of words, unless they are public, and of topics in texts of a hundred."""
-        words, topics = self.models.values()
-        found = [] if self._known else [words.forecast(self.n_units)]
-        return [*found, topics.forecast(self.n_units, self.options.words)]
+    def forecast(self) -> Any:
+        """Forecast of topics in texts of a hundred words."""
+        return self.models["topics"].forecast(self.n_units, self.options.words)
+
+    def too_few(self) -> bool:
+        """Return whether no topic, or no word, can be expected."""
+        return super().too_few() or not (self._known or self._words_forecast().enough)
+
+    def expected(self) -> list[str]:
+        """Forecast of topics, and of words unless they are public."""
+        if self._known:
+            return super().expected()
+        words = self._words_forecast()
+        few = "" if words.enough else f"Too few: {self.units} are not enough to keep any word. "
+        kept = f"{few}A word is kept if about {words.threshold:,.0f} {self.unit}s use it."
+        return [*super().expected(), kept]
+
+    def _words_forecast(self) -> Any:
+        return self.models["words"].forecast(self.n_units)
+
+    def n_found(self) -> int:
+        """Number of topics that noise does not hide."""
+        return sum(not topic.below_noise for topic in self._topics if len(self._topics) > 1)
 
     def fit(self) -> None:
         """Find words, then topics."""
@@ -203,7 +223,10 @@ class Topics(Run):
         if self._shares is not None:
             texts = range(1, len(self._shares) + 1)
             write_rows(folder / SHARES, ["text", *head], self._shares, texts)
-        footer = f"bar: share of a word in its topic; line: range of the noise; {footer_of(report)}"
+        footer = (
+            "bar: share of a word in its topic; line: where noise may have moved it from (90 %); "
+            f"grey: hidden by noise\n{footer_of(report)}"
+        )
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
 
     def _public_words(self) -> dict[str, float]:
@@ -219,6 +242,8 @@ class Topics(Run):
 class Ratings(Run):
     """Items by what persons say of them."""
 
+    ledger_unit = "slice"
+    found, option = "directions of taste", "rank"
     n_items = 0
     _items: Sequence[str] = ()
 
@@ -255,18 +280,45 @@ class Ratings(Run):
         self._entries = np.column_stack([who, what]).astype(object)
         self.n_units, self.n_items = len(set(who)), len(self._items)
 
-    def forecasts(self) -> list[Any]:
+    def forecast(self) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
-        return [self.models["ratings"].forecast(n * each, (n, self.n_items))]
+        return self.models["ratings"].forecast(n * each, (n, self.n_items))
 
-    def expected(self) -> str:
-        """Forecast, and which items count: with other names than in the data nothing is found."""
-        listed = "".join(
-            f"{self.n_items:,} items, such as {name}; ratings of any other are left out.\n"
+    def too_few(self) -> bool:
+        """Return whether nothing better than the average rating can be expected."""
+        return bool(self.forecast().mean_is_all)
+
+    def expected(self) -> list[str]:
+        """Forecast of errors, and which items count: with other names nothing is found."""
+        forecast = self.forecast()
+        verdict = "Enough for what is liked on average, and too few for directions of taste"
+        if forecast.mean_is_all:
+            verdict = "Too few: noise hides all but the average of all ratings"
+        elif forecast.finds_components:
+            verdict = "Enough for what is liked on average, and for directions of taste"
+        listed = (
+            f"{self.n_items:,} items, such as {name}; ratings of any other are left out."
             for name in self._items[:1]
         )
-        return listed + super().expected()
+        errors = {
+            "the average of all ratings": forecast.of_mean,
+            "the average of each item": forecast.of_biases,
+            "directions of taste too": forecast.of_model,
+        }
+        if not forecast.of_model < forecast.of_biases:
+            del errors["directions of taste too"]
+        return [
+            *listed,
+            f"{verdict} ({self.units} of about {self.options.each} ratings).",
+            f"{'predicted by':28}  typical error",
+            *(f"{name:28}  {error:.3g}" for name, error in errors.items()),
+            f"if ratings are typically {forecast.of_mean:.3g} away from their average",
+        ]
+
+    def n_found(self) -> int:
+        """Number of directions of taste that noise does not hide."""
+        return int(self.models["ratings"].n_components_)
 
     def fit(self) -> None:
         """Learn what is common to items."""
@@ -288,18 +340,21 @@ class Ratings(Run):
         """Write the items in order."""
         head = ["item", "expected_rating"]
         write_rows(folder / "items.csv", head, self._best[:, None], self._names)
-        names, values = self._names[:15], self._best[:15]
+        names, values, (low, high) = self._names[:15], self._best[:15], self.options.bounds
         title = "Best for a newcomer"
-        label = f"expected rating\n{footer_of(report)}"
-        return ComponentDisplay(names, values, title=title, quantity=label).plot().figure_
+        label = f"expected rating, of {low:g} to {high:g}\n{footer_of(report)}"
+        display = ComponentDisplay(names, values, title=title, quantity=label).plot()
+        display.ax_.set_xlim(low, high)
+        return display.figure_
 
 
 class Groups(Run):
     """Groups of similar rows of numbers."""
 
+    found = option = "groups"
+
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
-        self.unit, self.ledger_unit = "person", "person"
         if options.command == "forecast":
             self._columns = [""] * options.columns
             return
@@ -336,37 +391,73 @@ class Groups(Run):
         self._X = np.nan_to_num((2 * np.clip(X, low, high) - low - high) / (high - low))
         self.n_units = len(set(self._groups) if self._groups else X)
 
-    def forecasts(self) -> list[Any]:
+    def forecast(self) -> Any:
         """Forecast for groups that are far apart."""
-        return [self.models["groups"].forecast(self.n_units, len(self._columns))]
+        return self.models["groups"].forecast(self.n_units, len(self._columns))
+
+    def n_found(self) -> int:
+        """Number of groups found."""
+        return int(self.models["groups"].n_components_)
 
     def fit(self) -> None:
         """Find the groups, and give their averages in units of the columns."""
         model = self.models["groups"].fit(self._X, groups=self._groups)
         low, high = self._ranges.T
-        self._means = (low + high + np.clip(model.components_, -1, 1) * (high - low)) / 2
+
+        def in_units(scaled: Any) -> Any:
+            return (low + high + np.clip(scaled, -1, 1) * (high - low)) / 2
+
+        reach = REACH * self._deviations(model)
+        self._means = in_units(model.components_)
+        self._low, self._high = (in_units(model.components_ + way * reach) for way in (-1, 1))
         self._spreads = np.sqrt(model.covariances_)[:, None] * (high - low) / 2
-        self._shares = model.weights_
+
+    def _deviations(self, model: Any) -> Any:
+        """Deviations of averages by noise and by chance, of fits to what the groups predict.
+
+        They read drawn rows alone, and cost no privacy.
+        """
+        again = clone(model).set_params(accountant=None, verbose=0)
+        moved = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotEnoughDataWarning)
+            for _ in range(N_BOOTSTRAPS):
+                drawn = again.fit(model.sample(self.n_units)[0]).components_
+                if len(drawn) == len(model.components_):
+                    places = linear_sum_assignment(euclidean_distances(model.components_, drawn))
+                    moved.append(drawn[places[1]] - model.components_)
+        return np.sqrt(np.mean(np.square(moved), axis=0)) if moved else 2.0
 
     def lines(self) -> list[str]:
         """Shares and averages of the groups."""
-        found = ["group   share  averages"]
-        for number, (share, means) in enumerate(zip(self._shares, self._means, strict=True), 1):
-            named = zip(self._columns, means, strict=True)
-            averages = ", ".join(f"{name} {mean:.4g}" for name, mean in named)
-            found.append(f"{number:>5}  {share:>6.1%}  {averages}")
+        weights = self.models["groups"].weights_
+        longest = max(map(len, self._columns))
+        found = [f"group   share  {'column':{longest}}  average  noise may have moved it from"]
+        for row, share in enumerate(weights):
+            first = f"{row + 1:>5}  {share:>6.1%}"
+            for place, name in enumerate(self._columns):
+                mean, low, high = (
+                    f"{ends[row, place]:.4g}" for ends in (self._means, self._low, self._high)
+                )
+                found.append(f"{first:13}  {name:{longest}}  {mean:>7}  {low} to {high}")
+                first = ""
         return found
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
-        """Write shares, averages and spreads."""
-        head = ["group", "share", *self._columns, *(f"spread_of_{name}" for name in self._columns)]
-        table = np.column_stack([self._shares, self._means, self._spreads])
-        write_rows(folder / "groups.csv", head, table, range(1, len(table) + 1))
-        numbers = self._shares, self._means, self._spreads
-        # A group has one variance for all columns once they are scaled by their ranges.
-        spread = "dot: average; bar: typical distance from it, the same part of every range"
-        footer = f"{spread}\n{footer_of(report)}"
-        return MixtureDisplay(*numbers, self._columns, self._ranges, footer).plot().figure_
+        """Write shares, averages and their intervals."""
+        shares, ends = self.models["groups"].weights_, (self._means, self._low, self._high)
+        suffixes = ("", "_low", "_high")
+        head = [f"{name}{suffix}" for suffix in suffixes for name in self._columns]
+        table = np.column_stack([shares, *ends])
+        names = range(1, len(table) + 1)
+        write_rows(folder / "groups.csv", ["group", "share", *head], table, names)
+        footer = (
+            "dot: average; line: where noise may have moved it from (90 %); grey: where most "
+            f"{self.unit}s of the group are\n{footer_of(report)}"
+        )
+        return MixtureDisplay(
+            shares, self._means, self._spreads, self._columns, self._ranges, footer, *ends[1:]
+        ).plot().figure_  # fmt: skip
 
 
 def public_names(path: Path) -> list[str]:

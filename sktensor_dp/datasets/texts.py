@@ -267,7 +267,7 @@ class OpenTable:
             found = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
             if any(column.dtype.kind not in "iufb" for column in found):
                 raise ValueError(
-                    f"path: the columns of {self.path.name!r} must hold numbers; name those that do"
+                    f"the columns of {self.path.name!r} must hold numbers; name those that do"
                 )
             yield np.column_stack([np.zeros((batch.num_rows, 0)), *found])
 
@@ -315,7 +315,7 @@ def open_table(
     check_sizes(chunk_size=chunk_size)
     kind = "" if path.is_dir() else path.suffix.lower()
     if kind not in (".parquet", ".csv"):
-        raise ValueError(f"path: {path.name!r} must be a .parquet or .csv file")
+        raise ValueError(f"{path.name!r} must be a .parquet or .csv file")
     if kind == ".csv":
         stream = call_untrusted(lambda: _csv_stream(path), f"Opening {path.name!r}")
     known = _parquet_names(path) if kind == ".parquet" else [str(n) for n in stream.schema.names]
@@ -355,7 +355,7 @@ def read_columns(
     names, rows = _rows_of(path, columns, delimiter, quoted, encoding)
     values = [list(column) for column in zip(*rows, strict=True)]
     if not values:
-        raise ValueError(f"path: {path.name!r} holds no row")
+        raise ValueError(f"{path.name!r} holds no row")
     found: list[Any] = []
     for name, (_, holds), cells in zip(names, columns, values, strict=True):
         if kind == ".jsonl" and all(cell is None for cell in cells):
@@ -365,7 +365,7 @@ def read_columns(
             continue
         found.append(as_texts(path, name, holds, cells))
         if holds != "text" and not all(found[-1]):
-            raise ValueError(f"path: some rows of {path.name!r} have no {holds}; each needs one")
+            raise ValueError(f"some rows of {path.name!r} have no {holds}; each needs one")
     return found
 
 
@@ -387,7 +387,7 @@ def _check_options(path: Path, delimiter: str | None, quoting: str, encoding: st
     packed_parquet = kind == ".parquet" and path.suffix.lower() == ".gz"
     if not path.is_dir() and (kind not in SUFFIXES or packed_parquet):
         raise ValueError(
-            f"path: the suffix of {path.name!r} is not supported; give a folder of .txt "
+            f"the suffix of {path.name!r} is not supported; give a folder of .txt "
             f"files or a file ending in {', '.join(SUFFIXES)} (or .gz after all but the last)"
         )
     if kind not in (".csv", ".tsv") and (delimiter is not None or quoting != "auto"):
@@ -400,7 +400,7 @@ def existing_path(path: str | Path) -> Path:
     """Convert to a Path; FileNotFoundError if nothing is there."""
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"path: nothing is at {str(path)!r}")
+        raise FileNotFoundError(f"nothing is at {str(path)!r}")
     return path
 
 
@@ -415,7 +415,7 @@ def text_files_in(path: Path) -> tuple[list[Path], int]:
     files = sorted(file for file in path.rglob("*") if file.is_file())
     texts = [file for file in files if file.suffix.lower() == ".txt"]
     if not texts:
-        raise ValueError(f"path: the folder {path.name!r} holds no .txt file")
+        raise ValueError(f"the folder {path.name!r} holds no .txt file")
     return texts, len(files) - len(texts)
 
 
@@ -449,7 +449,7 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
             yield line if number else line.removeprefix("\ufeff")
             number += 1
     # Not in the handlers: the decoder's exception, which holds the bytes, would stay attached.
-    raise ValueError(f"path: {path.name!r} {wrong}")
+    raise ValueError(f"{path.name!r} {wrong}")
 
 
 def _rows_of(
@@ -489,7 +489,7 @@ def _objects_of(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):
-            raise ValueError(f"path: line {number} of {path.name!r} is not a JSON object")
+            raise ValueError(f"line {number} of {path.name!r} is not a JSON object")
         yield row
 
 
@@ -522,7 +522,7 @@ def delimited_rows(
     records = _records(lines, path, delimiter or usual, quoted)
     _, header = next(records, (1, []))
     if not header:
-        raise ValueError(f"path: {path.name!r} is empty: it should start with a header")
+        raise ValueError(f"{path.name!r} is empty: it should start with a header")
     if delimiter is None and usual == "," and len(header) == 1:
         # A table read as one column would make a text of each whole row.
         for other in (mark for mark in ";\t" if mark in header[0]):
@@ -536,7 +536,7 @@ def delimited_rows(
             if row and len(row) != len(header):
                 cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
                 raise ValueError(
-                    f"path: the row at line {line} of {path.name!r} has {cells}, the header has "
+                    f"the row at line {line} of {path.name!r} has {cells}, the header has "
                     f"{len(header)}. {_advice(quoted)}"
                 )
             # A blank line is an empty row where there is one column, and no row elsewhere.
@@ -569,7 +569,7 @@ def _records(
         row += delimiter
         if not well_formed.fullmatch(row):
             raise ValueError(
-                f"path: {path.name!r} is not well-formed: the quotes of the row that begins at "
+                f"{path.name!r} is not well-formed: the quotes of the row that begins at "
                 f"line {first} are unbalanced or stand inside a cell. {_advice(quoted)}"
             )
         yield first, [inner.replace('""', '"') or plain for inner, plain in cell.findall(row)]
@@ -617,7 +617,7 @@ def as_numbers(path: Path, column: str, values: Iterable[Any]) -> NDArray[np.flo
     except (TypeError, ValueError):
         pass  # its message would show the cell
     raise ValueError(
-        f"path: column {column!r} of {path.name!r} should hold numbers, and holds something else"
+        f"column {column!r} of {path.name!r} should hold numbers, and holds something else"
     )
 
 
@@ -630,7 +630,7 @@ def as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list
     kinds = {type(text).__name__ for text in texts if not isinstance(text, str)}
     if kinds:
         raise ValueError(
-            f"path: column {column!r} of {path.name!r} should hold text, "
+            f"column {column!r} of {path.name!r} should hold text, "
             f"it also holds {', '.join(sorted(kinds))}"
         )
     return texts

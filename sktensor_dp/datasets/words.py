@@ -64,7 +64,7 @@ def load_word_frequencies(
     kind = suffix_of(path)
     if kind not in (".csv", ".tsv", ".txt") or path.is_dir():
         raise ValueError(
-            f"path: {path.name!r} must be a file ending in .csv, .tsv or .txt (or .gz after it)"
+            f"{path.name!r} must be a file ending in .csv, .tsv or .txt (or .gz after it)"
         )
     text = decoded(path, encoding)
     if kind == ".txt":
@@ -79,13 +79,13 @@ def load_word_frequencies(
         number = _number(row[1]) if len(row) == 2 else math.nan
         if not 0 <= number < math.inf:
             raise ValueError(
-                f"path: row {place} of {path.name!r} must be a word and a finite number >= 0"
+                f"row {place} of {path.name!r} must be a word and a finite number >= 0"
             )
         word = row[0].lower() if lowercase else row[0]
         found[word] = found.get(word, 0.0) + number
     total = sum(found.values())
     if not 0 < total < math.inf:
-        raise ValueError(f"path: the numbers of {path.name!r} must have a positive, finite sum")
+        raise ValueError(f"the numbers of {path.name!r} must have a positive, finite sum")
     frequencies = ((word, number / total) for word, number in found.items() if number > 0)
     return dict(sorted(frequencies, key=lambda pair: (-pair[1], pair[0])))
 

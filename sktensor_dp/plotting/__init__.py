@@ -6,6 +6,7 @@ from sktensor_dp.plotting.displays import (
     MixtureDisplay,
     TopicsDisplay,
     footer_of,
+    plain,
     save_svg,
 )
 
@@ -15,5 +16,6 @@ __all__ = [
     "MixtureDisplay",
     "TopicsDisplay",
     "footer_of",
+    "plain",
     "save_svg",
 ]

@@ -4,10 +4,12 @@ All of it is drawn from released values and public numbers, so that a figure cos
 """
 
 import math
+import textwrap
 import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,8 +135,9 @@ class Display:
         """Figure of the axes drawn into; None before ``plot``."""
         return self._where[0].figure if self._where else None
 
-    def _axes(self, ax: "Axes | None") -> "Axes":
-        drawn: Axes = new_figure().subplots() if ax is None else ax
+    def _axes(self, ax: "Axes | None", n_bars: int) -> "Axes":
+        size = (6.4, 1.3 + 0.32 * n_bars)
+        drawn: Axes = new_figure(figsize=size).subplots() if ax is None else ax
         self._where = [drawn]
         return drawn
 
@@ -224,7 +227,7 @@ class ComponentDisplay(Display):
 
     def plot(self, ax: "Axes | None" = None) -> "ComponentDisplay":
         """Draw into axes, or into a new figure."""
-        ax = self._axes(ax)
+        ax = self._axes(ax, len(self.names))
         draw_bars(ax, self.values, self.names, self.low, self.high)
         styled(ax, self.title, xlabel=self.quantity)
         finish_bars(ax)
@@ -273,7 +276,7 @@ class BudgetDisplay(Display):
         """
         report = estimator.privacy_report_
         fractions = np.array([fraction or 0.0 for fraction in report.fractions])
-        title = f"epsilon {report.epsilon:.4g}, delta {report.delta:.3g}"
+        title = f"epsilon {report.epsilon:.4g}, delta {plain(report.delta)}"
         return cls([row.name for row in report.rows], fractions, title).plot(ax)
 
     @classmethod
@@ -301,7 +304,7 @@ class BudgetDisplay(Display):
 
     def plot(self, ax: "Axes | None" = None) -> "BudgetDisplay":
         """Draw into axes, or into a new figure."""
-        ax = self._axes(ax)
+        ax = self._axes(ax, len(self.names))
         draw_bars(ax, 100 * np.asarray(self.fractions), self.names)
         styled(ax, self.title, xlabel="fraction of the budget, %")
         finish_bars(ax)
@@ -429,7 +432,10 @@ class TopicsDisplay(Display):
             If there are not as many axes as topics.
         """
         short = [[shortened(word, 18) for word in words] for words in self.words]
-        self._where = _grid(short, n_columns) if ax is None else list(ax)
+        titles = [title + " · hidden" * bool(hidden) for title, hidden in zip_longest(
+            self.titles, self.hidden, fillvalue=False
+        )]  # fmt: skip
+        self._where = list(ax) if ax is not None else _grid(short, titles, self.footer, n_columns)
         if len(self._where) != len(self.words):
             raise ValueError(
                 f"ax must have one axes for each of {len(self.words)} topics, got "
@@ -441,11 +447,9 @@ class TopicsDisplay(Display):
             hidden = len(self.hidden) > place and bool(self.hidden[place])
             colour = HIDDEN if hidden else FIRST
             draw_bars(axes, self.values[place], short[place], low, high, colour)
-            styled(axes, self.titles[place] + " · hidden" * hidden)
+            styled(axes, titles[place])
             finish_bars(axes)
             axes.set_xlim(0.0, 1.05 * max(largest, np.finfo(float).tiny))
-        if self.footer and ax is None:
-            self.figure_.supxlabel(self.footer, fontsize=10, color=MUTED, **PLAIN)
         return self
 
 
@@ -465,6 +469,8 @@ class MixtureDisplay(Display):
         Ends of the axes.
     footer : str
         Line below all charts.
+    low, high : ndarray of shape (n_groups, n_columns) or None
+        Intervals of the averages, where their noise is known.
 
     Examples
     --------
@@ -481,6 +487,8 @@ class MixtureDisplay(Display):
     names: list[str]
     ranges: Floats | None = None
     footer: str = ""
+    low: Floats | None = None
+    high: Floats | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, feature_names: Names = None) -> "MixtureDisplay":
@@ -509,17 +517,23 @@ class MixtureDisplay(Display):
         means, spreads = np.asarray(self.means), np.asarray(self.spreads)
         places = range(len(self.shares))
         labels = [f"group {n} · {share:.0%}" for n, share in enumerate(self.shares, start=1)]
-        self._where = _grid([[*labels, ""]] * len(self.names), None)
+        titles = [shortened(name) for name in self.names]
+        self._where = _grid([[*labels, ""]] * len(titles), titles, self.footer)
         for column, axes in enumerate(self._where):
-            look: Any = {"fmt": "o", "color": FIRST, "ecolor": HIDDEN, "elinewidth": 4}
-            axes.errorbar(means[:, column], places, xerr=spreads[:, column], **look)
+            centre = means[:, column]
+            axes.errorbar(centre, places, xerr=spreads[:, column], fmt="none", ecolor=HIDDEN,
+                          elinewidth=6)  # fmt: skip
+            if self.low is not None and self.high is not None:
+                reach = centre - self.low[:, column], self.high[:, column] - centre
+                axes.errorbar(centre, places, xerr=np.maximum(reach, 0.0), fmt="none",
+                              ecolor=SECOND, capsize=2)  # fmt: skip
+            axes.plot(centre, places, "o", color=FIRST, markersize=5)
             axes.set_yticks(places, labels)
             axes.set_ylim(len(labels) - 0.4, -0.6)
-            styled(axes, self.names[column])
+            styled(axes, titles[column])
             finish_bars(axes)
             if self.ranges is not None:
                 axes.set_xlim(*self.ranges[column])
-        self.figure_.supxlabel(self.footer, fontsize=10, color=MUTED, **PLAIN)
         return self
 
 
@@ -528,7 +542,12 @@ def footer_of(report: Any) -> str:
     if report.seeded or math.isinf(report.epsilon):
         return "not private"
     several = f"{report.n_units:,} {report.unit}s"
-    return f"{several}, epsilon {report.epsilon:.4g}, delta {report.delta:g}"
+    return f"{several}, epsilon {report.epsilon:.4g}, delta {plain(report.delta)}"
+
+
+def plain(number: float) -> str:
+    """Return a number as people write it: 1e-6, not 1e-06."""
+    return f"{number:g}".replace("e-0", "e-")
 
 
 def _names(estimator: Any, given: Names, n_features: int) -> Any:
@@ -546,8 +565,12 @@ def _width(words: Sequence[str]) -> float:
     return max(sum(map(letter, word)) for word in words)
 
 
-def _grid(words: list[list[str]], n_columns: int | None) -> "list[Axes]":
-    """Axes of a new figure, as large as the words beside the bars of each need."""
+def _grid(
+    words: list[list[str]], titles: Sequence[str], footer: str, n_columns: int | None = None
+) -> "list[Axes]":
+    """Axes of a new figure, as large as titles and the words beside the bars of each need.
+    The footer stands in the cells that are left over, or below all.
+    """
     n_charts, n_lines = len(words), len(words[0])
     if n_columns is None:
         full = [columns for columns in (4, 3, 5) if n_charts % columns == 0]
@@ -556,10 +579,18 @@ def _grid(words: list[list[str]], n_columns: int | None) -> "list[Axes]":
         raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
     n_columns = min(n_columns, n_charts)
     n_rows = math.ceil(n_charts / n_columns)
-    width = 2.0 + max(map(_width, words))
+    # Titles are larger, and bold.
+    width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))
     figure = new_figure(figsize=(width * n_columns, n_rows * (0.8 + 0.22 * n_lines) + 0.5))
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.03, hspace=0.02)
-    grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
-    for unused in grid[n_charts:]:
-        unused.remove()
-    return list(grid[:n_charts])
+    cells = figure.add_gridspec(n_rows, n_columns)
+    charts = [figure.add_subplot(cells[n // n_columns, n % n_columns]) for n in range(n_charts)]
+    left, look = n_rows * n_columns - n_charts, {"fontsize": 10, "color": MUTED, **PLAIN}
+    if left > 0:
+        rest = figure.add_subplot(cells[n_rows - 1, n_columns - left :])
+        rest.set_axis_off()
+        lines = (textwrap.fill(line, int(9 * width * left)) for line in footer.splitlines())
+        rest.text(0.0, 0.9, "\n".join(lines), va="top", transform=rest.transAxes, **look)
+    elif footer:
+        figure.supxlabel(footer, **look)
+    return charts

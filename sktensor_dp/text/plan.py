@@ -65,7 +65,7 @@ class WordForecast:
     def __str__(self) -> str:
         verdict = "" if self.enough else "; there are too few for any word"
         return (
-            f"{self.n_documents} documents: a word is kept from about {self.threshold:.0f} "
+            f"{self.n_documents:,} documents: a word is kept from about {self.threshold:,.0f} "
             f"documents on, with noise of {self.sigma:.3g}{verdict}."
         )
 
@@ -78,7 +78,7 @@ class WordPlan:
     max_words: int  # words of a document that may count
     least: float  # ``min_df`` and ``max_df`` in units
     most: float
-    noun: str  # name of the units, "documents" or "groups"
+    noun: str  # name of the units, "documents" or "persons"
     sigma: float = 0.0  # noise on the number of documents of a word; 0 where there is none
     # Noisy votes from which a word is kept, and the most that a document may give it.
     votes: float = 0.0
@@ -121,10 +121,10 @@ def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> Non
     if n_documents is not None and plan.threshold > n_documents:
         raise NotEnoughDataError(
             f"With epsilon={releases.epsilon:g}, delta={releases.delta:g} and "
-            f"max_words_per_document={plan.max_words}, a word must be in about "
-            f"{plan.threshold:.0f} {noun} to be kept, but there are {n_documents}. Nothing was "
-            f"charged. Lower max_words_per_document, raise epsilon, fit more {noun}, or pass a "
-            "vocabulary."
+            f"max_words_per_document={plan.max_words}, a word must come from about "
+            f"{plan.threshold:,.0f} {noun} to be kept, but there are {n_documents:,}. Nothing was "
+            f"charged. A smaller max_words_per_document, a larger epsilon, more {noun} or a public "
+            "vocabulary would help."
         )
     if plan.most < plan.needed:
         raise NotEnoughDataError(
@@ -195,9 +195,9 @@ def _pruned(
     if kept.size == 0:
         raise NotEnoughDataError(
             f"No word remains: of {len(words)} whose noisy votes reached the threshold, "
-            f"none lies between min_df and max_df ({plan.least:g} to {plan.most:g} {plan.noun}). "
-            f"Check that documents hold text; raise epsilon, fit more {plan.noun}, or pass a "
-            "vocabulary."
+            f"none comes from between {plan.least:g} and {plan.most:g} {plan.noun} (min_df, "
+            "max_df). See that the texts hold words; if they do, a larger epsilon, more "
+            f"{plan.noun} or a public vocabulary would help."
         )
     return kept
 

@@ -433,7 +433,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         --------
         >>> from sktensor_dp import PrivateCountVectorizer
         >>> print(PrivateCountVectorizer(max_words_per_document=20).forecast(10_000))
-        10000 documents: a word is kept from about 98 documents on, with noise of 65.1.
+        10,000 documents: a word is kept from about 98 documents on, with noise of 65.1.
         """
         self._check_parameters()
         check_sizes(n_documents=n_documents)
@@ -495,11 +495,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _fit_of(self, chunks: Texts, n_units: int) -> PlannedFit[DataCurator]:
         """Plan the releases for `n_units` documents or groups."""
-        plan = plan_words(self, n_units, "groups" if chunks.grouped else "documents")
+        plan = plan_words(self, n_units, "persons" if chunks.grouped else "documents")
         private = self.neighbours == "add_remove"
         # A number below the largest one is that of a released count: the charge is made.
         if not private or n_units == LARGEST_COUNT:
             check_words(self, plan, None if private else n_units)
-        note = f"Words are kept from about {plan.threshold:.6g} {plan.noun} on."
+        note = f"Words used by fewer than about {plan.threshold:,.0f} {plan.noun} are dropped."
         recipe = partial(learn_vocabulary, plan=plan, max_features=self.max_features)
         return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))

@@ -96,13 +96,13 @@ def test_a_fit_that_fails_says_what_it_spent(
 
     def failing(self: runs.Topics) -> None:
         real(self)
-        raise NotEnoughDataError("No word remains: fit more groups, or pass a vocabulary.")
+        raise NotEnoughDataError("No word remains.")
 
     monkeypatch.setattr(runs.Topics, "fit", failing)
     done = command(*arguments)
     assert done.status == 2
     last = done.err.splitlines()[-1]
-    assert "or give --vocabulary. The budget of this run is spent. All runs" in last
+    assert "No word remains. The budget of this run is spent. All runs" in last
     assert spent(tmp_path) == pytest.approx(2)
 
 
@@ -141,7 +141,7 @@ def test_many_runs_are_stated_at_the_delta_they_need(command: Command, arguments
     for _ in range(11):
         done = command(*arguments, "--epsilon", 0.5, "--budget", "inf")
         assert done.status == 0, done.err
-    assert "at delta 2.1e-06; no limit is set" in done.out
+    assert "at delta 2.1e-6; no limit is set" in done.out
 
 
 def test_an_output_that_cannot_be_written_costs_nothing(

@@ -57,7 +57,7 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
     assert "1,000 persons; each person is protected" in done.err
     report = load_statement((folder / "statement.json").read_text("utf-8"))
     assert (report.unit, report.n_units) == ("person", 1000)
-    assert "for replacing one person of 1000" in done.out
+    assert "Each of 1,000 persons is protected by differential privacy: epsilon 8" in done.out
     for name in ("for-the-officer.md", "items.csv", "statement.json"):
         text = (folder / name).read_text("utf-8")
         assert " 20000" not in text.replace(",", "")

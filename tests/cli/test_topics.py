@@ -55,15 +55,15 @@ def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path)
         if not name.endswith((".model", ".sqlite", ".json")):
             assert "group of" not in text, name
     assert f"{N_PERSONS:,} persons; each person is protected" in done.err
-    assert f"{N_PERSONS} persons: " in done.err
-    assert "documents: " not in done.err
+    assert f": {N_PERSONS:,} persons for 2 topics" in done.err
+    assert "document" not in done.err
 
     # One epsilon for both steps, in a statement that adds up.
     report = load_statement(files["statement.json"])
     assert report.epsilon == pytest.approx(8.0)
     assert (report.unit, report.n_units, report.delta) == ("person", N_PERSONS, 1e-6)
     assert {"word_votes", "pair_moments"} <= {row.name for row in report.rows}
-    assert "(epsilon = 8, delta = 1e-06)-differential privacy for replacing one person" in done.out
+    assert "epsilon 8, delta 1e-6, for replacing one person" in done.out
     budget = BudgetAccountant(path=folder / LEDGER, scope=SCOPE)
     assert budget.total()[0] == pytest.approx(8.0)
     assert files[".gitignore"] == "*\n"
@@ -86,9 +86,9 @@ def test_a_forecast_spends_nothing_and_reads_no_words(
     done = command("topics", posts, "--text", "post", "--person", "author", "--forecast")
     assert done.status == 0
     assert "nothing was spent" in done.err
-    assert "pair_moments" in done.err
+    assert "pair moments" in done.err
     folder = tmp_path / "private-topics"
-    assert "above 1 can be seen" in done.err
+    assert "above 1: visible" in done.err
     assert {path.name for path in folder.iterdir()} == {".gitignore"}
 
 
@@ -127,23 +127,23 @@ def test_shares_of_texts_are_written_on_request_alone(
     assert not statement(tmp_path / "out")["guarantee"]["protects"]
 
 
-@pytest.mark.filterwarnings("default:too few")
+@pytest.mark.filterwarnings("default:a <leak>")
 @pytest.mark.filterwarnings("default:what numpy says")
 def test_the_page_shows_warnings_of_releases_alone(
     command: Command, posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fit(self, fit=runs.Topics.fit):
-        warnings.warn("too few <words>", sktensor_dp.NotEnoughDataWarning, stacklevel=2)
+        warnings.warn("a <leak>", sktensor_dp.PrivacyLeakWarning, stacklevel=2)
         warnings.warn("what numpy says of rows", RuntimeWarning, stacklevel=2)
         fit(self)
 
     monkeypatch.setattr(runs.Topics, "fit", fit)
     done = command("topics", posts, "--text", "post", "--delta", 0.03, *SMALL)
     assert done.status == 0
-    assert "warning: too few <words>\n" in done.err
+    assert "warning: a <leak>\n" in done.err
     assert "warning: delta 0.03 is above 1 in 5,973" in done.err
     page = (tmp_path / "private-topics" / "topics.html").read_text(encoding="utf-8")
-    assert "too few &lt;words&gt;" in page
+    assert "a &lt;leak&gt;" in page
     assert "numpy says" not in page
 
 

@@ -273,7 +273,7 @@ def test_a_search_of_which_no_trial_has_words_says_so_and_keeps_its_charge():
     one = search(candidates={"counts__min_df": [0.999]}, accountant=budget)
     with pytest.raises(NotEnoughDataError, match=r"No trial of the search .* No word remains"):
         one.fit(texts())
-    with pytest.raises(NotEnoughDataError, match="must be in about"):
+    with pytest.raises(NotEnoughDataError, match="must come from about"):
         search(epsilon=0.01, accountant=budget).fit(texts())
     assert len(budget.entries) == 2
     assert not hasattr(one, "best_estimator_")

@@ -120,16 +120,16 @@ def test_no_person_moves_more_than_one_document_can(seed):
         assert math.hypot(*change) <= query.l2_sensitivity * (1 + 1e-12)
 
 
-def test_messages_speak_of_groups_and_not_of_texts():
+def test_messages_speak_of_persons_and_not_of_texts():
     texts, owners = persons()
     with pytest.raises(ValueError, match=r"an item is of type NoneType") as wrong:
         vectorizer().fit([*texts, None], groups=[*owners, 0])
-    with pytest.raises(ValueError, match=r"groups to be kept, but there are 5") as few:
+    with pytest.raises(ValueError, match=r"persons to be kept, but there are 5") as few:
         vectorizer().fit(texts[:9], groups=[0, 0, 0, 0, 0, 1, 2, 3, 4])
-    with pytest.raises(ValueError, match=rf"more groups than .* with {N} groups") as limits:
+    with pytest.raises(ValueError, match=rf"more persons than .* with {N} persons") as limits:
         vectorizer(min_df=0.9, max_df=0.1).fit(texts, groups=owners)
     for error in (wrong, few, limits):
         assert str(len(texts)) not in str(error.value)
         assert "9" not in str(few.value).replace("-", "")
     notes = vectorizer().fit(texts, groups=owners).privacy_report_.notes
-    assert any("groups on" in note for note in notes)
+    assert any("persons are dropped" in note for note in notes)
