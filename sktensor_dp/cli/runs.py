@@ -344,7 +344,7 @@ class Ratings(Run):
         title = "Best for a newcomer"
         label = f"expected rating, of {low:g} to {high:g}\n{footer_of(report)}"
         display = ComponentDisplay(names, values, title=title, quantity=label).plot()
-        display.ax_.set_xlim(low, high)
+        display.axes_[0].set_xlim(low, high)
         return display.figure_
 
 

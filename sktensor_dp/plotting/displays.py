@@ -9,7 +9,6 @@ import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -432,9 +431,10 @@ class TopicsDisplay(Display):
             If there are not as many axes as topics.
         """
         short = [[shortened(word, 18) for word in words] for words in self.words]
-        titles = [title + " · hidden" * bool(hidden) for title, hidden in zip_longest(
-            self.titles, self.hidden, fillvalue=False
-        )]  # fmt: skip
+        hidden = list(self.hidden) or [False] * len(self.titles)
+        titles = [
+            title + " · hidden" * bool(one) for title, one in zip(self.titles, hidden, strict=True)
+        ]
         self._where = list(ax) if ax is not None else _grid(short, titles, self.footer, n_columns)
         if len(self._where) != len(self.words):
             raise ValueError(
@@ -444,8 +444,7 @@ class TopicsDisplay(Display):
         largest = float(np.max(self.values if self.high is None else self.high))
         for place, axes in enumerate(self._where):
             low, high = (None if end is None else end[place] for end in (self.low, self.high))
-            hidden = len(self.hidden) > place and bool(self.hidden[place])
-            colour = HIDDEN if hidden else FIRST
+            colour = HIDDEN if hidden[place] else FIRST
             draw_bars(axes, self.values[place], short[place], low, high, colour)
             styled(axes, titles[place])
             finish_bars(axes)
