@@ -16,6 +16,7 @@ from sktensor_dp.plotting import (
     ComponentDisplay,
     MixtureDisplay,
     TopicsDisplay,
+    TradeoffDisplay,
     save_svg,
 )
 
@@ -145,6 +146,16 @@ def test_cells_without_a_chart_say_how_to_read_the_others():
     *charts, rest = display.figure_.axes
     assert charts == display.axes_
     assert [text.get_text() for text in rest.texts] == ["how"]
+
+
+def test_tradeoff_is_that_of_the_report():
+    report = model().privacy_report_
+    display = TradeoffDisplay.from_report(report)
+    curve, diagonal = display.ax_.lines
+    at = np.searchsorted(curve.get_xdata(), 0.25)
+    assert curve.get_ydata()[at] == report.false_negative_rate(0.25)
+    assert (curve.get_ydata() <= 1 - curve.get_xdata()).all()
+    assert list(diagonal.get_ydata()) == [1, 0]
 
 
 def test_pyplot_is_left_alone():

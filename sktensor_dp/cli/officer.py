@@ -50,6 +50,7 @@ def officer_text(command: str, report: PrivacyReport, spent: str, unprotected: s
         size=strength(report.epsilon), spent=spent, ask=ask,
         whole="with everything of theirs in the data" if by_person else "taken by itself",
         several="" if by_person else SEVERAL.format(unit=unit), odds="\n".join(odds),
+        missed=math.floor(100 * report.false_negative_rate(0.05)),
         exception=unprotected and f", except {unprotected}: that is raw data and must stay with it",
     )  # fmt: skip
 

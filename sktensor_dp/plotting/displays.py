@@ -536,6 +536,58 @@ class MixtureDisplay(Display):
         return self
 
 
+@dataclass
+class TradeoffDisplay(Display):
+    """Errors of the best test for what one unit holds: misses against false alarms.
+
+    Attributes
+    ----------
+    false_positive_rates, false_negative_rates : ndarray of shape (n_points,)
+        Points of the curve. On the diagonal a test knows nothing.
+    title : str
+        The guarantee.
+
+    Examples
+    --------
+    >>> from sktensor_dp.plotting import TradeoffDisplay
+    >>> TradeoffDisplay([0.0, 0.5, 1.0], [1.0, 0.4, 0.0], "epsilon 1").plot().title
+    'epsilon 1'
+    """
+
+    false_positive_rates: Floats
+    false_negative_rates: Floats
+    title: str
+
+    @classmethod
+    def from_report(cls, report: Any, *, ax: "Axes | None" = None) -> "TradeoffDisplay":
+        """Draw the curve of a :class:`~sktensor_dp.PrivacyReport`.
+
+        Parameters
+        ----------
+        report : PrivacyReport
+            Such as ``privacy_report_`` of a fitted estimator.
+        ax : matplotlib axes, default=None
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        TradeoffDisplay
+            What was drawn.
+        """
+        rates = np.linspace(0, 1, 201)
+        missed = np.array([report.false_negative_rate(rate) for rate in rates])
+        return cls(rates, missed, footer_of(report)).plot(ax)
+
+    def plot(self, ax: "Axes | None" = None) -> "TradeoffDisplay":
+        """Draw into axes, or into a new figure."""
+        ax = self._axes(ax, n_bars=10)
+        ax.plot(self.false_positive_rates, self.false_negative_rates, color=FIRST, label="at best")
+        ax.plot([0, 1], [1, 0], color=HIDDEN, linestyle="--", label="by guessing")
+        styled(ax, self.title, xlabel="false alarms", ylabel="missed")
+        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        return self
+
+
 def footer_of(report: Any) -> str:
     """Say in a line who is protected, and how strongly."""
     if report.seeded or math.isinf(report.epsilon):

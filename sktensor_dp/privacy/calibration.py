@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from scipy.optimize import minimize_scalar
-from scipy.special import erf, erfcx, log_ndtr
+from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri
 
 SQRT_HALF = math.sqrt(0.5)
 # Below this mu, differences over an interval of length mu are taken as derivatives.
@@ -80,6 +80,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     if math.isinf(mu) or delta <= 0:
         return math.inf
     return least_double(lambda epsilon: gaussian_delta(mu, epsilon) <= delta)
+
+
+def gaussian_misses(mu: float, false_positive_rate: float) -> float:
+    """Least false-negative rate of a test between neighbours of a ``mu``-GDP mechanism."""
+    # Dong, Roth & Su (2022), equation 5.
+    return float(ndtr(-ndtri(false_positive_rate) - mu))
 
 
 def pure_rho(epsilon: float) -> float:

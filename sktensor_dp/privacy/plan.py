@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TypedDict
 
-from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_misses, gaussian_mu
 
 # Splitting a budget and adding it up again rounds; nothing else is forgiven.
 ROUNDING = 1e-9
@@ -83,6 +83,23 @@ class PrivacyCost:
         if self.delta > delta * (1 + ROUNDING):
             return math.inf
         return self.epsilon + gaussian_epsilon(self.mu, max(delta - self.delta, 0.0))
+
+    def misses(self, false_positive_rate: float, delta: float) -> float:
+        """Least false-negative rate of a test between neighbours; pure noise counts by its epsilon
+        at `delta`.
+        """
+        if self.epsilon == 0:
+            # With probability delta there is no noise.
+            noisy = 1 - self.delta
+            if false_positive_rate >= noisy:
+                return 0.0
+            return noisy * gaussian_misses(self.mu, false_positive_rate / noisy)
+        factor = math.exp(-min(self.epsilon_at(delta), 700.0))
+        least = (
+            1 - delta - false_positive_rate / factor,
+            factor * (1 - delta - false_positive_rate),
+        )
+        return max(0.0, *least)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,14 @@
 
 import json
 import math
+import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 from html_tags import Tags
 
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.report import PrivacyReport
 
@@ -54,7 +58,8 @@ def test_text_states_guarantee_rows_and_notes() -> None:
     ]  # fmt: skip
     assert lines[2].split() == ["mean", "gaussian", "0.1", "0.5", "0.2", "1", "71.4%"]
     assert lines[3].split()[4] == "inf"
-    assert lines[4] == "a note"
+    assert lines[4].startswith("mu = inf: a test of what one document holds")
+    assert lines[5] == "a note"
     assert len(lines[1]) == len(lines[2])
     assert lines[2].index("0.2") + 3 == lines[1].index("mu") + 2
 
@@ -113,7 +118,7 @@ def test_html_escapes_whatever_it_shows(place: str) -> None:
 
 def test_reports_of_nothing_can_be_shown() -> None:
     empty = report(rows=(), notes=())
-    assert str(empty).count("\n") == 1
+    assert str(empty).count("\n") == 2
     assert "<td>" not in empty._repr_html_()
 
 
@@ -126,3 +131,53 @@ def test_disjoint_batches_cost_what_the_dearest_costs() -> None:
     assert joined.seeded
     assert [row.name for row in joined.rows] == ["mean", "pairs", "mean"]
     assert "disjoint" in str(joined)
+
+
+# Costs: mu, pure epsilon, delta that fails; and delta of the report.
+@pytest.mark.parametrize(
+    ("cost", "delta"),
+    [((0.8, 0, 0), 1e-6), ((0.8, 0, 1e-3), 2e-3), ((0, 1.2, 0), 0.0), ((0.5, 0.7, 0), 1e-6)],
+)
+def test_missed_units_are_no_fewer_than_any_epsilon_and_delta_of_the_cost_say(cost, delta):
+    mu, epsilon, fails = cost
+    rows = (record(mu=mu, epsilon=epsilon, delta=fails),)
+    whole = Composition("releases", rows)
+    found = report(epsilon=whole.epsilon_at(delta), delta=delta, rows=rows)
+    assert found.mu == (mu if (epsilon, fails) == (0, 0) else None)
+    rates, deltas = np.linspace(0, 1, 21), fails + np.geomspace(1e-9, 0.5, 400)
+    missed = np.array([found.false_negative_rate(rate) for rate in rates])
+    lines = [(whole.epsilon_at(one), one) for one in (*deltas, delta)]
+    lower = [
+        max(max(0.0, 1 - d - math.exp(e) * rate, math.exp(-e) * (1 - d - rate)) for e, d in lines)
+        for rate in rates
+    ]
+    assert (missed <= 1 - rates + 1e-12).all()
+    if epsilon == 0:
+        # Gaussian noise: the curve is the envelope of all its lines.
+        assert missed == pytest.approx(lower, abs=0.003)
+        assert (missed >= np.array(lower) - 1e-9).all()
+    elif mu == 0:
+        assert missed == pytest.approx(lower, abs=1e-9)
+    else:
+        assert (missed <= np.array(lower) + 1e-9).all()
+
+
+def test_tests_on_the_page_about_epsilon_are_those_of_reports() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "privacy" / "epsilon.md").read_text("utf-8")
+    table = page.split("## As tests")[1].split("##")[0]
+    lines = [re.findall(r"\d+\.?\d*", line) for line in table.splitlines()]
+    lines = [line for line in lines if len(line) == 5]
+    assert len(lines) == 5
+    for epsilon, mu, *missed in lines:
+        strength = gaussian_mu(float(epsilon), 1e-6)
+        found = report(epsilon=float(epsilon), rows=(record(mu=strength),))
+        assert f"{strength:.3f}" == mu
+        assert ", ".join(f"{one}%" for one in missed) in str(found)
+
+
+def test_rates_of_tests_are_probabilities() -> None:
+    for rate in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="false_positive_rate must lie in"):
+            report().false_negative_rate(rate)
+    for bare in (report(seeded=True), report(epsilon=math.inf)):
+        assert bare.false_negative_rate(0.05) == 0
