@@ -13,13 +13,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp.tensor import (
-    coordinates_to_symmetric,
-    n_unique,
     orthogonal_decomposition,
     robust_tensor_power_method,
     simultaneous_power_iteration,
     symmetric_outer_sum,
 )
+from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
 METHODS = {
     "robust": robust_tensor_power_method,

@@ -18,9 +18,9 @@ from benchmarks.report import Report
 from sktensor_dp.tensor import (
     robust_tensor_power_method,
     symmetric_outer_sum,
-    symmetrize,
     tensor_oracle,
 )
+from sktensor_dp.tensor.symmetric import symmetrize
 
 __all__ = ["run"]
 

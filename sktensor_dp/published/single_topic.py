@@ -58,15 +58,17 @@ from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.tensor import (
     Oracle,
     Whitener,
-    coordinates_to_symmetric,
     multilinear,
-    n_unique,
     robust_tensor_power_method,
-    symmetric_to_coordinates,
     tensor_oracle,
     whitener,
 )
 from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.symmetric import (
+    coordinates_to_symmetric,
+    n_unique,
+    symmetric_to_coordinates,
+)
 
 # Weight 1 / l per document (the norm is NORM_SLACK l): the statistics are in the scale of counts,
 # the paper's moments are not.

@@ -50,10 +50,10 @@ from sktensor_dp.tensor import (
     Whitener,
     multilinear,
     simultaneous_power_iteration,
-    symmetric_product,
     whitener,
 )
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.symmetric import symmetric_product
 
 
 class CorpusMoments:

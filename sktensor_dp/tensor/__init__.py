@@ -9,13 +9,8 @@ from sktensor_dp.tensor.power_method import (
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 from sktensor_dp.tensor.symmetric import (
     Oracle,
-    coordinates_to_symmetric,
     multilinear,
-    n_unique,
     symmetric_outer_sum,
-    symmetric_product,
-    symmetric_to_coordinates,
-    symmetrize,
     tensor_oracle,
 )
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion, complete_tucker
@@ -33,16 +28,11 @@ __all__ = [
     "Whitener",
     "complete_cp",
     "complete_tucker",
-    "coordinates_to_symmetric",
     "multilinear",
-    "n_unique",
     "orthogonal_decomposition",
     "robust_tensor_power_method",
     "simultaneous_power_iteration",
     "symmetric_outer_sum",
-    "symmetric_product",
-    "symmetric_to_coordinates",
-    "symmetrize",
     "tensor_oracle",
     "top_eigenpairs",
     "whitener",

@@ -293,25 +293,8 @@ def orthogonal_decomposition(
 
     Notes
     -----
-    Measured by ``benchmarks/decomposition_accuracy.py``: random orthonormal v_j,
-    weights evenly spaced from 1 to 3, plus a symmetric Gaussian tensor with
-    orthonormal coordinates of standard deviation s. Root-mean-square distance
-    |v_j - v_hat_j| after matching, mean of 100 trials, standard error below 4 %:
-
-    ====================  =====  =====  =====  =====
-    10 components of 10   s=.03  s=.1   s=.2   s=.3
-    ====================  =====  =====  =====  =====
-    robust                .0309  .104   .218   .379
-    simultaneous, both    .0188  .063   .131   .210
-    ====================  =====  =====  =====  =====
-
-    ====================  =====  =====  =====  =====
-    4 components of 20    s=.03  s=.1   s=.2   s=.3
-    ====================  =====  =====  =====  =====
-    robust                .0489  .167   .481   .745
-    simultaneous          .0459  .156   .435   .730
-    both                  .0459  .156   .451   .735
-    ====================  =====  =====  =====  =====
+    With as many components as rows, errors are two thirds of those of the robust method alone;
+    ``benchmarks/decomposition_accuracy.py`` measures them.
 
     Examples
     --------
@@ -407,73 +390,26 @@ def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) ->
 class OnlinePowerMethod:
     """Robust tensor power method with an ask-and-tell interface.
 
-    Each answer may come from another batch of samples or carry fresh noise: nothing
-    is asked twice. A component takes ``max_iter + 1`` answers for all its starts at
-    once; the last one gives T(u, u, u), by which the best start is kept, and one more
-    iterate of it. Once all components are found, further answers polish them: each
-    is one step for all components, averaged over the steps so far.
-
-    The attributes are its state, of O(d (k + L)) numbers: a method made of them goes on
-    from there. Use :meth:`begin` for a new one.
-
-    Attributes
-    ----------
-    n_components, n_restarts, max_iter : int
-        Components k, starts per component L, and iterations per component R.
-    seed : int
-        Seeds the starts, of each component its own.
-    n_answers : int
-        Number of answers so far.
-    weights : ndarray of shape (n,)
-        Weights T(v, v, v) of the components found.
-    vectors : ndarray of shape (n, d)
-        Components found, unit rows.
-    starts : ndarray of shape (d, L)
-        Iterates of the component at work, unit columns.
-    best_weight : float
-        Largest T(u, u, u) of the last answers.
-    best_vector : ndarray of shape (d,)
-        Iterate of the start that had it.
-    polished : ndarray of shape (d, k)
-        Mean answer of polishing steps.
-
-    Raises
-    ------
-    ValueError
-        If no steps lead to such a state.
-
-    References
-    ----------
-    Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition",
-    NIPS 2016, Algorithm 2, with the projections of its step 7 taken of the unit
-    iterates, and the eigenvalue of the iterate it belongs to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor import symmetric_outer_sum, tensor_oracle
-    >>> from sktensor_dp.tensor.power_method import OnlinePowerMethod
-    >>> oracle = tensor_oracle(symmetric_outer_sum([3.0, 2.0], np.eye(2)))
-    >>> method = OnlinePowerMethod.begin(2, 2, random_state=0)
-    >>> while not method.is_complete:
-    ...     method.tell(oracle(method.ask()))
-    >>> weights, vectors = method.components()
-    >>> weights.round(6), np.abs(vectors).round(6)
-    (array([3., 2.]), array([[1., 0.],
-           [0., 1.]]))
+    Each answer may come from another batch of samples or carry fresh noise: nothing is asked
+    twice. A component takes ``max_iter + 1`` answers for all its starts at once; the last one gives
+    T(u, u, u), by which the best start is kept, and one more iterate of it. Once all components are
+    found, further answers polish them: each is one step for all components, averaged over the
+    steps so far. The attributes are its state; use :meth:`begin` for a new one.
     """
 
+    # Wang & Anandkumar 2016, Algorithm 2, with the projections of its step 7 taken of the unit
+    # iterates, and the eigenvalue of the iterate it belongs to.
     n_components: int
     n_restarts: int
     max_iter: int
-    seed: int
-    n_answers: int
-    weights: Floats
-    vectors: Floats
-    starts: Floats
-    best_weight: float
-    best_vector: Floats
-    polished: Floats
+    seed: int  # of the starts, of each component its own
+    n_answers: int  # so far
+    weights: Floats  # T(v, v, v) of the components found, (n,)
+    vectors: Floats  # components found, unit rows, (n, d)
+    starts: Floats  # iterates of the component at work, unit columns, (d, n_restarts)
+    best_weight: float  # largest T(u, u, u) of the last answers
+    best_vector: Floats  # iterate of the start that had it, (d,)
+    polished: Floats  # mean answer of polishing steps, (d, n_components)
 
     def __post_init__(self) -> None:
         check_at_least(1, n_restarts=self.n_restarts, max_iter=self.max_iter)
@@ -496,21 +432,7 @@ class OnlinePowerMethod:
         max_iter: int = 10,
         random_state: RandomState = None,
     ) -> "OnlinePowerMethod":
-        """Return a new method.
-
-        Parameters
-        ----------
-        dim : int
-            Length d of a mode.
-        n_components : int
-            Number k of components, at most d.
-        n_restarts : int, default=10
-            Starts per component (L).
-        max_iter : int, default=10
-            Iterations per component (R).
-        random_state : int, Generator, RandomState or None, default=None
-            Seeds the starts.
-        """
+        """Return a new method for modes of length `dim`, with random starts."""
         check_at_least(1, n_restarts=n_restarts)
         seed = int(as_generator(random_state).integers(2**32))
         starts = _starts(seed, 0, dim, n_restarts)

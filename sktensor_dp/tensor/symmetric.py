@@ -1,7 +1,7 @@
 """Symmetric matrices and tensors: coordinates of unique entries, products, contractions."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import permutations
 from typing import Any
@@ -19,10 +19,6 @@ from sktensor_dp.tensor.arrays import (
 # Maps U of shape (k, L) to the (k, L) array of T(I, u, u) for the columns u of U: entry i is the
 # sum over j and l of T[i, j, l] u[j] u[l].
 Oracle = Callable[[Floats], Floats]
-
-# Rows of a matrix that are packed at a time: the mask of one block of a
-# 5000 x 5000 matrix then takes 0.6 MB, and stays in the cache.
-_BLOCK_ROWS = 128
 
 # From this length of a mode on, reading half of the tensor pays for the loop.
 HALVED_FROM = 64
@@ -63,38 +59,21 @@ def diagonal_positions(k: int) -> NDArray[np.int64]:
     return rows * k - rows * (rows - 1) // 2
 
 
-def _packed_blocks(k: int) -> Iterator[tuple[slice, slice, NDArray[np.bool_]]]:
-    """Yield blocks of rows of the upper triangle of a k x k matrix: slice of rows, slice of packed
-    positions, and mask of the entries on and above the diagonal.
-    """
-    # A mask of one block at a time replaces index arrays, which at 16 bytes a coordinate would be
-    # larger than the matrix.
-    start = 0
-    for first in range(0, k, _BLOCK_ROWS):
-        last = min(first + _BLOCK_ROWS, k)
-        mask = np.arange(first, k) >= np.arange(first, last)[:, None]
-        size = (last - first) * (2 * k - first - last + 1) // 2
-        yield slice(first, last), slice(start, start + size), mask
-        start += size
+def _upper(k: int) -> NDArray[np.bool_]:
+    """Mask of the entries on and above the diagonal of a k x k matrix."""
+    return ~np.tri(k, k=-1, dtype=bool)
 
 
 def pack(matrix: NDArray[Any]) -> NDArray[Any]:
     """Upper triangle of a square matrix, row by row, as a vector of k (k + 1) / 2 numbers."""
-    k = matrix.shape[0]
-    packed = np.empty(k * (k + 1) // 2, dtype=matrix.dtype)
-    for rows, positions, mask in _packed_blocks(k):
-        packed[positions] = matrix[rows, rows.start :][mask]
-    return packed
+    return matrix[_upper(len(matrix))]
 
 
 def unpack(packed: NDArray[Any], k: int) -> NDArray[Any]:
     """Symmetric k x k matrix with the given packed upper triangle: the inverse of `pack`."""
-    matrix = np.empty((k, k), dtype=packed.dtype)
-    for rows, positions, mask in _packed_blocks(k):
-        matrix[rows, rows.start :][mask] = packed[positions]
-        corner = matrix[rows, rows]
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
-        matrix[rows.stop :, rows] = matrix[rows, rows.stop :].T
+    matrix, upper = np.empty((k, k), dtype=packed.dtype), _upper(k)
+    matrix[upper] = packed
+    matrix.T[upper] = packed
     return matrix
 
 
@@ -121,63 +100,15 @@ def sorted_triples(
 
 
 def n_unique(k: int, order: int) -> int:
-    """Dimension of the space of symmetric tensors, C(k + order - 1, order).
-
-    Parameters
-    ----------
-    k : int
-        Length of each mode, at least 1.
-    order : int
-        Number of modes, at least 1.
-
-    Returns
-    -------
-    int
-        Number of entries that determine a symmetric tensor.
-
-    Examples
-    --------
-    >>> from sktensor_dp.tensor import n_unique
-    >>> n_unique(10, 2), n_unique(10, 3)
-    (55, 220)
-    """
+    """Number of entries that determine a symmetric tensor, ``C(k + order - 1, order)``."""
     return math.comb(k + order - 1, order)
 
 
 def symmetric_to_coordinates(T: ArrayLike) -> NDArray[Any]:
-    """Orthonormal coordinates of a symmetric matrix or third-order tensor.
+    """Orthonormal coordinates of a symmetric matrix or third-order tensor, of shape (n_unique,).
 
-    They are the unique entries, in lexicographic order of their sorted
-    indices, times the square root of how often each occurs: sqrt 2 off the
-    diagonal of a matrix; sqrt 3 (two equal indices) and sqrt 6 (none) in a
-    tensor. Hence the Euclidean norm of the coordinates is the Frobenius norm
-    of `T`, and i.i.d. Gaussian coordinates are an isotropic symmetric tensor.
-
-    Parameters
-    ----------
-    T : array-like of shape (k, k) or (k, k, k)
-        Symmetric. Only entries with sorted indices are read.
-
-    Returns
-    -------
-    ndarray of shape (n_unique(k, order),)
-        float32 stays float32, integers become float64.
-
-    Raises
-    ------
-    ValueError
-        If the order is not 2 or 3, or the modes differ in length.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor import symmetric_to_coordinates
-    >>> A = np.array([[3.0, 2.0], [2.0, 0.0]])
-    >>> c = symmetric_to_coordinates(A)
-    >>> c.round(3)
-    array([3.   , 2.828, 0.   ])
-    >>> bool(np.isclose(np.linalg.norm(c), np.linalg.norm(A)))
-    True
+    They are the unique entries, in lexicographic order of their sorted indices, times the square
+    root of how often each occurs: their Euclidean norm is the Frobenius norm of `T`.
     """
     tensor = as_cube(T, "T", 2, 3)
     k = tensor.shape[0]
@@ -193,38 +124,7 @@ def symmetric_to_coordinates(T: ArrayLike) -> NDArray[Any]:
 
 
 def coordinates_to_symmetric(c: ArrayLike, k: int, order: int) -> NDArray[Any]:
-    """Symmetric matrix or tensor with the given orthonormal coordinates.
-
-    The inverse of `symmetric_to_coordinates`.
-
-    Parameters
-    ----------
-    c : array-like of shape (n_unique(k, order),)
-        Coordinates.
-    k : int
-        Length of each mode.
-    order : {2, 3}
-        Number of modes.
-
-    Returns
-    -------
-    ndarray of shape (k, k) or (k, k, k)
-        Symmetric to the last bit. float32 stays float32, integers become
-        float64.
-
-    Raises
-    ------
-    ValueError
-        If `order` is neither 2 nor 3, or `c` has another length.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor import coordinates_to_symmetric
-    >>> coordinates_to_symmetric([3.0, 2.0 * np.sqrt(2.0), 0.0], 2, 2)
-    array([[3., 2.],
-           [2., 0.]])
-    """
+    """Symmetric matrix or tensor with the given coordinates, symmetric to the last bit."""
     if order not in (2, 3):
         raise ValueError(f"order must be 2 or 3; got {order}.")
     coordinates = as_float(c)
@@ -244,35 +144,7 @@ def coordinates_to_symmetric(c: ArrayLike, k: int, order: int) -> NDArray[Any]:
 
 
 def symmetrize(T: ArrayLike) -> NDArray[Any]:
-    """Average of a tensor over all permutations of its modes.
-
-    It is the orthogonal projection (in the Frobenius norm) on the symmetric
-    tensors.
-
-    Parameters
-    ----------
-    T : array-like of shape (k, k) or (k, k, k)
-        Modes of equal length.
-
-    Returns
-    -------
-    ndarray of the shape of `T`
-        Symmetric to the last bit. float32 stays float32, integers become
-        float64.
-
-    Raises
-    ------
-    ValueError
-        If the order is not 2 or 3, or the modes differ in length.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import symmetrize
-    >>> symmetrize([[1.0, 4.0], [0.0, 3.0]])
-    array([[1., 2.],
-           [2., 3.]])
-    """
+    """Average of a matrix or cube over all orders of its modes, symmetric to the last bit."""
     tensor = as_cube(T, "T", 2, 3)
     total = np.zeros_like(tensor)
     for axes in permutations(range(tensor.ndim)):
@@ -368,34 +240,8 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
 
 
 def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:
-    """Sum of the three outer products of a symmetric matrix and a vector in one mode each.
-
-    S3(A, v)[i, j, l] = A[i, j] v[l] + A[i, l] v[j] + A[j, l] v[i]: the term
-    by which the third moments of latent Dirichlet allocation are corrected.
-
-    Parameters
-    ----------
-    A : array-like of shape (k, k)
-        Symmetric matrix.
-    v : array-like of shape (k,)
-        Vector.
-
-    Returns
-    -------
-    ndarray of shape (k, k, k)
-        Symmetric up to rounding.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import symmetric_product
-    >>> float(symmetric_product(np.eye(2), [1.0, 0.0])[0, 0, 0])
-    3.0
+    """Outer products of a symmetric matrix and a vector in one mode each, summed, (k, k, k):
+    ``A[i, j] v[l] + A[i, l] v[j] + A[j, l] v[i]``, which corrects third moments of topics.
     """
     matrix, vector = as_cube(A, "A", 2), as_float(v)
     check_shape("v", vector, len(matrix))

@@ -12,7 +12,8 @@ from contracts.replay_rows import Pair, Rng, Row, product
 from small_texts import search, texts
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, PrivateTensorPowerMethod
-from sktensor_dp.tensor import symmetric_outer_sum, symmetrize
+from sktensor_dp.tensor import symmetric_outer_sum
+from sktensor_dp.tensor.symmetric import symmetrize
 from sktensor_dp.topic_page import write_topic_page
 
 # Data of one public shape, most of it such that something could stand out.

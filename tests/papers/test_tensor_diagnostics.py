@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from small_tensors import random_frame
 
-from sktensor_dp.tensor import (
+from sktensor_dp.tensor import symmetric_outer_sum, tensor_oracle
+from sktensor_dp.tensor.symmetric import (
     coordinates_to_symmetric,
     n_unique,
-    symmetric_outer_sum,
     symmetric_product,
     symmetrize,
-    tensor_oracle,
 )
 
 

@@ -9,7 +9,8 @@ from sklearn.mixture import GaussianMixture
 from small_samples import INF, directions, gaussians, model, seeded, tiny
 
 from sktensor_dp import BudgetAccountant, PrivateSearchCV
-from sktensor_dp.tensor import n_unique, symmetric_outer_sum
+from sktensor_dp.tensor import symmetric_outer_sum
+from sktensor_dp.tensor.symmetric import n_unique
 
 MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
 

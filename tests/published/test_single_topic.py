@@ -12,7 +12,7 @@ from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published import agn, agn_of_words, avn, avn_of_words, dp_tpm, single_topic
 from sktensor_dp.published.power_method import noise_multiplier
-from sktensor_dp.tensor import n_unique
+from sktensor_dp.tensor.symmetric import n_unique
 
 ALGORITHMS = [agn, avn]
 ORDERED = [agn_of_words, avn_of_words]
