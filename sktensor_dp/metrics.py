@@ -10,6 +10,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import squareform
 
+from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.tensor.arrays import top_rows
 from sktensor_dp.topics.measures import divergences
 
@@ -80,6 +81,7 @@ def coherence(
         )
     if counts.shape[0] == 0:
         raise ValueError("X must have at least one document; got 0.")
+    check_sizes(n_top_words=n_top_words)
     n_words = min(int(n_top_words), found.shape[1])
     if n_words < 2:
         raise ValueError(
@@ -323,8 +325,7 @@ def _hits(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, k: int) -> tuple[
             f"y_true and y_score must have one shape, (n_people, n_items); got {truth.shape} and "
             f"{scores.shape}."
         )
-    if not isinstance(k, int | np.integer) or k < 1:
-        raise ValueError(f"k must be an int >= 1, got {k!r}.")
+    check_sizes(k=k)
     best = np.asarray(top_rows(np.where(scores == -np.inf, np.nan, scores), int(k)).rows, np.intp)
     people = np.repeat(np.arange(len(best)), best.shape[1])
     places = best.ravel()

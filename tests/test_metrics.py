@@ -38,6 +38,7 @@ def test_limits_of_coherence():
         ([[1.0]], np.ones((3, 2)), 10, r"shape \(n_components, 2\)"),
         ([[0.5, 0.5]], np.ones((0, 2)), 10, "at least one document"),
         ([[0.5, 0.5]], np.ones((3, 2)), 1, "at least 2 words"),
+        ([[0.5, 0.5]], np.ones((3, 2)), 2.7, "n_top_words must be an int"),
     ],
 )
 def test_coherence_says_what_does_not_fit(topics, X, words, says):

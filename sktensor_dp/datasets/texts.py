@@ -612,8 +612,11 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
 
 def as_numbers(path: Path, column: str, values: Iterable[Any]) -> NDArray[np.float64]:
     """Convert values of a column to floats, empty cells to NaN; ValueError shows no cell."""
+    cells = list(values)
     try:
-        return np.array([np.nan if v in ("", None) else float(v) for v in values])
+        # Python reads 1_000 as a number, which may be anything in a file.
+        if not any(isinstance(v, str) and "_" in v for v in cells):
+            return np.array([np.nan if v in ("", None) else float(v) for v in cells])
     except (TypeError, ValueError):
         pass  # its message would show the cell
     raise ValueError(

@@ -10,7 +10,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict
 from datetime import UTC
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
@@ -229,13 +229,13 @@ class BudgetAccountant(Shown):
         >>> [round(budget.remaining(10, kind)[0], 3) for kind in ("gaussian", "pure")]
         [0.577, 0.2]
         """
-        if not (isinstance(k, int) and k >= 1):
+        if isinstance(k, bool) or not (isinstance(k, Integral) and k >= 1):
             raise ValueError(f"k must be an integer >= 1, got {k!r}.")
         if kind not in ("gaussian", "pure"):
             raise ValueError(f"kind must be 'gaussian' or 'pure', got {kind!r}.")
         spent, pure = self._ledger.spending(), kind == "pure" or self.delta == 0
         left = spent.pure_left if pure else spent.gaussian_left
-        return left(k, self.epsilon, self.delta), self.delta
+        return left(int(k), self.epsilon, self.delta), self.delta
 
     def check(self, epsilon: float, delta: float) -> bool:
         """Return True if (epsilon, delta) can still be spent.

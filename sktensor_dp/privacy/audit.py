@@ -780,8 +780,8 @@ def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDAr
     if values.ndim != 1 or np.isnan(values).any():
         raise ValueError(f"scores must be a vector without NaN, got shape {values.shape}.")
     number = values.size if n_guesses is None else n_guesses
-    if not 1 <= number <= values.size:
-        raise ValueError(f"n_guesses must lie between 1 and {values.size}, got {n_guesses!r}.")
+    if not (isinstance(number, numbers.Integral) and 1 <= number <= values.size):
+        raise ValueError(f"n_guesses must be an int from 1 to {values.size}, got {n_guesses!r}.")
     order = np.argsort(values, kind="stable")
     guesses = np.zeros(values.size, dtype=np.int_)
     guesses[order[: number // 2]] = -1

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 from sktensor_dp.queries.error_sanitising import call_untrusted, read_each
@@ -80,9 +81,9 @@ class ThreadedPartitions:
                 f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
                 f"got a {type(source).__name__}, which can be read once."
             )
-        if not (isinstance(n_threads, int) and n_threads >= 1):
+        if isinstance(n_threads, bool) or not (isinstance(n_threads, Integral) and n_threads >= 1):
             raise ValueError(f"n_threads must be an int >= 1, got {n_threads!r}.")
-        self._source, self._n_threads, self.grouped = source, n_threads, grouped
+        self._source, self._n_threads, self.grouped = source, int(n_threads), grouped
 
     def sum(self, query: PartialQuery) -> PartialSum:
         """Sum a query over all chunks.

@@ -286,22 +286,22 @@ def _composition(node: dict[str, Any]) -> Composition:
         )
         for part in node.get("parts", [])
     )
-    return Composition(
-        node["kind"],
-        rows=tuple(_row(row) for row in node.get("releases", [])),
-        unused=tuple(
-            PlannedRelease(row["name"], _cost(row), int(row["uses"]))
-            for row in node.get("unused", [])
-        ),
-        parts=parts,
-        memberships=tuple(
-            tuple((one["role"], int(one["number"])) for one in kind["parts"])
-            for kind in node.get("a_unit_is_in", [])
-        ),
-        n_trials=float(node.get("expected_trials", 1.0)),
-        epsilon=float(node.get("epsilon", 0.0)),
-        delta=float(node.get("delta", 0.0)),
+    rows = tuple(_row(row) for row in node.get("releases", []))
+    unused = tuple(
+        PlannedRelease(row["name"], _cost(row), int(row["uses"])) for row in node.get("unused", [])
     )
+    memberships = tuple(
+        tuple((one["role"], int(one["number"])) for one in kind["parts"])
+        for kind in node.get("a_unit_is_in", [])
+    )
+    selected = (
+        float(node.get(name, default))
+        for name, default in (("expected_trials", 1.0), ("epsilon", 0.0), ("delta", 0.0))
+    )
+    try:
+        return Composition(node["kind"], rows, unused, parts, memberships, *selected)
+    except ValueError as error:
+        raise StatementError(f"its parts cannot be put together: {error}") from None
 
 
 def _row(row: dict[str, Any]) -> ReleaseRecord:

@@ -251,7 +251,7 @@ def gradient_perturbation(
     ...     print(gradient_perturbation(X, X[:, 0], (3, 3, 3), 1).claim.exact_epsilon)
     inf
     """
-    entries, y = _validated(coordinates, values, shape, rank, epsilon, clip)
+    entries, y = _validated(coordinates, values, shape, rank, epsilon, clip=clip)
     noise = NoiseSource()
 
     def protect(gradients: Floats) -> Floats:
@@ -303,7 +303,7 @@ def output_perturbation(
     ...     print(output_perturbation(X, X[:, 0], (3, 3, 3), 1).claim.exact_epsilon)
     inf
     """
-    entries, y = _validated(coordinates, values, shape, rank, epsilon, lipschitz)
+    entries, y = _validated(coordinates, values, shape, rank, epsilon, lipschitz=lipschitz)
     model = Descent(entries, rank, tucker, sgd, random_state)
     model.run(y)  # step 1
     sensitivity = 2 * model.sgd.max_iter * lipschitz * model.sgd.learning_rate
@@ -334,12 +334,12 @@ def _validated(
     shape: Sequence[int],
     rank: int,
     epsilon: float,
-    scale: float = 1.0,
+    **scales: float,
 ) -> tuple[SortedEntries, Floats]:
     """Validate data and parameters; return the sorted entries and their values."""
     check(EPSILON, epsilon=epsilon)
     check(POSITIVE_INT, rank=rank)
-    check(Number(0, math.inf, closed="neither"), **{"clip and lipschitz": scale})
+    check(Number(0, math.inf, closed="neither"), **scales)
     entries, y = SortedEntries(coordinates, shape), np.asarray(values, dtype=np.float64)
     if y.shape != (entries.n_entries,) or not np.isfinite(y).all():
         raise ValueError(

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from sktensor_dp import PrivateTensorPowerMethod
 from sktensor_dp.datasets import load_texts, load_texts_by_person, open_table, open_texts
+from sktensor_dp.datasets.texts import as_numbers
 
 SECRET = "unmistakable"
 QUOTES = "quotes of the row that begins at line {} "
@@ -354,6 +356,11 @@ def test_tables_of_text_are_refused_without_showing_it(tmp_path):
         open_table(path, ["c"])
     with pytest.raises(ValueError, match=r"must be a .parquet or .csv file"):
         open_table(tmp_path)
+
+
+def test_digits_with_underscores_are_no_numbers():
+    with pytest.raises(ValueError, match="should hold numbers"):
+        as_numbers(Path("a.csv"), "stars", ["1", "1_000"])
 
 
 def test_a_column_is_of_numbers_whatever_its_first_rows_hold(tmp_path):

@@ -157,7 +157,8 @@ def test_remaining_of_special_budgets() -> None:
     spent = BudgetAccountant(2.0, 1e-6)
     spent.spend(1.0, 1e-6)
     assert spent.remaining() == (0.0, 1e-6)
-    for wrong in (0, -1, 1.5):
+    assert pure.remaining(np.int64(3)) == (0.5, 0.0)
+    for wrong in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="k must"):
             spent.remaining(wrong)  # type: ignore[arg-type]
 

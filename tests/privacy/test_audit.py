@@ -250,6 +250,9 @@ def test_gaussian_noise_in_one_run(seed):
 def test_no_better_than_coins_in_one_run(seed):
     """At confidence .8 at most a fifth of 300 audits finds something: 60, +- 5 x 7."""
     rng = np.random.default_rng(seed)
+    for wrong in (2.5, 0, 201):
+        with pytest.raises(ValueError, match="n_guesses must be an int from 1 to 200"):
+            guesses_from_scores(rng.random(200), wrong)
     guesses = guesses_from_scores(rng.random(200))
     found = [one_run_audit(guesses, rng.random(200) < 0.5, confidence=0.8) for _ in range(300)]
     assert sum(r.epsilon_lower > 0 or r.mu_lower > 0 for r in found) <= 95
@@ -270,7 +273,7 @@ def test_half_of_the_guesses_are_of_either_kind():
         (lambda: one_run_audit([1], [True], delta=1.0), "delta must"),
         (lambda: one_run_audit([1], [True], confidence=0.0), "confidence must"),
         (lambda: guesses_from_scores([math.nan]), "without NaN"),
-        (lambda: guesses_from_scores([1.0], 2), "between 1 and 1"),
+        (lambda: guesses_from_scores([1.0], 2), "from 1 to 1"),
     ],
 )
 def test_guesses_that_are_none_are_refused(call, message):

@@ -340,8 +340,10 @@ def test_sources_are_known_by_their_sum():
     assert isinstance(ThreadedPartitions([documents(0)], 1), PartitionedSource)
     with pytest.raises(TypeError, match="must be re-iterable"):
         ThreadedPartitions(iter([documents(0)]), 1)
-    with pytest.raises(ValueError, match="n_threads must be an int >= 1, got 0"):
-        ThreadedPartitions([documents(0)], 0)
+    assert ThreadedPartitions([documents(0)], np.int64(1)).grouped is False
+    for wrong in (0, 1.0, True):
+        with pytest.raises(ValueError, match=f"n_threads must be an int >= 1, got {wrong}"):
+            ThreadedPartitions([documents(0)], wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.nightly

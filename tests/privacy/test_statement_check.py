@@ -188,6 +188,16 @@ def test_a_trial_may_not_cost_more_than_its_selection_allows() -> None:
     load_statement(replace(report, epsilon=5.0, composition=dear).to_json())
 
 
+def test_parts_that_cannot_be_put_together_are_named() -> None:
+    overlapping = [name for name, one in STATEMENTS.items() if "a_unit_is_in" in json.dumps(one)]
+    assert overlapping
+    text = json.dumps(STATEMENTS[overlapping[0]])
+    assert '"number": 1' in text
+    wrong = json.loads(text.replace('"number": 1', '"number": 1000'))
+    reason = "its parts cannot be put together: memberships must name 1 to"
+    assert reason in refused({**STATEMENTS[overlapping[0]], "composition": wrong["composition"]})
+
+
 def test_batches_are_all_the_units_there_are() -> None:
     report = load_statement(json.dumps(STATEMENTS["components, stream"]))
     assert "together" in refused(json.loads(replace(report, n_units=240).to_json()))
