@@ -229,7 +229,8 @@ class BudgetAccountant(Shown):
         >>> [round(budget.remaining(10, kind)[0], 3) for kind in ("gaussian", "pure")]
         [0.577, 0.2]
         """
-        if isinstance(k, bool) or not (isinstance(k, Integral) and k >= 1):
+        number: Any = k
+        if isinstance(number, bool) or not (isinstance(number, Integral) and k >= 1):
             raise ValueError(f"k must be an integer >= 1, got {k!r}.")
         if kind not in ("gaussian", "pure"):
             raise ValueError(f"kind must be 'gaussian' or 'pure', got {kind!r}.")

@@ -81,7 +81,8 @@ class ThreadedPartitions:
                 f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
                 f"got a {type(source).__name__}, which can be read once."
             )
-        if isinstance(n_threads, bool) or not (isinstance(n_threads, Integral) and n_threads >= 1):
+        number: Any = n_threads
+        if isinstance(number, bool) or not (isinstance(number, Integral) and n_threads >= 1):
             raise ValueError(f"n_threads must be an int >= 1, got {n_threads!r}.")
         self._source, self._n_threads, self.grouped = source, int(n_threads), grouped
 
