@@ -28,6 +28,7 @@ from small_groups import (
 from sktensor_dp import (
     BudgetAccountant,
 )
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.parts import public_ranks
 
@@ -141,6 +142,7 @@ def test_reports_and_ledgers_count_groups(kind, mode, seed):
     report = fitted.privacy_report_
     if "stream" in mode:
         assert "disjoint" in report.notes[-1]
+        assert report.rows[0].mu == pytest.approx(gaussian_mu(options.get("epsilon", 1.0), 1e-6))
     assert (report.unit, report.n_units) == ("person", 40)
     assert {entry.unit for entry in payer.entries} <= {"person"}
     if "exact" not in mode:

@@ -26,7 +26,6 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.privacy.calibration import gaussian_mu
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -237,14 +236,6 @@ def test_batches_have_groups_all_or_none(kind):
     if kind == "components":
         with pytest.raises(ValueError, match="must come with groups, or none"):
             stream_of_groups(kind).fit_chunks([(X, groups), X])
-
-
-def test_fits_are_disjoint_batches(seed):
-    """A fit deals every group into one batch, at the whole budget."""
-    X, groups = persons(np.random.default_rng(seed), "components", "stream", 5)
-    report = stream_of_groups("components").fit(X, groups=groups).privacy_report_
-    assert "disjoint" in report.notes[-1]
-    assert report.rows[0].mu == pytest.approx(gaussian_mu(1.0, 1e-6))
 
 
 # Reports after a search
