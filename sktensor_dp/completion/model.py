@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,6 +210,9 @@ SHARED_LAYOUT = {
 }  # fmt: skip
 
 
+WAYS = ("sufficient_statistics", "gradient", "input", "output")
+
+
 @dataclass(kw_only=True)
 class SavedCompletion(SavedState):
     """Fitted attributes of a completion in a file: of entries, or what units share."""
@@ -222,7 +225,7 @@ class SavedCompletion(SavedState):
     shape_: tuple[int, ...]
     bounds_: tuple[float, float] | RowBounds
     n_iter_: int
-    perturbation_: Literal["sufficient_statistics", "gradient", "input", "output"]
+    perturbation_: str
     _ranks: tuple[int, ...]
     units: SharedModel | None
     # Of a model of entries; of units they follow from what these share.
@@ -248,6 +251,7 @@ class SavedCompletion(SavedState):
         found, shape, ranks = super().attributes(estimator), self.shape_, self._ranks
         right = 2 <= len(shape) <= MOST_MODES and min(shape) > 0 and self.n_iter_ > 0
         require(right, "shape_ must be that of a tensor, fitted in a step or more")
+        require(self.perturbation_ in WAYS, f"perturbation_ must be one of {WAYS}")
         require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
         check_bounds(self.bounds_, shape)
         if estimator.row_names is not None:

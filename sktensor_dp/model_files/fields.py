@@ -6,12 +6,13 @@ an attribute: it fills what is declared, or is refused.
 
 import dataclasses
 import itertools
+import json
 import math
 import numbers
 import types
 from collections.abc import Mapping
-from functools import cache, partial
-from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import NOT_FINITE, Arrays, require
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.statement import load_statement
 
 DEEPEST = 4
 KINDS = {"tuple": tuple, "set": set, "frozenset": frozenset}
@@ -27,9 +29,10 @@ NUMBERS = frozenset(
 )
 
 
-def write_parameter(value: Any, arrays: Arrays, where: str) -> Any:
-    """JSON form of a parameter: plain values, collections of them, or types of numbers.
-    Arrays go to `arrays` under the name `where`; TypeError for others, such as functions.
+def write(value: Any, arrays: Arrays, where: str) -> Any:
+    """JSON form of a parameter or a part of a state; arrays go to `arrays` under the name `where`.
+
+    TypeError for values of other kinds, such as functions.
     """
     if value is None or isinstance(value, bool | np.bool_ | str):
         return bool(value) if isinstance(value, np.bool_) else value
@@ -38,34 +41,40 @@ def write_parameter(value: Any, arrays: Arrays, where: str) -> Any:
     if isinstance(value, numbers.Real):
         number = float(value)
         return number if math.isfinite(number) else {"float": str(number)}
-    within = partial(write_parameter, arrays=arrays, where=where)
     if isinstance(value, list):
-        return [within(item) for item in value]
+        return [write(item, arrays, f"{where}{i}") for i, item in enumerate(value)]
     for name, kind in KINDS.items():
         if type(value) is kind:
-            return {name: [within(item) for item in (value if kind is tuple else sorted(value))]}
+            items: Any = value if kind is tuple else sorted(value)
+            return {name: write(list(items), arrays, where)}
     if isinstance(value, Mapping):
-        return {"mapping": [[within(k), within(v)] for k, v in value.items()]}
+        return {"mapping": [write(list(pair), arrays, where) for pair in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.name in NUMBERS:
         # In the machine's own order of bytes, as files have it.
         plain = np.asarray(value, dtype=value.dtype.newbyteorder("="))
-        return {"array": arrays.add(plain, f"parameter_{where}")}
+        return {"array": arrays.add(plain, where)}
+    if isinstance(value, np.ndarray) and all(type(item) is str for item in value):
+        return value.tolist()
+    if isinstance(value, PrivacyReport):
+        return json.loads(value.to_json())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        prefix = where and f"{where.strip('_')}_"
+        parts = {name: getattr(value, name) for name in _parts(type(value))}
+        return {n: write(v, arrays, prefix + n) for n, v in parts.items() if v is not ABSENT}
     if hasattr(value, "_plain_parameter"):
         # Of the library's own kinds; the constructor takes the plain form too.
-        return within(value._plain_parameter())
+        return write(value._plain_parameter(), arrays, where)
     if hasattr(value, "columns") and hasattr(value, "shape"):
         # A data frame of numbers, by the names of its columns; constructors take that too.
         columns = np.asarray(value, dtype=np.float64).T.tolist()
-        return within(dict(zip(map(str, value.columns), columns, strict=True)))
+        return write(dict(zip(map(str, value.columns), columns, strict=True)), arrays, where)
     if isinstance(value, np.dtype | type) and np.dtype(value).name in NUMBERS:
         return {"dtype": np.dtype(value).name}
     raise TypeError(type(value).__name__)
 
 
 def read_parameter(value: Any, arrays: Arrays, depth: int = 0) -> Any:
-    """Parameter whose JSON form `write_parameter` wrote; ModelFileError for anything else.
-    `depth` is the number of collections around it, at most DEEPEST.
-    """
+    """Parameter in `depth` collections, from its JSON form; ModelFileError for other content."""
     require(depth <= DEEPEST, f"parameters must be nested at most {DEEPEST} deep")
     if isinstance(value, list):
         return [read_parameter(item, arrays, depth + 1) for item in value]
@@ -101,8 +110,6 @@ LONGEST_TEXT = 10_000
 LARGEST_INTEGER = 2**62
 # Stands for an attribute that is not there, where that is declared as its default.
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
-# Numbers of a report, none of them below 0.
-OF_REPORTS = dict.fromkeys(("epsilon", "delta", "mu", "sigma", "sensitivity", "n_trials"), "+")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -158,48 +165,6 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
     return tuple(of for of in get_args(kind) if of is not types.NoneType) if union else ()
 
 
-def _name(kind: Any) -> str:
-    """Name of a type in files and messages, without its arguments."""
-    return str((get_origin(kind) or kind).__name__)
-
-
-def write(kind: Any, value: Any, arrays: Arrays, where: str = "") -> Any:
-    """JSON form of a value of the declared type `kind`; its arrays go to `arrays`.
-    `where` is the value's path in the state, such as ``privacy_report_``; arrays are named by it.
-    """
-    origin, args = get_origin(kind) or kind, get_args(kind)
-    if several := _alternatives(kind):
-        if value is None:
-            return None
-        chosen = next(of for of in several if isinstance(value, get_origin(of) or of))
-        written = write(chosen, value, arrays, where)
-        return written if len(several) == 1 else {_name(chosen): written}
-    if dataclasses.is_dataclass(origin):
-        prefix = where and f"{where.strip('_')}_"
-        parts = {name: getattr(value, name) for name in _parts(kind)}
-        return {
-            name: write(_parts(kind)[name], part, arrays, prefix + name)
-            for name, part in parts.items()
-            if part is not ABSENT
-        }
-    if origin is np.ndarray:
-        dtype = get_args(args[1])[0]
-        if dtype is np.object_:
-            return list(map(str, value))
-        return arrays.add(np.asarray(value, dtype=dtype), where)
-    if hasattr(kind, "_plain_parameter"):
-        return write_parameter(value._plain_parameter(), arrays, where)
-    if origin in (list, tuple):
-        items = args if origin is tuple and ... not in args else itertools.repeat(args[0])
-        pairs = enumerate(zip(items, value, strict=False))
-        return [write(of, item, arrays, f"{where}{i}") for i, (of, item) in pairs]
-    if origin is dict:
-        return {key: write(args[1], item, arrays, where) for key, item in value.items()}
-    if origin is float:
-        return float(value) if math.isfinite(value) else str(float(value))
-    return value if origin is Literal else kind(value)
-
-
 @dataclasses.dataclass
 class Reader:
     """Reads values of declared types from JSON and arrays, and checks their lengths.
@@ -220,7 +185,14 @@ class Reader:
         """
         origin, args = get_origin(kind) or kind, get_args(kind)
         if several := _alternatives(kind):
-            return self._one_of(kind, several, value, where, spec)
+            if value is None and types.NoneType in args:
+                return None
+            # Of several, a tagged value is no dataclass.
+            tagged = not isinstance(value, dict) or value.keys() <= KINDS.keys()
+            fitting = [of for of in several if dataclasses.is_dataclass(of) != tagged]
+            return self.read((*fitting, several[0])[0], value, where, spec)
+        if origin is PrivacyReport:
+            return made(lambda: load_statement(json.dumps(value)), where)
         if dataclasses.is_dataclass(origin):
             return self._object(kind, value, where)
         if origin is np.ndarray:
@@ -233,23 +205,10 @@ class Reader:
         if origin in (list, tuple):
             return origin(self._items(kind, value, where, spec))
         if origin is dict:
-            require(isinstance(value, dict), f"{where} must be an object")
-            return {key: self.read(args[1], item, where, spec) for key, item in value.items()}
+            found = read_parameter(value, self.arrays)
+            require(isinstance(found, dict), f"{where} must be a mapping")
+            return {key: self.read(args[1], item, where, spec) for key, item in found.items()}
         return self._plain(kind, value, where, spec)
-
-    def _one_of(
-        self, kind: Any, several: tuple[Any, ...], value: Any, where: str, spec: str
-    ) -> Any:
-        """Value of a union of types, which the file names where they are several, or None."""
-        if value is None and types.NoneType in get_args(kind):
-            return None
-        if len(several) == 1:
-            return self.read(several[0], value, where, spec)
-        named = {_name(of): of for of in several}
-        right = isinstance(value, dict) and len(value) == 1 and value.keys() <= named.keys()
-        require(right, f"{where} must be one of {list(named)}")
-        ((name, content),) = value.items()
-        return self.read(named[name], content, where, spec)
 
     def _object(self, kind: Any, value: Any, where: str) -> Any:
         """Instance of a dataclass from a JSON object with exactly its fields."""
@@ -271,6 +230,8 @@ class Reader:
         """Items of a list or tuple from a JSON list, each of its declared type."""
         args, fixed = get_args(kind), get_origin(kind) is tuple and ... not in get_args(kind)
         letter, _, spec = spec.rpartition(":")
+        if get_origin(kind) is tuple and isinstance(value, dict) and value.keys() == {"tuple"}:
+            value = value["tuple"]
         right = isinstance(value, list) and (not fixed or len(value) == len(args))
         require(right, f"{where} must be a list{f' of {len(args)}' if fixed else ''}")
         if letter:
@@ -284,11 +245,9 @@ class Reader:
 
     def _plain(self, kind: Any, value: Any, where: str, spec: str) -> Any:
         """String, number or boolean of a declared type, in the range that `spec` allows."""
-        if get_origin(kind) is Literal:
-            right = isinstance(value, str) and value in get_args(kind)
-        elif kind is float:
-            if isinstance(value, str):
-                value = NOT_FINITE.get(value)
+        if kind is float:
+            if isinstance(value, dict):
+                value = read_parameter(value, self.arrays)
             right = type(value) in (int, float)
             value = float(value) if right else value
             right = right and (value >= 0 or "+" not in spec)
@@ -298,12 +257,13 @@ class Reader:
                 self._measure(spec, [value], where)
         else:
             right = type(value) is kind and (kind is not str or len(value) <= LONGEST_TEXT)
-        require(right, f"{where} must be of type {_name(kind)}, and in the range of a fit's values")
+        require(right, f"{where} must be of type {kind.__name__}, in the range of a fit's values")
         return value
 
     def _numbers(self, value: Any, dtype: Any, where: str, spec: str) -> NDArray[Any]:
         """Array that the file names, if its type, shape and numbers are those declared."""
-        array, lengths = self.arrays.take(value, where), spec.rstrip("+")
+        name = value.get("array") if isinstance(value, dict) and len(value) == 1 else None
+        array, lengths = self.arrays.take(name, where), spec.rstrip("+")
         right = array.dtype == dtype and (not lengths or array.ndim == len(lengths))
         require(right, f"{where} must have dimensions ({lengths or 'any'}) and type {dtype}")
         if lengths:

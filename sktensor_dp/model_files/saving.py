@@ -17,12 +17,10 @@ from sktensor_dp.model_files.container import (
     write_file,
 )
 from sktensor_dp.model_files.fields import (
-    OF_REPORTS,
     Reader,
     SavedState,
     read_parameter,
     write,
-    write_parameter,
 )
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
@@ -116,10 +114,12 @@ def _packed(estimator: Any) -> list[bytes]:
         raise NotFittedError(
             f"This {cls.__name__} is not fitted: it has no {error}. Call fit before save."
         ) from None
-    written = write(cls._saved, state, arrays)
+    written = write(state, arrays, "")
     for name in _parameter_names(cls):
         try:
-            parameters[name] = write_parameter(estimator._parameter_to_save(name), arrays, name)
+            parameters[name] = write(
+                estimator._parameter_to_save(name), arrays, f"parameter_{name}"
+            )
         except TypeError:
             raise TypeError(
                 f"The {name!r} parameter of {cls.__name__} cannot be saved: it is a "
@@ -159,8 +159,7 @@ def _model_in(cls: Any, data: bytes) -> Any:
 
 def read_state(kind: type, written: Any, arrays: Arrays) -> Any:
     """State of the declared class `kind` from its JSON form; every array must belong to it."""
-    layout = {**OF_REPORTS, **kind.layout}  # type: ignore[attr-defined]
-    state = Reader(arrays, layout).read(kind, written, "")
+    state = Reader(arrays, kind.layout).read(kind, written, "")  # type: ignore[attr-defined]
     require(arrays.used == arrays.by_name.keys(), "every array must belong to an attribute")
     return state
 
@@ -168,7 +167,7 @@ def read_state(kind: type, written: Any, arrays: Arrays) -> Any:
 def save_record(path: str | os.PathLike[str], name: str, record: Any) -> None:
     """Write a dataclass with a layout that is no model, under the class name `name`."""
     arrays = Arrays()
-    state = write(type(record), record, arrays)
+    state = write(record, arrays, "")
     write_file(path, _document(name, {"state": state}, arrays))
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -452,6 +453,7 @@ def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[
     return {**asdict(release.cost), "uses": release.uses, "fraction": fraction}
 
 
+@cache
 def library_version() -> str:
     """Version of the installed sktensor-dp, or ``"unknown"``."""
     try:

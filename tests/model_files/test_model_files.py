@@ -28,7 +28,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.model_files.container import LARGEST_FILE, Arrays, pack, unpack
-from sktensor_dp.model_files.fields import read_parameter, write_parameter
+from sktensor_dp.model_files.fields import read_parameter, write
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
 MODELS = dict(fitted())
@@ -261,15 +261,15 @@ def test_parameters_come_back_as_they_were():
     ]  # fmt: skip
     for value in [*values, np.eye(2), np.zeros((0, 2)), np.ones(2000)]:
         arrays = Arrays()
-        document = json.loads(json.dumps(write_parameter(value, arrays, "x")))
+        document = json.loads(json.dumps(write(value, arrays, "x")))
         found = read_parameter(document, arrays)
         assert type(found) is type(value)
         assert equal(found, value)
         assert len(arrays.by_name) == isinstance(value, np.ndarray)
     for number, kind in ((np.int64(1), int), (np.float64(1), float), (np.bool_(1), bool)):
-        assert type(write_parameter(number, Arrays(), "x")) is kind
+        assert type(write(number, Arrays(), "x")) is kind
     with pytest.raises(ModelFileError, match="must name an array"):
         read_parameter({"array": "none"}, Arrays())
     for value in (len, object(), 1j, np.array([None]), object, range(3)):
         with pytest.raises(TypeError):
-            write_parameter(value, Arrays(), "x")
+            write(value, Arrays(), "x")
