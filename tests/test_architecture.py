@@ -70,7 +70,8 @@ CORE: dict[str, tuple[str, ...]] = {
 COUNTER = (
     *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.curator"),
     *("privacy.curators", "privacy.execution", "privacy.parts", "privacy.plan"),
-    *("privacy.report", "privacy.statement.strict_json", "privacy.tables"),
+    *("privacy.report", "privacy.statement.load_statement", "privacy.statement.strict_json"),
+    "privacy.tables",
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {
