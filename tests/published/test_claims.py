@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plain_moments import exact_corpus
 
 import sktensor_dp
 from sktensor_dp import UnsoundClaimWarning, published
@@ -124,6 +125,30 @@ def test_calls_carry_their_claim_and_warn_where_it_does_not_hold(name):
         if unsound:
             assert str(unsound[0].message) == str(found)
             assert unsound[0].filename == __file__
+
+
+CORPUS = np.tile(exact_corpus(), (50, 1))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda epsilon: published.agn(CORPUS, 2, epsilon, random_state=0),
+        lambda epsilon: published.avn(CORPUS, 2, epsilon, random_state=0),
+        lambda epsilon: published.dp_spectral_lda(CORPUS, 2, 1.0, 1, epsilon, random_state=0),
+        lambda epsilon: published.private_tensor_power_method(
+            np.zeros((2, 2, 2)), 1, 20 * epsilon, random_state=0
+        ),
+    ],
+    ids=["agn", "avn", "dp_spectral_lda", "private_tensor_power_method"],
+)
+def test_noise_is_fresh_and_too_little_of_it_at_a_huge_epsilon(call):
+    with pytest.warns(UnsoundClaimWarning, match="small epsilon only"):
+        claim = call(500.0).claim
+    assert not claim.holds
+    assert claim.exact_epsilon > claim.epsilon
+    first, second = call(1.0), call(1.0)
+    assert not np.array_equal(first.weights, second.weights)
 
 
 def test_too_little_noise_changes_the_verdict():
