@@ -38,13 +38,7 @@ from sktensor_dp.estimator.inputs import (
     row_chunks,
     source_chunks,
 )
-from sktensor_dp.estimator.parameters import (
-    Constraint,
-    InstanceOf,
-    Number,
-    OneOf,
-    check_sizes,
-)
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.power_method.inference import (
     coordinates,
     sample_scores,
@@ -374,11 +368,7 @@ class PrivateTensorPowerMethod(
         return self._learn(chunks, columns_of(checked))
 
     def fit_chunks(
-        self,
-        source: Iterable[Any],
-        *,
-        n_samples: int | None = None,
-        n_features: int | None = None,
+        self, source: Iterable[Any], *, n_samples: int | None = None, n_features: int | None = None
     ) -> "PrivateTensorPowerMethod":
         """Learn components from chunks that need not fit into memory together.
 

@@ -140,12 +140,7 @@ def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warn
 
 
 def random_batches(
-    X: Any,
-    n_batches: int,
-    random_state: Any,
-    *,
-    groups: Any = None,
-    by_coins: bool = False,
+    X: Any, n_batches: int, random_state: Any, *, groups: Any = None, by_coins: bool = False
 ) -> Iterator[SampleChunks]:
     """Yield random batches of units: groups by secret coins, rows by `random_state`."""
     n_units, names, units = X.shape[0], None, None

@@ -261,11 +261,7 @@ def _from_unique(entries: Floats, dim: int, order: int) -> Floats:
 
 
 def _topics(
-    chunk: CountChunk,
-    n_components: int,
-    noise: MomentNoise,
-    claim: Claim,
-    random_state: Any,
+    chunk: CountChunk, n_components: int, noise: MomentNoise, claim: Claim, random_state: Any
 ) -> PublishedTopics:
     """Topics from noisy moments of counts: steps 2 to 8 of Algorithm 1, and the power method."""
     n_documents = chunk.X.shape[0]
@@ -332,11 +328,7 @@ class WhitenedMoments:
 
 
 def agn_of_words(
-    words: ArrayLike,
-    n_features: int,
-    n_components: int,
-    epsilon: float = 1.0,
-    delta: float = 1e-6,
+    words: ArrayLike, n_features: int, n_components: int, epsilon: float = 1.0, delta: float = 1e-6
 ) -> WhitenedMoments:
     """Whitened third moment of ordered words with Gaussian noise (AGN as printed).
 
@@ -385,11 +377,7 @@ def agn_of_words(
 
 
 def avn_of_words(
-    words: ArrayLike,
-    n_features: int,
-    n_components: int,
-    epsilon: float = 1.0,
-    delta: float = 1e-6,
+    words: ArrayLike, n_features: int, n_components: int, epsilon: float = 1.0, delta: float = 1e-6
 ) -> WhitenedMoments:
     """Whitened third moment of ordered words with noise of density ``exp(-beta |b|)`` (AVN).
 

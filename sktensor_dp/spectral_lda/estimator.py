@@ -337,11 +337,7 @@ class PrivateSpectralLDA(
         return self._run_counted(chunks, partial(self._fit_of, chunks, columns_of(checked)))
 
     def fit_chunks(
-        self,
-        source: Iterable[Any],
-        *,
-        n_samples: int | None = None,
-        n_features: int | None = None,
+        self, source: Iterable[Any], *, n_samples: int | None = None, n_features: int | None = None
     ) -> "PrivateSpectralLDA":
         """Learn topics from chunks that need not fit into memory together.
 
@@ -682,12 +678,7 @@ class PrivateSpectralLDA(
         )  # fmt: skip
 
     def _fit_of(
-        self,
-        chunks: CountChunks,
-        columns: Mapping[str, Any],
-        n_units: int,
-        *,
-        begins: bool = False,
+        self, chunks: CountChunks, columns: Mapping[str, Any], n_units: int, *, begins: bool = False
     ) -> PlannedFit[DocumentCurator]:
         """Plan a fit to `n_units` documents or groups, the first batch of a stream if `begins`."""
         frequencies, topics = self._known_words(chunks.n_features, columns)

@@ -8,10 +8,7 @@ from sktensor_dp.tensor.arrays import Floats
 
 
 def umass(
-    leading: NDArray[np.intp],
-    pairs: Floats,
-    frequencies: Floats,
-    sigma: float = 0.0,
+    leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: float = 0.0
 ) -> Floats:
     """UMass coherence (k,) of leading words (Mimno et al., 2011), from moments of tokens."""
     k, m = leading.shape

@@ -306,11 +306,7 @@ def std_of_matched(
 
 
 def std_of_decomposed(
-    unwhitened: Floats,
-    duals: Floats,
-    weights: Floats,
-    pairs_sigma: float,
-    triples_sigma: float,
+    unwhitened: Floats, duals: Floats, weights: Floats, pairs_sigma: float, triples_sigma: float
 ) -> tuple[Floats, Floats]:
     """Standard deviations, to first order, of topics of a decomposed tensor, and of shares."""
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)

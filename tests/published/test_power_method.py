@@ -9,10 +9,7 @@ import scipy.sparse as sp
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.published import (
-    online_tensor_power_method,
-    private_tensor_power_method,
-)
+from sktensor_dp.published import online_tensor_power_method, private_tensor_power_method
 from sktensor_dp.published.power_method import (
     noise_multiplier,
     noisy_columns,

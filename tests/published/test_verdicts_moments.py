@@ -28,11 +28,7 @@ def raw_moments(alpha):
     second = (np.outer(alpha, alpha) + np.diag(alpha)) / (n * (n + 1))
     third = cube(alpha) + spread(np.diag(alpha), alpha) + 2 * diagonal(alpha)
     third = third / (n * (n + 1) * (n + 2))
-    return (
-        first @ MU,
-        MU.T @ second @ MU,
-        np.einsum("abc,ai,bj,ck->ijk", third, MU, MU, MU),
-    )
+    return (first @ MU, MU.T @ second @ MU, np.einsum("abc,ai,bj,ck->ijk", third, MU, MU, MU))
 
 
 def lda_documents(alpha):

@@ -9,12 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from small_corpora import INF, counts, tiny
 
-from sktensor_dp import (
-    BudgetAccountant,
-    BudgetError,
-    PrivateCountVectorizer,
-    PrivateSpectralLDA,
-)
+from sktensor_dp import BudgetAccountant, BudgetError, PrivateCountVectorizer, PrivateSpectralLDA
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,7 @@ import pytest
 import scipy.sparse as sp
 from small_corpora import CONFIGURATIONS, INF, counts, tiny
 
-from sktensor_dp import (
-    BudgetAccountant,
-    PrivateSpectralLDA,
-)
+from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
 
 ONE = np.eye(5, dtype=int)[np.arange(60) % 5]

@@ -53,10 +53,7 @@ def naive_collapsed(counts, topics, prior, n_iter):
 
 @pytest.mark.parametrize(
     ("proportions", "naive"),
-    [
-        (variational_proportions, naive_proportions),
-        (collapsed_proportions, naive_collapsed),
-    ],
+    [(variational_proportions, naive_proportions), (collapsed_proportions, naive_collapsed)],
 )
 @pytest.mark.parametrize("n_iter", [1, 4, 25])
 def test_proportions_equal_a_naive_loop(seed, n_iter, proportions, naive):
