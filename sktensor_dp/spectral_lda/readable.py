@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 Names = Sequence[str] | NDArray[Any] | None
 
-# A topic that noise hides is shrunk to the frequencies of all texts, or is light. In fits to texts
-# with and without topics (8 to 400 words, 1,000 to 20,000 texts, epsilon 1 and 4) every topic whose
-# distance from these frequencies, in total variation, was below .1, or below .1 once multiplied by
-# its weight over the mean weight, was noise; of topics close to a true one the least was .27.
+# A topic that noise hides is shrunk to the frequencies of all texts, or is light: its distance from
+# them, in total variation, times its weight over the mean weight, is below this. In fits to texts
+# with and without topics all of these were noise; of topics close to a true one the least was .27.
 LEAST_DISTANCE = 0.1
 # Eigenvalues are taken for topics from so many times what noise alone is expected to reach: by
 # chance, and by the sampling of documents, the largest of those that are none is a fifth above.
@@ -58,10 +57,9 @@ class ReadableTopics:
             Names of the columns; by default ``feature_names_in_``, or their numbers.
         relevance : float, default=1.0
             From 0 to 1. At 1 words are ranked by their probability. Below, by
-            ``relevance * log p + (1 - relevance) * log(p / unigram)``, so that words that
-            all topics share step back; 0.6 is a good choice for reading. There ``p`` is the
-            least that noise leaves of a probability: a word that noise could have put there
-            does not lead.
+            ``relevance * log p + (1 - relevance) * log(p / unigram)``, where ``p`` is the least
+            that noise leaves of a probability: words that all topics share step back, and a word
+            that noise could have put there does not lead. 0.6 is a good choice for reading.
 
         Returns
         -------
@@ -117,8 +115,8 @@ class ReadableTopics:
 
         Notes
         -----
-        They say how far noise may have moved a topic, not how well it describes other
-        documents. Intervals are of the normal law with ``components_std_``.
+        Normal intervals with ``components_std_``: how far noise may have moved a topic, not how
+        well it describes other documents.
 
         **Privacy.** Made of released values alone; costs nothing.
         """

@@ -51,9 +51,7 @@ class TopicPlan:
 
 
 def effective_documents(n_samples: int, epsilon: float, delta: float) -> float:
-    """Number of documents times the mu of one Gaussian release of the whole budget (epsilon / 4 if
-    delta is 0); infinite without noise.
-    """
+    """Number of documents times the mu of one Gaussian release (epsilon / 4 if delta is 0)."""
     if math.isinf(epsilon):
         return math.inf
     return n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
