@@ -91,11 +91,7 @@ class Callbacks:
     def _followed(
         self, run: Callable[[Callable[[str], None]], Result], n_releases: int | None
     ) -> Result:
-        """Call `run` under the callbacks and return its result.
-
-        `run` gets a function to call with the name of each release, before it. `n_releases` is
-        the number of releases where it is public, else None.
-        """
+        """Call `run` under the callbacks, with a function to call with each release's name."""
         shown = clone(self)
         shown.accountant = None
         if hasattr(self, PARENT):
@@ -154,9 +150,7 @@ def _check(callback: Any) -> None:
 
 
 class FittedStateMixin:
-    """Fitted state of an estimator, replaced as a whole.
-    Fitted are the attributes whose names end in ``_``, and those that `_hidden_state` lists.
-    """
+    """Fitted state, names that end in ``_`` or are in `_hidden_state`, replaced as a whole."""
 
     _hidden_state: ClassVar[frozenset[str]] = frozenset()
 
@@ -214,11 +208,7 @@ Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
 
 
 class Hooks:
-    """Answers about an estimator to the search, the scorer and the audit; subclasses override them.
-
-    They depend on public numbers alone. The defaults fit an estimator whose units of privacy are
-    rows.
-    """
+    """Answers about an estimator to search, scorer and audit, from public numbers alone."""
 
     # True where units are rows, which may then be held out and scored one by one.
     _unit_is_row: bool = True
@@ -250,11 +240,7 @@ class Hooks:
         return None
 
     def _worst_case(self, n_units: int | None) -> Neighbours | None:
-        """Neighbouring data sets that differ by a whole sensitivity, for an audit; None if unknown.
-
-        Arguments of ``fit`` for about `n_units` units (None: any number), those for a neighbour,
-        and a function of the fitted model that is larger, in expectation, for the neighbour.
-        """
+        """Neighbouring data of about `n_units` units, a sensitivity apart, or None if unknown."""
         return None
 
 
@@ -316,9 +302,7 @@ class PlannedFit(Generic[Curator]):
     by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
 
     def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
-        """Return a plan that releases a noisy count of units first, and the rest as
-        ``by_count(count)`` plans it. This plan, for the largest possible count, fixes the cost.
-        """
+        """Plan that releases a count of units first, and then what ``by_count(count)`` plans."""
         releases = self.releases.before_count()
         options = {**self.options, "neighbours": "add_remove"}
         return replace(self, releases=releases, options=options, by_count=by_count)
@@ -360,9 +344,7 @@ def columns_of(checked: Any) -> dict[str, Any]:
 def check_arguments(
     estimator: Any, given: Mapping[str, Any], method: str = "fit", *, n_samples: Any = None
 ) -> None:
-    """Raise TypeError for the first argument of `method` that a fit does not take.
-    `given` holds such arguments by name (``sample_weight``); `n_samples` is one if not None.
-    """
+    """Raise TypeError for the first of the arguments `given` to `method`, which takes none."""
     for name in [*given, *(() if n_samples is None else ["n_samples"])]:
         reason = f": {REASONS[name]}" if name in REASONS else ""
         raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
@@ -422,9 +404,7 @@ class PrivateEstimatorMixin(
             )
 
     def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> Self:
-        """Refuse wrong parameters and arguments, and return a copy for validation.
-        `unsupported` holds arguments that no fit takes; `n_samples` is for data read in parts.
-        """
+        """Refuse wrong parameters and `unsupported` arguments; return a copy for validation."""
         check_arguments(self, unsupported, n_samples=None if is_read_in_parts(X) else n_samples)
         checked = self._validation_copy()
         checked._check_parameters()
@@ -445,9 +425,7 @@ class PrivateEstimatorMixin(
         unit: str | None = None,
         **options: Any,
     ) -> Curator:
-        """Charge `plan` to the accountant and return a curator of class `kind` that holds the data.
-        ``charge=False`` is for a plan that has been paid; `unit` names the unit of a row.
-        """
+        """Curator of class `kind` that holds the data, and has charged `plan` if it is to."""
         if charge and getattr(chunks, "announced", False):
             self._read_through(chunks, plan)
         return kind(
@@ -470,9 +448,7 @@ class PrivateEstimatorMixin(
         return copied
 
     def _run_counted(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Any]]) -> Self:
-        """Fit by `plan`, a pure function from the number of units to a planned fit.
-        The number is the public one, or a noisy count that the fit releases first.
-        """
+        """Fit by `plan`, a pure function from the public or released number of units."""
         return self._end(self._charge(self._planned_by_number(chunks, plan)))
 
     def _planned_by_number(
@@ -501,9 +477,7 @@ class PrivateEstimatorMixin(
     def _execute(
         self, planned: PlannedFit[Curator], progress: Callable[[str], None] | None
     ) -> Fitted:
-        """Charge a planned fit, run its recipe and add the privacy report to the attributes.
-        `progress` is called with the name of each release, before it.
-        """
+        """Charge a planned fit, run its recipe and add the privacy report to the attributes."""
         # Products are small or bound by memory: threads that wait for each other made fits ten
         # times slower on a busy machine, and none faster on an idle one.
         with _libraries().limit(limits=1, user_api="blas"):

@@ -53,9 +53,7 @@ COUNTING = {
 
 
 def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
-    """Raise an error, by type alone, for dates, durations, text, masked and Dask arrays.
-    `name` is the argument's name in the message, `text` the advice on texts.
-    """
+    """Raise an error, by type alone, for dates, text (with advice), masked and Dask arrays."""
     if hasattr(X, "__dask_graph__"):
         raise TypeError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}, which is not computed yet. Pass "
@@ -81,9 +79,7 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
 
 
 def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Float64 array from an array or nested lists `T`; errors for sparse, complex, text and dates.
-    `method` ends the advice on sparse input: ``T.toarray()`` followed by it.
-    """
+    """Float64 array from an array or lists; `method` ends the advice to pass ``T.toarray()``."""
     if sp.issparse(T):
         raise TypeError(
             f"T must be dense, got a {type(T).__name__}. Where absent entries are zeros pass "
@@ -162,9 +158,7 @@ def refuse_lists(X: Any) -> None:
 
 
 def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:
-    """Label of the group of each row, as an array of shape (n_rows,), or None; ValueError if wrong.
-    A single group is refused unless `neighbours` is "add_remove".
-    """
+    """Label of the group of each row, or None; ValueError for wrong ones, or a single group."""
     if groups is None:
         return None
     labels = as_labels(groups, n_rows)
@@ -210,9 +204,7 @@ def row_chunks(
     *,
     reset: bool = True,
 ) -> Kind:
-    """Chunks of class `kind` with the rows of a table; with `groups` units are groups of rows.
-    `checked` is the copy of `estimator` that validates `X`. Lazy tables are not computed.
-    """
+    """Chunks of class `kind` with the rows of a table, which the copy `checked` validates."""
     if hasattr(X, "to_delayed"):
         table = lazy_table(checked, X, groups, n_samples, reset=reset)
         return kind(table.partitions, table.n_units, table.n_features, prepared=Numeric)
@@ -256,9 +248,7 @@ def as_chunks(source: Any) -> Any:
 
 
 def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:
-    """Raise ValueError if a later batch of a stream has other units or neighbours than the first.
-    `before` is the report on the batches so far; `grouped` says that the new batch has groups.
-    """
+    """Raise ValueError if a later batch has other units or neighbours than the report `before`."""
     check_same("neighbours", before.neighbours, neighbours)
     if (before.unit == "person") != grouped:
         raise ValueError(
@@ -304,9 +294,7 @@ def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bo
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> Any:
-    """Lazy table with its columns in one chunk, validated by its metadata alone.
-    `text` advises on columns of text. `reset` stores the columns on `estimator` or compares them.
-    """
+    """Lazy table with its columns in one chunk, validated by its metadata alone."""
     refuse_other_kinds(X._meta, "X", text)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
@@ -328,9 +316,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> A
 def number_of_units(
     estimator: Any, known: float, groups: Any, n_samples: Any, noun: str
 ) -> int | None:
-    """Public number of units (rows, or groups) of lazy data; None where it is private.
-    `known` is the number of rows or NaN, if `n_samples` must announce it; `noun` names units.
-    """
+    """Number of units of lazy data of `known` rows, or NaN; None where it is private."""
     if number_is_private(n_samples, estimator.neighbours):
         return None
     if n_samples is not None:
@@ -366,9 +352,7 @@ def partitions_by_group(rows: Sequence[Any], groups: Any, X: Any) -> DaskPartiti
 
 
 def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) -> Sequence[Any]:
-    """Delayed parts of `given`, one item for each row of `X`, in the `n_parts` partitions of X.
-    `name` and `noun` ("groups", "label") call the array and an item of it in errors.
-    """
+    """Delayed parts of `given`, an item (`noun`) for each row of `X`, in the partitions of X."""
     unequal = f"{name} must hold one {noun} for each row of X."
     if not hasattr(given, "to_delayed"):
         if not (hasattr(X, "chunks") and not math.isnan(X.shape[0])):

@@ -95,9 +95,7 @@ class Such:
 
 
 class Numbers:
-    """Constraint: a list, tuple or one-dimensional array of `length` numbers that obey `number`.
-    `said` describes it in messages.
-    """
+    """Constraint: a list, tuple or vector of `length` numbers that obey `number`."""
 
     def __init__(self, number: Number, length: int, said: str) -> None:
         self.number, self.length, self.said = number, length, said
@@ -111,9 +109,7 @@ class Numbers:
 
 
 def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constraint]]) -> None:
-    """Raise ValueError for the first parameter of `estimator` that none of its constraints accepts.
-    `constraints` maps names of parameters to alternatives, one of which must accept the value.
-    """
+    """Raise ValueError for the first parameter that none of its alternatives accepts."""
     for name, alternatives in constraints.items():
         value = getattr(estimator, name)
         if not any(constraint.accepts(value) for constraint in alternatives):

@@ -65,9 +65,7 @@ class Arrays:
 
 
 def pack(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
-    """Bytes of a model file, in pieces to be written in order; equal content gives equal bytes.
-    ValueError if JSON or arrays exceed LARGEST_TEXT or LARGEST_ARRAYS bytes.
-    """
+    """Bytes of a model file, in pieces to be written in order; equal content gives equal bytes."""
     # The order of a matrix decides in which order products add, so their last digits.
     fortran = [
         name for name, a in arrays.items() if a.flags.f_contiguous and not a.flags.c_contiguous

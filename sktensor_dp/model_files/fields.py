@@ -129,9 +129,7 @@ class SavedState:
 
     @classmethod
     def of(cls, estimator: Any, **rebuilt: Any) -> Self:
-        """State of a fitted estimator, to be written; AttributeError names an attribute it lacks.
-        `rebuilt` gives values of fields that are saved in another form than the estimator's own.
-        """
+        """State of a fitted estimator, with `rebuilt` fields that it has in another form."""
         found = {**rebuilt}
         for field in dataclasses.fields(cls):
             if field.name in vars(estimator):
@@ -141,9 +139,7 @@ class SavedState:
         return cls(**found)
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes by name that this state gives to `estimator`, as read from a file.
-        Subclasses raise an error for values that no fit with its parameters leaves behind.
-        """
+        """Fitted attributes by name; subclasses refuse values that no fit leaves behind."""
         return {name: value for name, value in vars(self).items() if value is not ABSENT}
 
 
@@ -179,10 +175,7 @@ class Reader:
     position: int | None = None
 
     def read(self, kind: Any, value: Any, where: str, spec: str = "") -> Any:
-        """Convert the JSON form `value` to the declared type `kind`; ModelFileError if it has
-        another form. `where` names the value in errors; `spec` holds letters for its lengths, as in
-        SavedState.
-        """
+        """Value of the declared type `kind`, of lengths `spec`, from JSON; else ModelFileError."""
         origin, args = get_origin(kind) or kind, get_args(kind)
         if several := _alternatives(kind):
             if value is None and types.NoneType in args:

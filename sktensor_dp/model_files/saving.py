@@ -184,9 +184,7 @@ def _document(name: str, content: dict[str, Any], arrays: Arrays) -> list[bytes]
 
 
 def _content(name: str, keys: set[str], data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Document and arrays of a file of class `name`, with exactly the keys `keys`.
-    ModelFileError if the format, its version, the class or the keys differ.
-    """
+    """Document and arrays of a file of class `name`, with exactly the keys `keys`."""
     document, by_name = unpack(data)
     if document.pop("format", None) != FORMAT:
         raise ModelFileError("The file holds no model.")

@@ -55,14 +55,10 @@ class TrialCosts:
 
     @classmethod
     def divided(cls, trial: PrivacyCost, n_folds: int | None) -> "TrialCosts":
-        """Divide the cost of a trial among its fits and scores, so that they compose to it.
-
-        Without folds (`n_folds` None) a unit is in the fit or in the score; with folds it is in
-        n_folds - 1 fits, one score and the last fit on all units.
-        """
+        """Divide the cost of a trial among its fits and scores, so that they compose to it."""
         if n_folds is None:  # a unit is in the fit or in the score (parallel composition)
             return cls(trial, trial.part(1.0, 0.0), None)
-        n_fits = n_folds - 1
+        n_fits = n_folds - 1  # that a unit is in, beside one score and the last fit
         failure = trial.delta / n_folds
         return cls(
             trial.part((1 - REFIT - SCORE) / n_fits, failure),
@@ -72,9 +68,7 @@ class TrialCosts:
 
 
 def composed(n_folds: int | None, parts: Sequence[Part], n_units: int) -> Composition:
-    """Composition of `parts`, the fits and scores of a trial, as TrialCosts divides its cost.
-    With folds the last part is the fit on all `n_units`.
-    """
+    """Composition of the fits and scores of a trial; with folds the last fits all `n_units`."""
     if n_folds is None:
         return Composition("parallel", parts=tuple(parts))
     memberships = ((("fit", n_folds - 1), ("score", 1)),)
@@ -83,9 +77,7 @@ def composed(n_folds: int | None, parts: Sequence[Part], n_units: int) -> Compos
 
 
 def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
-    """Part of a composition that stands for a use of the data: "fit", "refit" or "score".
-    `reports` are those of its private steps, one after the other on the same units.
-    """
+    """Part of a composition of the `role` "fit", "refit" or "score", by its steps' reports."""
     number = reports[-1].n_units
     if len(reports) == 1:
         return Part(role, number, reports[0].composition)
@@ -96,10 +88,8 @@ def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
 def divided_among(
     cost: PrivacyCost, steps: Mapping[str, Any], fractions: Mapping[str, float] | None
 ) -> dict[str, PrivacyCost]:
-    """Cost of each private step of a fit, by its name, in proportion to `fractions` (None: equal).
-    Steps that learn nothing from the data cost nothing; those that set delta aside share delta.
-    """
-    # A step that learns nothing from the data needs nothing.
+    """Cost of each private step of a fit by name, in proportion to `fractions` (None: equal)."""
+    # A step that learns nothing from the data needs nothing; those that set delta aside share it.
     given = dict.fromkeys(steps, 1.0) if fractions is None else fractions
     weights = {n: 0.0 if step._releases_nothing else float(given[n]) for n, step in steps.items()}
     whole = math.fsum(weights.values()) or 1.0
@@ -119,11 +109,7 @@ def report_of_search(
     delta: float,
     n_trials: float,
 ) -> PrivacyReport:
-    """Privacy report of a search, given the reports of the winner's private steps.
-
-    `trial` is how its releases compose; `epsilon` and `delta` are the guarantee of the whole, and
-    `n_trials` the mean of the secret number of trials.
-    """
+    """Privacy report of a whole search, of `n_trials` on average, from its winner's reports."""
     note = (
         "These are the releases of one trial. Trials with candidates drawn at random were "
         f"repeated a secret number of times, geometrically distributed with mean {n_trials:g}, and "
@@ -141,9 +127,7 @@ def report_of_search(
 
 
 def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tuple[float, float]:
-    """Parameters (epsilon, delta) with which a fit costs `cost`, at the given delta.
-    `set_aside` is the fraction of its delta that the fit spends on failures of its own.
-    """
+    """Parameters (epsilon, delta) of a fit that costs `cost` and sets that part of delta aside."""
     if delta == 0:
         return cost.epsilon, 0.0
     if math.isinf(cost.mu):

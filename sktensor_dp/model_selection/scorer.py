@@ -120,11 +120,7 @@ def make_private_scorer(
 
 
 def scored_unit(reports: Sequence[PrivacyReport], grouped: bool) -> str:
-    """Name of the unit that a score protects: "person" for groups, else that of the model's
-    reports.
-
-    ValueError if the model was fitted with groups and the score is not `grouped`.
-    """
+    """Unit that a score protects; ValueError if only the model was fitted with groups."""
     units = [report.unit for report in reports]
     if "person" in units:
         if not grouped:

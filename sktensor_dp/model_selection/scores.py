@@ -38,8 +38,7 @@ def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
 
 
 def answers(question: Callable[[Any], Any], X: Any) -> Floats:
-    """Result of `question`, a method of a model, for each row, of shape (n_rows,); NaN where it
-    fails.
+    """Number that `question`, a method of a model, gives for each row; NaN where it fails.
 
     If it fails on all rows at once, each is asked alone: one row decides nothing for another.
     """
@@ -104,9 +103,7 @@ class UnitScores:
         return answers(self.model.score_samples if per_row else self._per_token, X)
 
     def _per_token(self, X: Any) -> Any:
-        """Log-likelihood per token of each row, of shape (n_rows,).
-        Of texts each token that the vocabulary lacks counts with a probability of UNKNOWN_WORD.
-        """
+        """Log-likelihood per token of each row; unknown words of texts count as UNKNOWN_WORD."""
         *steps, last = steps_of(self.model).values()
         found = None
         for step in steps:
@@ -144,8 +141,7 @@ def check_scoring(scoring: Any, name: str) -> None:
 def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> Any:
     """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is.
 
-    ValueError if the estimator lacks the method that the score needs, or X or y do not fit; `name`
-    is the parameter that holds the score.
+    ValueError, which calls the score's parameter `name`, if estimator and data do not suit it.
     """
     method = SCORES[scoring]
     if not hasattr(estimator, method):
@@ -173,9 +169,7 @@ def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> 
 def checked_score_bounds(
     given: Sequence[float] | None, scoring: str, step: Any, name: str, *, texts: bool = False
 ) -> tuple[float, float]:
-    """Public (low, high) that scores are clipped to: `given`, or implied by the private `step`.
-    `name` is the parameter's name in errors; `texts` says that rows are texts.
-    """
+    """Public (low, high) that scores are clipped to: `given`, or implied by the private `step`."""
     bounds = given if given is not None else _implied_bounds(scoring, step, texts)
     if bounds is None:
         raise ValueError(
@@ -223,9 +217,7 @@ def release_score(
     accountant: BudgetAccountant | None,
     neighbours: str,
 ) -> tuple[float, PrivacyReport]:
-    """Charge `plan`, and release the mean over units of the scores that `query` computes.
-    Returns the noisy mean and the report. If units come and go, their number is released first.
-    """
+    """Charge `plan`, and release the mean of scores over units; return it and the report."""
     counted = neighbours == "add_remove"
     with DataCurator(
         chunks, plan.before_count() if counted else plan, spender=spender, unit=unit,

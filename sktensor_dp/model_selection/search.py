@@ -83,16 +83,14 @@ from sktensor_dp.queries.scores import HeldOutScores
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Outcome of one trial: all that the search releases if it wins.
-    A trial whose fit failed has a `failure`, and a score of minus infinity.
-    """
+    """Outcome of one trial: all that the search releases if it wins."""
 
     score: float
     params: dict[str, Any]
     model: Any
     parts: tuple[Part, ...]
     warnings: tuple[warnings.WarningMessage, ...]
-    failure: str | None = None
+    failure: str | None = None  # why it could not be fitted; its score is then minus infinity
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +109,7 @@ class Trials:
     neighbours: str
 
     def best(self, stop: float) -> Trial:
-        """Run a secret number of trials and return the one with the largest score.
-
-        `stop` is the probability that a trial is the last. With folds its model is refitted to all
-        rows. NotEnoughDataError if no trial could be fitted.
-        """
+        """Best of trials each of which is the last with probability `stop`, fitted to all rows."""
         best: Trial | None = None
         for bits in secret_trials(stop):
             # Fits keep their own warnings; one from elsewhere in each trial would count them.
@@ -135,9 +129,7 @@ class Trials:
         return call_untrusted(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
-        """Draw a candidate, fit and score it on each split, and return the trial.
-        `bits` seed all randomness of this trial except noise; they are secret and its own.
-        """
+        """Draw a candidate by secret `bits` of its own, and fit and score it on each split."""
         # An error leaves the search at once, as if trials that fail had the highest score:
         # that, too, is a selection of the best.
         rng = secret_random_state(bits)
@@ -485,11 +477,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
     def _checked(
         self, y: Any, groups: Any, unsupported: Mapping[str, Any]
     ) -> tuple[dict[str, Any], list[Mapping[str, Any]], str, float, bool]:
-        """Refuse wrong parameters; return what a search needs of the right ones.
-
-        Private steps by name, distributions of candidates, name of the score, delta, and True if a
-        step sets a part of delta aside.
-        """
+        """Refuse wrong parameters, else return steps, distributions, score, delta and set-aside."""
         check_parameters(
             self, {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         )

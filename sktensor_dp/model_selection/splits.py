@@ -30,9 +30,7 @@ from sktensor_dp.queries.units import as_labels
 def checked_units(
     X: Any, y: Any, groups: Any, neighbours: str
 ) -> tuple[Any, Any, NDArray[Any] | None]:
-    """Rows and targets that can be indexed, and the label of the group of each row or None.
-    TypeError for Dask collections; ValueError if lengths differ. Errors tell no private number.
-    """
+    """Rows and targets that can be indexed, and labels of groups or None; else an error."""
     for name, given in (("X", X), ("y", y), ("groups", groups)):
         if hasattr(given, "to_delayed"):
             raise TypeError(
@@ -70,11 +68,9 @@ MOST_FOLDS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Fold of each unit (a row, or a group of rows), in `parts`; 1 or 0 where there are no folds.
-    Without folds 1 marks held-out units.
-    """
+    """Deal of units (rows, or groups of rows) into folds, or into training and held-out ones."""
 
-    parts: Integers
+    parts: Integers  # fold of each unit; without folds 1 for those held out
     n_folds: int | None  # public, as it decides how often a unit is used
     units: Integers | None = None  # place of the unit of each row; None where rows are units
 
@@ -100,8 +96,7 @@ def split_units(
 ) -> Splits:
     """Split units into `cv` folds, or a training and a held-out part where `cv` is None.
 
-    Rows are split at public positions, seeded by `random_state`; groups (`labels`) by secret coins,
-    and so are units whose number is private (`counted`).
+    Rows are split by `random_state`; groups, and units that are `counted`, by secret coins.
     """
     names, units, n_units = None, None, n_rows
     if labels is not None:

@@ -91,9 +91,7 @@ def steps_of(estimator: Any) -> dict[str, Any]:
 
 
 def private_steps(estimator: Any) -> dict[str, Any]:
-    """Private steps of an estimator by name (``""`` for the estimator itself).
-    ValueError if there is none, units are not rows, or another step may learn from the data.
-    """
+    """Private steps of an estimator by name; ValueError if others may learn from the data."""
     steps = steps_of(estimator)
     if any(getattr(one, "_skl_callbacks", None) for one in (estimator, *steps.values())):
         raise ValueError("estimator must have no callbacks: they would see every trial.")
@@ -118,9 +116,7 @@ def private_steps(estimator: Any) -> dict[str, Any]:
 
 
 def row_by_row(estimator: Any) -> Any:
-    """Pipeline whose FunctionTransformers call their function for each row alone, by RowByRow.
-    An estimator that is no pipeline is returned as it is.
-    """
+    """Estimator, or pipeline whose FunctionTransformers call their function for each row alone."""
     if not isinstance(estimator, Pipeline):
         return estimator
     return Pipeline(
@@ -229,9 +225,7 @@ def _with_values(estimator: Any, choice: Mapping[str, Any], *, whole: bool) -> l
 def delta_in_use(
     private: Mapping[str, Any], tried: Iterable[Any], epsilon: float, delta: float
 ) -> tuple[float, bool]:
-    """Delta of a search, and True if one of the `tried` steps sets a part of delta aside.
-    It is 0 where the noise of a private step is pure, so that no delta is spent.
-    """
+    """Delta of a search, 0 for pure noise, and True if a `tried` step sets a part of it aside."""
     sets_aside = max([step._delta_set_aside for step in tried]) > 0
     if any(step._has_pure_noise for step in private.values()):
         delta = 0.0
