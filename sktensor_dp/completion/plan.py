@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from sktensor_dp.completion import defaults
-from sktensor_dp.estimator.parameters import Number, Numbers, shown
+from sktensor_dp.estimator.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.mechanisms import piecewise_deviation
-from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan, check_feasible
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.slices import MOST_CELLS, SharedFactorSums
 from sktensor_dp.tensor.row_effects import standardised_given
 from sktensor_dp.tensor.shared_parameters import clipped_response

@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.estimator.parameters import Number, Numbers, shown
-from sktensor_dp.privacy.plan import check_feasible
+from sktensor_dp.estimator.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, RowBounds

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import EllipsisType, NoneType
@@ -142,3 +143,34 @@ def check_sizes(**sizes: Any) -> None:
     for name, value in sizes.items():
         if not Number(1, math.inf, integer=True).accepts(value):
             raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")
+
+
+# Bytes where the system does not tell: beyond what is common.
+UNKNOWN_SIZE = 2.0**37
+
+
+def memory_size() -> float:
+    """Memory in bytes that this process may use at most."""
+    sizes = [UNKNOWN_SIZE]
+    if hasattr(os, "sysconf"):
+        sizes = [float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))]
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return sizes[0]
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        sizes.append(float(limit))
+    return min(sizes)
+
+
+def check_feasible(numbers: float, what: str, advice: str) -> None:
+    """Raise ValueError if `what` needs arrays of more doubles than fit into memory; `advice` ends
+    it.
+    """
+    size = memory_size()
+    if 8 * numbers > size:
+        raise ValueError(
+            f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
+            f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
+        )

@@ -10,10 +10,11 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import Neighbours
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
+from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.power_method import defaults
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.parts import public_ranks
-from sktensor_dp.privacy.plan import COUNT, ReleasePlan, check_feasible
+from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 from sktensor_dp.queries.samples import LiftedBall, ProjectedThirdMoments, SecondMoments
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.tensor.arrays import Floats

@@ -1,85 +1,4 @@
-r"""Empirical lower bounds on what a fit gives away.
-
-A proof bounds epsilon from above; an audit bounds it from below, with confidence, by
-telling neighbouring data sets apart. An audit that exceeds the claim has found an error,
-in a proof, in its implementation or in the noise; one that stays below it proves nothing.
-
-**Samples of two hypotheses.** Let P be the law of a number computed from what a mechanism
-shows on one data set and Q its law on a neighbour. For every event E,
-(epsilon, delta)-differential privacy says
-
-    Q(E) <= exp(epsilon) P(E) + delta,    1 - P(E) <= exp(epsilon) (1 - Q(E)) + delta,
-
-the second being the first for the complement of E with the data sets exchanged, and
-mu-Gaussian differential privacy says ``Phi^-1(Q(E)) - Phi^-1(P(E)) <= mu`` (Dong, Roth &
-Su, 2022, definition 2.6 and equation 5). With Q(E) >= q and P(E) <= p, each of the three
-turns into a lower bound, increasing in q and decreasing in p, so that one pair (q, p)
-serves all three at once. Clopper and Pearson's one-sided bounds give such pairs.
-
-An event chosen on the runs that are counted would be chosen for its luck. Events are
-chosen on a part of the runs, and counted on the rest, of which they are independent:
-given the event, its counts are binomial. Two are chosen, the best for epsilon and the
-best for mu; each of four bounds fails with a probability of at most a quarter of
-``1 - confidence``, hence all of them hold with at least the stated confidence. An event
-known in advance needs two bounds, and all runs are counted.
-
-**One fit on many canaries.** Every slot i of m holds a canary (S_i = 1) or something
-harmless (S_i = -1), by fair coins; the auditor sees the fit alone and guesses T_i in
-{-1, 0, 1}, 0 being no guess.
-
-**Pure differential privacy.** Given what the fit shows and the coins before i, the odds
-of the two values of S_i are at most e^epsilon, so the guess is right with a probability of
-at most q = e^epsilon / (1 + e^epsilon). The number of right guesses among r is then
-stochastically smaller than W ~ Binomial(r, q) (Steinke, Nasr & Jagielski, 2023, theorem
-5.2), and randomised response attains that.
-
-**Approximate.** Averaged over the coins after i, and given those before, the two laws of
-what the fit shows are still (epsilon, delta)-indistinguishable. Let X_i be what the
-probability of a right guess exceeds q by, given the fit and the coins before i, or 0. As
-``q (P + P') = q P + (1 - q) e^epsilon P'``, the mean of X_i is at most
-
-    sum over t in {-1, 1} of  1/2 int (P_t - q (P_t + P_-t))_+
-        = (1 - q) / 2  sum_t int_{T_i = t} (P_t - e^epsilon P_-t)_+  <=  (1 - q) delta.
-
-The chance of v right guesses, updated guess by guess with W in the place of those to
-come, rises in mean by X_i times a probability of being decisive; so that
-
-    P(v or more right) <= P(W >= v) + m (1 - q) delta.
-
-Steinke, Nasr & Jagielski print ``2 m delta max_i P(v - i <= W < v) / i`` in the place of the
-last term (appendix D). It is smaller for many canaries and larger for few, but fails where
-few guesses are right: a linear programme over all mechanisms of two bits finds one that is
-(2, 0.1)-private and gets one guess or more right with probability .9991, against .9915. It
-is not used here; as long as m delta is well below ``1 - confidence`` little is lost.
-
-**Gaussian.** Let G be ``G(x) = Phi(Phi^-1(x) + mu)``, C the number of right guesses among r
-(a number fixed beforehand), and C_i that among slots other than i. Given the coins but S_i,
-the two laws of what the fit shows are mu-GDP; so are those of the fit and these coins
-together, as the coins have one law under both. For each j, the events "T_i = t and
-C_i >= j - 1" depend on these alone; as G is concave,
-
-    P(T_i = S_i, C_i >= j - 1) <= G(P(T_i = -S_i, C_i >= j - 1)).
-
-Averaged over i, again by concavity, this is ``R_j <= G(W_{j-1})``, where
-
-    R_j = E[C; C >= j] / m,    W_j = E[r - C; C >= j] / m.
-
-Suppose that P(C >= c) >= tau. The least that these inequalities leave for P(C >= j), j < c,
-are the numbers T_j that follow from ``P(C = c) = tau`` by ``W_{j-1} = max(W_j, G^-1(R_j))``,
-down to j = 0: let R* and W* be theirs. Where W stays, so do R* and T*, while R_j and P(C >= j)
-never fall as j does. Where it grows, ``W_j >= G^-1(R_{j+1}) >= G^-1(R*_{j+1}) = W*_j``, and
-
-    R_j = j / (r - j) W_j + r / (m (r - j)) sum over l > j of P(C >= l),
-
-so that ``R_j >= R*_j`` if it holds at j + 1 and ``P(C >= l) >= T_l`` for l > j; then also
-``P(C >= j) = (R_j + W_j) m / r >= T_j``. A T_0 above 1 shows that P(C >= c) < tau. The
-recursion is that of Mahloujifar, Melis & Chaudhuri (2025, "Auditing f-differential privacy in
-one run"). A mu-GDP mechanism is so for every larger mu: the bound is the largest one rejected.
-
-An (epsilon, delta)-private mechanism is so for every larger epsilon as well: the bound is
-the largest epsilon that is rejected. The chance of exceeding the truth is that of one
-event, that the number of right guesses reaches the smallest of all critical numbers.
-"""
+"""Empirical lower bounds on what a fit gives away; ``docs/audit.md`` has the proofs."""
 
 import math
 import numbers
@@ -95,10 +14,11 @@ from scipy.optimize import brentq
 from scipy.special import expit, ndtr, ndtri
 from scipy.stats import beta, binom
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import OPENED
-from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.report import PrivacyReport
 
@@ -302,7 +222,6 @@ def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error:
     """Bounds from the events that a statistic exceeds each threshold: rows are the rate of the
     event under `other` and under `one`, the lower bound on epsilon, and that on mu.
     """
-    # In rows: the rates under the other and under the one, epsilon, and mu.
     below, above = (_exceeding(part, thresholds) for part in (one, other))
     most, least = _upper(below, one.size, error), _lower(above, other.size, error)
     with np.errstate(divide="ignore"):
@@ -360,42 +279,19 @@ def _candidates(pooled: Floats) -> Floats:
     return between[np.unique(ranks)]
 
 
-@dataclass(frozen=True)
-class Guarantee:
-    """Epsilon, mu and delta that a fitted estimator's privacy report claims.
-
-    Attributes
-    ----------
-    epsilon, mu, delta : float or None
-        None where there is no report; no mu where not all releases are Gaussian.
+def _claim(fitted: Any, delta: float | None) -> tuple[float, float | None, float | None]:
+    """Delta to audit at, by default that of the privacy report, and the epsilon and mu that the
+    report claims; ValueError without a delta.
     """
-
-    epsilon: float | None = None
-    mu: float | None = None
-    delta: float | None = None
-
-    @classmethod
-    def of(cls, fitted: Any) -> "Guarantee":
-        """Read the claim from ``fitted.privacy_report_``; all None without one."""
-        report: PrivacyReport | None = getattr(fitted, "privacy_report_", None)
-        if report is None:
-            return cls()
-        gaussian = all(row.epsilon == 0 and row.delta == 0 for row in report.rows)
-        mu = None
-        if math.isinf(report.epsilon):
-            mu = math.inf
-        elif gaussian and report.delta > 0 and report.epsilon > 0:
-            mu = gaussian_mu(report.epsilon, report.delta)
-        return cls(report.epsilon, mu, report.delta)
-
-    def delta_or(self, given: float | None) -> float:
-        """Delta to audit at: `given`, or that of the report; ValueError without either."""
-        delta = self.delta if given is None else given
-        if delta is None:
-            raise ValueError(
-                "delta must be given: the fitted estimator has no privacy_report_ to take it from."
-            )
-        return delta
+    report: PrivacyReport | None = getattr(fitted, "privacy_report_", None)
+    if report is not None:
+        mu = math.inf if math.isinf(report.epsilon) else report.mu
+        return report.delta if delta is None else delta, report.epsilon, mu
+    if delta is None:
+        raise ValueError(
+            "delta must be given: the fitted estimator has no privacy_report_ to take it from."
+        )
+    return delta, None, None
 
 
 def _fitted_clone(estimator: Any, data: Any) -> Any:
@@ -481,20 +377,18 @@ def audit(
     if not (isinstance(n_runs, numbers.Integral) and n_runs >= 8):
         raise ValueError(f"n_runs must be an int >= 8, got {n_runs!r}.")
     values: list[list[float]] = [[], []]
-    claim: Guarantee | None = None
     for _ in range(n_runs):
         for side, part in enumerate((data, neighbour)):
             fitted = _fitted_clone(estimator, part)
-            claim = claim or Guarantee.of(fitted)
             values[side].append(statistic(fitted))
-    claim = claim or Guarantee()
+    delta, epsilon_claim, mu_claim = _claim(fitted, delta)
     return audit_samples(
         *values,
-        delta=claim.delta_or(delta),
+        delta=delta,
         confidence=confidence,
         threshold=threshold,
-        epsilon_claim=claim.epsilon,
-        mu_claim=claim.mu,
+        epsilon_claim=epsilon_claim,
+        mu_claim=mu_claim,
     )
 
 
@@ -576,7 +470,7 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
 # One fit on many canaries.
 
 # Where the largest rejected epsilon is looked for; no number of canaries shows more.
-TRIED = np.linspace(0.0, 30.0, 601)
+TRIED = np.linspace(0.0, 30.0, 60_001)
 
 
 @dataclass(frozen=True)
@@ -615,8 +509,8 @@ class OneRunResult:
 
 
 def one_run_p_value(
-    n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float
-) -> float:
+    n_canaries: int, n_guesses: int, n_correct: int, epsilon: ArrayLike, delta: float
+) -> Any:
     """Bound the p-value of right guesses under the claim that a mechanism is (epsilon, delta)-DP.
 
     Parameters
@@ -627,30 +521,25 @@ def one_run_p_value(
         Number of slots that are guessed about, at most `n_canaries`.
     n_correct : int
         Number of right guesses.
-    epsilon, delta : float
-        Guarantee of the mechanism.
+    epsilon : float or array-like
+        Epsilon of the mechanism, or several to try.
+    delta : float
+        Delta of the mechanism.
 
     Returns
     -------
-    float
+    float or ndarray of the shape of `epsilon`
         Upper bound, in [0, 1], on the probability of `n_correct` or more right guesses; for
         delta = 0 it is exact for randomised response.
 
     Examples
     --------
-    >>> round(one_run_p_value(100, 100, 60, 0.0, 0.0), 4)
+    >>> round(float(one_run_p_value(100, 100, 60, 0.0, 0.0)), 4)
     0.0284
     """
-    return float(_p_values(n_canaries, n_guesses, n_correct, epsilon, delta))
-
-
-def _p_values(
-    n_canaries: int, n_guesses: int, n_correct: int, epsilon: ArrayLike, delta: float
-) -> Floats:
-    """`one_run_p_value` for an array of epsilons."""
-    epsilons = np.asarray(epsilon, dtype=np.float64)
-    chance = binom.sf(n_correct - 1, n_guesses, expit(epsilons))
-    return np.minimum(chance + n_canaries * delta * expit(-epsilons), 1.0)
+    right = expit(np.asarray(epsilon, dtype=np.float64))
+    chance = binom.sf(n_correct - 1, n_guesses, right)
+    return np.minimum(chance + n_canaries * delta * (1 - right), 1.0)
 
 
 def one_run_audit(
@@ -720,14 +609,8 @@ def one_run_audit(
     counts = told.size, int(made.sum()), int((made & ((told > 0) == coins)).sum())
 
     error = (1 - confidence) / 2  # for each of both bounds
-
-    def excess(epsilon: float) -> float:
-        return float(_p_values(*counts, epsilon, delta)) - error
-
-    lower, rejected = 0.0, np.flatnonzero(_p_values(*counts, TRIED, delta) < error)
-    if rejected.size and rejected[-1] + 1 < TRIED.size:
-        between = TRIED[rejected[-1]], TRIED[rejected[-1] + 1]
-        lower = max(float(brentq(excess, *between, xtol=1e-9)) - 2e-9, 0.0)
+    rejected = np.flatnonzero(one_run_p_value(*counts, TRIED, delta) < error)
+    lower = float(TRIED[rejected[-1]]) if rejected.size else 0.0
     mu = _gaussian_bound(*counts, error)
     return OneRunResult(lower, mu, delta, confidence, *counts, epsilon_claim, mu_claim)
 
@@ -848,32 +731,22 @@ def audit_in_one_run(
     """
     packed = isinstance(canaries, tuple)
     both = list(zip(canaries, harmless, strict=True)) if packed else [(canaries, harmless)]
-    size = _n_rows(both[0][0])
+    size = _num_samples(both[0][0])
     coins = NoiseSource().integers(2, size).astype(bool)
     rows = np.where(coins, 0, size) + np.arange(size)
-    parts = [_rows(_stacked(*pair), rows) for pair in both]
+    parts = [_safe_indexing(_stacked(*pair), rows) for pair in both]
     if rest is not None:
         parts = [_stacked(*pair) for pair in zip(parts, rest if packed else (rest,), strict=True)]
     fitted = _fitted_clone(estimator, tuple(parts) if packed else parts[0])
-    claim = Guarantee.of(fitted)
+    delta, epsilon_claim, mu_claim = _claim(fitted, delta)
     return one_run_audit(
         guesses_from_scores(score(fitted), n_guesses),
         coins,
-        delta=claim.delta_or(delta),
+        delta=delta,
         confidence=confidence,
-        epsilon_claim=claim.epsilon,
-        mu_claim=claim.mu,
+        epsilon_claim=epsilon_claim,
+        mu_claim=mu_claim,
     )
-
-
-def _n_rows(part: Any) -> int:
-    """Number of rows of an array, matrix or list."""
-    return int(part.shape[0]) if hasattr(part, "shape") else len(part)
-
-
-def _rows(part: Any, rows: NDArray[np.intp]) -> Any:
-    """Rows of an array, matrix or list by their indices."""
-    return [part[row] for row in rows] if isinstance(part, list) else part[rows]
 
 
 def _stacked(above: Any, below: Any) -> Any:

@@ -18,7 +18,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
-from sktensor_dp.privacy.selection import PartitionQuery, PartitionSelection
+from sktensor_dp.privacy.selection import PartitionSelection
 from sktensor_dp.queries.query import Chunks, Product, Query, Source, UnitCount
 from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, excess
 
@@ -39,7 +39,6 @@ LARGEST_RELEASED = 2.0**53
 NO_ROOM = "there is too little memory for this release. What was charged stays charged."
 
 Kind = TypeVar("Kind", Mechanism, PartitionSelection)
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,24 +145,23 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         value = self.release(name, query, rest_of)
         return Noisy(value, self._records[-1].sigma)
 
-    def noisy_quantile(
-        self, name: str, query: Query, edges: Floats, quantile: float, *, pure: bool
-    ) -> float:
+    def noisy_quantile(self, name: str, query: Query, edges: Floats, quantile: float) -> float:
         """Release a histogram of norms with bins `edges`; return the upper edge of the bin that
         reaches `quantile`, by which to clip.
         """
         histogram = self.noisy(name, query)
-        return edge_reached(histogram.value, histogram.sigma, edges, quantile, pure=pure)
+        return edge_reached(histogram.value, histogram.sigma, edges, quantile, pure=self.pure)
 
     def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
         """Answer a query for a symmetric matrix M without noise (``epsilon=inf`` only), as ``V -> M
         @ V``.
         """
         # Only under `epsilon=inf`, and while the curator is open: faster than to form the matrix.
-        self._admit_exact(name, query)
+        if not self._admit(name, query, Mechanism)[2]:
+            raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
         return lambda V: query.of_products(self._mean(Product(query, V)), V)
 
-    def release_partitions(self, name: str, query: PartitionQuery) -> tuple[list[str], Floats]:
+    def release_partitions(self, name: str, query: Any) -> tuple[list[str], Floats]:
         """Answer a query for totals by private key: keys whose noisy total passes a threshold, and
         the noisy totals of these keys.
         """
@@ -172,10 +170,10 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return mechanism.release(totals, sensitivity, cost, self._noise, query)
 
     def _deviation(self, sigma: float, dimension: int) -> float:
-        """Standard deviation along a coordinate from a reported `sigma`, which for spherical
+        """Standard deviation along a coordinate from the last reported `sigma`, which for spherical
         Laplace noise is the mean radius per dimension.
         """
-        return sigma * spherical_spread(dimension) if self.pure else sigma
+        return sigma * spherical_spread(dimension) if self._records[-1].epsilon > 0 else sigma
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Privacy report: the releases made so far, with the whole plan's cost as guarantee, also
@@ -193,14 +191,6 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             composition=Composition("releases", rows=rows, unused=unused),
             notes=(*self._residuals, *notes),
         )
-
-    def _admit_exact(self, name: str, query: Any) -> None:
-        """Admit a query to be answered without noise; refuse it if the plan gives it a
-        finite cost.
-        """
-        _, _, noiseless = self._admit(name, query, Mechanism)
-        if not noiseless:
-            raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
 
     def _admit(
         self, name: str, query: Any, kind: type[Kind], rest_of: str | None = None
@@ -275,8 +265,13 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return self._chunks
 
     def _sum(self, query: Any) -> Any:
-        """Sum of a query over all units, without array shapes in errors."""
-        return _without_shapes(lambda: self._total(query))
+        """Sum of a query over all units; a MemoryError is raised anew without an array's size."""
+        try:
+            return self._total(query)
+        except MemoryError:
+            pass
+        # Not in the handler, which would leave the error in the context of this one.
+        raise MemoryError(NO_ROOM)
 
     def _total(self, query: Any) -> Any:
         """Sum of a query over all chunks, or at the source where data lies elsewhere."""
@@ -333,18 +328,6 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         if self._records and replace(self._records[-1], uses=1) == row:
             row = replace(row, uses=self._records.pop().uses + 1)
         self._records.append(row)
-
-
-def _without_shapes(call: Callable[[], Found]) -> Found:
-    """Return ``call()``, which reads raw data; a MemoryError is raised anew without the size of its
-    array.
-    """
-    try:
-        return call()
-    except MemoryError:
-        pass
-    # Not in the handler, which would leave the error in the context of this one.
-    raise MemoryError(NO_ROOM)
 
 
 def sensitivity(query: Any, norm: Literal["l1", "l2"], neighbours: str) -> float:

@@ -1,7 +1,6 @@
 """Plan of a fit's releases, and their costs: public numbers only."""
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -15,8 +14,6 @@ ROUNDING = 1e-9
 COUNT, COUNT_FRACTION = "unit_count", 0.01
 # What the rest is called until the count has decided how it is shared out.
 BY_COUNT = "shared_out_by_unit_count"
-# Bytes where the system does not tell: beyond what is common.
-UNKNOWN_SIZE = 2.0**37
 
 
 class FitBudget(TypedDict):
@@ -199,33 +196,6 @@ class ReleasePlan:
     def cost_of(self, name: str) -> PrivacyCost:
         """Cost of one use of the release called `name`."""
         return next(planned.cost for planned in self.releases if planned.name == name)
-
-
-def memory_size() -> float:
-    """Memory in bytes that this process may use at most."""
-    sizes = [UNKNOWN_SIZE]
-    if hasattr(os, "sysconf"):
-        sizes = [float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))]
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return sizes[0]
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        sizes.append(float(limit))
-    return min(sizes)
-
-
-def check_feasible(numbers: float, what: str, advice: str) -> None:
-    """Raise ValueError if `what` needs arrays of more doubles than fit into memory; `advice` ends
-    it.
-    """
-    size = memory_size()
-    if 8 * numbers > size:
-        raise ValueError(
-            f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
-            f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
-        )
 
 
 def budget_fractions(

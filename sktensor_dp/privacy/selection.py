@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,29 +124,12 @@ LARGEST_SIGMA = 2.0**30
 MESH, PARTS, WORTH = 4000, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5), 1.03
 
 
-class PartitionQuery(Protocol):
-    """Query for totals by private key (such as a word), to which a unit adds few weights.
-
-    A unit adds ones to at most ``max_partitions`` keys; or, if the query states a ``largest``
-    weight, weights up to that, whose squares add up to ``max_partitions`` at most.
-    """
-
-    def total(self, chunk: Any) -> Mapping[str, float]:
-        """Sum of what the units of `chunk` add, by key; keys without any are absent."""
-
-    @property
-    def max_partitions(self) -> int:
-        """Largest number of keys to which one unit contributes."""
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """Largest L2 change of the totals if one unit is replaced."""
-
-
 @dataclass(frozen=True)
 class PartitionSelection:
-    """Mechanism for totals by private key: Gaussian noise, then a threshold; used as a
-    `Mechanism`.
+    """Mechanism for totals by private key (a word): Gaussian noise, then a threshold.
+
+    One unit adds 1 to `max_partitions` keys of a query at most; or, if the query has a `largest`
+    weight, weights up to that whose squares add up to `max_partitions` at most.
     """
 
     name: str
@@ -158,7 +141,7 @@ class PartitionSelection:
         sensitivity: float,
         cost: PrivacyCost,
         noise: NoiseSource,
-        query: PartitionQuery,
+        query: Any,
     ) -> tuple[list[str], Floats]:
         """Sorted keys whose noisy totals reach the threshold, and these noisy totals."""
         sigma = self.sigma(sensitivity, cost)
@@ -174,7 +157,7 @@ class PartitionSelection:
         return sensitivity / cost.mu
 
 
-def selection_threshold(query: PartitionQuery, sensitivity: float, cost: PrivacyCost) -> float:
+def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> float:
     r"""Public threshold of noisy totals, which a key of one unit alone reaches with probability
     ``cost.delta`` at most.
     """

@@ -201,22 +201,12 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
         if known or all(_kinds(other) & _kinds(unit) for other in after):
             continue
         others = " and ".join(map(repr, sorted(after - {unit})))
-        relations = {unit_and_neighbours(one)[1] for one in after}
-        if len(relations) > 1:
-            raise BudgetError(
-                f"This would protect one {unit!r}, but other fits of this budget protect one "
-                f"{others}: neighbours='replace_one' tells how many units there are, and protects "
-                "none that is added or removed. Nothing was charged. Give all fits the same "
-                "neighbours, or each kind a BudgetAccountant of its own. BudgetAccountant(..., "
-                "units='any') adds them up: each guarantee then holds for its own neighbours. "
-                "(Where a unit is replaced, a fit with 'add_remove' costs twice its mu or epsilon.)"
-            )
         raise BudgetError(
             f"This would protect one {unit!r}, but other fits of this budget protect one "
             f"{others}: their costs add up to no promise about either. Nothing was charged. "
-            "Give all fits the same groups= (or none of them), or each unit a "
-            "BudgetAccountant of its own. BudgetAccountant(..., units='any') adds them up: "
-            "each guarantee then holds for its own unit alone."
+            "Give all fits the same groups= (or none of them) and the same neighbours=, or each "
+            "kind a BudgetAccountant of its own. BudgetAccountant(..., units='any') adds them up: "
+            "each guarantee then holds for its own unit and neighbours alone."
         )
 
 

@@ -5,8 +5,6 @@ import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any, ClassVar
 
 from sktensor_dp.queries.error_sanitising import new_frame
@@ -16,20 +14,9 @@ VARIABLE = "SKTENSOR_DP_DOCS"
 
 
 def link_to(page: str) -> str:
-    """Address of a page of the documentation; empty if the address of the site is unknown."""
-    site = os.environ.get(VARIABLE) or _published_site()
+    """Address of a page of the site that `VARIABLE` names; empty if it names none."""
+    site = os.environ.get(VARIABLE, "")
     return f"{site.rstrip('/')}/{page}" if site and page else ""
-
-
-@cache
-def _published_site() -> str:
-    """Documentation address in the metadata of the installed package; empty without one."""
-    try:
-        addresses = metadata("sktensor-dp").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        return ""
-    named = dict(address.split(", ", 1) for address in addresses)
-    return named.get("Documentation", "")
 
 
 Row = Sequence[str]

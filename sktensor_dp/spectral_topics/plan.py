@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
+from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
-from sktensor_dp.privacy.plan import ReleasePlan, check_feasible
+from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.counts import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments

@@ -12,7 +12,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
 )
 from sktensor_dp.completion.plan import least_numbers
-from sktensor_dp.privacy import plan
+from sktensor_dp.estimator.parameters import memory_size
 from sktensor_dp.privacy.execution import ThreadedPartitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -116,9 +116,9 @@ def test_what_fits_is_not_refused():
 
 def test_memory_is_that_of_the_machine_or_the_process(memory_of):
     memory_of(2**60)
-    assert 2**26 < plan.memory_size() <= 2**50
+    assert 2**26 < memory_size() <= 2**50
     memory_of(12345)
-    assert plan.memory_size() == 12345
+    assert memory_size() == 12345
 
 
 def test_the_least_memory_grows_with_rows_and_squared_ranks():

@@ -205,6 +205,6 @@ class DocumentCurator(DataCurator):
             low, high, n_bins = search or CLIPPED_NORMS[name]
             edges = np.geomspace(low, high, n_bins + 1)
             query = NormHistogram(norm, edges, clips, min_tokens)
-            limit = self.noisy_quantile("norm_histogram", query, edges, quantile, pure=self.pure)
+            limit = self.noisy_quantile("norm_histogram", query, edges, quantile)
         self.limits[name] = limit
         return Clip(norm, limit)

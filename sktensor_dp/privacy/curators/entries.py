@@ -4,7 +4,6 @@ Every method makes one planned release and returns public values together with t
 noise level they were given.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -112,9 +111,6 @@ class _PlainCurator(DataCurator):
     def _sums(self, noisy: Noisy) -> Noisy:
         return Noisy(noisy.value * self.n_units, noisy.sigma * self.n_units)
 
-    def _is_pure(self, name: str) -> bool:
-        return self._plan.cost_of(name).epsilon > 0
-
 
 class EntryCurator(_PlainCurator):
     """A :class:`DataCurator` of values at public coordinates; the unit is one value.
@@ -161,16 +157,12 @@ class EntryCurator(_PlainCurator):
         """Rows of one factor by ridge regression."""
         query = RidgeBlock(self.index_set, mode, rows, regularization, self.half)
         noisy = self._sums(self.noisy("ridge_block", query))
-        sigma = noisy.sigma * self._spread("ridge_block", rows.shape[1])
+        sigma = self._deviation(noisy.sigma, rows.shape[1])
         return NoisyRidgeBlock(noisy.value * query.scales[:, None], sigma * query.scales)
 
     def entry_gradients(self, jacobian: Jacobian) -> Noisy:
         """Values' part of minus the gradient of half the squared error, in all parameters."""
         return self._sums(self.noisy("entry_gradients", EntryGradients(jacobian, self.half)))
-
-    def _spread(self, name: str, size: int) -> float:
-        """Standard deviation along a coordinate of a row over the law's own measure."""
-        return math.sqrt(size + 1) if self._is_pure(name) else 1.0
 
 
 class SliceCurator(_PlainCurator):
@@ -195,7 +187,7 @@ class SliceCurator(_PlainCurator):
 
         ``rest_of`` names a planned release: all that is left of its budget pays for this one.
         """
-        order = 1 if self._is_pure("shared_row_sums") else 2
+        order = 1 if self.pure else 2
         query = SharedRowSums(
             mode, self.shape, level, scale, shrinkage, tuple(effects), order, about
         )

@@ -65,9 +65,7 @@ class SampleCurator(DataCurator):
             largest = self._known.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
             edges = largest * np.geomspace(LEAST_LIMIT, 1.0, N_BINS + 1)
             histogram = ThirdMomentHistogram(*seen, edges=edges)
-            limit = self.noisy_quantile(
-                "third_moment_histogram", histogram, edges, quantile, pure=self.pure
-            )
+            limit = self.noisy_quantile("third_moment_histogram", histogram, edges, quantile)
         query = ProjectedThirdMoments(*seen, limit)
         return self._third_moments("projected_third_moments", query)
 
