@@ -32,9 +32,9 @@ from sktensor_dp.tensor.tucker_completion import (
 )
 from sktensor_dp.tensor.whitening import components_of_pairs
 
-# Least variances of a value about the model, and of a bias, relative to what values are
-# assumed to have: exact data may leave none, and a ridge has to have some.
-LEAST_NOISE, LEAST_SCALE = 1e-9, 1e-12
+# Least variance of a value about the model, relative to what values are assumed to have: exact
+# data may leave none, and a ridge has to have some.
+LEAST_NOISE = 1e-9
 
 
 def shared_part(
@@ -51,8 +51,8 @@ def shared_part(
     """
     # Of released arrays and public coordinates alone.
     noise = _residual_variance(model, width, known_noise)
-    effects = [_effects(model, entries, m, noise) for m in range(1, entries.n_modes)]
-    scale = bias_scale(model, entries, 0)
+    effects = [_effects(model, entries, m) for m in range(1, entries.n_modes)]
+    scale = float(model.bias_scales[0])
     if of_pairs is None:
         components = _components(model)
     else:
@@ -69,31 +69,14 @@ def _residual_variance(model: Model, width: float, known_noise: float) -> float:
     return max(model.noise_variance - known_noise, LEAST_NOISE * assumed)
 
 
-def bias_scale(model: Model, entries: IndexSet, mode: int) -> float:
-    """Prior variance of the biases of a mode, as the model estimates it."""
-    if isinstance(model, CPCompletion):
-        return float(model.bias_scales[mode])
-    seen = entries.counts[mode] > 0
-    return float(np.mean(model.biases[mode][seen] ** 2)) if seen.any() else 0.0
-
-
-def _effects(model: Model, entries: IndexSet, mode: int, noise: float) -> SharedEffects:
+def _effects(model: Model, entries: IndexSet, mode: int) -> SharedEffects:
     """Posterior of the biases of a mode, and its rows' popularity by the number of entries."""
-    counts, scale = entries.counts[mode], bias_scale(model, entries, mode)
-    variances = bias_variances(model, entries, mode, noise)
+    counts, scale = entries.counts[mode], float(model.bias_scales[mode])
+    variances = np.where(counts > 0, model.bias_variances[mode], scale)
     # Of rows that nobody has an entry in, the least popular seen one tells.
     mean = max(float(counts.mean()), 1e-100)
     popularity = 0.5 * np.log(np.maximum(counts, 1) / mean)
     return SharedEffects(model.biases[mode], variances, popularity, scale)
-
-
-def bias_variances(model: Model, entries: IndexSet, mode: int, noise: float) -> Floats:
-    """Posterior variances of the biases of a mode, of shape (n_m,), for noise variance `noise`."""
-    counts, scale = entries.counts[mode], bias_scale(model, entries, mode)
-    if isinstance(model, CPCompletion):
-        return np.where(counts > 0, model.bias_variances[mode], scale)
-    least = max(scale, LEAST_SCALE * noise)
-    return np.asarray(noise / (counts + noise / least), dtype=np.float64)
 
 
 def _components(model: Model) -> SharedComponents | None:
@@ -118,22 +101,19 @@ def _components(model: Model) -> SharedComponents | None:
 def with_features(model: Model, entries: IndexSet, options: ModelOptions) -> Model:
     """Copy of the model with biases shrunk to a regression on public features of their rows."""
     for mode, features in enumerate(options.features_at(entries)):
-        scale = bias_scale(model, entries, mode)
+        scale = float(model.bias_scales[mode])
         if features is None or scale <= 0:
             continue
         # What the values said is the posterior without its prior, of mean 0.
-        variances = bias_variances(model, entries, mode, model.noise_variance)
+        variances = np.where(entries.counts[mode] > 0, model.bias_variances[mode], scale)
         variances = np.clip(variances, 1e-12 * scale, scale)
         precisions = 1 / variances - 1 / scale
         found = regressed(precisions, model.biases[mode] / variances, scale, features)
-        biases = list(model.biases)
-        biases[mode] = found.means
-        if isinstance(model, CPCompletion):
-            spreads, scales = list(model.bias_variances), np.array(model.bias_scales)
-            spreads[mode], scales[mode] = found.variances, found.scale
-            model = replace(model, biases=biases, bias_variances=spreads, bias_scales=scales)
-        else:
-            model = replace(model, biases=biases)
+        biases, spreads, scales = (
+            list(of) for of in (model.biases, model.bias_variances, model.bias_scales)
+        )
+        biases[mode], spreads[mode], scales[mode] = found.means, found.variances, found.scale
+        model = replace(model, biases=biases, bias_variances=spreads, bias_scales=np.array(scales))
     return model
 
 
@@ -151,7 +131,7 @@ def pair_components(
     )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.
     known = places.counts[0] / places.n_entries
-    left = float(known @ bias_variances(model, places, 0, residual**2))
+    left = float(known @ model.bias_variances[0])
     response = clipped_response(defaults.RESIDUAL_CLIP, residual) ** 2
     own = _clipped_variance() ** 2 * float(noisy.counts.mean())
     found = components_of_pairs(

@@ -274,12 +274,11 @@ class SavedCompletion(SavedState):
             of_units = attributes_of_units(units, shape[units.unit_mode], ranks)
             return {**found, **of_units, "_model": units}
         require("factors_" in found and "biases_" in found, "there must be factors and biases")
-        columns = [factor.shape[1] for factor in self.factors_]
+        columns, none = [factor.shape[1] for factor in self.factors_], np.zeros(0)
         if self.core_ is ABSENT:
             require(self.weights_ is not ABSENT, "components must have weights")
             n = len(self.weights_)
             right = columns == [n] * len(shape) and n <= min(ranks) and len(set(ranks)) == 1
-            none: Any = np.zeros(0)
             model: Model = CPCompletion(
                 self.mean_, self.biases_, self.factors_, self.weights_, 0.0, self.n_iter_, [], none,
                 none,
@@ -287,7 +286,7 @@ class SavedCompletion(SavedState):
         else:
             right = self.weights_ is ABSENT and self.core_.shape == ranks == (*columns,)
             model = TuckerCompletion(
-                self.mean_, self.biases_, self.factors_, self.core_, 0.0, self.n_iter_
+                self.mean_, self.biases_, self.factors_, self.core_, 0.0, self.n_iter_, [], none
             )
         require(right, "factors must be of the ranks")
         wanted = "core_" if estimator._full_core else "weights_"

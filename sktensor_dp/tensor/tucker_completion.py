@@ -46,6 +46,10 @@ class TuckerCompletion(Completion):
         Variance of a value about the model.
     n_iter : int
         Sweeps done.
+    bias_variances : list of ndarray of shape (n_m,)
+        Posterior variances of the biases.
+    bias_scales : ndarray of shape (n_modes,)
+        Prior variance of each mode's biases.
     converged : bool
         True if the noise variance settled before `max_iter` sweeps.
     """
@@ -56,6 +60,8 @@ class TuckerCompletion(Completion):
     core: Floats
     noise_variance: float
     n_iter: int
+    bias_variances: list[Floats]
+    bias_scales: Floats
     converged: bool = True
 
     def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
@@ -182,6 +188,7 @@ class _Alternation:
         self._mean = 0.0
         self._biases = [bias / deviation for bias in start.biases]
         self._bias_scales = np.maximum(start.bias_scales / deviation**2, _LEAST_VARIANCE)
+        self._bias_variances = [variances / deviation**2 for variances in start.bias_variances]
         self._noise_floor = max(noise_floor / deviation**2, _LEAST_NOISE)
         self._variance = max(1.0, self._noise_floor)
         self._residual = float(entries.n_entries)
@@ -240,6 +247,8 @@ class _Alternation:
             core=core,
             noise_variance=self._deviation**2 * self._variance,
             n_iter=n_iter,
+            bias_variances=[self._deviation**2 * v for v in self._bias_variances],
+            bias_scales=self._deviation**2 * self._bias_scales * self._has_biases,
             converged=converged,
         )
 
@@ -280,9 +289,10 @@ class _Alternation:
         self._freedom[mode] = max(rows.size - shrunk, 0.0)
         if bias_ridge is not None:
             seen = counts > 0
-            variances = bias**2 + self._variance / (counts + bias_ridge)
-            self._biases[mode] = bias
-            self._bias_scales[mode] = max(variances[seen].mean(), _LEAST_VARIANCE)
+            variances = self._variance / (counts + bias_ridge)
+            self._biases[mode], self._bias_variances[mode] = bias, variances
+            squares = (bias**2 + variances)[seen]
+            self._bias_scales[mode] = max(squares.mean(), _LEAST_VARIANCE)
         Q, R = np.linalg.qr(rows / self._roots[mode])
         self._factors[mode] = Q * self._roots[mode]
         self._core = mode_product(self._core, R, mode)
@@ -334,8 +344,9 @@ def _without_core(
     """Model of the mean and biases of `start`, with `factors` and a core of zeros."""
     core = np.zeros([factor.shape[1] for factor in factors])
     return TuckerCompletion(
-        start.mean, start.biases, factors, core, start.noise_variance, n_iter, converged
-    )
+        start.mean, start.biases, factors, core, start.noise_variance, n_iter,
+        start.bias_variances, start.bias_scales, converged,
+    )  # fmt: skip
 
 
 def _check(ranks: Sequence[int], entries: SortedEntries) -> None:
@@ -385,5 +396,6 @@ def with_orthonormal_factors(
         core = mode_product(core, triangle[:rank, :n_columns], mode)
     orthonormal, core = hosvd_form(orthonormal, core)
     return TuckerCompletion(
-        model.mean, model.biases, orthonormal, core, model.noise_variance, model.n_iter
-    )
+        model.mean, model.biases, orthonormal, core, model.noise_variance, model.n_iter,
+        model.bias_variances, model.bias_scales,
+    )  # fmt: skip
