@@ -27,7 +27,7 @@ from benchmarks.report import Cell, Report
 __all__ = ["ABLATIONS", "Ablation", "run"]
 
 BOTH, ENTRY, PERSON = ("entry", "slice"), ("entry",), ("slice",)
-DEFAULTS, PLAN, USERS = "completion.defaults", "completion.plan", "completion.users"
+DEFAULTS, PLAN, PERSONS = "completion.defaults", "completion.plan", "completion.persons"
 OWN = "tensor.unit_parameters"
 PEOPLE, HOURS = {"tastes": 10_000}, 1000
 # What all people of jester are for.
@@ -50,7 +50,7 @@ ABLATIONS = (
     _constant("COMPONENT_VARIANCE", 1.0, PERSON),
     _constant("PAIR_LOSS", 0.02, ENTRY),
     Ablation("components of people", PERSON, {f"{PLAN}.slice_detectability": lambda *_: 0.0}),
-    Ablation("test of directions", PERSON, {f"{USERS}.gain_of_components": lambda *_: math.inf}),
+    Ablation("test of directions", PERSON, {f"{PERSONS}.gain_of_components": lambda *_: math.inf}),
     Ablation("products of pairs", ENTRY, {f"{PLAN}.pair_fraction": lambda *_: 0.0}),
     Ablation("released values", ENTRY, {f"{PLAN}.values_pay": lambda *_: False}),
     Ablation("co-occurrence features", ENTRY, {

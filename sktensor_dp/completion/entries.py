@@ -9,9 +9,9 @@ from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion import defaults
+from sktensor_dp.completion.gradient_descent import fit_gradients
 from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
-from sktensor_dp.completion.wei import fit_gradients
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.queries.entries import IndexSet, RowCells

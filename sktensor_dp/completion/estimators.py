@@ -31,6 +31,7 @@ from sktensor_dp.completion.coordinates import (
 from sktensor_dp.completion.entries import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.model import SavedCompletion, count_components, values_at
+from sktensor_dp.completion.persons import fit_slices
 from sktensor_dp.completion.plan import (
     Assumed,
     CompletionPlan,
@@ -54,7 +55,6 @@ from sktensor_dp.completion.row_names import (
     indices_of,
     names_at,
 )
-from sktensor_dp.completion.users import fit_slices
 from sktensor_dp.estimator.base import (
     NONE,
     Fitted,

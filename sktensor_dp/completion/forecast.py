@@ -8,6 +8,13 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.completion import defaults
+from sktensor_dp.completion.persons import (
+    columns_worth,
+    forgetting_factor,
+    gain_of_components,
+    trial_sweeps,
+    variance_by_chance,
+)
 from sktensor_dp.completion.plan import (
     ASSUMED,
     Assumed,
@@ -16,13 +23,6 @@ from sktensor_dp.completion.plan import (
     noise_of_sums,
     noise_of_values,
     pairs_detectability,
-)
-from sktensor_dp.completion.users import (
-    columns_worth,
-    forgetting_factor,
-    gain_of_components,
-    trial_sweeps,
-    variance_by_chance,
 )
 from sktensor_dp.estimator.forecast import MOST_UNITS, Question, Sought
 from sktensor_dp.privacy.mechanisms import piecewise_variance

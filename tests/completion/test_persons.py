@@ -10,8 +10,8 @@ from small_completions import INF, SHAPE, TASTES, build, table, tastes
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import defaults
+from sktensor_dp.completion.persons import Directions, EffectRelease, ItemBiases, forgetting_factor
 from sktensor_dp.completion.plan import plan_slices
-from sktensor_dp.completion.users import Directions, EffectRelease, ItemBiases, forgetting_factor
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedRows
 from sktensor_dp.tensor.shared_parameters import SharedEffects
