@@ -323,7 +323,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         how = {"unit": "slice"} if by_slice else {}
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
-        check_model_size(shape, ranks if seeks else (0,) * len(shape), plan, self.rank)
+        check_model_size(shape, ranks if seeks else (0,) * len(shape), self.rank)
         features = None if self.row_features is None else features_by_mode(self, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,

@@ -173,22 +173,10 @@ class ModelOptions:
 STEPS = 30
 # Fraction of a budget for the values from which the other factors of an output are computed.
 INPUT_FRACTION = 0.5
-# Numbers in memory to a row: beside any model, for components by their squared rank, and
-# beside a model of the values themselves.
-ROW_NUMBERS, ROW_SQUARES, VALUES_NUMBERS = 12, 3, 200
+# Numbers in memory to a row: beside any model, and for components by their squared rank.
+ROW_NUMBERS, ROW_SQUARES = 12, 3
 # Fraction of a budget by which components of persons are judged to be found.
 JUDGED_FRACTION = 0.15
-
-
-def least_numbers(shape: Sequence[int], ranks: Sequence[int], perturbation: str) -> float:
-    """Least number of floats in memory during a fit, measured and rounded down."""
-    # Rows have a covariance each, of a few matrices of their rank, and a core is dense.
-    values = VALUES_NUMBERS if perturbation in ("input", "output") else 0
-    rows = sum(
-        n * (ROW_NUMBERS + values + ROW_SQUARES * float(r) ** 2)
-        for n, r in zip(shape, ranks, strict=True)
-    )
-    return rows + math.prod(map(float, ranks))
 
 
 def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
@@ -208,12 +196,13 @@ def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]
     return tuple(int(r) for r in rank)
 
 
-def check_model_size(
-    shape: Sequence[int], ranks: Sequence[int], plan: "CompletionPlan | SlicePlan", asked: Any
-) -> None:
+def check_model_size(shape: Sequence[int], ranks: Sequence[int], asked: Any) -> None:
     """Raise an error for a public shape whose model memory cannot hold; `asked` is the rank."""
+    rows = sum(
+        n * (ROW_NUMBERS + ROW_SQUARES * float(r) ** 2) for n, r in zip(shape, ranks, strict=True)
+    )
     check_feasible(
-        least_numbers(shape, ranks, plan.perturbation),
+        rows + math.prod(map(float, ranks)),
         f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",
         "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "
         "for example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",

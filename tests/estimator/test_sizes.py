@@ -11,7 +11,6 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.completion.plan import least_numbers
 from sktensor_dp.estimator.parameters import memory_size
 from sktensor_dp.privacy.execution import ThreadedPartitions
 
@@ -119,11 +118,3 @@ def test_memory_is_that_of_the_machine_or_the_process(memory_of):
     assert 2**26 < memory_size() <= 2**50
     memory_of(12345)
     assert memory_size() == 12345
-
-
-def test_the_least_memory_grows_with_rows_and_squared_ranks():
-    few = least_numbers((10, 20), (2, 2), "sufficient_statistics")
-    assert least_numbers((10, 40), (2, 2), "sufficient_statistics") > few
-    assert least_numbers((10, 20), (4, 4), "sufficient_statistics") > 2 * few
-    assert least_numbers((10, 20), (2, 2), "input") > few
-    assert least_numbers((10, 20), (0, 0), "sufficient_statistics") < few
