@@ -1,7 +1,6 @@
 """Private scorers: noisy scores for scikit-learn's cross-validation and searches."""
 
 import copy
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,8 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import unit_of
-from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
+from sktensor_dp.estimator.parameters import check_parameters
 from sktensor_dp.model_selection.scores import (
     UnitScores,
     check_scoring,
@@ -107,16 +106,7 @@ def make_private_scorer(
     >>> bool(-1 < scorer(model, X, y) < 0.1)
     True
     """
-    check_scoring(metric, "metric")
-    for name, value, allowed in (
-        ("epsilon", epsilon, Number(0, math.inf, closed="right")),
-        ("delta", delta, Number(0, 1, closed="left")),
-    ):
-        if not allowed.accepts(value):
-            raise ValueError(f"{name} must be {allowed}, got {shown(value)}.")
-    if bounds is not None:
-        bounds = checked_score_bounds(bounds, metric, None, "bounds")
-    return PrivateScorer(metric, float(epsilon), float(delta), bounds, accountant)
+    return PrivateScorer(metric, epsilon, delta, bounds, accountant)
 
 
 def scored_unit(reports: Sequence[PrivacyReport], grouped: bool) -> str:
@@ -150,6 +140,11 @@ class PrivateScorer(Payable):
     accountant: BudgetAccountant | None
 
     def __post_init__(self) -> None:
+        check_scoring(self.metric, "metric")
+        known = PrivateEstimatorMixin._privacy_constraints
+        check_parameters(self, {name: known[name] for name in ("epsilon", "delta", "accountant")})
+        if self.bounds is not None:
+            checked_score_bounds(self.bounds, self.metric, None, "bounds")
         self._requests = MetadataRequest(owner=type(self).__name__)
         self._requests.score.add_request(param="groups", alias=None)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.base import Hooks
 from sktensor_dp.estimator.inputs import refuse_other_kinds
-from sktensor_dp.estimator.parameters import Number, shown
+from sktensor_dp.estimator.parameters import Number, Numbers, shown
 from sktensor_dp.model_selection.splits import n_rows, one_row, take
 from sktensor_dp.model_selection.steps import steps_of
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -82,6 +82,10 @@ WORST_TOKEN = 2.0
 # number: about that of one of the rarer words of a language. A vocabulary that is small pays it
 # often. Such scores are clipped at its logarithm.
 UNKNOWN_WORD = 1e-5
+# Of a size and distance for which noise has a grid.
+RANGE = Numbers(
+    Number(-SCORE[1], SCORE[1]), 2, f"two finite numbers, low < high, of size {SCORE[1]:g} at most"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,21 +180,11 @@ def checked_score_bounds(
             f"{name} must be given: the public (low, high) that the score of a unit is clipped "
             "to. The noise is in proportion to their distance."
         )
-    if not _is_range(bounds):
+    if not (RANGE.accepts(bounds) and float(bounds[1]) - float(bounds[0]) >= SCORE[0]):
         raise ValueError(
-            f"{name} must be two finite numbers, low < high, of size {SCORE[1]:g} at most and at "
-            f"least {SCORE[0]:g} apart; got {shown(bounds)}."
+            f"{name} must be {RANGE}, at least {SCORE[0]:g} apart; got {shown(bounds)}."
         )
     return float(bounds[0]), float(bounds[1])
-
-
-def _is_range(bounds: Any) -> bool:
-    """True for two numbers, low < high, of a size and distance for which noise has a grid."""
-    if isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
-        return False
-    if not all(Number(-SCORE[1], SCORE[1]).accepts(bound) for bound in bounds):
-        return False
-    return float(bounds[1]) - float(bounds[0]) >= SCORE[0]
 
 
 def _implied_bounds(scoring: str, step: Any, texts: bool) -> tuple[float, float] | None:

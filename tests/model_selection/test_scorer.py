@@ -173,7 +173,7 @@ def test_refuses_what_cannot_be_scored_before_charging():
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_refused_by_name(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be"):
+    with pytest.raises(ValueError, match=f"{name}.* must be"):
         make_private_scorer(**{"metric": "log_likelihood", name: value})
 
 
