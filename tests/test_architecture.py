@@ -40,6 +40,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "composition": ("privacy.plan",),
     "selection": ("privacy.calibration", "privacy.noise", "privacy.plan"),
     "report": ("privacy.composition", "privacy.plan", "privacy.selection", "privacy.tables"),
+    "registry": ("privacy.report",),
     # It reads what anyone may have written, and adds it up without data or noise.
     "statement": (
         *("exceptions", "privacy.mechanisms.piecewise_deviation"),
@@ -78,7 +79,13 @@ BESIDE = {
     "published": ("privacy.calibration", "privacy.noise"),
     "cli": (
         *("privacy.accountant", "privacy.calibration", "privacy.composition", "privacy.ledger"),
-        *("privacy.plan", "privacy.report", "privacy.spending", "privacy.statement"),
+        *(
+            "privacy.plan",
+            "privacy.registry",
+            "privacy.report",
+            "privacy.spending",
+            "privacy.statement",
+        ),
         "privacy.tables",
     ),
 }

@@ -23,7 +23,7 @@ COMMANDS = {
 }
 KINDS = {
     "forecast": ("topics", "ratings", "groups"),
-    "report": ("check", "show", "schema"),
+    "report": ("check", "show", "registry", "schema"),
     "budget": ("show",),
 }
 LARGEST = 1e12
@@ -114,7 +114,10 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     (RUNS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),
     (RUNS, "--quoting HOW", str, None, "whether cells are quoted: standard or none"),
     (RUNS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
-    ("report-check report-show", "FILE", str, LIST, "output folder of a run, or statement.json"),
+    (
+        "report-check report-show report-registry", "FILE", str, LIST,
+        "output folder of a run, or statement.json",
+    ),
     (
         "report-check report-show", "--at-most E", number(0, closed=True), math.inf,
         "refuse a larger epsilon, and what protects nothing",

@@ -13,6 +13,7 @@ from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
+from sktensor_dp.privacy.registry import registry_entry
 from sktensor_dp.privacy.report import NOT_COVERED, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
 from sktensor_dp.privacy.tables import printable
@@ -57,11 +58,12 @@ def check_statements(options: argparse.Namespace) -> int:
     if options.kind == "schema":
         print(schema_text(), end="")
         return 0
-    return max([_check(file, options.at_most, options.kind == "show") for file in options.file])
+    at_most = getattr(options, "at_most", math.inf)
+    return max([_check(file, at_most, options.kind) for file in options.file])
 
 
-def _check(file: str, at_most: float, explain: bool) -> int:
-    """Check one file and say what was found; 0 if it adds up."""
+def _check(file: str, at_most: float, kind: str) -> int:
+    """Check one file and say what was found, or write it for the registry; 0 if it adds up."""
     path = Path(file)
     path = path / "statement.json" if path.is_dir() else path
     name = printable(str(path))
@@ -72,15 +74,18 @@ def _check(file: str, at_most: float, explain: bool) -> int:
         if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
             what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
             raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
+        if kind == "registry":
+            print(json.dumps(registry_entry(report), indent=2))
+            return 0
     except OSError as error:
         print(f"{name}: cannot be read: {error.strerror}", file=sys.stderr)
         return 1
-    except StatementError as error:
+    except (StatementError, ValueError) as error:
         reasons = str(error).replace("\n", "\n  ")
         print(f"{name}: REFUSED\n  {reasons}", file=sys.stderr)
         return 1
     print(f"{name}: adds up. {printable(report.guarantee)}")
-    if explain:
+    if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
     return 0
 

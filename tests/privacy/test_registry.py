@@ -1,0 +1,69 @@
+"""Drafts for the registry of deployments."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ways_to_fit import WAYS, quiet
+
+from sktensor_dp.cli import main
+from sktensor_dp.privacy.registry import TO_FILL_IN, registry_entry
+from sktensor_dp.privacy.report import PrivacyReport
+
+# What the registry's schema of July 2026 asks of a draft, and the choices that it gives.
+SECTIONS = {
+    "basic", "dp_variant", "privacy_loss", "deployment_model", "accounting", "implementation",
+    "administrative",
+}  # fmt: skip
+BASIC = {
+    "name", "data_curators", "description", "intended_use", "data_product_type",
+    "data_product_region", "publication_date",
+}  # fmt: skip
+
+
+def report(name: str) -> PrivacyReport:
+    with quiet():
+        estimator = WAYS[name].build()
+        WAYS[name].call(estimator)
+    return replace(estimator.privacy_report_, seeded=False)
+
+
+@pytest.mark.parametrize("name", ["topics", "components, stream"])
+def test_an_entry_has_the_fields_of_the_registry(name: str) -> None:
+    found = report(name)
+    entry = registry_entry(found)
+    deployment = entry["deployment"]
+    assert set(entry) == {"url_slug", "status", "tier", "deployment"}
+    assert set(deployment) == SECTIONS
+    assert set(deployment["basic"]) == BASIC
+    assert deployment["basic"]["data_curators"] == [TO_FILL_IN]
+    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
+    assert deployment["privacy_loss"]["privacy_parameters"] == {
+        "epsilon": found.epsilon, "delta": found.delta,
+    }  # fmt: skip
+    details = deployment["privacy_loss"]["privacy_parameters_details"]
+    assert f"{found.mu:.6g}-Gaussian" in details
+    for row in found.rows:
+        assert row.name in deployment["implementation"]["mechanisms"]
+
+
+def test_pure_privacy_has_no_delta() -> None:
+    found = report("topics, pure")
+    entry = registry_entry(found)["deployment"]
+    assert entry["dp_variant"]["variant_name"] == "Pure DP"
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": found.epsilon}
+
+
+def test_the_command_writes_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, found = tmp_path / "statement.json", report("topics")
+    path.write_text(found.to_json(), "utf-8")
+    assert main(["report", "registry", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out) == registry_entry(found)
+    for bare in (replace(found, seeded=True), replace(found, epsilon=math.inf)):
+        with pytest.raises(ValueError, match="report must be of a fit that protects"):
+            registry_entry(bare)
+    path.write_text(replace(found, seeded=True).to_json(), "utf-8")
+    assert main(["report", "registry", str(path)]) == 1
+    assert "must be of a fit that protects" in capsys.readouterr().err
