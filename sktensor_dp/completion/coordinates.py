@@ -179,8 +179,8 @@ def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     if sp.issparse(X):
         raise TypeError(
             f"Sparse data was passed for X: a {type(X).__name__}. Use '.toarray()' to convert a "
-            "table of coordinates; of a sparse matrix of values, np.column_stack(M.nonzero()) "
-            "are the coordinates and M.data the values."
+            "table of coordinates. Of a sparse matrix of values M pass X = np.column_stack([C.row, "
+            "C.col]) and y = C.data, where C = M.tocoo()."
         )
     refuse_other_kinds(X, "X", CATEGORIES)
     shape = getattr(estimator, "shape", None)
@@ -224,7 +224,10 @@ def check_given(estimator: Any, y: Any) -> None:
     """Raise ValueError if `y` is None."""
     if y is None:
         raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None. X has "
+            "the coordinates of the values, a row for each, and y the values. A wide table with "
+            "NaN where nothing is known goes to fit_tensor(T); of a sparse matrix M pass "
+            "X = np.column_stack([C.row, C.col]) and y = C.data, where C = M.tocoo()."
         )
 
 
@@ -239,7 +242,9 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")
-    return _plain(read(lambda: _column(y), "y", told), "y must hold numbers.")
+    return _plain(
+        read(lambda: _column(y), "y", told), "y must hold numbers, one for each row of X."
+    )
 
 
 def _column(y: Any) -> NDArray[Any]:

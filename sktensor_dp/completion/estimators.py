@@ -227,7 +227,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, **unsupported: Any) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, **unsupported: Any) -> Self:
         """Complete a tensor from observed entries.
 
         Parameters
@@ -237,7 +237,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             entries with a name that is no row are left out. Those of a Dask array or frame
             stay in its partitions with a ``unit_mode`` and without names.
         y : array-like of shape (n_observed,)
-            Their values, clamped to ``bounds``.
+            Their values, clamped to ``bounds``; required.
         **unsupported : object
             Refused: all entries of a person are protected by ``unit_mode=0``, not
             by ``groups``, and ``sample_weight`` would be read from the data.
@@ -310,7 +310,7 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         if announced is None and by_slice and indices is None:
             raise ValueError(
                 "The 'shape' parameter must be given with a unit_mode: which indices occur is "
-                "private."
+                "private. Pass the public numbers of rows, such as (n_persons, n_items)."
             )
         chunks, columns = (
             observed_chunks(checked, X, y, announced, bounds)

@@ -19,7 +19,14 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from threadpoolctl import ThreadpoolController
 
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_parameters
+from sktensor_dp.estimator.parameters import (
+    Constraint,
+    InstanceOf,
+    Number,
+    OneOf,
+    check_parameters,
+    nearest,
+)
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable, charges_of
 from sktensor_dp.privacy.calibration import gaussian_mu
@@ -194,10 +201,22 @@ def _level_of_caller() -> int:
 
 
 class Documented:
-    """Mixin that links scikit-learn's HTML diagrams of estimators to the documentation."""
+    """Mixin that names the nearest parameter for one that does not exist, and links scikit-learn's
+    HTML diagrams of estimators to the documentation.
+    """
 
     _doc_link_module = "sktensor_dp"
     _doc_link_template = "{address}"
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Make an estimator; TypeError names the nearest parameter for one that does not exist."""
+        known = inspect.signature(cls.__init__).parameters
+        kinds = {parameter.kind for parameter in known.values()}
+        unknown = [name for name in parameters if name not in known]
+        if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+            names = [name for name in known if name != "self"]
+            raise TypeError(f"{cls.__name__} takes no {nearest(unknown[0], names)}")
+        return super().__new__(cls)
 
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         return {"address": link_to(f"reference/generated/sktensor_dp.{type(self).__name__}.html")}
@@ -346,8 +365,11 @@ def check_arguments(
 ) -> None:
     """Raise TypeError for the first of the arguments `given` to `method`, which takes none."""
     for name in [*given, *(() if n_samples is None else ["n_samples"])]:
-        reason = f": {REASONS[name]}" if name in REASONS else ""
-        raise TypeError(f"{type(estimator).__name__}.{method} takes no {name}{reason}.")
+        said = f"{name}: {REASONS.get(name)}."
+        if name not in REASONS:
+            known = inspect.signature(getattr(type(estimator), method)).parameters
+            said = nearest(name, [one for one in known if one not in ("self", "unsupported")])
+        raise TypeError(f"{type(estimator).__name__}.{method} takes no {said}")
 
 
 def unit_of(row: str, grouped: bool) -> str:

@@ -1,9 +1,10 @@
 """Validation of parameters and public sizes, before anything is charged."""
 
+import difflib
 import math
 import numbers
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import Any, Protocol
@@ -11,6 +12,13 @@ from typing import Any, Protocol
 # What messages quote of parameters: a table that was passed in the wrong place is none of it.
 PLAIN = (numbers.Number, str, bytes, type, NoneType, EllipsisType)
 MOST_SHOWN, LONGEST_SHOWN = 10, 200
+# Names that other libraries have for parameters of this one.
+OTHER_NAMES = {
+    **dict.fromkeys(("n_topics", "num_topics", "n_clusters", "k", "K"), "n_components"),
+    "alpha": "doc_topic_prior", "eps": "epsilon", "seed": "random_state", "stopwords": "stop_words",
+    **dict.fromkeys(("persons", "person", "users", "group"), "groups"),
+    **dict.fromkeys(("n_factors", "factors", "n_components"), "rank"),
+}  # fmt: skip
 
 
 class Constraint(Protocol):
@@ -136,6 +144,15 @@ def shown(value: Any) -> str:
             return text
     shape = getattr(value, "shape", None)
     return f"an object of type {type(value).__name__}" + (f" and shape {shape}" if shape else "")
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Name that does not exist, with the nearest of those `known`, or all of them."""
+    close = [OTHER_NAMES.get(name), *difflib.get_close_matches(name, known, 1)]
+    found = next((guess for guess in close if guess in known), None)
+    if found is None:
+        return f"{name}. It takes {', '.join(known)}."
+    return f"{name}; did you mean {found}?"
 
 
 def check_sizes(**sizes: Any) -> None:

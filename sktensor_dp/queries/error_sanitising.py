@@ -55,6 +55,11 @@ NO_MESSAGE = {
 NO_NUMBER = re.compile(
     r"(float|int)\(\) argument must be [a-z, -]+, not '[\w.]+'|must be real number, not [\w.]+"
 )
+# An imputer, which scikit-learn advises, would learn from private data.
+NO_GAPS = (
+    "Put a public constant in place of missing values, chosen without the data: an imputer would "
+    "learn from private values. A table with gaps can be completed by PrivateCPCompletion."
+)
 # What of that names a number of rows, which may be private.
 SHOWS_ROWS = re.compile(r"shape|samples?\b")
 OWN = __name__.split(".")[0]
@@ -134,6 +139,8 @@ def _of_conversion(error: BaseException, name: str) -> Exception | None:
     if isinstance(error, OverflowError):
         return ValueError(f"{name} must hold numbers within those of double precision.")
     said = _message(error)
+    if gap := re.match(r"Input (X |y )?contains NaN\b", said):
+        return ValueError(f"{gap.group()}. {NO_GAPS}")
     if said.startswith("Expected unique column names"):
         return ValueError(f"{name} must have columns of different names; or pass an array.")
     # Types without a common one, and objects that are no number.

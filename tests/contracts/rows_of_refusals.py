@@ -369,7 +369,7 @@ TEXTS = [
     *table("vectorizer", vectorizer, fit(DOCUMENTS), [
         *each("max_words_per_document", [0, 2.5], "max_words_per_document"),
         ({"epsilon": 0}, "epsilon"),
-        ({"epsilon": 0.01}, "about .* documents to be kept, but there are 1500"),
+        ({"epsilon": 0.01}, "about .* documents to be kept, but there are 1,500"),
         ({"delta": 1.0}, "delta"),
         ({"delta": 0}, "delta > 0, or pass a public vocabulary"),
         ({"ngram_range": (2, 1)}, "min_n <= max_n"),

@@ -143,7 +143,7 @@ WRONG = [
         (m, {"below 0": ([[0, -1], [1, 0]], "X must have coordinates >= 0 to fit. Leave out")},
          lambda model, X: model.fit(X, [0, 1])) for m in OF_ENTRIES
     ),
-    ("CP", {"a matrix of values": (sp.coo_matrix(np.eye(30)), r"M\.nonzero")},
+    ("CP", {"a matrix of values": (sp.coo_matrix(np.eye(30)), r"M\.tocoo")},
      lambda model, X: model.fit(X, np.ones(30))),
     ("words", DOCUMENTS, lambda model, texts: model.fit(texts)),
     *((m, CHUNKS, in_chunks) for m in ("topics", "samples", "documents")),
@@ -323,12 +323,51 @@ def test_arguments_that_no_fit_takes_are_refused_with_the_reason():
     for name in (*OF_ROWS, "words"):
         X = ["a text"] * 4 if name == "words" else np.ones((4, 3))
         for method in ("fit", "fit_transform" if name == "words" else "partial_fit"):
-            for given, why in (("sample_weight", ": .*read from the data"), ("colour", r"\.")):
+            for given, why in (
+                ("sample_weight", ": .*read from the data"),
+                ("colour", r"\. It takes (X|raw_documents), y, groups"),
+                ("group", "; did you mean groups"),
+            ):
                 refused(
                     name,
                     lambda model, m=method, X=X, g=given: getattr(model, m)(X, **{g: np.ones(4)}),
                     f"takes no {given}{why}",
                 )
+
+
+@pytest.mark.parametrize(
+    ("estimator", "wrong", "nearest"),
+    [
+        (PrivateSpectralLDA, "n_topics", "n_components"),
+        (PrivateSpectralLDA, "n_component", "n_components"),
+        (PrivateTensorPowerMethod, "n_clusters", "n_components"),
+        (PrivateCPCompletion, "n_components", "rank"),
+        (PrivateCPCompletion, "bound", "bounds"),
+        (PrivateSearchCV, "seed", "random_state"),
+    ],
+)
+def test_parameters_that_do_not_exist_name_the_nearest(estimator, wrong, nearest):
+    with pytest.raises(TypeError, match=f"{estimator.__name__} takes no {wrong}; did you mean "
+                       f"{nearest}\\?"):  # fmt: skip
+        estimator(**{wrong: 3})
+    with pytest.raises(TypeError, match=r"It takes .*epsilon"):
+        estimator(zzz=3)
+
+
+def test_gaps_are_given_public_constants_and_no_imputer():
+    X = np.where(np.arange(1000).reshape(500, 2) == 7, np.nan, 1.0)
+    for model in (PrivateSpectralLDA(1), PrivateTensorPowerMethod(1, data_norm=1.0)):
+        with pytest.raises(ValueError, match=r"NaN\. Put a public constant") as caught:
+            model.fit(X)
+        assert "imputer transformer" not in str(caught.value)
+
+
+def test_wide_ratings_say_how_to_go_on():
+    model = PrivateCPCompletion(bounds=(1, 5))
+    with pytest.raises(ValueError, match=r"wide table .* goes to fit_tensor\(T\)"):
+        model.fit(np.ones((4, 3)))
+    with pytest.raises(TypeError, match=r"C = M.tocoo\(\)"):
+        model.fit(sp.csr_matrix(np.ones((4, 3))))
 
 
 @pytest.mark.parametrize("kind", [list, tuple])
