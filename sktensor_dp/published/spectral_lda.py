@@ -75,20 +75,18 @@ class CorpusMoments:
         X, n = self._chunk.X, len(self._lengths)
         own = (X.T @ X.multiply(1 / self._lengths[:, None] ** 2)).toarray()
         crossed = np.outer(self._frequencies, self._frequencies) - own
-        M2: Floats = self._pair_total / n - self._a / (n * (n - 1)) * crossed
-        return M2
+        return np.asarray(self._pair_total / n - self._a / (n * (n - 1)) * crossed)
 
     def triples(self, basis: Floats) -> Floats:
-        """M3 by equation (19), mended, in a basis of orthonormal columns (n_features, k): shape (k,
-        k, k).
-        """
+        """M3 (k, k, k) by equation (19), mended, in a `basis` of orthonormal columns."""
         X, lengths, n = self._chunk.X, self._lengths, len(self._lengths)
         total = basis.T @ self._frequencies
         projected = np.asarray(X @ basis) / lengths[:, None]
         own = projected.T @ projected
         thirds = _sum_of_products(projected, projected, projected)
         crossed = symmetric_product(basis.T @ self._pair_total @ basis, total)
-        crossed -= _three_ways(self._pairs_with_themselves(basis, projected, thirds))
+        own_pairs = self._pairs_with_themselves(basis, projected, thirds)
+        crossed -= own_pairs + own_pairs.transpose(0, 2, 1) + own_pairs.transpose(2, 1, 0)
         cubes = np.einsum("a,b,c->abc", total, total, total)
         cubes += 2 * thirds - symmetric_product(own, total)
         M3 = TripleMoments(basis, (ONE_DRAW,)).total(self._chunk) / n
@@ -108,11 +106,6 @@ class CorpusMoments:
 def _sum_of_products(A: Floats, B: Floats, C: Floats) -> Floats:
     """Sum over rows n of ``A[n] (x) B[n] (x) C[n]``."""
     return np.asarray(np.einsum("na,nb,nc->abc", A, B, C, optimize=True))
-
-
-def _three_ways(A: Floats) -> Floats:
-    """Sum of a tensor, symmetric in its first two modes, over three positions of its last."""
-    return A + A.transpose(0, 2, 1) + A.transpose(2, 1, 0)
 
 
 def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:

@@ -401,7 +401,9 @@ class PrivateSpectralLDA(
         groups : array-like of shape (n_samples,), optional
             As for :meth:`fit`, in every batch or in none. The caller answers for no
             group being in two batches: no label is kept.
-        n_samples, **unsupported
+        n_samples : int or None, default=None
+            As for :meth:`fit`.
+        **unsupported : object
             As for :meth:`fit`.
 
         Returns

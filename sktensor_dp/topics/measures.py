@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
+from scipy.spatial.distance import cdist
 
 from sktensor_dp.tensor.arrays import Floats
 
@@ -48,14 +48,9 @@ def ranked_words(
 
 def divergences(topics: Floats, others: Floats) -> Floats:
     """Jensen-Shannon divergences in bits, from 0 to 1, of rows of `topics` and of `others`."""
-    found = np.empty((len(topics), len(others)))
-    for row, topic in enumerate(topics):
-        middle = (topic + others) / 2
-        logs = np.log(np.maximum(middle, 1e-300))
-        own = xlogy(topic, np.maximum(topic, 1e-300)).sum() - (topic * logs).sum(axis=1)
-        theirs = (xlogy(others, np.maximum(others, 1e-300)) - others * logs).sum(axis=1)
-        found[row] = (own + theirs) / (2 * np.log(2))
-    return np.clip(found, 0.0, 1.0)
+    # Of equal rows rounding may leave the root of a negative number.
+    found = np.nan_to_num(cdist(topics, others, "jensenshannon")) ** 2 / np.log(2)
+    return np.asarray(np.clip(found, 0.0, 1.0))
 
 
 def positions(distances: Floats) -> Floats:

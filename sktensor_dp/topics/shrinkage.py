@@ -81,15 +81,8 @@ def _fit_log_mixture(log_likelihood: Floats, weights: Floats, n_iter: int) -> tu
 
 def _fit_mixture(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
     """Fit mixture weights by EM; return posteriors (n, m) and evidence (n,)."""
-    # Of few words, steps take as long as numpy takes to begin one.
-    weights, share, inverse = weights.copy(), np.empty_like(weights), np.empty(len(likelihood))
-    number = np.array(float(len(likelihood)))
     for _ in range(n_iter):
-        likelihood.dot(weights, inverse)
-        np.reciprocal(inverse, inverse)
-        inverse.dot(likelihood, share)
-        np.multiply(weights, share, weights)
-        np.divide(weights, number, weights)
+        weights = weights * (1 / (likelihood @ weights) @ likelihood) / len(likelihood)
     posterior = likelihood * weights
     sums = posterior.sum(axis=1, keepdims=True)
     return posterior / sums, sums.ravel()
