@@ -152,7 +152,7 @@ def test_what_a_class_bounds_is_what_its_query_is_released_with(order):
 @pytest.mark.parametrize(
     ("changed", "single"),
     [
-        ({}, 12), ({"n_refinements": 2}, 0), ({"n_refinements": 6}, 2), ({"epsilon": 1e6}, 0),
+        ({}, 12), ({"n_refinements": 2}, 1), ({"n_refinements": 6}, 3), ({"epsilon": 1e6}, 0),
         ({"n_features": 256}, 0), ({"perturbation": "moment_tensor", "n_refinements": 15}, 0),
     ],
 )  # fmt: skip
