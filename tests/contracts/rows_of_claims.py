@@ -162,7 +162,7 @@ ROWS = [
     Row("ridge_block", ridge_block),
     Row("entry_gradients", entry_gradients),
     Row("entry_pairs", entry_pairs),
-    # Piecewise noise depends on the value: tests/privacy/test_piecewise.py has its law.
+    # Piecewise noise depends on the value: tests/privacy/test_mechanisms.py has its law.
     Row("entries", entries, costs=(GAUSSIAN,)),
     Row("unit_levels", unit_levels, slices=True),
     Row("shared_row_sums", shared_row_sums, slices=True),

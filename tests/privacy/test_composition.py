@@ -1,10 +1,28 @@
-"""What one unit may cost in a tree of releases, against sums written out by hand."""
+"""What one unit may cost in a tree of releases, and in a ledger of both kinds of noise."""
 
+import functools
 import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution as losses
+from dp_accounting.pld.common import DifferentialPrivacyParameters
+from scipy.stats import binom
 
-from sktensor_dp.privacy.calibration import gaussian_epsilon
+from sktensor_dp import BudgetAccountant, BudgetError
+from sktensor_dp.privacy.accountant import LedgerEntry
+from sktensor_dp.privacy.calibration import (
+    concentrated_epsilon,
+    concentrated_rho,
+    epsilon_of_rho,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    pure_rho,
+)
 from sktensor_dp.privacy.composition import (
     Composition,
     Part,
@@ -12,6 +30,7 @@ from sktensor_dp.privacy.composition import (
     unit_costs,
 )
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
+from sktensor_dp.privacy.spending import Spending
 
 
 def leaf(mu: float = 0.0, epsilon: float = 0.0, delta: float = 0.0, uses: int = 1) -> Composition:
@@ -94,3 +113,191 @@ def test_infinite_costs_are_infinite_wherever_they_are_spent() -> None:
 def test_trees_that_mean_nothing_are_refused(wrong: dict) -> None:
     with pytest.raises(ValueError):
         Composition(**wrong)
+
+
+DELTA = 1e-6
+
+
+def exact_epsilon(mu: float, epsilon: float, uses: int, delta: float) -> float:
+    """Of a Gaussian and of equal randomised responses: their losses are a binomial walk."""
+
+    def excess(level: float) -> float:
+        # gaussian_delta takes no negative epsilon; this is the symmetry of its curve.
+        if level >= 0:
+            return gaussian_delta(mu, level)
+        return 1 - math.exp(level) + math.exp(level) * gaussian_delta(mu, -level)
+
+    heads = binom.pmf(range(uses + 1), uses, 1 / (1 + math.exp(-epsilon)))
+    low, high = 0.0, PrivacyCost(mu, epsilon * uses).epsilon_at(delta)
+    for _ in range(60):
+        middle = (low + high) / 2
+        found = math.fsum(
+            share * excess(middle - (2 * k - uses) * epsilon) for k, share in enumerate(heads)
+        )
+        low, high = (middle, high) if found > delta else (low, middle)
+    return high
+
+
+def spending(mu: float, epsilon: float, uses: int) -> Spending:
+    pure = LedgerEntry("fit", "pure", uses, PrivacyCost(epsilon=epsilon))
+    return Spending().plus([pure, LedgerEntry("fit", "gaussian", 1, PrivacyCost(mu=mu))])
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0, 3.0, 20.0])
+def test_rho_of_pure_noise_is_the_least(epsilon: float) -> None:
+    """That of randomised response, of which every pure release is post-processing."""
+    heads = 1 / (1 + math.exp(-epsilon))
+    for order in (100.0, 10.0, 2.0, 1.1, 1.001):
+        moment = np.logaddexp(
+            math.log(heads) + (order - 1) * epsilon, math.log1p(-heads) - (order - 1) * epsilon
+        )
+        divergence = moment / (order - 1)
+        assert divergence <= order * pure_rho(epsilon) * (1 + 1e-9)
+    near_one = 1.001
+    assert pure_rho(epsilon) * (1 - 1e-4) <= epsilon * (2 * heads - 1) <= near_one * divergence
+    assert epsilon_of_rho(pure_rho(epsilon)) == pytest.approx(epsilon, rel=1e-12)
+
+
+@pytest.mark.parametrize("delta", [1e-30, 1e-9, 1e-6, 1e-2])
+@pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 5.0])
+def test_conversions_hold_for_gaussian_noise_and_invert(mu: float, delta: float) -> None:
+    epsilon = concentrated_epsilon(mu * mu / 2, delta)
+    exact = gaussian_epsilon(mu, delta)
+    # Where an epsilon is near 0, orders lose more than a part of it.
+    assert exact <= epsilon <= 1.3 * exact + 0.02
+    assert concentrated_rho(epsilon, delta) == pytest.approx(mu * mu / 2, rel=1e-9)
+    assert concentrated_epsilon(concentrated_rho(0.7, delta), delta) == pytest.approx(0.7)
+
+
+CASES = [
+    (0.0, 0.1, 100), (0.0, 0.1, 36), (0.0, 0.05, 400), (0.0, 0.5, 16), (0.0, 1.0, 3),
+    (0.4, 0.05, 20), (0.25, 0.1, 10), (1.0, 0.1, 20), (1.0, 1.0, 4), (2.0, 0.5, 8), (0.1, 30.0, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mu", "epsilon", "uses"), CASES)
+def test_total_is_valid_and_close(mu: float, epsilon: float, uses: int) -> None:
+    found = spending(mu, epsilon, uses).epsilon_at(DELTA)
+    exact = exact_epsilon(mu, epsilon, uses, DELTA)
+    assert exact * (1 - 1e-9) <= found <= 1.16 * exact
+    assert found <= PrivacyCost(mu, epsilon * uses).epsilon_at(DELTA)
+
+
+@pytest.mark.parametrize(("mu", "epsilon", "uses"), [CASES[0], CASES[6], CASES[9]])
+def test_total_is_above_that_of_an_independent_accountant(
+    mu: float, epsilon: float, uses: int
+) -> None:
+    response = DifferentialPrivacyParameters(epsilon, 0.0)
+    # Losses rounded downwards: what comes out is at most the truth.
+    options: dict[str, Any] = {"pessimistic_estimate": False, "value_discretization_interval": 1e-3}
+    whole = losses.from_randomized_response(2 / (1 + math.exp(response.epsilon)), 2, **options)
+    whole = whole.self_compose(uses)
+    if mu > 0:
+        whole = whole.compose(losses.from_gaussian_mechanism(1 / mu, **options))
+    below = whole.get_epsilon_for_delta(DELTA)
+    assert below <= spending(mu, epsilon, uses).epsilon_at(DELTA) <= 1.2 * below
+
+
+# Randomised responses of one or of four steps of a privacy loss.
+STEP, AT_DELTA = 0.1, 0.02
+SMALL, LARGE = (LedgerEntry("", "", 1, PrivacyCost(epsilon=k * STEP)) for k in (1, 4))
+Rule = Callable[[int, int, float], bool]
+
+
+def by_the_accountant(n_small: int, n_large: int, budget: float) -> bool:
+    return Spending().plus([SMALL] * n_small + [LARGE] * n_large).within(budget, AT_DELTA)
+
+
+def by_the_exact_cost(n_small: int, n_large: int, budget: float) -> bool:
+    law = np.ones(1)
+    for steps in [1] * n_small + [4] * n_large:
+        heads = 1 / (1 + math.exp(-steps * STEP))
+        law = np.convolve(law, [1 - heads, *[0.0] * (2 * steps - 1), heads])
+    losses = STEP * (np.arange(len(law)) - n_small - 4 * n_large)
+    return bool(law @ -np.expm1(np.minimum(budget - losses, 0.0)) <= AT_DELTA)
+
+
+def best_excess(rule: Rule, budget: float) -> float:
+    """Of all adaptive strategies that a rule admits, by backward induction."""
+    admitted = functools.cache(partial(rule, budget=budget))
+
+    @functools.cache
+    def value(n_small: int, n_large: int, loss: int) -> float:
+        best = max(0.0, -math.expm1(budget - loss * STEP))
+        for steps, after in ((1, (n_small + 1, n_large)), (4, (n_small, n_large + 1))):
+            if admitted(*after):
+                heads = 1 / (1 + math.exp(-steps * STEP))
+                up, down = value(*after, loss + steps), value(*after, loss - steps)
+                best = max(best, heads * up + (1 - heads) * down)
+        return best
+
+    return value(0, 0, 0)
+
+
+@pytest.mark.parametrize("budget", [1.0, 2.0])
+def test_who_chooses_epsilons_in_view_of_answers_gains_nothing(budget: float) -> None:
+    most = concentrated_rho(budget, AT_DELTA)
+    # Both bounds are in use: neither admits all that the other one does.
+    assert most / pure_rho(STEP) > budget / STEP
+    assert most / pure_rho(4 * STEP) < budget / (4 * STEP)
+    assert 0.01 * AT_DELTA < best_excess(by_the_accountant, budget) <= AT_DELTA
+
+
+def test_exact_costs_of_what_was_chosen_would_be_overspent() -> None:
+    """Why the accountant has no tighter rule."""
+    assert best_excess(by_the_exact_cost, 1.0) > 1.3 * AT_DELTA
+
+
+def test_a_hundred_pure_fits_cost_less_than_their_sum() -> None:
+    budget = BudgetAccountant(10.0, DELTA)
+    for _ in range(100):
+        budget.spend(0.1, 0)
+    assert exact_epsilon(0.0, 0.1, 100, DELTA) < budget.total()[0] < 5.3
+    # A few are added up, and a delta is set aside in both bounds.
+    few = BudgetAccountant(10.0, DELTA)
+    for _ in range(10):
+        few.spend(0.1, 1e-9)
+    assert few.total() == (1.0, DELTA)
+    for _ in range(90):
+        few.spend(0.1, 1e-9)
+    assert few.total()[0] > budget.total()[0]
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 8.0, 100.0])
+@pytest.mark.parametrize("k", [1, 7, 300])
+@pytest.mark.parametrize("before", [0.0, 0.2])
+def test_remaining_is_what_k_pure_fits_can_be_given(epsilon: float, k: int, before: float) -> None:
+    budget = BudgetAccountant(epsilon, DELTA)
+    if before:
+        mu = before * gaussian_mu(epsilon, DELTA)
+        budget.charge([LedgerEntry("fit", "gaussian", 1, PrivacyCost(mu=mu))])
+    each, delta = budget.remaining(k, "pure")
+    assert (each > 0, delta) == (True, DELTA)
+    for _ in range(k):
+        budget.spend(each, 0)
+    assert epsilon * (1 - 1e-6) < budget.total()[0] <= epsilon
+    with pytest.raises(BudgetError):
+        budget.spend(each * 1e-2, 0)
+    assert budget.remaining(1, "pure")[0] < each * 1e-2
+
+
+def test_remaining_names_its_kinds() -> None:
+    with pytest.raises(ValueError, match="kind must be 'gaussian' or 'pure', got 'laplace'"):
+        BudgetAccountant(1.0).remaining(2, "laplace")
+    assert BudgetAccountant().remaining(2, "pure") == (math.inf, 1e-6)
+    spent = BudgetAccountant(1.0, 1e-6)
+    spent.spend(0.25, 1e-6)
+    assert spent.remaining(3, "pure") == (0.25, 1e-6)
+    spent.charge([LedgerEntry("", "", 1, PrivacyCost(epsilon=0.75))])
+    assert spent.remaining(3, "pure") == spent.remaining(3) == (0.0, 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 0.3])
+@pytest.mark.parametrize("n_fits", [3, 7, 49])
+def test_totals_are_never_above_the_budget(epsilon: float, n_fits: int) -> None:
+    """Whatever the conversions between mu and epsilon round."""
+    budget = BudgetAccountant(epsilon, DELTA)
+    mu = gaussian_mu(epsilon, DELTA) / math.sqrt(n_fits)
+    for _ in range(n_fits):
+        budget.charge([LedgerEntry("fit", "gaussian", 1, PrivacyCost(mu=mu))])
+    assert budget.total()[0] <= epsilon

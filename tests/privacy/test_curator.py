@@ -11,14 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from interrupting import Interrupted, Interrupting
 
-from sktensor_dp import BudgetAccountant, BudgetError, PrivateSpectralLDA
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivacyLeakWarning,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    unsafe_seeded_noise,
+)
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, NormHistogram, WordFrequencies
-from sktensor_dp.queries.expected_counts import N_THREADS, run_in_batches
+from sktensor_dp.queries.expected_counts import N_THREADS, ExpectedCounts, run_in_batches
 from sktensor_dp.queries.moments import PairMoments
+from sktensor_dp.queries.slices import SharedRowSums, SliceChunks, UnitLevels
 
 # The data is too small for anything but these tests, and some fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -313,12 +322,12 @@ def test_without_noise_the_same_releases_are_made(options, seed):
     limits = {"counts": 8.0, "pairs": 8.0, "triples": 50.0}
     reports = [
         lda(epsilon=epsilon, clip_norm=limits, **options).fit(counts(seed)).privacy_report_
-        for epsilon in (5.0, math.inf)
+        for epsilon in (500.0, math.inf)
     ]
     noisy, exact = ([(row.name, row.uses) for row in report.rows] for report in reports)
     # Products stand for the pair moments where there is no noise.
     assert exact == noisy
-    assert reports[0].epsilon == pytest.approx(5.0)
+    assert reports[0].epsilon == pytest.approx(500.0)
     assert reports[1].epsilon == math.inf
     assert all(row.sigma == 0 for row in reports[1].rows)
     assert all(row.sigma > 0 for row in reports[0].rows)
@@ -370,3 +379,164 @@ def test_parameters_are_never_written_back(seed):
     assert all(after[name] is value for name, value in before.items())
     assert limits == {"counts": 5.0}
     assert estimator.clip_norm_ is not limits
+
+
+def slice_curator(uses: int, mu: float, pure: float = 0.0) -> DataCurator:
+    releases = (
+        PlannedRelease("shared_row_sums", PrivacyCost(mu=0.3, epsilon=pure)),
+        PlannedRelease("shared_factor_sums", PrivacyCost(mu=mu), uses),
+    )
+    chunks = SliceChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
+    plan = ReleasePlan(1.0, 1e-6, releases)
+    # Draws that are rejected call functions again: as many for the same noise.
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
+        return DataCurator(chunks, plan, spender="test", unit="slice", accountant=None)
+
+
+SUMS = SharedRowSums(1, (2, 3), 0.0, 1.0, 1.0)
+
+
+def test_what_is_left_of_a_release_pays_for_another_once():
+    with slice_curator(4, 0.5) as opened:
+        usual = opened.noisy("shared_row_sums", SUMS)
+        rest = opened.noisy("shared_row_sums", SUMS, "shared_factor_sums")
+        # Four parts of .5 are one of mu = 1.
+        assert rest.sigma == pytest.approx(0.3 * usual.sigma)
+        for spent in ("shared_factor_sums", "shared_row_sums"):
+            with pytest.raises(RuntimeError, match="used up"):
+                opened.noisy("shared_row_sums", SUMS, spent)
+        with pytest.raises(RuntimeError, match="used up"):
+            opened.noisy("shared_row_sums", SUMS)
+        report = opened.report()
+    whole = 0.3**2 + 4 * 0.5**2
+    assert sum(row.uses * row.mu**2 for row in report.rows) == pytest.approx(whole)
+    assert report.composition.unused == ()
+
+
+def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
+    """A use that the rest would have paid for is not to be had at the usual, higher cost."""
+    with slice_curator(2, 0.1) as opened:
+        opened.noisy("shared_row_sums", SUMS)
+        with Interrupting() as seen:
+            opened.noisy("shared_row_sums", SUMS, "shared_factor_sums")
+    for place in range(len(seen.calls)):
+        with slice_curator(2, 0.1) as opened:
+            opened.noisy("shared_row_sums", SUMS)
+            with pytest.raises(Interrupted), Interrupting(place):
+                opened.noisy("shared_row_sums", SUMS, "shared_factor_sums")
+            with pytest.raises(RuntimeError, match="used up"):
+                opened.noisy("shared_row_sums", SUMS)
+
+
+def test_another_kind_of_query_or_of_noise_is_refused_before_it_is_answered():
+    for opened, name, query in (
+        (slice_curator(2, 0.5, pure=0.1), "shared_row_sums", SUMS),
+        (slice_curator(0, 0.5), "shared_row_sums", SUMS),
+        (slice_curator(2, 0.5), "unit_levels", UnitLevels(1.0)),
+        (slice_curator(2, 0.5), "shared_row_sums", UnitLevels(1.0)),
+    ):
+        with pytest.raises(RuntimeError):
+            opened.noisy(name, query, "shared_factor_sums")
+        assert opened.report().rows == ()
+
+
+@pytest.mark.parametrize(
+    ("cost", "part"), [(PrivacyCost(mu=0.5), 3**-0.5), (PrivacyCost(epsilon=0.5), 1 / 3)]
+)
+def test_three_uses_that_are_left_pay_for_one_release_of_either_noise(cost, part):
+    chunks = SliceChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
+    plan = ReleasePlan(9.0, 1e-6 * (cost.mu > 0), (PlannedRelease("unit_levels", cost, 4),))
+    with DataCurator(chunks, plan, spender="test", unit="slice", accountant=None) as opened:
+        usual = opened.noisy("unit_levels", UnitLevels(1.0))
+        rest = opened.noisy("unit_levels", UnitLevels(1.0), "unit_levels")
+        assert rest.sigma == pytest.approx(part * usual.sigma)
+        with pytest.raises(RuntimeError, match="used up"):
+            opened.noisy("unit_levels", UnitLevels(1.0))
+        report = opened.report()
+    assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
+    assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)
+
+
+FLAT_TOPICS = np.full((2, 30), 1 / 30)
+
+
+class Unread:
+    """Chunks that nobody may read."""
+
+    n_units, n_features = 100, 30
+
+    def __iter__(self) -> Any:
+        raise AssertionError("the data was read")
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e8, 1e300])
+def test_at_a_finite_epsilon_they_are_refused_before_data_is_read(epsilon, delta, order, single):
+    query = ExpectedCounts(FLAT_TOPICS, np.full(2, 0.5), single, math.inf, order)
+    plan = ReleasePlan.split(epsilon, delta, {"expected_counts": 1.0})
+    curator = DataCurator(Unread(), plan, spender="test", unit="document", accountant=None)
+    with curator, pytest.raises(RuntimeError, match=r"sensitivity of inf cannot be released"):
+        curator.noisy("expected_counts", query)
+
+
+def test_the_same_question_is_answered_without_noise():
+    X = sp.csr_matrix(np.random.default_rng(0).poisson(1.0, size=(100, 30)).astype(float))
+    query = ExpectedCounts(FLAT_TOPICS, np.full(2, 0.5), False, math.inf)
+    plan = ReleasePlan.split(math.inf, 1e-6, {"expected_counts": 1.0})
+    chunks = CountChunks(X, *X.shape)
+    with DataCurator(chunks, plan, spender="test", unit="document", accountant=None) as curator:
+        assert curator.noisy("expected_counts", query).sigma == 0
+
+
+N_WORDS = 6
+
+
+def roomless(*_: Any, **__: Any) -> Any:
+    """An error of numpy's that names a length."""
+    return np.empty((123_456_789, 2**20))
+
+
+class Totals(PairMoments):
+    total = roomless
+
+
+def test_what_has_no_room_is_not_told_by_its_shape():
+    """How many pairs of words occur is told by one document."""
+    plan = ReleasePlan.split(1.0, 1e-6, {"pair_moments": 1.0})
+    chunks = CountChunks(sp.csr_matrix(np.ones((9, N_WORDS))), 9, N_WORDS)
+    with (
+        DataCurator(chunks, plan, spender="test", unit="document", accountant=None) as curator,
+        pytest.raises(MemoryError) as error,
+    ):
+        curator.release("pair_moments", Totals(Clip(CountNorm(1), 5.0), 1.0))
+    assert "1234567" not in str(error.value)
+    assert "charged" in str(error.value)
+    assert error.value.__context__ is error.value.__cause__ is None
+
+
+class Table:
+    """Rows that have no room as an array."""
+
+    shape, ndim, dtype = (9, N_WORDS), 2, np.dtype(float)
+    __array__ = roomless
+
+    def __len__(self) -> int:
+        return 9
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateSpectralLDA(2),
+        PrivateTensorPowerMethod(2, data_norm=1.0),
+        PrivateTensorPowerMethod(2, moment="single_topic"),
+    ],
+)
+def test_rows_that_have_no_room_are_not_told_by_their_number(model):
+    """It may be private, and how many words occur always is."""
+    with pytest.raises(MemoryError) as error:
+        model.fit(Table())
+    assert "1234567" not in str(error.value)
+    assert error.value.__context__ is error.value.__cause__ is None

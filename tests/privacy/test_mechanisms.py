@@ -1,28 +1,50 @@
-"""Noise of the mechanisms: where it is added, in which geometry and memory."""
+"""Noise of the mechanisms: its law, geometry and memory, and what reports say of it."""
 
+import json
 import math
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 from itertools import permutations
 
+import mpmath
 import numpy as np
 import pytest
 from contracts.rows_of_laws import ISOTROPIC, projected
+from scipy import stats
 from seeded_sources import same_noise
+from small_corpora import counts, tiny
 
-from sktensor_dp.privacy import noise
+from sktensor_dp import (
+    PrivacyLeakWarning,
+    PrivateCPCompletion,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    unsafe_seeded_noise,
+)
+from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.privacy.mechanisms import (
+    WHOLE,
     Mechanism,
+    Piecewise,
     gaussian_matrix,
     gaussian_pair_masses,
     gaussian_symmetric,
     gaussian_vector,
     laplace_pair_masses,
     laplace_vector,
+    piecewise_deviation,
+    piecewise_values,
     spherical_laplace_symmetric,
 )
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.queries.counts import CountChunks, as_counts
+from sktensor_dp.queries.entries import EntryChunks
+from sktensor_dp.queries.gradients import Jacobian
+from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 SENSITIVITY, STRENGTH = 0.3, 1.7
 
@@ -89,7 +111,9 @@ def test_digits_below_the_step_leave_no_trace(name: str, monkeypatch: pytest.Mon
     second = RELEASES[name](moved, same_noise(11), STRENGTH)
     assert np.array_equal(first, second)
     # They do where the same noise is added to what was not rounded.
-    monkeypatch.setattr(noise, "_on_grid", lambda x, steps, grid: x + steps * grid.step)
+    monkeypatch.setattr(
+        "sktensor_dp.privacy.noise._on_grid", lambda x, steps, grid: x + steps * grid.step
+    )
     leaky = [RELEASES[name](x, same_noise(11), STRENGTH) for x in (base, moved)]
     assert not np.array_equal(*leaky)
 
@@ -156,3 +180,275 @@ def test_noise_in_place_takes_a_few_megabytes(law: Callable[..., np.ndarray]) ->
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * 2**20
+
+
+Z = 4.9  # two-sided 1e-6 point of the normal
+EPSILONS = (1e-9, 1e-6, 0.01, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 43.9, 44.0, 700.0)
+
+
+@pytest.fixture
+def noise(seed: int) -> Iterator[NoiseSource]:
+    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
+        yield NoiseSource()
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("points", [1, 7, 2**20])
+def test_probabilities_never_differ_by_more_than_e_to_the_epsilon(epsilon, points):
+    """In exact arithmetic; and by hardly less, up to where rounding is coarse."""
+    law = Piecewise(epsilon, points)
+    near, far = law.probabilities
+    assert near > far > 0
+    assert law.window * near + 2 * points * far == 1
+    assert (near * WHOLE * law.window).denominator == 1
+    with mpmath.workdps(80):
+        most = mpmath.exp(mpmath.mpf(epsilon))
+        ratio = mpmath.mpf((near / far).numerator) / mpmath.mpf((near / far).denominator)
+        assert ratio <= most
+        if epsilon <= 20:
+            assert mpmath.log(ratio) >= epsilon * (1 - 1e-9)
+
+
+def test_windows_lie_in_one_set_of_answers():
+    """Else an answer would be possible for one value only."""
+    law = Piecewise(1.3, points=5)
+
+    class Chosen:
+        def __init__(self, first: int) -> None:
+            self.draws = [first, None, None]
+
+        def integers(self, below: int, size: int) -> np.ndarray:
+            given = self.draws.pop(0)
+            return np.arange(size, dtype=np.uint64) % below if given is None else np.full(
+                size, given, dtype=np.uint64)  # fmt: skip
+
+    scale = 2 * law.points * law.gain
+    for own in range(-5, 6):
+        inside, outside = (
+            np.rint(law.release(np.full(n, own / 10), Chosen(first)) * scale).astype(int)
+            for n, first in ((law.window, 0), (10, law.threshold))
+        )
+        assert sorted(inside) == list(range(own - law.reach, own + law.reach + 1))
+        outer = law.points + law.reach
+        assert sorted([*inside, *outside]) == list(range(-outer, outer + 1))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("points", [1, 7, 60])
+def test_mean_and_variance_are_those_of_the_probabilities(epsilon, points):
+    law = Piecewise(epsilon, points)
+    near, far = law.probabilities
+    outer = points + law.reach
+    for own in {-points, -points // 2, 0, points}:
+        law_of = {o: near if abs(o - own) <= law.reach else far for o in range(-outer, outer + 1)}
+        mean = sum(o * p for o, p in law_of.items())
+        square = sum(o * o * p for o, p in law_of.items())
+        # Answers are divided by 2 M gain: unbiased, as exactly as the gain is a double.
+        gain = Fraction(law.gain)
+        assert abs(mean - gain * own) <= gain * abs(own) * Fraction(2) ** -50
+        variance = float((square - mean**2) / (2 * points * gain) ** 2)
+        assert law.variance(own / (2 * points)) == pytest.approx(variance, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0])
+def test_noise_is_less_than_laplace_noise_at_every_value(epsilon):
+    law = Piecewise(epsilon)
+    assert law.variance(0.0) <= law.variance(0.5) < 2 / epsilon**2
+    assert piecewise_deviation(epsilon) == pytest.approx(math.sqrt(law.variance(0.0)))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 5.0, 10.0])
+def test_no_other_window_has_much_less_noise(epsilon):
+    """Averaged over values spread evenly, of mean square 1 / 12."""
+
+    def variance(reach: int) -> float:
+        law = Piecewise(epsilon, 10_000)
+        law.reach = reach
+        share = law.window * math.exp(epsilon)
+        law.threshold = int(WHOLE * (share / (share + 20_000)))
+        return law.variance(math.sqrt(1 / 12))
+
+    own = variance(Piecewise(epsilon, 10_000).reach)
+    assert own < 1.01 * min(variance(int(h)) for h in np.geomspace(1, 30_000, 60))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, 1e-10, math.nan])
+def test_an_epsilon_without_a_law_is_refused(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be at least"):
+        Piecewise(epsilon)
+
+
+def chi_square(answers: np.ndarray, law: Piecewise, own: int) -> float:
+    """Distance of drawn answers from a law, in standard normal units."""
+    outer = law.points + law.reach
+    counts = np.bincount(answers + outer, minlength=2 * outer + 1)
+    near, far = (float(p) for p in law.probabilities)
+    expected = np.full(len(counts), far * len(answers))
+    expected[law.points + own : law.points + own + law.window] = near * len(answers)
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    return float(stats.norm.isf(stats.chi2.sf(statistic, len(counts) - 1)))
+
+
+@pytest.mark.parametrize("own", [-6, 0, 5])
+def test_drawn_answers_follow_the_law_and_no_other(own, noise):
+    """At epsilon = 1.5 a window has probability .67; an epsilon 5 % larger moves it by .016.
+
+    With 400 000 draws that is 22 standard errors, a non-centrality of some 490 spread over 19
+    degrees of freedom: 80 standard deviations of the statistic.
+    """
+    law, size = Piecewise(1.5, points=6), 400_000
+    drawn = law.release(np.full(size, own / 12), noise) * (12 * law.gain)
+    answers = np.rint(drawn).astype(int)
+    np.testing.assert_allclose(drawn, answers, atol=1e-9)
+    assert chi_square(answers, law, own) < Z
+    other = Piecewise(1.5 * 1.05, points=6)
+    assert other.reach == law.reach
+    assert chi_square(answers, other, own) > 9
+
+
+def test_answers_are_unbiased_and_clipped(noise):
+    values = np.repeat([-1e300, -0.7, -0.21, 0.0, 0.4, 0.5, 1e300], 60_000) * 3.0
+    answers = piecewise_values(values, 3.0, 2.0, noise).reshape(7, -1)
+    law = Piecewise(2.0)
+    for value, found in zip(np.clip([-1, -0.7, -0.21, 0, 0.4, 0.5, 1], -0.5, 0.5), answers,
+                            strict=True):  # fmt: skip
+        sigma = 3 * math.sqrt(law.variance(value))
+        assert abs(found.mean() - 3 * value) < Z * sigma / math.sqrt(found.size) + 1e-6
+        # Answers are bounded, so their squares have light tails: a few per thousand.
+        assert found.std() == pytest.approx(sigma, rel=0.02)
+
+
+def test_integers_are_even_up_to_two_to_the_64(noise):
+    for below in (3, 2**63 + 2**62, WHOLE):
+        drawn = noise.integers(below, 90_000)
+        assert drawn.dtype == np.uint64
+        thirds = np.floor(drawn.astype(float) / below * 3).astype(int)
+        counts = np.bincount(np.minimum(thirds, 2), minlength=3)
+        assert counts.sum() == 90_000
+        assert np.abs(counts - 30_000).max() < 5.3 * math.sqrt(20_000)
+    assert not noise.integers(1, 10).any()
+
+
+# Laws of released values of tensors that depend on the cost, or on the value itself.
+
+SHAPE, PURE = (4, 6, 3), PrivacyCost(epsilon=0.9)
+
+
+def curator_of(name: str, cost: PrivacyCost, n: int = 300) -> EntryCurator:
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.integers(0, size, n) for size in SHAPE])
+    plan = ReleasePlan(1.0, 1e-6, (PlannedRelease(name, cost),))
+    chunks = EntryChunks(X, rng.uniform(1, 5, n), SHAPE, (1.0, 5.0))
+    return EntryCurator(chunks, plan, spender="test", unit="entry", accountant=None)
+
+
+def test_rows_without_noise_are_returned(noise):
+    rows = np.arange(6.0).reshape(2, 3)
+    assert noise.spherical_laplace_rows(rows, math.inf) is rows
+
+
+def test_purely_released_entries_have_the_variance_of_the_piecewise_law(noise):
+    noisy = curator_of("entries", PURE, 3000).entries()
+    truth = curator_of("entries", PrivacyCost(mu=math.inf), 3000).entries().value
+    assert noisy.sigma == pytest.approx(4 * piecewise_deviation(0.9))
+    variances = [16 * Piecewise(0.9).variance(x / 4) for x in truth]
+    white = (noisy.value - truth) / np.sqrt(variances)
+    assert abs((white**2).mean() - 1) < Z * math.sqrt(2 / truth.size)
+
+
+@pytest.mark.parametrize("name", ["entries", "row_sums", "ridge_block", "entry_gradients"])
+def test_a_pure_cost_selects_pure_laws_in_any_plan(name, noise):
+    asked = curator_of(name, PURE)
+    questions = {
+        "entry_gradients": (Jacobian(asked.index_set, [np.ones((n, 1)) for n in SHAPE]),),
+        "ridge_block": (0, np.ones((300, 1)), 1.0),
+    }
+    getattr(asked, name)(*questions.get(name, ()))
+    (row,) = asked.report().rows
+    assert row.mechanism == CATALOGUE[name].pure.name
+    assert (row.epsilon, row.mu) == (0.9, 0.0)
+
+
+# Noise of third moments of counts has the deviation that a fit reckons with.
+
+RANK, USES = 3, 400
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize("name", ["whitened_triple_moments", "triple_moments"])
+@pytest.mark.usefixtures("seeded_noise")
+def test_noise_of_triples_has_the_deviation_that_is_told(name, delta, seed):
+    rng = np.random.default_rng(seed)
+    X = as_counts(rng.poisson(1.0, (50, 8)).astype(float))
+    basis = np.linalg.qr(rng.standard_normal((8, RANK)))[0]
+    plan = ReleasePlan.split(1.0, delta, {name: 1.0}, {name: USES})
+    known = {"counts": 9.0, "triples": 5.0}
+    with DocumentCurator(
+        CountChunks(X, *X.shape), plan, known=known, spender="test", unit="document",
+        accountant=None,
+    ) as curator:  # fmt: skip
+        counts = curator.count_clip(0.1)
+        if name == "triple_moments":
+            clip = counts if delta == 0 else curator.triple_clip(0.1)
+            answers = [curator.triples(basis, clip, (counts,), None) for _ in range(USES)]
+        else:
+            clip = curator.whitened_triple_clip(0.1, basis, None, (counts,))
+            answers = [curator.whitened_triples(basis, clip, (counts,), None) for _ in range(USES)]
+    values = np.array([symmetric_to_coordinates(answer.value) for answer in answers])
+    # Coordinates of spherical noise share their radius: its square deviates by a fifth at most.
+    assert values.std(axis=0).mean() == pytest.approx(answers[0].sigma, rel=0.15)
+
+
+# Reports say where the program's noise is not proved to have the law on the page.
+
+NORMAL_SAMPLES = np.random.default_rng(0).standard_normal((200, 4))
+CELLS = np.argwhere(np.ones((4, 4, 4)))
+VALUES = np.random.default_rng(0).random(len(CELLS))
+SPHERICAL = "Spherical Laplace noise"
+
+
+def fits():
+    """Of every kind, what its report has to say beside delta, and the fit."""
+    lda = {"n_components": 2, "random_state": 0}
+    yield None, PrivateSpectralLDA(**lda).fit(counts())
+    # Third moments, the only ones with spherical noise, are of the published method.
+    yield None, PrivateSpectralLDA(**lda, delta=0.0).fit(counts())
+    yield SPHERICAL, PrivateSpectralLDA(**lda, delta=0.0, n_refinements=0).fit(counts())
+    words = {**lda, "perturbation": "moment_tensor"}
+    yield None, PrivateSpectralLDA(**words).fit(counts())
+    yield SPHERICAL, PrivateSpectralLDA(**words, delta=0.0).fit(counts())
+    yield None, PrivateSpectralLDA(**lda, delta=0.0, epsilon=math.inf).fit(counts())
+    for perturbation in ("whitened_tensor", "moment_tensor", "iteration", "stream"):
+        power = {**lda, "data_norm": 1.0, "perturbation": perturbation, "max_iter": 2}
+        yield None, PrivateTensorPowerMethod(**power).fit(NORMAL_SAMPLES)
+        yield SPHERICAL, PrivateTensorPowerMethod(**power, delta=0.0).fit(NORMAL_SAMPLES)
+    cells = {"rank": 1, "bounds": (0, 1), "max_iter": 1, "perturbation": "gradient"}
+    yield None, PrivateCPCompletion(**cells).fit(CELLS, VALUES)
+    # One step of the gradient has Laplace noise by coordinates.
+    yield None, PrivateCPCompletion(**cells, delta=0.0).fit(CELLS, VALUES)
+
+
+@tiny
+def test_what_the_program_adds_to_delta_is_in_the_report():
+    for wanted, model in fits():
+        report = model.privacy_report_
+        for shown in (str(report), report._repr_html_(), json.loads(report.to_json())["notes"]):
+            said = str(shown)
+            assert (SPHERICAL in said) == (wanted == SPHERICAL)
+
+
+@tiny
+def test_a_stream_goes_on_saying_it():
+    power = PrivateTensorPowerMethod(1, data_norm=1.0, delta=0.0, max_iter=2, random_state=0)
+    for start in range(0, 200, 50):
+        power.partial_fit(NORMAL_SAMPLES[start : start + 50])
+    notes = power.privacy_report_.notes
+    assert sum(SPHERICAL in note for note in notes) == 1
+    assert sum("disjoint" in note for note in notes) == 1
+
+
+def test_every_law_that_is_not_proved_has_a_note():
+    laws = [law for e in CATALOGUE.values() for law in (e.gaussian, e.pure) if law is not None]
+    spherical = [law for law in laws if law.name.startswith("spherical")]
+    assert spherical
+    assert all(SPHERICAL in law.residual for law in spherical)
