@@ -7,6 +7,7 @@ which replay has to see; and parts of fitted models, of sources of noise and of 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,12 @@ from sktensor_dp.estimator.base import FittedStateMixin
 from sktensor_dp.model_selection.search import Trials
 from sktensor_dp.privacy import sampling
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.text import DocumentFrequencies
 from sktensor_dp.tensor import row_effects
 
 # Curators
-
-
-def data_of(curator: DataCurator) -> Any:
-    """Raw data that a curator holds."""
-    return curator._read()
+data_of = methodcaller("_read")  # raw data that a curator holds
 
 
 def true_answer(curator: DataCurator, query: Any) -> Any:
@@ -228,23 +224,14 @@ def planned_cost(curator: DataCurator, name: str) -> PrivacyCost:
     return curator._plan.cost_of(name)
 
 
-def reader_of(chunks: Any) -> Any:
-    """What reads partitions where they lie."""
-    return chunks._reader()
+reader_of = methodcaller("_reader")  # of chunks: what reads partitions where they lie
 
 
 # Noise
 
 second_look, settle = sampling._second_look, sampling._settle
-
-
-def generator_of(source: NoiseSource) -> Any:
-    return source._generator
-
-
-def words_of(source: NoiseSource) -> Callable[[int], np.ndarray]:
-    """Draws 64 random bits at a time."""
-    return source._words
+generator_of = attrgetter("_generator")  # of a source of noise
+words_of = attrgetter("_words")  # draws 64 random bits at a time
 
 
 # Kernels
@@ -266,11 +253,7 @@ def sums_and_covariance(search: Any) -> tuple[np.ndarray, np.ndarray]:
 
 # The function that writes fitted state, as profilers name it.
 PUBLISH = FittedStateMixin._publish.__qualname__
-
-
-def model_of(completion: Any) -> Any:
-    """The model that a fitted completion predicts by."""
-    return completion._model
+model_of = attrgetter("_model")  # that a fitted completion predicts by
 
 
 def multilinear_of(completion: Any, coordinates: np.ndarray) -> np.ndarray:
@@ -278,9 +261,7 @@ def multilinear_of(completion: Any, coordinates: np.ndarray) -> np.ndarray:
     return completion._model._multilinear(coordinates)
 
 
-def target_range(estimator: Any) -> tuple[float, float]:
-    """Ends of what an estimator's predictions are scored within."""
-    return estimator._target_range()
+target_range = methodcaller("_target_range")  # that predictions are scored within
 
 
 def with_model(completion: Any, **changes: Any) -> Any:
@@ -289,9 +270,7 @@ def with_model(completion: Any, **changes: Any) -> Any:
     return completion
 
 
-def stream_of(estimator: Any) -> Any:
-    """State by which a stream goes on."""
-    return estimator._stream
+stream_of = attrgetter("_stream")  # state by which a stream goes on
 
 
 def with_stream(estimator: Any, stream: Any) -> Any:
@@ -300,9 +279,7 @@ def with_stream(estimator: Any, stream: Any) -> Any:
     return estimator
 
 
-def declared_in(kind: Any) -> Any:
-    """The declaration of what files of a class hold."""
-    return kind._saved
+declared_in = attrgetter("_saved")  # what files of a class hold
 
 
 def validated_rows(estimator: Any, X: Any) -> Any:
@@ -315,14 +292,8 @@ def columns_out(estimator: Any, number: int) -> None:
     estimator._n_features_out = number
 
 
-def check_own_parameters(estimator: Any) -> None:
-    """Check parameters as a fit does first."""
-    estimator._check_parameters()
-
-
-def unit_score_of(estimator: Any) -> str | None:
-    """Name of the score that an estimator has by default."""
-    return estimator._unit_score()
+check_own_parameters = methodcaller("_check_parameters")  # as a fit does first
+unit_score_of = methodcaller("_unit_score")  # name of an estimator's default score
 
 
 def planned_by(step: Any, X: Any, n_units: int) -> Any:
@@ -330,19 +301,9 @@ def planned_by(step: Any, X: Any, n_units: int) -> Any:
     return step._fit_of(X, n_units)
 
 
-def delta_set_aside(step: Any) -> Any:
-    """Share of a step's delta that thresholds take."""
-    return step._delta_set_aside
-
-
-def table_of(item: Any) -> Any:
-    """Table that is shown of a report, a statement or a forecast."""
-    return item._table()
-
-
-def page_of(item: Any) -> str:
-    """Page of the site that what is shown links to."""
-    return item._page
+delta_set_aside = attrgetter("_delta_set_aside")  # share that thresholds take
+table_of = methodcaller("_table")  # shown of a report, a statement or a forecast
+page_of = attrgetter("_page")  # of the site, that what is shown links to
 
 
 def homes() -> dict[str, str]:
