@@ -8,7 +8,6 @@ import pytest
 from internals import model_of
 from sklearn.base import clone
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from small_completions import INF, MODELS, PERTURBATIONS, SHAPE, SLICE, T0, X0, Y0, build, table
@@ -122,6 +121,7 @@ def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
         np.testing.assert_allclose(fitted.predict([[3, 2, 7]])[0], known)
         assert fitted.biases_[2][7] == 0
     assert fitted.predict([[50, 60, 70]])[0] == pytest.approx(fitted.mean_)
+    np.testing.assert_array_equal(fitted.predict([[3, 2, -1]]), fitted.predict([[3, 2, 100]]))
     assert not fitted.transform([[50, 60, 70]]).any()
 
 
@@ -183,38 +183,6 @@ def test_kinds_of_coordinates():
         np.testing.assert_array_equal(build(epsilon=INF).fit(X, Y0).complete(), reference)
 
 
-def named():
-    frame = pd.DataFrame(X0, columns=["user", "item", "day"]).astype({"user": str, "item": str})
-    frame["user"], frame["item"] = "u" + frame["user"], "i" + frame["item"]
-    return frame
-
-
-def test_names_in_a_pipeline():
-    frame = named()
-    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=2**31)
-    pipeline = make_pipeline(encoder, build(epsilon=INF, bounds=(-40, 40))).fit(frame, Y0)
-    assert pipeline.score(frame, Y0) > 0.99
-    new = frame[:1].assign(user="nobody")
-    model = pipeline[-1]
-    day = encoder.transform(new)[0].astype(int)
-    expected = model.mean_ + model.biases_[1][day[1]] + model.biases_[2][day[2]]
-    assert pipeline.predict(new)[0] == pytest.approx(expected)
-
-
-def test_search_over_ranks_charges_every_fit():
-    accountant = BudgetAccountant(1000.0, 1e-3)
-    pipeline = make_pipeline(
-        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=2**31),
-        build(accountant=accountant, epsilon=30.0, bounds=(-10, 10), perturbation="input"),
-    )
-    search = GridSearchCV(pipeline, {"privatecpcompletion__rank": [0, 2]}, cv=3)
-    X, y, _ = table((20, 15, 10))
-    order = np.random.default_rng(0).permutation(len(y))
-    search.fit(X[order].astype(str), y[order])
-    assert len(accountant.entries) == 7
-    assert search.best_params_ == {"privatecpcompletion__rank": 2}
-
-
 @all_models
 def test_names_of_features(model):
     frame = pd.DataFrame(X0, columns=["user", "item", "day"])
@@ -273,14 +241,3 @@ def test_categories_unknown_to_an_encoder_are_predicted_from_the_others(estimato
         model.transform([[0, -1], [-1, 0]]), model.transform([[0, 3], [2, 0]])
     )
     np.testing.assert_array_equal(model.predict([[-1, -7]]), model.predict([[9, 9]]))
-
-
-def test_units_and_rows_unknown_to_an_encoder_are_predicted_from_what_is_shared():
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.integers(40, size=600), rng.integers(5, size=600)])
-    y = 0.2 * X[:, 1]
-    model = PrivateCPCompletion(1, bounds=(0, 1), shape=(40, 5), unit_mode=0, random_state=0)
-    model.fit(X, y)
-    for one, missing in ((model, 40), (model.fold_in(X[:50], y[:50]), 99)):
-        unknown = one.predict([[-1, 2], [3, -1]])
-        np.testing.assert_array_equal(unknown, one.predict([[missing, 2], [3, 5]]))

@@ -33,22 +33,73 @@ def relative_error(model, truth, shape):
     return np.linalg.norm(model.predict(everything(shape)) - truth) / np.linalg.norm(truth)
 
 
+def is_standard(model, shape, rank):
+    """CP: unit columns by decreasing weight. Tucker: orthonormal columns, slices by norm."""
+    assert model.shape == shape
+    for mode, (n, factor) in enumerate(zip(shape, model.factors, strict=True)):
+        assert factor.shape == (n, rank)
+        gram = factor.T @ factor
+        if hasattr(model, "weights"):
+            np.testing.assert_allclose(np.diag(gram), 1.0)
+            assert (np.diff(model.weights) <= 0).all()
+        else:
+            np.testing.assert_allclose(gram, np.eye(rank), atol=1e-10)
+            unfolded = np.moveaxis(model.core, mode, 0).reshape(rank, -1)
+            gram = unfolded @ unfolded.T
+            np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-9 * np.trace(gram))
+            assert (np.diff(np.diag(gram)) <= 0).all()
+
+
+def tucker_of(entries, values, rank, **options):
+    """A Tucker completion of the same rank in every mode."""
+    return complete_tucker(entries, values, (rank,) * entries.n_modes, **options)
+
+
+both = pytest.mark.parametrize("complete", [complete_cp, tucker_of])
+
+
 # The subspaces to start from need more entries than the fit: of the last shape a twelfth
 # would do for the parameters, but leaves one start in four in a local minimum.
+@both
+@pytest.mark.parametrize("biases", [True, False])
 @pytest.mark.parametrize(
     ("shape", "share"),
     [((60, 50), 0.8), ((40, 40, 40), 0.3), ((30, 60, 20), 0.2), ((15, 15, 15, 15), 0.3)],
     ids=str,
 )
-def test_exact_values_are_recovered_by_cp(seed, shape, share):
+def test_exact_values_are_recovered(complete, seed, shape, share, biases):
     factors, coordinates, _ = cp_problem(seed, shape, 3, share)
     truth = cp_values(factors, everything(shape))
-    entries = SortedEntries(coordinates, shape)
-    values = cp_values(factors, coordinates)
-    model = complete_cp(entries, values, 3, max_iter=200, random_state=seed)
+    entries, values = SortedEntries(coordinates, shape), cp_values(factors, coordinates)
+    model = complete(entries, values, 3, biases=biases, max_iter=300, random_state=seed)
     assert relative_error(model, truth, shape) < 1e-3
-    # The mean, the best that biases can do here, errs by about 1.
-    assert relative_error(complete_cp(entries, values, 0), truth, shape) > 0.7
+    assert biases or not any(b.any() for b in model.biases)
+    is_standard(model, shape, 3)
+
+
+def test_biases_alone_explain_no_components(seed):
+    factors, coordinates, _ = cp_problem(seed, (40, 40, 40), 3, 0.3)
+    entries = SortedEntries(coordinates, (40, 40, 40))
+    model = complete_cp(entries, cp_values(factors, coordinates), 0)
+    truth = cp_values(factors, everything((40, 40, 40)))
+    assert relative_error(model, truth, (40, 40, 40)) > 0.7
+
+
+@both
+def test_known_noise_is_a_floor(complete):
+    factors, coordinates, _ = cp_problem(0, (20, 20, 20), 2, 0.5)
+    entries, values = SortedEntries(coordinates, (20, 20, 20)), cp_values(factors, coordinates)
+    free, known, hidden = (
+        complete(entries, values, 2, noise_variance=noise, random_state=0)
+        for noise in (None, 0.5, 100.0)
+    )
+    assert free.noise_variance < 1e-10
+    assert known.noise_variance == pytest.approx(0.5)
+    if complete is tucker_of:
+        assert free.core.any()
+        assert not hidden.core.any()
+    else:
+        assert hidden.weights.sum() < known.weights.sum() < free.weights.sum()
 
 
 def test_mean_biases_and_components_together(seed):
@@ -64,25 +115,6 @@ def test_mean_biases_and_components_together(seed):
     truth = value(everything(shape))
     error = np.linalg.norm(model.predict(everything(shape)) - truth)
     assert error < 1e-3 * np.linalg.norm(truth - truth.mean())
-
-
-def test_form_of_the_result(seed):
-    shape = (30, 25, 20)
-    factors, coordinates, _ = cp_problem(seed, shape, 3, 0.3)
-    entries = SortedEntries(coordinates, shape)
-    model = complete_cp(entries, cp_values(factors, coordinates), 3, random_state=0)
-    assert model.shape == shape
-    assert model.rank == 3
-    for n, factor, bias in zip(shape, model.factors, model.biases, strict=True):
-        assert factor.shape == (n, 3)
-        assert bias.shape == (n,)
-        np.testing.assert_allclose(np.linalg.norm(factor, axis=0), 1.0)
-    assert (model.weights > 0).all()
-    assert (np.diff(model.weights) <= 0).all()
-    # The true variances of the components at an entry; each is estimated from means over
-    # 20 to 30 rows of squares, of relative deviation sqrt(2 / 20 + 2 / 25 + 2 / 30) = .5.
-    true = np.sort(np.prod([np.mean(a**2, axis=0) for a in factors], axis=0))
-    np.testing.assert_allclose(np.sort(model.component_variances), true, rtol=0.1)
 
 
 def test_units_of_the_values_do_not_matter(seed):
@@ -101,42 +133,21 @@ def test_units_of_the_values_do_not_matter(seed):
     np.testing.assert_allclose(other.noise_variance, 1e12 * one.noise_variance, rtol=1e-4)
 
 
-def test_as_good_as_dense_least_squares(seed):
-    """Noise on a full tensor: what alternating least squares leaves is the least possible."""
-    shape, rank, sigma = (20, 18, 16), 2, 0.5
-    factors, coordinates, rng = cp_problem(seed, shape, rank, 1.0)
-    truth = cp_values(factors, everything(shape))
-    noisy = truth + sigma * rng.standard_normal(truth.shape)
-    values = noisy.reshape(shape)[tuple(coordinates.T)]
-    entries = SortedEntries(coordinates, shape)
-    model = complete_cp(entries, values, rank, random_state=seed)
-    dense = [a.copy() for a in factors]  # from the truth: no local minimum
-    T = noisy.reshape(shape)
-    for _ in range(50):
-        for m in range(3):
-            b, c = (dense[k] for k in range(3) if k != m)
-            Z = (b[:, None, :] * c).reshape(-1, rank)
-            dense[m] = np.linalg.lstsq(Z, np.moveaxis(T, m, 0).reshape(shape[m], -1).T, rcond=None)[
-                0
-            ].T
-    best = np.linalg.norm(cp_values(dense, everything(shape)) - truth)
-    # Shrinkage may gain and the biases, free to follow noise, may lose a little.
-    assert np.linalg.norm(model.predict(everything(shape)) - truth) < 1.2 * best
-    # Of 5760 values: relative standard deviation .019, times five; less 160 parameters.
-    assert model.noise_variance == pytest.approx(sigma**2, rel=0.1)
-
-
-def test_pure_noise_is_shrunk_away(seed):
+@both
+def test_pure_noise_is_shrunk_away(complete, seed):
     shape = (40, 40, 40)
     rng = np.random.default_rng(seed)
     coordinates = observed(shape, 0.3, rng)
     values = 3.0 + rng.standard_normal(len(coordinates))
-    model = complete_cp(SortedEntries(coordinates, shape), values, 3, random_state=seed)
+    model = complete(SortedEntries(coordinates, shape), values, 3, random_state=seed)
     error = np.sqrt(np.mean((model.predict(everything(shape)) - 3.0) ** 2))
     # Least squares with 480 parameters on 19200 values errs by sqrt(480 / 19200) = .158,
     # at the least; all that is left here is a part of the biases' 120 parameters, .079.
     assert error < 0.08
-    assert model.weights.sum() < 0.05 * np.sqrt(np.prod(shape))
+    if complete is tucker_of:
+        assert not model.core.any()
+    else:
+        assert model.weights.sum() < 0.05 * np.sqrt(np.prod(shape))
     # Relative standard deviation sqrt(2 / 19200) = .01, times five.
     assert model.noise_variance == pytest.approx(1.0, rel=0.05)
 
@@ -170,11 +181,6 @@ def test_rank_zero_shrinks_biases(seed):
     assert model.component_variances.shape == (0,)
 
 
-def tucker_of(entries, values, rank, **options):
-    """A Tucker completion of the same rank in every mode."""
-    return complete_tucker(entries, values, (rank,) * entries.n_modes, **options)
-
-
 @pytest.mark.parametrize(("complete", "rank"), [(complete_cp, 0), (complete_cp, 2), (tucker_of, 2)])
 def test_rows_never_seen_get_the_bias_part(complete, rank, seed):
     shape = (12, 10, 8)
@@ -189,19 +195,7 @@ def test_rows_never_seen_get_the_bias_part(complete, rank, seed):
     np.testing.assert_allclose(model.predict(wanted), expected)
 
 
-@pytest.mark.parametrize("complete", [complete_cp, tucker_of])
-def test_without_biases(complete, seed):
-    shape = (20, 20, 20)
-    factors, coordinates, _ = cp_problem(seed, shape, 2, 0.5)
-    values = cp_values(factors, coordinates)
-    model = complete(
-        SortedEntries(coordinates, shape), values, 2, biases=False, max_iter=300, random_state=0
-    )
-    assert not any(b.any() for b in model.biases)
-    assert relative_error(model, cp_values(factors, everything(shape)), shape) < 1e-3
-
-
-@pytest.mark.parametrize("complete", [complete_cp, tucker_of])
+@both
 @pytest.mark.parametrize("value", [0.0, 0.1, -3e8])
 def test_constant_values(complete, value):
     entries = SortedEntries(everything((4, 3, 2))[:20], (4, 3, 2))
@@ -229,17 +223,6 @@ TWO = {"entries": SortedEntries([[0, 0], [1, 1]], (2, 2)), "values": [1.0, 2.0]}
 def test_wrong_parameters(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_known_noise_is_a_floor():
-    factors, coordinates, _ = cp_problem(0, (20, 20, 20), 2, 0.5)
-    entries = SortedEntries(coordinates, (20, 20, 20))
-    values = cp_values(factors, coordinates)
-    model = complete_cp(entries, values, 2, noise_variance=0.5, random_state=0)
-    assert model.noise_variance == pytest.approx(0.5)
-    free = complete_cp(entries, values, 2, random_state=0)
-    assert free.noise_variance < 1e-10
-    assert model.weights.sum() < free.weights.sum()
 
 
 @pytest.mark.parametrize("rank", [1, 5])
@@ -291,13 +274,6 @@ def test_components_of_a_core(seed, shape):
     assert np.linalg.norm(found - core) < 1e-2 * np.linalg.norm(core)
 
 
-PROBLEMS = [
-    ((40, 30), (2, 2)),
-    ((30, 20, 15), (3, 2, 2)),
-    ((14, 12, 10, 8), (2, 2, 2, 2)),
-]
-
-
 def tucker_problem(seed, shape, ranks, share=0.5):
     """Values of unit variance at all coordinates, with biases, and those observed."""
     rng = np.random.default_rng([seed, *shape])
@@ -312,24 +288,6 @@ def tucker_problem(seed, shape, ranks, share=0.5):
     return where, values, chosen, rng
 
 
-@pytest.mark.parametrize(("shape", "ranks"), PROBLEMS, ids=str)
-def test_exact_values_are_recovered_by_tucker(seed, shape, ranks):
-    where, values, chosen, _ = tucker_problem(seed, shape, ranks)
-    entries = SortedEntries(where[chosen], shape)
-    model = complete_tucker(entries, values[chosen], ranks, max_iter=300, random_state=seed)
-    error = np.linalg.norm(model.predict(where) - values) / np.linalg.norm(values - values.mean())
-    assert error < 1e-3
-    for n, r, factor in zip(shape, ranks, model.factors, strict=True):
-        assert factor.shape == (n, r)
-        np.testing.assert_allclose(factor.T @ factor, np.eye(r), atol=1e-10)
-    # All-orthogonal, slices by decreasing norm.
-    for mode, r in enumerate(ranks):
-        unfolded = np.moveaxis(model.core, mode, 0).reshape(r, -1)
-        gram = unfolded @ unfolded.T
-        np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-9 * np.trace(gram))
-        assert (np.diff(np.diag(gram)) <= 0).all()
-
-
 def test_noise_is_averaged(seed):
     shape, ranks, sigma = (30, 30, 30), (2, 2, 2), 0.5
     where, values, chosen, rng = tucker_problem(seed, shape, ranks)
@@ -340,28 +298,6 @@ def test_noise_is_averaged(seed):
     assert error < 0.1
     # Relative standard deviation sqrt(2 / 13500) = .012, times five.
     assert model.noise_variance == pytest.approx(sigma**2, rel=0.06)
-
-
-@pytest.mark.parametrize("shape", [(60, 40), (30, 25, 20)], ids=str)
-def test_pure_noise_leaves_no_core(seed, shape):
-    rng = np.random.default_rng([seed, *shape])
-    where = everything(shape)
-    values = 3.0 + rng.standard_normal(len(where))
-    ranks = (2,) * len(shape)
-    model = complete_tucker(SortedEntries(where, shape), values, ranks, random_state=seed)
-    assert not model.core.any()
-    # What is left of the biases: at most sqrt(100 / 2400) = .2, sqrt(75 / 15000) = .07.
-    assert np.sqrt(np.mean((model.predict(where) - 3.0) ** 2)) < 0.2
-    assert model.noise_variance == pytest.approx(1.0, rel=0.2)
-
-
-def test_a_known_noise_level_removes_the_core():
-    where, values, chosen, _ = tucker_problem(0, (15, 12, 10), (2, 2, 2))
-    entries = SortedEntries(where[chosen], (15, 12, 10))
-    kept = complete_tucker(entries, values[chosen], (2, 2, 2))
-    assert kept.core.any()
-    removed = complete_tucker(entries, values[chosen], (2, 2, 2), noise_variance=100.0)
-    assert not removed.core.any()
 
 
 INF = float("inf")

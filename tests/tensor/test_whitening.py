@@ -89,23 +89,6 @@ def test_draws_within_the_solver_are_seeded(form, random_state):
     np.testing.assert_array_equal(first[1], second[1])
 
 
-def test_compressing_the_basis_often_gives_the_same_pairs():
-    """Eigenvalues close to each other take more steps than a basis has room for."""
-    rng = np.random.default_rng(0)
-    V = random_frame(LARGE, 9, rng)
-    matrix = (V * np.linspace(9.0, 8.6, 9)) @ V.T
-    steps = []
-
-    def multiply(block):
-        steps.append(block.shape[1])
-        return matrix @ block
-
-    values, vectors = top_eigenpairs(multiply, 2, dim=LARGE, random_state=0)
-    assert len(steps) > 0
-    np.testing.assert_allclose(values, [9.0, 8.95], rtol=1e-10)
-    np.testing.assert_allclose(np.abs(np.sum(vectors * V[:, :2], axis=0)), 1.0, atol=1e-6)
-
-
 def test_function_is_called_with_few_blocks():
     rng = np.random.default_rng(0)
     V = random_frame(LARGE, 5, rng)
