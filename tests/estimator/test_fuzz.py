@@ -5,11 +5,11 @@ Drawn the same way at every run; ``SKTENSOR_DP_FUZZ`` multiplies the number of e
 
 import math
 import os
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+import small_models
 from fuzzing import (
     HUGE,
     WILD,
@@ -218,28 +218,12 @@ def test_public_topics_of_anything(draw):
             assert (model.components_ >= 0).all()
 
 
-def _fitted():
-    rng = np.random.default_rng(0)
-    X = rng.poisson(1.0, (60, 3))
-    table, y = np.argwhere(np.ones((5, 3))), rng.random(15)
-    slices = {"unit_mode": 0, "shape": (5, 3)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield _lda().fit(X)
-        yield _lda().set_params(doc_topic_prior=0).partial_fit(X)
-        for moment in ("raw", "single_topic", "gaussian_mixture"):
-            yield _power().set_params(moment=moment).fit(X)
-        yield from (build().fit(table, y) for build in TABLE)
-        yield from (build().set_params(**slices).fit(table, y) for build in TABLE)
-        yield PrivateCountVectorizer(epsilon=INF).fit(["cats chase mice"])
-
-
-FITTED = list(_fitted())
+FITTED = [model for name, model in small_models.fitted() if "exact" not in name]
 
 
 @pytest.mark.parametrize("model", FITTED, ids=lambda model: type(model).__name__)
 @given(X=data(), y=arrays(ndims=(1, 1, 2)), texts=documents())
-@examples(20)
+@examples(10)
 def test_questions_to_a_fitted_model(model, X, y, texts):
     X = texts if isinstance(model, PrivateCountVectorizer) else X
     for method in ("transform", "predict", "score", "perplexity"):
