@@ -401,25 +401,30 @@ def _rows_of(method: Callable[[Any], Any], width: int | None, dtype: Any, part: 
         return np.asarray(method(rows), dtype=dtype)
 
 
-def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **options: Any) -> Any:
-    """Dask array of a method's result for each row: a number, or `width` numbers."""
+def mapped_partitions(
+    call: Callable[[Any], Any], X: Any, shapes: Iterable[Any], dtype: Any, meta: Any = None
+) -> Any:
+    """Dask array of the results of `call`, of these `shapes`, for the partitions of `X`."""
     import dask
     import dask.array as da
 
+    # One object of the graph: it goes to a worker once, not with every partition.
+    once = dask.delayed(call, pure=False, traverse=False)
+    blocks = [
+        da.from_delayed(once(part, pure=False), shape, dtype=dtype, meta=meta)
+        for part, shape in zip(row_partitions(X), shapes, strict=True)
+    ]
+    return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
+
+
+def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **options: Any) -> Any:
+    """Dask array of a method's result for each row: a number, or `width` numbers."""
     X = check_columns(estimator, X, reset=False)
     dtype = np.float64 if width is None else precision_of(X)
     of_part = partial(getattr(worker_copy(estimator, NOT_FOR_WORKERS), method), **options)
-    rows_of = partial(_rows_of, of_part, width, dtype)
-    # One object of the graph: it goes to a worker once, not with every partition.
-    of_rows = dask.delayed(rows_of, pure=False, traverse=False)
-    framed = hasattr(X, "columns")
-    sizes = [math.nan] * X.npartitions if framed else X.chunks[0]
-    rest = () if width is None else (width,)
-    parts = [
-        da.from_delayed(of_rows(part, pure=False), (size, *rest), dtype=dtype)
-        for part, size in zip(row_partitions(X), sizes, strict=True)
-    ]
-    return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+    sizes = [math.nan] * X.npartitions if hasattr(X, "columns") else X.chunks[0]
+    shapes = [(size,) if width is None else (size, width) for size in sizes]
+    return mapped_partitions(partial(_rows_of, of_part, width, dtype), X, shapes, dtype)
 
 
 def computed(value: Any, doing: str) -> Any:

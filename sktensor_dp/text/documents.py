@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn import get_config
 
 from sktensor_dp.estimator.inputs import (
+    mapped_partitions,
     number_of_units,
     partitions_by_group,
     row_partitions,
@@ -227,15 +228,8 @@ def lazy_counts(vectorizer: Any, raw_documents: Any) -> Any:
     count = partial(counts_of_part, worker_copy(vectorizer, NOT_FOR_WORKERS), vocabulary)
     if getattr(raw_documents, "in_chunks", False):
         return CountedTexts(count, raw_documents)
-    import dask
-    import dask.array as da
-
     width, dtype = len(vocabulary), np.dtype(vectorizer.dtype)
-    # One object of the graph: it goes to a worker once, not with every partition.
-    counts = dask.delayed(count, pure=False, traverse=False)
-    meta = sp.csr_matrix((0, width), dtype=dtype)
-    blocks = [
-        da.from_delayed(counts(part, pure=False), (math.nan, width), dtype=dtype, meta=meta)
-        for part in row_partitions(raw_documents)
-    ]
-    return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
+    shapes = [(math.nan, width)] * len(row_partitions(raw_documents))
+    return mapped_partitions(
+        count, raw_documents, shapes, dtype, sp.csr_matrix((0, width), dtype=dtype)
+    )
