@@ -4,6 +4,7 @@ import copy
 import functools
 import json
 import math
+import pickle
 import re
 import time
 import tomllib
@@ -398,6 +399,7 @@ def kinds(node: dict) -> set[str]:
 def test_every_way_to_fit_gives_a_statement_that_adds_up(name: str) -> None:
     report = report_of(name)
     assert checked(report) == report
+    assert pickle.loads(pickle.dumps(report)) == report
     seeded = checked(replace(report, seeded=True))
     assert seeded.seeded
     stated = json.loads(replace(report, seeded=True).to_json())["guarantee"]

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy import integrate, stats
 from scipy.special import gammaln, psi
 
 from sktensor_dp.topics.inference import (
@@ -192,3 +193,21 @@ def test_bound_is_the_textbook_formula(seed):
         wanted += (row * phi * (log_theta[:, None] + np.log(topics) - safe)).sum()
         wanted -= gammaln(own.sum()) - gammaln(own).sum() + ((own - 1) * log_theta).sum()
         np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("scale", "most"), [(1.0, 2.0), (1e4, 0.01)])
+def test_bound_is_below_the_integral_and_meets_it_where_shares_are_sure(scale, most, seed):
+    """With two topics: the gap is .1 to 1.4, and .001 under a prior that leaves shares sure."""
+    rng = np.random.default_rng(seed)
+    topics, prior = rng.dirichlet(np.ones(6), 2), scale * np.array([0.7, 0.4])
+    X = rng.poisson(2.0, (5, 6)).astype(float)
+    gamma = variational_proportions(sp.csr_matrix(X), topics, prior, n_iter=100)
+    bounds = document_log_likelihood(sp.csr_matrix(X), topics, prior, gamma)
+
+    def likelihood(level, counts):
+        share = stats.beta.ppf(level, *prior)
+        return np.prod((share * topics[0] + (1 - share) * topics[1]) ** counts)
+
+    for counts, bound in zip(X, bounds, strict=True):
+        whole, _ = integrate.quad(likelihood, 0, 1, (counts,), epsabs=0, epsrel=1e-9, limit=200)
+        assert 0 <= np.log(whole) - bound < most
