@@ -42,9 +42,7 @@ FOLDS = (
 
 
 def _checked(name: str, value: Any, rule: str, allowed: Callable[[float], bool]) -> float:
-    """Return `value` as a float if it is a number for which `allowed` holds; raise ValueError with
-    `rule` otherwise, without quoting anything long.
-    """
+    """Return `value` as a float, or raise ValueError with `rule` where `allowed` is False."""
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):
@@ -453,9 +451,7 @@ class BudgetAccountant(Shown):
         return Table(title, HEAD + NUMBERS, rows, notes, TEXTS)
 
     def _check(self, before: Spending, after: Spending) -> None:
-        """Raise BudgetError if charges bring the spending from `before` to beyond the budget, or
-        protect another kind of unit.
-        """
+        """Raise BudgetError if charges exceed the budget, or protect another kind of unit."""
         if self.units == "one":
             check_one_unit(before.units, after.units)
         if not after.within(self.epsilon, self.delta):
@@ -525,16 +521,12 @@ PICKLED_INSIDE = "_pickled_inside_block"
 
 
 class Payable:
-    """Mixin that finds the accountant to charge, and refuses to run uncharged where a ``with``
-    block is open in another thread or was when it was pickled.
-    """
+    """Mixin that finds the accountant to charge, and refuses to run where one may be missed."""
 
     accountant: BudgetAccountant | None
 
     def _payer(self) -> BudgetAccountant | None:
-        """Accountant to charge: the parameter ``accountant``, or that of the surrounding ``with``
-        block; None without either.
-        """
+        """Accountant to charge: that of the parameter, else of the surrounding block, else None."""
         if self.accountant is not None:
             return self.accountant
         block = OPENED.get()[-1]

@@ -95,9 +95,7 @@ def pure_rho(epsilon: float) -> float:
 
 
 def epsilon_of_rho(rho: float) -> float:
-    """Largest epsilon for which every epsilon-DP mechanism is rho-zCDP: inverse of
-    :func:`pure_rho`.
-    """
+    """Largest epsilon for which every epsilon-DP mechanism is rho-zCDP."""
     if rho <= 0 or math.isinf(rho):
         return max(rho, 0.0)
     return math.nextafter(least_double(lambda epsilon: pure_rho(epsilon) > rho), 0.0)
@@ -133,9 +131,7 @@ def _conversion(more: float, delta: float) -> float:
 
 
 def _least(value: Callable[[float], float], root: float, delta: float) -> float:
-    """Minimum of `value` over Rényi orders ``1 + m``, near the best order for ``rho =
-    root ** 2``.
-    """
+    """Minimum of `value` over Rényi orders ``1 + m`` near the best for ``rho = root ** 2``."""
     # They lie around what the leading terms ask for; `root` is that of rho.
     guess = math.log(min(max(math.sqrt(-math.log(delta)) / root, 1e-3), 1e150))
     found = minimize_scalar(
@@ -163,7 +159,5 @@ def _double(place: int) -> float:
 
 
 def spherical_spread(dimension: int) -> float:
-    """Ratio of a coordinate's standard deviation to ``radius / dimension``, for spherical Laplace
-    noise of mean radius ``radius``.
-    """
+    """Deviation of a coordinate of spherical Laplace noise over ``radius / dimension``."""
     return math.sqrt(dimension + 1)

@@ -114,9 +114,7 @@ class Composition:
         return [(release.cost, release.uses) for release in releases]
 
     def all_rows(self) -> tuple[ReleaseRecord, ...]:
-        """Releases of the whole tree in order; equal ones in a row are merged into one with more
-        uses.
-        """
+        """Releases of the whole tree in order; equal ones in a row are merged."""
         rows = list(self.rows)
         for part in self.parts:
             inner = part.of.all_rows()
@@ -130,9 +128,7 @@ class Composition:
         return max(cost.epsilon_at(delta) for cost in unit_costs(self))
 
     def beside(self, n_units: int, later: "Composition", n_later: int) -> "Composition":
-        """Parallel composition of this node and `later`, a batch of `n_later` other units; equal
-        batches in a row are merged and counted.
-        """
+        """Parallel composition with `later` on `n_later` other units; equal batches merge."""
         # Of one kind only, as `later` is one batch.
         ours = self.kind == "parallel" and all(part.role == "batch" for part in self.parts)
         parts = self.parts if ours else (Part("batch", n_units, self),)
@@ -149,9 +145,7 @@ def merged(rows: Iterable[ReleaseRecord]) -> tuple[ReleaseRecord, ...]:
 
 
 def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
-    """Possible costs to one unit (protected person, document or row): each unit's cost is at most
-    one of them.
-    """
+    """Possible costs to one unit: what each costs is at most one of them."""
     if node.kind == "releases":
         return (_sum(node.spent),)
     if node.kind == "selection":
@@ -166,9 +160,7 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
 
 
 def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
-    """Possible costs to a unit of being in one part, for each role of parts (such as
-    ``"fold"``).
-    """
+    """Possible costs to a unit of being in one part, for each role of parts."""
     found: dict[str, list[PrivacyCost]] = defaultdict(list)
     for part in node.parts:
         found[part.role] += unit_costs(part.of)
@@ -178,9 +170,7 @@ def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
 def membership_costs(
     of_role: Mapping[str, Sequence[PrivacyCost]], membership: Iterable[tuple[str, int]]
 ) -> tuple[PrivacyCost, ...]:
-    """Possible costs to a unit that is in the given number of parts of each role, pairs (role,
-    number).
-    """
+    """Possible costs to a unit in so many parts of each role: pairs (role, number)."""
     return _combined([_repeated(of_role[role], count) for role, count in membership])
 
 
@@ -218,9 +208,7 @@ def _combined(lists: Sequence[Sequence[PrivacyCost]]) -> tuple[PrivacyCost, ...]
 
 
 def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:
-    """Costs without those that another cost covers, largest first; one that covers all if they are
-    too many.
-    """
+    """Costs that no other covers, largest first; one that covers all if they are too many."""
     different = sorted(set(costs), key=lambda cost: cost.amounts, reverse=True)
     if len(different) > MOST_COSTS:
         return (_cover(different),)

@@ -43,18 +43,14 @@ Kind = TypeVar("Kind", Mechanism, PartitionSelection)
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """Released array (one noisy answer) and the standard deviation of the noise along a
-    coordinate.
-    """
+    """Released array, and the standard deviation of its noise along a coordinate."""
 
     value: Floats
     sigma: float
 
 
 class DataCurator(AbstractContextManager["DataCurator"]):
-    """Custodian of one fit's raw data: charges the plan, answers its releases with noise, drops the
-    data.
-    """
+    """Custodian of one fit's raw data: charges the plan, adds noise, drops the data."""
 
     # Opening it checks and charges the whole plan, before anything is read; leaving its `with`
     # block drops the data. Between the two, its `release` methods are the only way from raw to
@@ -146,25 +142,19 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return Noisy(value, self._records[-1].sigma)
 
     def noisy_quantile(self, name: str, query: Query, edges: Floats, quantile: float) -> float:
-        """Release a histogram of norms with bins `edges`; return the upper edge of the bin that
-        reaches `quantile`, by which to clip.
-        """
+        """Release a histogram with bins `edges`; return the edge that reaches `quantile`."""
         histogram = self.noisy(name, query)
         return edge_reached(histogram.value, histogram.sigma, edges, quantile, pure=self.pure)
 
     def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
-        """Answer a query for a symmetric matrix M without noise (``epsilon=inf`` only), as ``V -> M
-        @ V``.
-        """
+        """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
         # Only under `epsilon=inf`, and while the curator is open: faster than to form the matrix.
         if not self._admit(name, query, Mechanism)[2]:
             raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
         return lambda V: query.of_products(self._mean(Product(query, V)), V)
 
     def release_partitions(self, name: str, query: Any) -> tuple[list[str], Floats]:
-        """Answer a query for totals by private key: keys whose noisy total passes a threshold, and
-        the noisy totals of these keys.
-        """
+        """Release totals by private key: the keys that pass a threshold, and their noisy totals."""
         mechanism, cost, _ = self._admit(name, query, PartitionSelection)
         totals, sensitivity = self._sum(query), self._records[-1].sensitivity
         return mechanism.release(totals, sensitivity, cost, self._noise, query)
@@ -242,9 +232,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     def _answer(
         self, query: Query, mechanism: Mechanism, cost: PrivacyCost, noiseless: bool
     ) -> Floats:
-        """Mean of a query over units with noise; this and the method for partitions alone
-        read data.
-        """
+        """Mean of a query over units with noise; this and `release_partitions` alone read data."""
         # Checked and put on record when the query was admitted, before any data is read.
         sensitivity = self._records[-1].sensitivity
         # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.

@@ -103,9 +103,7 @@ class ThreadedPartitions:
             return query.merge(self._in_order(query, pool))
 
     def _in_order(self, query: PartialQuery, pool: ThreadPoolExecutor) -> Iterator[PartialSum]:
-        """Yield the sums of the chunks in their order, with at most twice as many waiting as
-        threads.
-        """
+        """Yield sums of the chunks in order, at most twice as many waiting as threads."""
         waiting: deque[Future[PartialSum]] = deque()
         for chunk in read_each(self._source, "The source of chunks"):
             waiting.append(pool.submit(query, chunk))
@@ -137,9 +135,7 @@ class DaskPartitions:
 
     @classmethod
     def shuffled(cls, rows: Sequence[Any], labels: Sequence[Any]) -> "DaskPartitions":
-        """Regroup partitions of rows and labels so that each new one holds all rows of
-        its groups.
-        """
+        """Regroup partitions of rows and labels so that all rows of a group are in one."""
         import dask
 
         # By digests of labels: no partition learns of groups but its own, and nobody of all.

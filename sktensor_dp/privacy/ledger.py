@@ -55,9 +55,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def connect(file: Path, mode: str) -> sqlite3.Connection:
-    """Open a ledger file in an SQLite `mode`: ``"rw"``, or ``"rwc"`` to create a missing file. A
-    commit does not return before it is on the disk.
-    """
+    """Open a ledger file, durable at each commit; `mode` is ``"rw"``, or ``"rwc"`` to create it."""
     uri = f"{file.as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
     try:
@@ -76,9 +74,7 @@ def connect(file: Path, mode: str) -> sqlite3.Connection:
 
 
 def _begin(connection: sqlite3.Connection, statement: str) -> None:
-    """Start a transaction by `statement`, trying every millisecond for up to a minute while others
-    hold a lock.
-    """
+    """Start a transaction, trying every millisecond for up to a minute while others hold a lock."""
     # SQLite's own waiting backs off to a tenth of a second, and a process that charges in a loop
     # would then keep others out for seconds.
     deadline = time.monotonic() + PATIENCE
@@ -167,9 +163,7 @@ class Ledger:
             )
 
     def open(self, epsilon: float | None, delta: float | None) -> tuple[float, float]:
-        """Find the scope or create it, and return its budget (epsilon, delta); None takes the
-        stored value.
-        """
+        """Find the scope or create it, and return its budget; None takes the stored value."""
         if self.file is None and epsilon is None:
             epsilon = math.inf
         mode = "rw" if epsilon is None else "rwc"
@@ -253,9 +247,7 @@ class Ledger:
         return Receipt(self, fit, later)
 
     def _redeem(self, ticket: str, later: str) -> bool:
-        """Replace a valid `ticket` by the ticket `later`; return False if it is unknown or was
-        used.
-        """
+        """Replace a valid `ticket` by `later`; return False if it is unknown or was used."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._check_age(connection)
             known = "UPDATE charges SET ticket = ? WHERE scope = ? AND ticket = ?"
@@ -379,9 +371,7 @@ def _entry(
 
 
 class Receipt:
-    """Receipt of a fit's charge, by which sensitivity and sigma of its releases reach
-    the ledger.
-    """
+    """Receipt of a fit's charge, by which the ledger learns sensitivity and sigma of releases."""
 
     # `ticket` stands for the next batch of the stream, if the fit is a batch of one: it is worth
     # one batch, whichever copy of the model shows it first. `fit` is 0 for a batch that an earlier

@@ -72,9 +72,7 @@ class Mechanism:
         return cost.epsilon if self.pure else cost.mu
 
     def sigma(self, sensitivity: float, cost: PrivacyCost) -> float:
-        """Standard deviation of the noise along a coordinate, at a cost (for spherical noise: mean
-        radius per dimension).
-        """
+        """Standard deviation of a coordinate's noise (spherical: mean radius per dimension)."""
         if math.isinf(self.strength(cost)):
             return 0.0
         if self.unit_deviation is not None:
@@ -89,9 +87,7 @@ def _on_entries(value: Floats, sensitivity: float, add: Callable[[Floats], Float
 
 
 def _on_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
-    """Apply `add` (adds noise for unit sensitivity) to the orthonormal coordinates of a symmetric
-    array.
-    """
+    """Apply `add` for unit sensitivity to the orthonormal coordinates of a symmetric array."""
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
     coordinates = add(coordinates)
@@ -108,9 +104,7 @@ def _noisy(
     noise: NoiseSource,
     *geometry: Any,
 ) -> Floats:
-    """Add noise by the method `law` of a noise source, to the coordinates of `value` that `on`
-    forms.
-    """
+    """Add noise by the method `law` of a source, to the coordinates that `on` forms."""
     return on(value, sensitivity, lambda x: getattr(noise, law)(x, strength, *geometry))
 
 
@@ -160,9 +154,7 @@ def _pair_masses(
 def spherical_laplace_rows(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
-    """Add noise of density exp(-epsilon |b|_2 / sensitivity) to each row of a matrix, for sums of
-    which neighbours differ in one row.
-    """
+    """Add noise of density exp(-epsilon |b|_2 / sensitivity) to each row of a matrix."""
     # Only for statistics of which neighbours differ in one row: `sensitivity` bounds its L2 norm.
     return noise.spherical_laplace_rows(value / sensitivity, epsilon) * sensitivity
 
@@ -177,9 +169,7 @@ laplace_pair_masses = partial(_pair_masses, "laplace")
 def edge_reached(
     share: Floats, sigma: float, edges: Floats, quantile: float, *, pure: bool
 ) -> float:
-    """Upper edge of the bin in which the noisy shares of bins reach a `quantile`; `sigma` is their
-    noise, and bins that noise alone may fill count as empty.
-    """
+    """Upper edge of the bin in which noisy shares of bins, of noise `sigma`, reach a `quantile`."""
     # Bins that noise alone would fill are taken for empty, or many empty ones would add up: up
     # to the universal threshold of Donoho & Johnstone (1994) for Gaussian noise, and up to a
     # level that Laplace noise exceeds in one histogram of a hundred.
@@ -238,9 +228,7 @@ class Piecewise:
 
     @cached_property
     def gain(self) -> float:
-        """Ratio of the expected answer to the value's grid point, by which answers are divided to
-        be unbiased.
-        """
+        """Ratio of the expected answer to the grid point, by which answers are divided."""
         near, far = self.probabilities
         return float(self.window * (near - far))
 
@@ -253,9 +241,7 @@ class Piecewise:
         return (square / self.gain**2 - point**2) / (2 * self.points) ** 2
 
     def release(self, values: Floats, noise: NoiseSource) -> Floats:
-        """Randomise each value in [-1/2, 1/2] by the mechanism; answers are unbiased on
-        the grid.
-        """
+        """Randomise each value in [-1/2, 1/2]; answers are unbiased on the grid."""
         size, outer = values.size, self.points + self.reach
         own = np.rint(np.clip(values, -0.5, 0.5) * (2 * self.points)).astype(np.int64)
         near = noise.integers(WHOLE, size) < np.uint64(self.threshold)
@@ -274,9 +260,7 @@ def _sum_of_squares(n: int) -> float:
 def piecewise_values(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
-    """Randomise each number by the piecewise mechanism, after clipping it to ``[-sensitivity / 2,
-    sensitivity / 2]``.
-    """
+    """Randomise each number by the piecewise mechanism, clipped to half the sensitivity."""
     # Only for statistics of which neighbours differ in one number, with all numbers in
     # `[-sensitivity / 2, sensitivity / 2]`: what is beyond is clipped.
     return Piecewise(epsilon).release(value / sensitivity, noise) * sensitivity

@@ -113,9 +113,7 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Grid:
-    """Grid to which values and noise are rounded: multiples of ``2^-bits`` times the
-    noise's scale.
-    """
+    """Grid to which values and noise are rounded: ``2^-bits`` times the noise's scale."""
 
     scale: float  # of the noise, with the cost of rounding
     bits: int  # the step is ``2^-bits`` times the scale
@@ -159,9 +157,7 @@ class NoiseSource:
         return self._keyed
 
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
-        """Add Gaussian noise of cost `mu` to coordinates of L2 sensitivity 1; `size` is the length
-        of the whole vector if only some of its coordinates are given.
-        """
+        """Add Gaussian noise of cost `mu` to coordinates, of `size`, of L2 sensitivity 1."""
         # Some coordinates of a vector of `size` may come at a time: the sensitivity is that of the
         # whole, and so is the grid.
         if math.isinf(mu):
@@ -170,9 +166,7 @@ class NoiseSource:
         return self.add_gaussian(coordinates, self.grid(1 / mu, math.sqrt(size)))
 
     def laplace(self, coordinates: Floats, epsilon: float, size: int | None = None) -> Floats:
-        """Add Laplace noise of cost `epsilon` to coordinates of L1 sensitivity 1; `size` is the
-        length of the whole vector if only some of its coordinates are given.
-        """
+        """Add Laplace noise of cost `epsilon` to coordinates, of `size`, of L1 sensitivity 1."""
         if math.isinf(epsilon):
             return coordinates
         size = coordinates.size if size is None else size

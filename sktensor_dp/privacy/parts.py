@@ -27,9 +27,7 @@ def secret_key() -> bytes:
 
 
 def secret_coins(n_units: int, labels: NDArray[Any] | None = None) -> Coins:
-    """Secret random bits (coins) of each unit, (n_units, 2) of uint64; with `labels`, a keyed hash
-    of each unit's label, so that they do not depend on the other units.
-    """
+    """Secret bits of each unit, (n_units, 2); with `labels` a keyed hash of its own label."""
     if labels is not None:
         return keyed_coins(secret_key(), labels)
     return NoiseSource().integers(2**64, 2 * n_units).reshape(n_units, 2)
@@ -74,9 +72,7 @@ def balanced_parts(ranks: Integers, n_parts: int) -> Integers:
 
 
 def balanced_split(ranks: Integers, fraction: float) -> Integers:
-    """1 for the units of lowest rank, ``ceil(fraction * n_units)`` of them, and 0 for
-    the others.
-    """
+    """1 for the ``ceil(fraction * n_units)`` units of lowest rank, 0 for the others."""
     return (ranks < math.ceil(fraction * len(ranks))).astype(np.intp)
 
 

@@ -25,9 +25,7 @@ class FitBudget(TypedDict):
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """Cost of one or several releases: `mu` of Gaussian noise, `epsilon` of pure noise, and
-    `delta`.
-    """
+    """Cost of releases: `mu` of Gaussian noise, `epsilon` of pure noise, and `delta`."""
 
     # Gaussian parts compose by adding `mu ** 2`, pure parts by adding epsilon, and failure
     # probabilities by adding delta; the three then add up (basic composition between kinds).
@@ -67,24 +65,18 @@ class PrivacyCost:
         return PrivacyCost(self.mu * math.sqrt(fraction), self.epsilon * fraction, delta)
 
     def is_within(self, most: "PrivacyCost") -> bool:
-        """Return True if neither mu, epsilon nor delta is above that of `most`, but for
-        rounding.
-        """
+        """Return True if no amount is above that of `most`, but for rounding."""
         pairs = zip(self.amounts, most.amounts, strict=True)
         return all(own <= of * (1 + ROUNDING) for own, of in pairs)
 
     def epsilon_at(self, delta: float) -> float:
-        """Smallest epsilon for which this cost is (epsilon, delta)-DP; infinity if `delta` is too
-        small.
-        """
+        """Smallest epsilon for which this cost is (epsilon, delta)-DP; may be infinite."""
         if self.delta > delta * (1 + ROUNDING):
             return math.inf
         return self.epsilon + gaussian_epsilon(self.mu, max(delta - self.delta, 0.0))
 
     def misses(self, false_positive_rate: float, delta: float) -> float:
-        """Least false-negative rate of a test between neighbours; pure noise counts by its epsilon
-        at `delta`.
-        """
+        """Least false-negative rate of a test; pure noise counts by its epsilon at `delta`."""
         if self.epsilon == 0:
             # With probability delta there is no noise.
             noisy = 1 - self.delta
@@ -155,9 +147,7 @@ class ReleasePlan:
         return replace(self, releases=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
-        """Fill the open item of this plan by `plan`, made for the whole budget with the released
-        count; RuntimeError if it would cost more than what is left.
-        """
+        """Fill the open item by `plan`, made by the count; it may not cost more."""
         count, rest = self.releases
         if (count.name, rest.name) != (COUNT, BY_COUNT):
             raise RuntimeError("the plan was not left open for a count of the units.")
@@ -173,9 +163,7 @@ class ReleasePlan:
         return replace(self, releases=(count, *parts))
 
     def counted(self) -> "ReleasePlan":
-        """Plan with a count of the units as its first release, and this plan's releases
-        after it.
-        """
+        """Plan with a count of the units before this plan's releases."""
         return self.before_count().after_count(self)
 
     @property
@@ -201,9 +189,7 @@ class ReleasePlan:
 def budget_fractions(
     costs: Sequence[tuple[PrivacyCost, int]], epsilon: float, delta: float
 ) -> list[float | None]:
-    """Fraction of the budget (epsilon, delta) that each (cost, uses) takes; None for an infinite
-    budget.
-    """
+    """Fraction of (epsilon, delta) that each (cost, uses) takes; None if the budget is infinite."""
     set_aside = math.fsum(cost.delta * uses for cost, uses in costs)
     # What is left of delta is spent on Gaussian tails.
     tails = delta - set_aside
@@ -214,9 +200,7 @@ def budget_fractions(
 
 
 def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | None:
-    """Fraction of the mu**2 and epsilon of `whole` that `uses` times a cost take; None where
-    infinite.
-    """
+    """Fraction of the mu**2 and epsilon of `whole` that `uses` of a cost take; None if infinite."""
     ratios = []
     for part, of in ((cost.mu, whole.mu), (cost.epsilon, whole.epsilon)):
         if part > 0 and not (of > 0 and math.isfinite(part) and math.isfinite(of)):
@@ -227,9 +211,7 @@ def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | Non
 
 
 def kind_of_fractions(costs: Iterable[PrivacyCost]) -> str:
-    """Name the whole that fractions of the costs refer to: ``"mu^2"``, ``"epsilon"`` or
-    ``"budget"``.
-    """
+    """Name the whole of fractions: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
     costs = list(costs)
     if costs and all(cost.epsilon > 0 and cost.mu == 0 for cost in costs):
         return "epsilon"

@@ -73,9 +73,7 @@ Family = Literal["units", "texts", "counts", "samples", "tensors", "entries", "s
 
 @dataclass(frozen=True)
 class Release:
-    """Entry of the catalogue: a query, and the laws of noise with which its answer may
-    be released.
-    """
+    """Entry of the catalogue: a query, and the laws of noise of its answer."""
 
     name: str  # as used in plans and reports
     family: Family  # kind of raw data that the query reads; units are texts, counts or samples

@@ -356,9 +356,7 @@ def written(report: PrivacyReport) -> dict[str, Any]:
 
 
 def allowed_trial(node: Composition) -> PrivacyCost:
-    """Largest cost of a trial for which the best of a selection's trials keeps its epsilon and
-    delta.
-    """
+    """Largest cost of a trial for which the best trial keeps a selection's epsilon and delta."""
     failure = max(cost.delta for cost in unit_costs(node.parts[0].of))
     return trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials), failure)
 

@@ -69,9 +69,7 @@ class Law:
     energy: Callable[[Any], Any]
 
     def cumulative(self, digits: int) -> list[Decimal]:
-        """Probability of the first 1, 2, ... cells (steps of the staircase), to ``10^(9 -
-        digits)``.
-        """
+        """Probability of the first 1, 2, ... cells, to ``10^(9 - digits)``."""
         return _cumulative(self, digits)
 
     @cached_property
@@ -117,9 +115,7 @@ LAPLACE = Law("laplace", _laplace_energy)
 
 
 def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
-    r"""Draw `size` independent samples of a law, times ``2^bits`` and rounded to integers; `words`
-    draws 64-bit random words.
-    """
+    """Draw samples of a law, times ``2^bits`` and rounded; `words` draws 64-bit random words."""
     if bits > MAX_BITS:
         raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}.")
     # In whole blocks: of arrays that differ a little in size the system keeps several. What memory
@@ -137,9 +133,7 @@ def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
 
 
 def _propose(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
-    """Fill `samples` with proposals of the rejection sampler; return the places of
-    rejected ones.
-    """
+    """Fill `samples` with proposals; return the places of rejected ones."""
     if samples.size <= BLOCK:
         return _propose_block(law, samples, bits, words)
     rejected = [
@@ -226,9 +220,7 @@ class _Revealed:
 def _settle(
     law: Law, look: _Look, which: int, place_bits: tuple[int, int], words: Words
 ) -> tuple[int, bool]:
-    """Cell and acceptance of one open draw, with more bits and decimal digits until it
-    is decided.
-    """
+    """Decide cell and acceptance of one open draw, with more bits and decimal digits."""
     # `place_bits`: the place as far as it is known, left of `CELL_SHIFT` binary digits, and how
     # many of these are known.
     value, known = place_bits

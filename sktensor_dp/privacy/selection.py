@@ -30,9 +30,7 @@ def stop_probability(n_trials: float) -> float:
 
 
 def failure_of_trials(delta: float, stop: float) -> float:
-    """Delta that each trial may set aside for its own failures, such as rare words passing a
-    threshold.
-    """
+    """Delta that each trial may set aside for its own failures, such as rare words that pass."""
     return FAILURES_FRACTION * stop * delta
 
 
@@ -102,9 +100,7 @@ def _tail_ratio(mu: float, stop: float, failure: float) -> float:
 
 
 def _largest(allowed: Callable[[float], bool], high: float) -> float:
-    """Largest number up to `high` for which `allowed` holds, less a small margin; it must hold
-    below.
-    """
+    """Largest number up to `high`, less a margin, up to which `allowed` holds."""
     low = 0.0 if not allowed(high) else high
     # Bisection needs no sign changes of a value that is capped at 1.
     while high - low > SHORT / 8 * high and high > LEAST:
@@ -158,9 +154,7 @@ class PartitionSelection:
 
 
 def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> float:
-    r"""Public threshold of noisy totals, which a key of one unit alone reaches with probability
-    ``cost.delta`` at most.
-    """
+    """Threshold that keys of one unit alone reach with probability ``cost.delta`` at most."""
     if math.isinf(cost.mu):
         return 1.0
     if not cost.delta > 0:
@@ -176,9 +170,7 @@ def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> fl
 
 
 def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
-    """Standard deviation of the noise with the most that rounding to its grid adds; ValueError if
-    it is too large for such a grid.
-    """
+    """Standard deviation of the noise, with the most that rounding to its grid adds."""
     # Rounding to doubles is forgiven.
     if sensitivity > LARGEST_SIGMA * (1 + 1e-12) * cost.mu:
         raise ValueError(
@@ -219,9 +211,7 @@ def largest_weight(most: int, sensitivity: float, cost: PrivacyCost) -> tuple[fl
 def gaussian_partition_selection(
     totals: Mapping[str, float], sigma: float, threshold: float, noise: NoiseSource
 ) -> tuple[list[str], Floats]:
-    """Add Gaussian noise to totals; return the keys at or above `threshold` and their
-    noisy totals.
-    """
+    """Add noise to totals; return the keys at or above `threshold` and their noisy totals."""
     keys = sorted(totals)
     values = np.fromiter(map(totals.__getitem__, keys), np.float64, len(keys))
     if sigma > 0:

@@ -79,9 +79,7 @@ class LedgerEntry:
 
     @property
     def protects(self) -> str:
-        """Unit of privacy, marked if it is added or removed rather than replaced; empty
-        if unknown.
-        """
+        """Unit of privacy, marked if it is added or removed; empty if unknown."""
         return self.unit + ADDED_OR_REMOVED * bool(self.unit and self.neighbours == "add_remove")
 
     def __post_init__(self) -> None:
@@ -148,9 +146,7 @@ class Spending:
         return math.inf if self.unbounded else rho
 
     def epsilon_at(self, delta: float) -> float:
-        """Smallest known epsilon at `delta`: basic composition or concentrated,
-        whichever is less.
-        """
+        """Smallest known epsilon at `delta`, by basic or by concentrated composition."""
         cost = self.cost
         added = cost.epsilon_at(delta)
         if cost.epsilon == 0:
@@ -162,9 +158,7 @@ class Spending:
         return self.epsilon_at(delta) <= epsilon * (1 + ROUNDING)
 
     def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
-        """Epsilon, at `delta`, of each of `k` further fits with Gaussian noise that use up what
-        this spending leaves of the budget (epsilon, delta).
-        """
+        """Epsilon that a budget leaves for each of `k` further fits with Gaussian noise."""
         cost, spare, square = self.cost, delta - self.cost.delta, 0.0
         if math.isinf(epsilon):
             return epsilon
@@ -192,9 +186,7 @@ def unit_and_neighbours(protects: str) -> tuple[str, str]:
 
 
 def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
-    """Raise BudgetError if charges would protect a kind of unit, or neighbours, other
-    than before.
-    """
+    """Raise BudgetError if charges would protect another kind of unit, or other neighbours."""
     # A ledger in which kinds are mixed goes on to take each of them.
     for unit in sorted(after - before):
         known = any(_kinds(other) == _kinds(unit) for other in before)
@@ -211,9 +203,7 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
 
 
 def _kinds(unit: str) -> frozenset[str]:
-    """Kinds of units that a name stands for: several names mean rows, and rows may be entries of a
-    tensor.
-    """
+    """Kinds of units that a name stands for: rows may be entries of a tensor."""
     unit, relation = unit_and_neighbours(unit)
     kinds = KINDS.get(unit, {unit})
     mark = ADDED_OR_REMOVED if relation == "add_remove" else ""

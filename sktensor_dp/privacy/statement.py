@@ -37,9 +37,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 def strict_json(data: bytes, most_bytes: int) -> Any:
-    """Read JSON strictly: UTF-8, no field twice, no NaN or infinity, limited length and depth;
-    StatementError otherwise.
-    """
+    """Read JSON of limited length and depth, no field twice, no NaN; StatementError otherwise."""
     if len(data) > most_bytes:
         raise StatementError(f"it is longer than {most_bytes >> 20} MiB.")
     try:
@@ -115,9 +113,7 @@ def _schema() -> dict[str, Any]:
 def problems(
     value: Any, rule: dict[str, Any] | None = None, place: str = "the statement"
 ) -> Iterator[str]:
-    """Yield in words where a value breaks the schema `rule`; supports the parts of JSON Schema that
-    our own uses.
-    """
+    """Yield where a value breaks the schema `rule`, by the words of JSON Schema that ours uses."""
     rule = _schema() if rule is None else rule
     if "$ref" in rule:
         rule = _schema()["$defs"][rule["$ref"].rpartition("/")[2]]
@@ -215,9 +211,7 @@ def load_statement(data: str | bytes) -> PrivacyReport:
 
 
 def sigma_of(mechanism: str, sensitivity: float, cost: PrivacyCost) -> float:
-    """Scale of the noise (sigma of reports) that a mechanism of this name adds, from sensitivity
-    and cost.
-    """
+    """Sigma that a mechanism of this name has, from sensitivity and cost."""
     gaussian = mechanism.startswith("gaussian")
     strength = cost.mu if gaussian else cost.epsilon
     if math.isinf(strength):
@@ -324,9 +318,7 @@ def _cost(row: dict[str, Any]) -> PrivacyCost:
 
 
 def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any]) -> Iterator[str]:
-    """Yield in words what does not add up in a statement, the total first; `again` is the statement
-    written anew from its report.
-    """
+    """Yield what does not add up, the total first; `again` is written anew from the report."""
     whole, delta = report.composition, report.delta
     total = whole.epsilon_at(delta)
     if not _close(report.epsilon, total, SMALLEST_EPSILON):
@@ -358,9 +350,7 @@ def _without_words(value: Any) -> Any:
 
 
 def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
-    """Yield releases whose cost (mu, epsilon or delta) is of a kind that their noise does not
-    spend.
-    """
+    """Yield releases with costs of a kind that their noise does not spend."""
     for number, row in enumerate(node.rows):
         gaussian = row.mechanism.startswith("gaussian")
         fails = row.delta > 0 and row.mechanism != "gaussian, thresholded"
@@ -394,9 +384,7 @@ def _selection_reasons(node: Composition) -> Iterator[str]:
 
 
 def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) -> Iterator[str]:
-    """Yield parts whose numbers of units do not fit `n_units`; `counted` if numbers are noisy
-    counts.
-    """
+    """Yield parts whose numbers of units do not fit; `counted` if numbers are noisy counts."""
     batches = counted or all(part.role == "batch" for part in node.parts)
     if (
         node.kind == "parallel"

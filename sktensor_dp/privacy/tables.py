@@ -35,9 +35,7 @@ class Table:
 
 
 class Shown:
-    """Mixin that displays an object as a table, in terminals and notebooks; subclasses define
-    ``_table``.
-    """
+    """Mixin that displays an object as the table that its ``_table`` returns."""
 
     # Page of the documentation that explains it.
     _page: ClassVar[str] = ""
@@ -61,9 +59,7 @@ class Shown:
 
 
 def as_text(table: Table) -> str:
-    """Format a table: its title, aligned columns (left-aligned if ``table.left`` names them,
-    otherwise right-aligned) and its notes.
-    """
+    """Format a table: title, aligned columns (``table.left`` to the left) and notes."""
     head, left = table.head, table.left
     cells = [head, *table.rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -103,16 +99,12 @@ def as_html(table: Table, link: str = "") -> str:
 def as_frame(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], backend: str = "pandas"
 ) -> Any:
-    """Table of pandas, polars or pyarrow (`backend`) with the given columns, from dicts
-    by column.
-    """
+    """Table of pandas, polars or pyarrow (`backend`) from dicts by column."""
     return new_frame({name: [row[name] for row in rows] for name in columns}, backend)
 
 
 def finite(value: Any) -> Any:
-    """Copy of plain values in which infinite floats are strings such as ``"inf"``, as
-    JSON needs.
-    """
+    """Copy of plain values in which infinite floats are strings, as JSON needs."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

@@ -80,9 +80,7 @@ class DocumentCurator(DataCurator):
         return PURE_COUNT_NORM if self.pure else COUNT_NORM
 
     def count_clip(self, quantile: float) -> Clip:
-        """Clip on the L2 norm of a unit's mean counts (with pure epsilon the L1 norm: its mean
-        number of tokens), at a noisy quantile over units.
-        """
+        """Clip mean counts at a noisy quantile of their L2 norm (L1 if epsilon is pure)."""
         search = TOKENS if self.pure else None
         return self._clip("counts", self._count_norm, quantile, search=search)
 
@@ -91,18 +89,14 @@ class DocumentCurator(DataCurator):
         return Clip(self._count_norm, limit)
 
     def pair_clip(self, quantile: float, words: Words = None) -> Clip:
-        """Clip on the :class:`PairNorm` of a unit for `words` (all if None), at a noisy quantile
-        over units.
-        """
+        """Clip on the :class:`PairNorm` of `words` (all if None), at a noisy quantile."""
         norm = PairNorm(DIAGONAL_WEIGHT, words)
         return self._clip("pairs", norm, quantile, min_tokens=2)
 
     def whitened_triple_clip(
         self, quantile: float, basis: Floats, words: Words, clips: Sequence[Clip]
     ) -> Clip:
-        """Clip on the :class:`WhitenedTripleNorm` of a unit already scaled down by `clips`, at a
-        noisy quantile over units; `basis` is the whitener of `words` (all if None).
-        """
+        """Clip whitened triples of units scaled by `clips`, at a noisy quantile."""
         norm = WhitenedTripleNorm(basis, words)
         return self._clip("triples", norm, quantile, tuple(clips), MIN_TOKENS)
 
