@@ -10,12 +10,15 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
+import small_models
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from small_completions import Y0
+from small_models import COUNTS, DATA
 from small_searches import INF, cells, counts
 from toy_regressor import NoisyMean, answering, constant, targets
 
@@ -23,11 +26,9 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivateCountVectorizer,
-    PrivateCPCompletion,
     PrivateKFold,
     PrivateSearchCV,
     PrivateSpectralLDA,
-    PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
     make_private_scorer,
     unsafe_seeded_noise,
@@ -299,25 +300,14 @@ def test_scores_that_are_wrong_or_warn_show_nothing():
 
 def fitted():
     """Models, rows and targets, with the names of their scores."""
-    rng = np.random.default_rng(0)
-    X, likelihood = rng.poisson(1.0, size=(200, 7)).astype(float), ["log_likelihood"]
-    samples = rng.standard_normal((200, 4)) + 3 * np.eye(2, 4)[np.arange(200) % 2]
-    cells = np.argwhere(np.ones((14, 14)))
-    power = {"data_norm": 6.0, "epsilon": INF, "random_state": 0}
-    lda = {"epsilon": INF, "random_state": 0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        per_token = [*likelihood, PER_TOKEN]
-        yield PrivateSpectralLDA(2, **lda).fit(X), X, None, per_token
-        yield PrivateSpectralLDA(2, doc_topic_prior=0, **lda).fit(X), X, None, per_token
-        yield PrivateTensorPowerMethod(2, **power).fit(samples), samples, None, likelihood
-        mixture = PrivateTensorPowerMethod(2, moment="gaussian_mixture", **power)
-        yield mixture.fit(samples), samples, None, likelihood
-        single = PrivateTensorPowerMethod(2, moment="single_topic", **lda)
-        yield single.fit(X), X, None, per_token
-        completion = PrivateCPCompletion(1, bounds=(0, 3), **lda)
-        y = cells.sum(axis=1) / 10.0
-        yield completion.fit(cells, y), cells, y, [SQUARED, ABSOLUTE]
+    for name, model in small_models.fitted():
+        X = DATA[type(model)]
+        if getattr(model, "moment", "") == "single_topic":
+            X = COUNTS
+        if hasattr(model, "score_samples") and "tensor" not in name:
+            yield model, X, None, ["log_likelihood", *([PER_TOKEN] if X is COUNTS else [])]
+        elif hasattr(model, "complete") and "slice" not in name:
+            yield model, X, Y0, [SQUARED, ABSOLUTE]
 
 
 def test_each_score_is_of_its_own_row_and_their_mean_is_what_score_says(seed):
