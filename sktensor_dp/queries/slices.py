@@ -20,7 +20,7 @@ from sktensor_dp.queries.error_sanitising import as_numbers, error_or
 from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
 from sktensor_dp.queries.sums import AccurateSum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
-from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape, rows_at_once
+from sktensor_dp.tensor.arrays import Floats, Integers, rows_at_once
 from sktensor_dp.tensor.normal_equations import (
     packed_diagonal,
     products_of_roots,
@@ -38,8 +38,6 @@ from sktensor_dp.tensor.unit_parameters import (
 
 # Most cells of a unit, combinations of shared rows, in which components have a number each.
 MOST_CELLS = 2**14
-# Share of cells with a value from which on units keep them in a table as well.
-DENSE_SHARE = 0.25
 # Units that are added before their sum is added accurately.
 UNITS_AT_ONCE = 750
 LEAST_BLOCK = 64
@@ -109,16 +107,6 @@ class SliceChunks(ValueRange):
         np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
         size = (self.n_units, int(shared.prod()))
         return sp.csr_matrix((self.values, columns, pointers), size)
-
-    @cached_property
-    def cell_table(self) -> tuple[Floats, NDArray[np.bool_]] | None:
-        """Values and mask of observed cells, each (n_cells, n_units); None if few are."""
-        # Either way all sums are the same, but for the order of units in them.
-        matrix = self.by_cells
-        if matrix.nnz < DENSE_SHARE * math.prod(matrix.shape):
-            return None
-        taken = of_same_shape(matrix, np.ones(matrix.nnz, dtype=bool))
-        return matrix.toarray(order="F").T, taken.toarray(order="F").T
 
     def count_norms(self, mode: int) -> Floats:
         """Norm of each unit's numbers of entries in the rows of `mode`, at least 1."""
@@ -434,11 +422,9 @@ class SharedFactorSums:
         cells = np.stack([c.ravel() for c in np.indices(shared)], axis=1)
         at = effects_at_entries(self.effects, cells, self.components)
         units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
-        by_cells, table, result = chunk.by_cells, chunk.cell_table, AccurateSum()
-        numbers = max(units.packed_size, 0 if table is None else len(table[0]))
-        for span in blocks(chunk.n_units, max(rows_at_once(numbers), LEAST_BLOCK)):
-            columns = None if table is None else (table[0][:, span], table[1][:, span])
-            entries = CellEntries(rows_of(by_cells, span), units.offsets, columns)
+        by_cells, result = chunk.by_cells, AccurateSum()
+        for span in blocks(chunk.n_units, max(rows_at_once(units.packed_size), LEAST_BLOCK)):
+            entries = CellEntries(rows_of(by_cells, span), units.offsets)
             for part in self._of_units(units, entries):
                 result.add(part)
         return result.value()

@@ -141,37 +141,16 @@ def prior_variances(size: int, noise_variance: float) -> Floats:
 class CellEntries:
     """Values of a block of units in the cells (combinations of shared rows) that they observed.
 
-    Where most cells are taken they lie in a table of all cells: arithmetic is cheaper than
-    finding places. What is computed of a unit is the same to the last bit.
-
-    Parameters
-    ----------
-    values : csr_matrix of shape (n_units, n_cells)
-        Values; entries not stored were not observed.
-    offsets : ndarray of shape (n_cells,)
-        Value that units share at each cell, which is subtracted.
-    table : tuple of two arrays of shape (n_cells, n_units), or None
-        The values once more, anything finite in cells without, and a mask of cells with one.
+    `values` is a matrix of shape (n_units, n_cells), in which entries not stored were not observed;
+    `offsets`, of shape (n_cells,), are values that units share, which are subtracted.
     """
 
-    def __init__(
-        self,
-        values: scipy.sparse.csr_matrix,
-        offsets: Floats,
-        table: tuple[Floats, NDArray[np.bool_]] | None = None,
-    ) -> None:
+    def __init__(self, values: scipy.sparse.csr_matrix, offsets: Floats) -> None:
         self.counts = np.diff(values.indptr)
         self._left = of_same_shape(values, values.data - offsets.take(values.indices))
-        self._table, self._pattern = None, None
-        if table is not None:
-            self._table, self._pattern = table[0] - offsets[:, None], table[1].astype(np.float64)
 
     def pattern_sums(self, table: Floats) -> Floats:
         """Sums of the rows of a `summable` table over each unit's cells: (n_columns, n_units)."""
-        # Exact sums are the same in any order: a product by BLAS errs nowhere, and units do
-        # not depend on how many others there are.
-        if self._pattern is not None:
-            return np.asarray(table.T @ self._pattern)
         pattern = of_same_shape(self._left, np.ones(self._left.nnz))
         return np.ascontiguousarray((pattern @ table).T)
 
@@ -185,42 +164,28 @@ class CellEntries:
         """Values less their prediction by parameters `means`, over `scale`, clipped to [-1, 1].
 
         `means` starts with the level; each further parameter multiplies its element of `terms`, an
-        array (n_cells,). The result is a table (n_cells, n_units), or one number for each entry.
+        array (n_cells,). The result has one number for each entry.
         """
-        left = (self._left.data if self._table is None else self._table).copy()
-        known = self._product(means[1], terms[0])
-        known += np.repeat(means[0], self.counts) if self._table is None else means[0]
+        left, cells = self._left.data.copy(), self._left.indices
+        known = np.repeat(means[1], self.counts) * terms[0].take(cells)
+        known += np.repeat(means[0], self.counts)
         # One number after the other, so that a unit's do not depend on its block.
         for own, term in zip(means[2:], terms[1:], strict=True):
-            known += self._product(own, term)
+            known += np.repeat(own, self.counts) * term.take(cells)
         left -= known
         left /= scale
-        np.clip(left, -1.0, 1.0, out=left)
-        if self._pattern is not None:
-            left *= self._pattern
-        return left
-
-    def _product(self, own: Floats, term: Floats) -> Floats:
-        """Parameter `own` of each unit times `term` of each cell, where there are entries."""
-        if self._table is not None:
-            return term[:, None] * own
-        return np.repeat(own, self.counts) * term.take(self._left.indices)
+        return np.clip(left, -1.0, 1.0, out=left)
 
     def lengths(self, residuals: Floats) -> Floats:
         """Norm of each unit's residuals, (n_units,); squares add up in the order of its entries."""
         squares = residuals**2
-        if self._table is not None:
-            return np.sqrt(_sum_of_rows(squares))
         layout = (squares, np.zeros(len(squares), dtype=np.int32), self._left.indptr)
         return np.sqrt(scipy.sparse.csr_matrix(layout, (len(self.counts), 1)) @ np.ones(1))
 
     def products(self, residuals: Floats, slopes: Floats, units: slice) -> Floats:
         """Sums over `units` of residuals times the unit's `slopes` (r, n_units): (n_cells, r)."""
-        own = slopes[:, units]
-        if self._table is not None:
-            return np.asarray(residuals[:, units] @ own.T)
         of = of_same_shape(self._left, residuals)[units]
-        return np.asarray(of.T @ np.ascontiguousarray(own.T))
+        return np.asarray(of.T @ np.ascontiguousarray(slopes[:, units].T))
 
 
 class CellUnits:

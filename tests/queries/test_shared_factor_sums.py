@@ -58,14 +58,6 @@ def chunk_of(X, y, n_units=N_UNITS, shared=SHARED):
     return SliceChunks(X, y, (n_units, *shared), 0, LIMITS)
 
 
-def alone(asked, X, y):
-    """Sums of one unit, the only one there is."""
-    one = X.copy()
-    one[:, 0] = 0
-    asked = replace(asked, shape=(1, *SHARED))
-    return asked.total(chunk_of(one, y, 1))
-
-
 def unit_part(asked, X, y):
     """Contribution of one unit, by least squares with rows for the priors."""
     found = np.zeros((N_CELLS + RANK, RANK))
@@ -174,33 +166,14 @@ def test_effects_of_another_shape_are_refused():
         asked.total(chunk_of(*entries(np.random.default_rng(0), 0.4)))
 
 
-@pytest.mark.parametrize("preconditioned", [False, True])
-def test_units_in_a_table_add_what_they_add_entry_by_entry(preconditioned, seed):
-    """To the last bit, one by one; where most cells are taken they lie in a table."""
-    rng = np.random.default_rng(seed)
-    asked, (X, y) = query(rng), entries(rng, 0.5)
-    if preconditioned:
-        asked = replace(asked, preconditioner=rng.uniform(-1, 1, (RANK, RANK)))
-    for u in range(0, N_UNITS, 5):
-        own = X[:, 0] == u
-        if own.sum() < N_CELLS / 2:
-            continue
-        # Beside units without entries, few cells of all are taken.
-        assert chunk_of(X[own], y[own]).cell_table is None
-        found = asked.total(chunk_of(X[own], y[own]))
-        np.testing.assert_array_equal(alone(asked, X[own], y[own]), found)
-
-
-def known_of(cells, X, in_table):
+def known_of(cells, X):
     """Means, roots and residuals of units with entries where X is not 0."""
     matrix = sp.csr_matrix(X)
     units = CellUnits(cells, level=0.1, noise_variance=0.5)
-    table = (np.ascontiguousarray(X.T), np.ascontiguousarray(X.T != 0)) if in_table else None
-    block = CellEntries(matrix, units.offsets, table)
+    block = CellEntries(matrix, units.offsets)
     means, roots = units.posteriors(block)
     residuals = block.residuals(means[:3], units.terms[:2], 2.0)
     lengths = block.lengths(residuals)
-    residuals = residuals.T[X != 0] if in_table else residuals
     return means, np.concatenate(roots), np.split(residuals, matrix.indptr[1:-1]), lengths
 
 
@@ -210,15 +183,14 @@ def test_what_a_unit_has_does_not_depend_on_the_others(n_units, seed):
     shared = [rng.normal(size=N_CELLS), rng.uniform(0, 1, N_CELLS), rng.normal(size=N_CELLS)]
     cells = EntryEffects(*shared, rng.normal(size=(N_CELLS, RANK)))
     X = rng.normal(size=(N_UNITS, N_CELLS)) * (rng.random((N_UNITS, N_CELLS)) < 0.5)
-    means, roots, residuals, lengths = known_of(cells, X, False)
+    means, roots, residuals, lengths = known_of(cells, X)
     chosen = rng.choice(N_UNITS, n_units, replace=False)
-    for in_table in (False, True):
-        found = known_of(cells, X[chosen], in_table)
-        np.testing.assert_array_equal(found[0], means[:, chosen])
-        np.testing.assert_array_equal(found[1], roots[:, chosen])
-        wanted = [residuals[unit] for unit in chosen]
-        np.testing.assert_array_equal(np.concatenate(found[2]), np.concatenate(wanted))
-        np.testing.assert_array_equal(found[3], lengths[chosen])
+    found = known_of(cells, X[chosen])
+    np.testing.assert_array_equal(found[0], means[:, chosen])
+    np.testing.assert_array_equal(found[1], roots[:, chosen])
+    wanted = [residuals[unit] for unit in chosen]
+    np.testing.assert_array_equal(np.concatenate(found[2]), np.concatenate(wanted))
+    np.testing.assert_array_equal(found[3], lengths[chosen])
 
 
 def test_roots_are_those_of_the_covariances(seed):
@@ -226,7 +198,7 @@ def test_roots_are_those_of_the_covariances(seed):
     shared = [rng.normal(size=N_CELLS), rng.uniform(0, 1, N_CELLS), rng.normal(size=N_CELLS)]
     cells = EntryEffects(*shared, rng.normal(size=(N_CELLS, RANK)))
     X = rng.normal(size=(N_UNITS, N_CELLS)) * (rng.random((N_UNITS, N_CELLS)) < 0.5)
-    means, roots, _, _ = known_of(cells, X, in_table=False)
+    means, roots, _, _ = known_of(cells, X)
     packed = products_of_roots(np.split(roots, [3, 5]), np.zeros((RANK, N_UNITS)))
     found, design = unpack_rows(packed.T, RANK), cells.design()
     prior = [LEVEL_VARIANCE / 2, SLOPE_VARIANCE, POPULARITY_VARIANCE / 2, *np.ones(RANK)]
@@ -246,11 +218,10 @@ def test_sums_of_rounded_rows_are_exact(seed):
     # A bit for each doubling of the number of rows is lost, of the largest number.
     largest = np.abs(table).max(axis=0)
     assert (np.abs(rounded - table) <= 1000 * 2.0**-51 * largest).all()
-    matrix, columns = sp.csr_matrix(pattern.astype(float)), (1.0 * pattern.T, pattern.T)
+    matrix = sp.csr_matrix(pattern.astype(float))
     sparse = sp.csr_matrix(pattern[:, ::-1].astype(float)) @ rounded[::-1]
-    for places in (None, columns):
-        block = CellEntries(matrix, np.zeros(1000), places)
-        np.testing.assert_array_equal(block.pattern_sums(rounded), sparse.T)
+    found = CellEntries(matrix, np.zeros(1000)).pattern_sums(rounded)
+    np.testing.assert_array_equal(found, sparse.T)
 
 
 @pytest.mark.parametrize("size", [1e-19, 1e-6, 1e6, 1e20])
@@ -337,6 +308,7 @@ def test_split_sums_are_nearly_exact(n, seed):
     assert not sums[1:].any()
 
 
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 @pytest.mark.parametrize("width", [1e-30, 1e12, 1e40])
 def test_units_of_measurement_do_not_matter(width):
     rng = np.random.default_rng(0)
