@@ -1,6 +1,7 @@
 """Arguments of the command ``sktensor-dp``."""
 
 import argparse
+import difflib
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -149,7 +150,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             _add(parsers[name], usage, reader, default, does)
     options, unknown = top.parse_known_args(arguments)
     if unknown:
-        parsers[options.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+        parser = parsers[options.command]
+        close = difflib.get_close_matches(unknown[0], parser.format_usage().split("["), 1, 0.5)
+        guess = f"; did you mean {close[0].split(']')[0]}?" if close else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
     if options.command == "topics" and options.file is None:
         for name in ("text", "person", "delimiter", "quoting", "encoding"):
             if getattr(options, name) is not None:

@@ -73,7 +73,8 @@ class Folder:
                 f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
                 f"{self.spent_before:.4g} of {self.ledger.epsilon:g} is spent, so about "
                 f"{self.ledger.remaining()[0]:.3g} is left. Ask for less (--epsilon), or decide on "
-                f"more: --raise-budget {ceil(100 * both) / 100 if isfinite(both) else both:g}. "
+                f"more for all runs together: --raise-budget "
+                f"{ceil(100 * both) / 100 if isfinite(both) else both:g}. "
                 "Nothing was read or spent."
             )
 

@@ -30,7 +30,10 @@ from sktensor_dp.topic_page import topic_map, topics_of, write_topic_page
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
 # Texts are split at apostrophes, which leaves "don" of "don't".
-CONTRACTED = "ain aren couldn didn doesn don hadn hasn haven isn ll shouldn ve wasn weren wouldn"
+CONTRACTED = (
+    "ain aren couldn didn didnt doesn doesnt don dont hadn hasn haven isn ll shouldn ve wasn "
+    "weren wouldn"
+)
 ENGLISH = sorted(ENGLISH_STOP_WORDS.union(CONTRACTED.split()))
 SHARES = "PRIVATE-document-shares.csv"
 # Fits that show how far noise moves averages of groups, and the deviations of 90 % of it.
@@ -368,6 +371,11 @@ class Groups(Run):
             raise ValueError("--range COLUMN LOW HIGH needs two numbers, the lower one first")
         if len(set(self._columns)) < len(self._columns):
             raise ValueError("--range names a column twice")
+        if options.groups > len(self._columns):
+            raise ValueError(
+                f"{options.groups} groups cannot be told apart by {len(self._columns)} column(s): "
+                f"add columns (--range), or ask for --groups {len(self._columns)}"
+            )
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""

@@ -31,6 +31,12 @@ def show_budget(options: argparse.Namespace) -> int:
     """Print every charge of a ledger, or of the ledger of a folder."""
     path = Path(options.file)
     path = path / LEDGER if path.is_dir() else path
+    if not path.exists():
+        print(
+            f"error: {printable(str(path))} does not exist: no run has spent anything there",
+            file=sys.stderr,
+        )
+        return 1
     try:
         scopes = scopes_of(path)
         if options.scope is not None:
@@ -78,7 +84,11 @@ def _check(file: str, at_most: float, kind: str) -> int:
             print(json.dumps(registry_entry(report), indent=2))
             return 0
     except OSError as error:
-        print(f"{name}: cannot be read: {error.strerror}", file=sys.stderr)
+        print(
+            f"{name}: cannot be read: {error.strerror}. Name the output folder of a run, or its "
+            "statement.json",
+            file=sys.stderr,
+        )
         return 1
     except (StatementError, ValueError) as error:
         reasons = str(error).replace("\n", "\n  ")

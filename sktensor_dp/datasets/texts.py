@@ -620,7 +620,8 @@ def as_numbers(path: Path, column: str, values: Iterable[Any]) -> NDArray[np.flo
     except (TypeError, ValueError):
         pass  # its message would show the cell
     raise ValueError(
-        f"column {column!r} of {path.name!r} should hold numbers, and holds something else"
+        f"column {column!r} of {path.name!r} should hold numbers, and holds something else; name "
+        "another column, or put numbers in its place"
     )
 
 

@@ -110,9 +110,15 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
         (("--range", "age", 0, "inf"), "--range COLUMN LOW HIGH needs two numbers, the lower one"),
         (("--range", "age", 0, "much"), "should hold numbers"),
         ((*RANGES, "--range", "age", 0, 9), "--range names a column twice"),
-        (("--range", "weight", 0, 9), "'weight' does not exist"),
-        (("--range", "patient", 0, 9, "--range", "age", 0, 9), "'patient' of 'visits.csv' should"),
-        ((*RANGES, "--groups", 9), "Pass --groups of at most 2"),
+        (("--range", "weight", 0, 9, "--groups", 1), "'weight' does not exist"),
+        (
+            ("--range", "patient", 0, 9, "--range", "age", 0, 9, "--groups", 2),
+            "'patient' of 'visits.csv' should",
+        ),
+        (
+            (*RANGES, "--groups", 9),
+            "told apart by 2 column(s): add columns (--range), or ask for --groups 2",
+        ),
     ],
 )
 def test_wrong_ranges_are_named(command: Command, visits: Path, ranges: tuple, told: str) -> None:

@@ -33,7 +33,10 @@ WRONG = [
     (("topics", "posts.csv"), "--text COLUMN must be given"),
     (("topics", "posts.csv", "--text", "body"), "column 'body' does not exist"),
     ((*TEXT, "--person", "who"), "column 'who' does not exist"),
-    ((*TEXT, "--persons", "author"), "unrecognized arguments: --persons author"),
+    (
+        (*TEXT, "--persons", "author"),
+        "unrecognized arguments: --persons author; did you mean --person COLUMN?",
+    ),
     ((*TEXT, "--pers", "author"), "unrecognized arguments: --pers author"),
     ((*TEXT, "--encoding", "klingon"), "encoding 'klingon' is not one"),
     ((*TEXT, "--quoting", "maybe"), "quoting must be"),
