@@ -242,52 +242,6 @@ def pair_row(of: str, law: Any, weight: float) -> Row:
     )
 
 
-# Tensors seen in a subspace
-
-
-def projected(deviations: dict[int, float], frame: Floats) -> Floats:
-    """Map independent unit noise on unique entries to coordinates of its projection.
-
-    Written from the definitions alone: entry (i, j, l) stands in all its places, the tensor is
-    multiplied by the frame in each mode, and coordinates are unique entries times the root of
-    their multiplicity.
-    """
-    (d, k), columns = frame.shape, []
-    for triple in combinations_with_replacement(range(d), 3):
-        tensor = np.zeros((d, d, d))
-        for place in set(permutations(triple)):
-            tensor[place] = deviations[len(set(triple))]
-        small = np.einsum("ijl,ia,jb,lc->abc", tensor, frame, frame, frame, optimize=True)
-        columns.append(coordinates(small[None], k)[0])
-    return np.array(columns).T
-
-
-def coordinates(tensors: Floats, k: int) -> Floats:
-    kept = list(combinations_with_replacement(range(k), 3))
-    roots = np.sqrt([len(set(permutations(triple))) for triple in kept])
-    return tensors[(slice(None), *np.array(kept).T)] * roots
-
-
-def subspace_row(name: str, add: Any, deviations: dict[int, float]) -> Row:
-    """35 coordinates, whitened by their exact covariance, are independent normals."""
-    # Rows of very different sizes, so that repeated words weigh more than they ordinarily would.
-    rough = np.random.default_rng(7).standard_normal((7, 5)) * (1 + 5 * (np.arange(7) < 5))[:, None]
-    frame, zeros = np.linalg.qr(rough)[0], np.zeros((5, 5, 5))
-    whole = projected(deviations, frame)
-    covariance = SCALE**2 * whole @ whole.T
-
-    def draw(_: int) -> Draws:
-        found = [add(zeros, frame, SENSITIVITY, STRENGTH, NoiseSource()) for _ in range(1000)]
-        white = np.linalg.solve(
-            np.linalg.cholesky(covariance), coordinates(np.array(found), 5).T)  # fmt: skip
-        products = white @ white.T / math.sqrt(1000) - math.sqrt(1000) * np.eye(35)
-        # Each of 35^2 products: 6.0 standard errors are 2e-9 each.
-        assert np.abs(products / np.sqrt(1 + np.eye(35))).max() < 6.0
-        return {"white": (white, stats.norm())}
-
-    return Row(name, draw)
-
-
 ROWS = [
     *(vector_row(law, strength) for law in ("gaussian", "laplace")
       for strength in (0.02, 0.7, 30.0)),
@@ -308,6 +262,4 @@ ROWS = [
     class_row("isotropic tensor", mechanisms.gaussian_symmetric, stats.norm, ISOTROPIC),
     *(pair_row("gaussian", stats.norm, w) for w in (1.0, math.sqrt(2), 0.25)),
     *(pair_row("laplace", stats.laplace, w) for w in (1.0, 0.25)),
-    subspace_row("isotropic tensor in a subspace",
-                 lambda x, _, *of: mechanisms.gaussian_symmetric(x, *of), ISOTROPIC),
 ]  # fmt: skip
