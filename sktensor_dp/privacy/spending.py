@@ -30,11 +30,8 @@ UNIT = 10**40
 # What marks a unit that is hidden when it is added or removed, in files too: versions that do
 # not know it take it for another unit, and refuse to add up the two.
 ADDED_OR_REMOVED = ", added or removed"
-KINDS = {
-    "document": frozenset(["row"]),
-    "sample": frozenset(["row"]),
-    "row": frozenset(["row", "entry"]),
-}
+# Units that are rows of a table: one unit by several names.
+ROWS = ("document", "sample")
 
 
 @dataclass(frozen=True)
@@ -188,9 +185,9 @@ def unit_and_neighbours(protects: str) -> tuple[str, str]:
 def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
     """Raise BudgetError if charges would protect another kind of unit, or other neighbours."""
     # A ledger in which kinds are mixed goes on to take each of them.
+    kinds = {_kind(unit) for unit in after}
     for unit in sorted(after - before):
-        known = any(_kinds(other) == _kinds(unit) for other in before)
-        if known or all(_kinds(other) & _kinds(unit) for other in after):
+        if len(kinds) == 1 or _kind(unit) in map(_kind, before):
             continue
         others = " and ".join(map(repr, sorted(after - {unit})))
         raise BudgetError(
@@ -202,12 +199,10 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
         )
 
 
-def _kinds(unit: str) -> frozenset[str]:
-    """Kinds of units that a name stands for: rows may be entries of a tensor."""
+def _kind(unit: str) -> tuple[str, str]:
+    """Kind of unit that a name stands for, and its neighbours."""
     unit, relation = unit_and_neighbours(unit)
-    kinds = KINDS.get(unit, {unit})
-    mark = ADDED_OR_REMOVED if relation == "add_remove" else ""
-    return frozenset(kind + mark for kind in kinds)
+    return "row" if unit in ROWS else unit, relation
 
 
 def charges_of(

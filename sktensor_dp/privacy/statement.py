@@ -326,10 +326,11 @@ def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any
             f"guarantee.epsilon states {report.epsilon:.9g}, but the releases add up to "
             f"{total:.9g} at delta {delta:g}"
         )
-    yield from _kind_reasons(whole, "composition")
-    yield from _selection_reasons(whole)
-    counted = report.neighbours == "add_remove"
-    yield from _unit_reasons(whole, report.n_units, "composition", counted)
+    for node, n_units, place in _nodes(whole, report.n_units, "composition"):
+        yield from _kind_reasons(node, place)
+        if node.kind == "selection":
+            yield from _selection_reasons(node)
+        yield from _unit_reasons(node, n_units, place, report.neighbours == "add_remove")
     named = {item["what"] for item in stated["not_covered"]}
     if not named >= NOT_COVERED.keys():
         yield f"not_covered must name {', '.join(sorted(NOT_COVERED.keys() - named))}"
@@ -349,6 +350,15 @@ def _without_words(value: Any) -> Any:
     return {key: item for key, item in value.items() if kept or key != "in_words"}
 
 
+def _nodes(
+    node: Composition, n_units: float, place: str
+) -> Iterator[tuple[Composition, float, str]]:
+    """Yield each node of a tree, how many units it is of, and its place in the statement."""
+    yield node, n_units, place
+    for number, part in enumerate(node.parts):
+        yield from _nodes(part.of, part.n_units, f"{place}.parts[{number}].composition")
+
+
 def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
     """Yield releases with costs of a kind that their noise does not spend."""
     for number, row in enumerate(node.rows):
@@ -359,47 +369,33 @@ def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
     for number, planned in enumerate(node.unused):
         if planned.cost.mu > 0 and planned.cost.epsilon > 0:
             yield f"{place}.unused[{number}] costs two kinds of noise"
-    for number, part in enumerate(node.parts):
-        yield from _kind_reasons(part.of, f"{place}.parts[{number}].composition")
 
 
 def _selection_reasons(node: Composition) -> Iterator[str]:
-    """Yield trials that cost more than their selection allows, or mix kinds of noise."""
-    for part in node.parts:
-        yield from _selection_reasons(part.of)
-    if node.kind == "selection":
-        most = allowed_trial(node)
-        for cost in unit_costs(node.parts[0].of):
-            mixed = cost.epsilon > 0 and (cost.mu > 0 or cost.delta > 0)
-            within = all(
-                own <= allowed * (1 + TOLERANCE)
-                for own, allowed in ((cost.mu, most.mu), (cost.epsilon, most.epsilon))
+    """Yield costs of a trial beyond what its selection allows, or of mixed kinds of noise."""
+    most = allowed_trial(node)
+    for cost in unit_costs(node.parts[0].of):
+        mixed = cost.epsilon > 0 and (cost.mu > 0 or cost.delta > 0)
+        pairs = ((cost.mu, most.mu), (cost.epsilon, most.epsilon))
+        if mixed or any(own > allowed * (1 + TOLERANCE) for own, allowed in pairs):
+            yield (
+                f"a trial costs mu {cost.mu:.9g}, epsilon {cost.epsilon:.9g}, delta "
+                f"{cost.delta:g}, but the selection allows mu {most.mu:.9g}, epsilon "
+                f"{most.epsilon:.9g}, of one kind"
             )
-            if mixed or not within:
-                yield (
-                    f"a trial costs mu {cost.mu:.9g}, epsilon {cost.epsilon:.9g}, delta "
-                    f"{cost.delta:g}, but the selection allows mu {most.mu:.9g}, epsilon "
-                    f"{most.epsilon:.9g}, of one kind"
-                )
 
 
 def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) -> Iterator[str]:
     """Yield parts whose numbers of units do not fit; `counted` if numbers are noisy counts."""
+    together = sum(part.times * part.n_units for part in node.parts)
     batches = counted or all(part.role == "batch" for part in node.parts)
-    if (
-        node.kind == "parallel"
-        and batches
-        and sum(part.times * part.n_units for part in node.parts) != n_units
-    ):
+    if node.kind == "parallel" and batches and together != n_units:
         yield f"{place}.parts: parts must have {n_units} units together"
+    # The count of a part that overlaps with others may be the larger one by its noise.
+    noisy, whole = counted and node.kind == "overlapping", node.kind in ("sequence", "selection")
     for number, part in enumerate(node.parts):
-        here = f"{place}.parts[{number}]"
-        whole = node.kind in ("sequence", "selection")
-        # The count of a part that overlaps with others may be the larger one by its noise.
-        noisy = counted and node.kind == "overlapping"
         if part.n_units != n_units if whole else part.n_units > n_units and not noisy:
-            yield f"{here}.units is {part.n_units}, but there are {n_units}"
-        yield from _unit_reasons(part.of, part.n_units, f"{here}.composition", counted)
+            yield f"{place}.parts[{number}].units is {part.n_units}, but there are {n_units}"
 
 
 def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
