@@ -52,14 +52,11 @@ def lazy_slices(
     shape: Sequence[int],
     unit_mode: int,
     bounds: Bounds,
-    text: str,
 ) -> LazySlices:
-    """Check a Dask table of entries by its metadata and return its units; nothing is computed.
-    `text` advises on columns of text.
-    """
+    """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
     import dask
 
-    X = check_columns(estimator, X, reset=True, text=text)
+    X = check_columns(estimator, X, reset=True, text=CATEGORIES)
     reader = SliceReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
     if hasattr(y, "to_delayed"):
         refuse_other_kinds(y._meta, "y", "encode it first")
@@ -128,7 +125,7 @@ def observed_chunks(
         if estimator.unit_mode is not None and shape is not None and hasattr(X, "to_delayed"):
             check_given(estimator, y)
             mode = estimator.unit_mode
-            chunks = lazy_slices(estimator, X, y, shape, mode, bounds, text=CATEGORIES)
+            chunks = lazy_slices(estimator, X, y, shape, mode, bounds)
             return chunks, columns_of(estimator)
         # Coordinates are public where the unit is a value, and are needed here as a whole.
         X, y = computed(X, "Reading X"), computed(y, "Reading y")

@@ -86,95 +86,11 @@ from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
 BLOCK = 2**20
 
 
-class PredictorMixin:
-    """Mixin with predictions of the released model, in the units of the data."""
-
-    shape_: tuple[int, ...]
-    bounds_: Bounds
-    mean_: float
-    biases_: list[Floats]
-    _model: Any
-    _named: Indices | None
-
-    def predict(self, X: ArrayLike) -> Floats:
-        """Predict values at coordinates.
-
-        Parameters
-        ----------
-        X : array-like of int of shape (n, n_modes)
-            Coordinates. Indices beyond the shape, those below 0 (as of
-            ``OrdinalEncoder(unknown_value=-1)``) and those never observed get what is known
-            without them: the mean and the biases of the other modes. Of a Dask array or
-            frame the result is a Dask array that is not computed yet.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Within the bounds.
-        """
-        check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
-            return lazy_rows(self, X, "predict")
-        coordinates = self._coordinates(X)
-        return clamped(self.bounds_, self._values(coordinates), coordinates)
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Coefficient of determination of the predictions, as scikit-learn has it.
-
-        Parameters
-        ----------
-        X : array-like of int of shape (n, n_modes)
-            Coordinates.
-        y : array-like of shape (n,)
-            Values. With those of the fit the score is that of the training data.
-        sample_weight : array-like of shape (n,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            1 at best.
-        """
-        # Of Dask collections both are computed here, together.
-        values = checked_values(self, computed(y, "Reading y"))
-        found = computed(self.predict(X), "Predicting")
-        return float(read(lambda: r2_score(values, found, sample_weight=sample_weight), "y"))
-
-    def complete(self) -> Floats:
-        """Predict all values of the tensor.
-
-        Returns
-        -------
-        ndarray of shape ``shape_``
-            Dense; its size is the product of the shape.
-        """
-        check_is_fitted(self)
-        size = math.prod(self.shape_)
-        result = np.empty(size)
-        for start in range(0, size, BLOCK):
-            cells = np.arange(start, min(start + BLOCK, size))
-            coordinates = np.column_stack(np.unravel_index(cells, self.shape_))
-            result[cells] = clamped(self.bounds_, self._values(coordinates), coordinates)
-        return result.reshape(self.shape_)
-
-    def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Predictions in the units of the data, not clamped, of shape (n,)."""
-        # First: where rows have no range there is nothing to say.
-        limits = limits_at(self.bounds_, coordinates)
-        found = values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
-        return in_units(self.bounds_, found, limits)
-
-    def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
-        check_is_fitted(self)
-        return coordinates_or_unknown(coordinates_of(self, X, self._named))
-
-
 # Beyond these factors one of penalty and data is lost in the other's rounding.
 REGULARIZATION = (1e-9, 1e9)
 
 
-class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
+class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     """Base of completions: parameters, fit, prediction and forecast.
     A subclass says in ``_full_core`` which model it fits.
     """
@@ -192,6 +108,9 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
         "max_iter": [Number(1, math.inf, integer=True), NONE],
     }
 
+    mean_: float
+    biases_: list[Floats]
+    _model: Any
     _full_core: ClassVar[bool]
 
     def __init__(
@@ -359,6 +278,79 @@ class CompletionMixin(PredictorMixin, RecommenderMixin, PrivateEstimatorMixin, R
             f"{units} or a larger epsilon would help: see forecast(). rank=0 asks for none."
         )
 
+    def predict(self, X: ArrayLike) -> Floats:
+        """Predict values at coordinates.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates. Indices beyond the shape, those below 0 (as of
+            ``OrdinalEncoder(unknown_value=-1)``) and those never observed get what is known
+            without them: the mean and the biases of the other modes. Of a Dask array or
+            frame the result is a Dask array that is not computed yet.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Within the bounds.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "predict")
+        coordinates = self._coordinates(X)
+        return clamped(self.bounds_, self._values(coordinates), coordinates)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Coefficient of determination of the predictions, as scikit-learn has it.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates.
+        y : array-like of shape (n,)
+            Values. With those of the fit the score is that of the training data.
+        sample_weight : array-like of shape (n,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            1 at best.
+        """
+        # Of Dask collections both are computed here, together.
+        values = checked_values(self, computed(y, "Reading y"))
+        found = computed(self.predict(X), "Predicting")
+        return float(read(lambda: r2_score(values, found, sample_weight=sample_weight), "y"))
+
+    def complete(self) -> Floats:
+        """Predict all values of the tensor.
+
+        Returns
+        -------
+        ndarray of shape ``shape_``
+            Dense; its size is the product of the shape.
+        """
+        check_is_fitted(self)
+        size = math.prod(self.shape_)
+        result = np.empty(size)
+        for start in range(0, size, BLOCK):
+            cells = np.arange(start, min(start + BLOCK, size))
+            coordinates = np.column_stack(np.unravel_index(cells, self.shape_))
+            result[cells] = clamped(self.bounds_, self._values(coordinates), coordinates)
+        return result.reshape(self.shape_)
+
+    def _values(self, coordinates: NDArray[np.intp]) -> Floats:
+        """Predictions in the units of the data, not clamped, of shape (n,)."""
+        # First: where rows have no range there is nothing to say.
+        limits = limits_at(self.bounds_, coordinates)
+        found = values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
+        return in_units(self.bounds_, found, limits)
+
+    def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
+        check_is_fitted(self)
+        return coordinates_or_unknown(coordinates_of(self, X, self._named))
+
     def forecast(
         self,
         n_observed: int,
@@ -508,27 +500,11 @@ def worst_neighbours(
         lengths = [0 if index is None else len(index) for index in indices]
         shape = lengths if unit_mode is None or all(lengths) else None
     if unit_mode is None:
-        return _worst_entry(bounds, 2 if shape is None else len(shape), indices)
-    return _worst_slice(bounds, shape, unit_mode, indices)
-
-
-def _worst_entry(bounds: Bounds, n_modes: int, indices: Indices | None) -> Neighbours:
-    """Data of one entry at the lower bound, its neighbour at the upper one, and its prediction."""
-    place = np.zeros((1, n_modes), dtype=np.intp)
-    ends = [np.full(1, end, dtype=np.float64) for end in limits_at(bounds, place)]
-    entry = names_at(place, indices)
-    return (entry, ends[0]), (entry, ends[1]), lambda fitted: float(fitted.predict(entry)[0])
-
-
-def _worst_slice(
-    bounds: Bounds,
-    shape: Sequence[int] | None,
-    unit_mode: int,
-    indices: Indices | None,
-) -> Neighbours:
-    """Data of units in which one changes the order of two rows, from one bound to the other.
-    All other values are in the middle. The statistic is the difference of the two rows' biases.
-    """
+        place = np.zeros((1, 2 if shape is None else len(shape)), dtype=np.intp)
+        entry = names_at(place, indices)
+        ends = [np.full(1, end, dtype=np.float64) for end in limits_at(bounds, place)]
+        return (entry, ends[0]), (entry, ends[1]), lambda of: float(of.predict(entry)[0])
+    # One unit changes the order of two rows; all other values are in the middle.
     shared = 0 if unit_mode else 1
     if shape is None or shape[shared] < 2:
         raise ValueError(
@@ -546,7 +522,7 @@ def _worst_slice(
     return (
         (named, values),
         (named, changed),
-        lambda fitted: float(fitted.biases_[shared][1] - fitted.biases_[shared][0]),
+        lambda of: float(of.biases_[shared][1] - of.biases_[shared][0]),
     )
 
 

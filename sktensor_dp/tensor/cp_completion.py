@@ -233,7 +233,7 @@ def complete_cp(
     check_options(rank, max_iter, tol, noise_variance)
     mean, deviation = float(targets.mean()), float(targets.std())
     if deviation <= _CONSTANT * np.abs(targets).max():
-        return _constant(entries, mean, rank, noise_variance or 0.0)
+        deviation = 1.0  # what is left of constant values is rounding
     floor = (noise_variance or 0.0) / deviation**2
     standardised = targets - mean
     standardised /= deviation
@@ -413,18 +413,3 @@ class _Posterior:
             bias_scales=deviation**2 * self._bias_scales * self._has_biases,
             factor_scales=self._factor_scales[:, order] * (norms > 0) / safe**2,
         )
-
-
-def _constant(entries: SortedEntries, mean: float, rank: int, noise: float) -> CPCompletion:
-    """Model of values that are all equal: their mean, and components of zeros."""
-    return CPCompletion(
-        mean=mean,
-        biases=[np.zeros(n) for n in entries.shape],
-        factors=[np.zeros((n, rank)) for n in entries.shape],
-        weights=np.zeros(rank),
-        noise_variance=noise,
-        n_iter=0,
-        bias_variances=[np.zeros(n) for n in entries.shape],
-        bias_scales=np.zeros(entries.n_modes),
-        factor_scales=np.zeros((entries.n_modes, rank)),
-    )
