@@ -88,7 +88,7 @@ class PrivacyReport(Shown):
     notes : tuple of str
         What else the guarantee rests on.
     rows : tuple of ReleaseRecord
-        One row per release.
+        One row per release; those of equal batches of a stream are listed once.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class PrivacyReport(Shown):
 
     @property
     def rows(self) -> tuple[ReleaseRecord, ...]:
-        """One row per release."""
+        """One row per release; those of equal batches are listed once."""
         return self.composition.all_rows()
 
     @property
