@@ -38,7 +38,7 @@ SYMMETRIC = {
     "pair_moments": ("gaussian pair masses",),
     "second_moments": ("isotropic matrix",),
     "whitened_triple_moments": ("isotropic tensor",),
-    "triple_moments": ("isotropic tensor in",),
+    "triple_moments": ("isotropic tensor",),
 }
 
 

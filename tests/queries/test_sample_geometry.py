@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.mechanisms import spherical_laplace_vector
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.query import NORM_SLACK
@@ -133,40 +131,6 @@ def noise_of(query: Any, kind: str, shape: tuple[int, ...], n_draws: int, seed: 
     law = getattr(entry, kind)
     zeros = np.zeros(shape)
     return np.array([law.apply(zeros, 2.0, 4.0, source, query) for _ in range(n_draws)])
-
-
-def test_spherical_noise_on_third_moments_is_that_of_the_whole_space(seed):
-    """In D dimensions the norm is Gamma(D), and a share Beta(m/2, (D-m)/2) of its square is seen.
-
-    The statistic of Kolmogorov & Smirnov stays below 2.3 / sqrt(n) with probability 1 - 5e-5.
-    """
-    n_draws, size = 4000, 4
-    query = ThirdMoments(np.eye(D)[:, :2], LiftedBall(1.0))
-    found = noise_of(query, "pure", (size,), n_draws, seed)
-    norms = np.linalg.norm(found, axis=1) / 2 * 4
-    whole = n_unique(D, 3)
-    rng = np.random.default_rng(seed)
-    reference = rng.gamma(whole, size=200_000)
-    reference *= np.sqrt(rng.beta(size / 2, (whole - size) / 2, 200_000))
-    assert stats.ks_2samp(norms, reference).statistic < 2.3 / math.sqrt(n_draws)
-    # Noise of the subspace alone, and noise ten percent off, are told apart.
-    for wrong in (rng.gamma(size, size=200_000), 1.1 * reference):
-        assert stats.ks_2samp(norms, wrong).statistic > 2.3 / math.sqrt(n_draws)
-    # Directions are uniform: means of squares are 1 / m, their variance below 2 / m^2.
-    squares = (found / np.linalg.norm(found, axis=1, keepdims=True)) ** 2
-    assert np.abs(squares.mean(axis=0) - 1 / size).max() < 5 * math.sqrt(2 / n_draws) / size
-
-
-@pytest.mark.parametrize("kind", ["projected_third_moments", "power_iterations"])
-def test_spherical_noise_elsewhere_fills_its_space(kind, seed):
-    assert CATALOGUE[kind].pure.law is CATALOGUE["power_iterations"].pure.law
-    source = source_of(seed)
-    found = np.array(
-        [spherical_laplace_vector(np.zeros((3, 2)), 2.0, 4.0, source) for _ in range(4000)]
-    )
-    norms = np.linalg.norm(found.reshape(-1, 6), axis=1) / 2 * 4
-    assert stats.kstest(norms, stats.gamma(6).cdf).statistic < 2.3 / math.sqrt(4000)
-    assert stats.kstest(norms, stats.gamma(7).cdf).statistic > 2.3 / math.sqrt(4000)
 
 
 def test_noise_of_answers_has_the_covariance_stated(seed):

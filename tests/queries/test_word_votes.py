@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.selection import (
     STEP,
-    gaussian_partition_selection,
     largest_weight,
     selection_threshold,
 )
@@ -186,17 +184,3 @@ def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
                 ValueError, match=r"deviation of at most 1.07374e.09, got .*epsilon"
             ):
                 asked(of, sensitivity, cost)
-
-
-def test_votes_of_one_document_leave_with_probability_delta_at_most(seed):
-    m, delta, n_trials = 5, 0.2, 4000
-    query = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS))
-    cost = PrivacyCost(mu=0.8, delta=delta)
-    threshold = selection_threshold(query, query.l2_sensitivity, cost)
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        noise = NoiseSource()
-    totals = {f"{i} {j}": 1.0 for i in range(n_trials) for j in range(m)}
-    keys, _ = gaussian_partition_selection(totals, query.l2_sensitivity / 0.8, threshold, noise)
-    share = len({key.split()[0] for key in keys}) / n_trials
-    # Five standard deviations of .0063; a threshold for one word would give .67.
-    assert 0.1 < share < delta + 5 * math.sqrt(delta * (1 - delta) / n_trials)

@@ -8,6 +8,7 @@ times its weight; nothing where the denominator vanishes.
 import math
 
 import numpy as np
+from plain_moments import cube, diagonal, spread
 from scipy.special import psi
 
 from sktensor_dp.queries.counts import CountNorm, PairNorm, TripleNorm
@@ -21,14 +22,10 @@ def pair_moment(c, length, words=None):
 
 
 def triple_moment(c, length):
-    eye = np.eye(len(c))
     if length < 3:
         return np.zeros((len(c),) * 3)
-    once = np.einsum("i,ia,ib,ic->abc", c, eye, eye, eye)
-    twice = np.einsum("ia,ib,jc,i,j->abc", eye, eye, eye, c, c)
-    twice = twice + twice.transpose(0, 2, 1) + twice.transpose(2, 1, 0)
-    cube = np.einsum("a,b,c->abc", c, c, c)
-    return (cube + 2 * once - twice) / ((length - 1) * (length - 2))
+    total = cube(c) + 2 * diagonal(c) - spread(np.diag(c), c)
+    return total / ((length - 1) * (length - 2))
 
 
 def pair_norm(c, length, weight):
@@ -38,10 +35,7 @@ def pair_norm(c, length, weight):
 
 
 def triple_norm(c, length):
-    total, moment = 0.0, triple_moment(c, length)
-    for i, j, k in np.ndindex(moment.shape):
-        total += moment[i, j, k] ** 2
-    return math.sqrt(total)
+    return np.linalg.norm(triple_moment(c, length))
 
 
 def whitened_moment(c, length, W):
