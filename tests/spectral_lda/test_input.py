@@ -3,10 +3,21 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_corpora import CONFIGURATIONS, INF, counts, tiny
+from small_corpora import CONFIGURATIONS, INF, counts, seeded_fit, tiny
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS
+
+
+@tiny
+def test_entries_in_two_parts_are_one_count():
+    X = sp.csr_matrix(counts())
+    parts = np.column_stack([X.data - 1, np.ones_like(X.data)]).ravel()
+    split = sp.csr_matrix((parts, np.repeat(X.indices, 2), 2 * X.indptr), X.shape)
+    wanted, found = seeded_fit(X), seeded_fit(split)
+    np.testing.assert_array_equal(found.components_, wanted.components_)
+    np.testing.assert_array_equal(found.transform(split), wanted.transform(X))
+
 
 ONE = np.eye(5, dtype=int)[np.arange(60) % 5]
 DATA = {
