@@ -149,29 +149,3 @@ def test_equal_coordinates(unit_mode, seed):
     assert np.sqrt(np.mean((once.ravel() - T) ** 2)) < 1e-3 * T.std()
     alone = model.fit(X, T + noise).complete()
     assert np.sqrt(np.mean((alone - once) ** 2)) > 0.2 * T.std()
-
-
-@pytest.mark.parametrize("kind", MODELS)
-def test_slices_share_components(kind, seed):
-    """Of 2000 units in which two thirds of the variance is one component of a shared mode."""
-    rng = np.random.default_rng(seed)
-    # Signs keep the strength of the component, and so of what is to be found, fixed.
-    shared = rng.permutation(np.repeat([-0.7, 0.7], 12))
-    T = rng.standard_normal((2000, 1)) * shared + 0.5 * rng.standard_normal((2000, 24))
-    X = np.argwhere(rng.random(T.shape) < 0.8)
-    y = T[tuple(X.T)]
-    seen = rng.random(len(y)) < 0.5
-
-    def error(epsilon, rank):
-        model = MODELS[kind](
-            rank, bounds=(-3, 3), shape=T.shape, unit_mode=0, epsilon=epsilon,
-            random_state=seed,
-        )  # fmt: skip
-        own = model.fit(X[seen], y[seen]).fold_in(X[seen], y[seen])
-        return np.sqrt(np.mean((own.predict(X[~seen]) - y[~seen]) ** 2)) / y.std()
-
-    # Noise alone is .58, and fits had .61 to .64; without a component it is 1.
-    assert error(INF, 2) < 0.75
-    assert error(8.0, 2) < 0.75
-    if kind == "cp":
-        assert error(INF, 0) > 0.95

@@ -34,10 +34,10 @@ def frame_of(X):
     return pd.DataFrame({"person": names[0], "drink": names[1], "day": days})
 
 
-NAMED = {"bounds": (1, 5), "row_names": (PEOPLE, RowIndex.from_public(DRINKS), DAYS)}
+NAMED = {"bounds": (1, 5), "row_names": (np.array(PEOPLE), RowIndex.from_public(DRINKS), DAYS)}
 SLICED = {
     "bounds": (1, 5), "unit_mode": 0, "shape": (4, 3, 4),
-    "row_names": (None, DRINKS, DAYS),
+    "row_names": (None, pd.Series(DRINKS), DAYS),
 }  # fmt: skip
 
 
@@ -71,17 +71,6 @@ def test_ids_of_persons_are_not_kept(model):
     with unsafe_seeded_noise(1):
         second = build(model, **SLICED).fit(other, y)
     np.testing.assert_array_equal(first.predict(frame_of(X)), second.predict(other))
-
-
-@pytest.mark.parametrize("column", [pd.Series, np.array], ids=["frame", "array"])
-def test_names_may_be_a_column(column, tmp_path):
-    X, y = entries()
-    named = build(**SLICED).set_params(row_names=(None, column(DRINKS), DAYS), epsilon=INF)
-    fitted = clone(named).fit(frame_of(X), y)
-    fitted.save(tmp_path / "model")
-    loaded = type(fitted).load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict(frame_of(X)), fitted.predict(frame_of(X)))
-    assert loaded.recommend(None, 1, context={2: "2026-01-01"}).rows[0] in DRINKS
 
 
 @pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
@@ -229,6 +218,7 @@ def test_names_are_saved(options, model, tmp_path):
     np.testing.assert_array_equal(loaded.predict(frame_of(X)), fitted.predict(frame_of(X)))
     own = [m.fold_in(frame_of(X), y).parameters for m in (fitted, loaded)]
     np.testing.assert_array_equal(*own)
+    assert loaded.recommend(None, 1, context={2: "2026-01-01"}).rows[0] in DRINKS
     # What is loaded can be fitted again.
     assert np.isfinite(clone(loaded).fit(frame_of(X), y).mean_)
 
