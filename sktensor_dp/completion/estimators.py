@@ -538,7 +538,8 @@ class PrivateCPCompletion(
     ----------
     rank : int, default=3
         Number of components. Those that noise hides shrink to zero. With a ``unit_mode`` they
-        are sought only where public numbers say that they can be found.
+        are sought only where public numbers say that they can be found, and where rows of the
+        other modes have at most 16,384 combinations.
     bounds : tuple of (low, high), or mapping of int to table of shape (shape[m], 2)
         Public range that values are clamped to; required. ``{2: table}`` gives each row of
         mode 2 a range of its own, low and high; rows of a frame are found by its index where
@@ -592,9 +593,9 @@ class PrivateCPCompletion(
     ----------
     factors_ : list of ndarray of shape (shape[m], rank)
         Columns of unit norm; rows never observed are 0. With a ``unit_mode``, if components were
-        sought, factors of shared modes, scaled so that a unit's own weights have unit variance,
-        and 0 for units. Where ``entry_pairs`` were released, the columns found for ``fold_in``,
-        which may be fewer, and 0 for rows of the first mode.
+        found, factors of shared modes, and 0 for units; of a matrix they are scaled so that a
+        unit's own weights have unit variance. Where ``entry_pairs`` were released, the columns
+        found for ``fold_in``, which may be fewer, and 0 for rows of the first mode.
     weights_ : ndarray of shape (rank,)
         Non-negative, decreasing. Not with a ``unit_mode``.
     n_components_ : int
