@@ -15,9 +15,6 @@ from sktensor_dp.tensor.whitening import Operator, top_eigenpairs
 
 # Up to this length of a mode the Gram matrix of its unfolding is formed.
 _DENSE_GRAM = 600
-# An unfolding with at least one entry in so many observed is multiplied as a dense one: it
-# takes no more memory than the sorted entries do, and BLAS is faster.
-_DENSE_SHARE = 8
 # A core of more entries is projected instead of solved for: its normal equations would
 # take over 8 MB, and all of the time.
 _MOST_SOLVED = 1024
@@ -46,7 +43,7 @@ def mode_subspaces(
         unfolded = _unfold(entries, values, mode)
         length = entries.shape[mode]
         if length <= _DENSE_GRAM:
-            gram = _gram(unfolded, entries.n_entries)
+            gram = (unfolded @ unfolded.T).toarray()
             np.fill_diagonal(gram, 0.0)
             _, vectors = top_eigenpairs(gram, rank)
         else:
@@ -131,14 +128,6 @@ def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.c
             n_columns = len(distinct)
     rows = entries.coordinates[:, mode]
     return scipy.sparse.csr_matrix((values, (rows, columns)), (entries.shape[mode], n_columns))
-
-
-def _gram(unfolded: scipy.sparse.csr_matrix, n_entries: int) -> Floats:
-    """Gram matrix of the rows of an unfolding."""
-    if math.prod(unfolded.shape) > _DENSE_SHARE * n_entries:
-        return np.asarray((unfolded @ unfolded.T).toarray(), dtype=np.float64)
-    dense: Floats = unfolded.toarray()
-    return dense @ dense.T
 
 
 def _off_diagonal_gram(unfolded: scipy.sparse.csr_matrix, squares: Floats) -> Operator:
