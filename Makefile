@@ -80,7 +80,7 @@ test-slow: $(VENV)/.dev
 
 # Which of the mistakes listed in tests/mistakes the tests catch; goes on where it was stopped.
 mistakes: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mistakes --jobs 2
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m mistakes --jobs 2
 
 # One table over the catalogue of releases: replay, sensitivities, laws, audits.
 audit: $(VENV)/.dev

@@ -1,6 +1,6 @@
 """Make each mistake of the list in a copy of the repository, and run the tests that map to it.
 
-    python -m tests.mistakes [--area AREA] [--only NAME] [--jobs 2] [--results FILE] [--tree PATH]
+    PYTHONPATH=tests python -m mistakes [--area AREA] [--only NAME] [--jobs 2] [--results FILE] [--tree PATH]
 
 A mistake is caught if a test fails. Results are kept in a file, and what stands in it is not run
 again. ``--clean`` runs the tests without any mistake: they have to pass within the time limit.
@@ -239,7 +239,7 @@ def table(todo: Sequence[Mistake], known: dict[tuple[str, str], Result]) -> str:
 
 def main() -> int:
     """Run what is asked for and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mistakes", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m mistakes", description=__doc__)
     parser.add_argument("--area", choices=AREAS, action="append")
     parser.add_argument("--only", metavar="NAME", action="append", help="run it again")
     parser.add_argument("--again", action="store_true", help="run those not caught again")
