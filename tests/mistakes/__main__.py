@@ -1,6 +1,6 @@
 """Make each mistake of the list in a copy of the repository, and run the tests that map to it.
 
-    PYTHONPATH=tests python -m mistakes [--area AREA] [--only NAME] [--jobs 2] [--results FILE] [--tree PATH]
+    PYTHONPATH=tests python -m mistakes [--area AREA] [--only NAME] [--jobs 2] [--results FILE]
 
 A mistake is caught if a test fails. Results are kept in a file, and what stands in it is not run
 again. ``--clean`` runs the tests without any mistake: they have to pass within the time limit.

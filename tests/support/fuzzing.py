@@ -16,23 +16,8 @@ from sktensor_dp import BudgetAccountant, PrivateCountVectorizer
 MARKER, WORD = 987654321.125, "zqxjmarkerword"
 SHOWN = ("987654321", "9.87654321e", "9.876543e", WORD)
 
-CELLS = [
-    0,
-    1,
-    2,
-    3,
-    0.5,
-    -1,
-    -2.5,
-    math.nan,
-    math.inf,
-    -math.inf,
-    1e308,
-    -1e308,
-    5e-324,
-    1e30,
-    MARKER,
-]
+CELLS = [0, 1, 2, 3, 0.5, -1, -2.5, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 1e30]
+CELLS.append(MARKER)
 INF = math.inf
 COUNTS = [0, 0, 1, 1, 2, 3, 7]
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "u1", "?", "O", "c16", "U12", "S12", "M8[s]", "m8[s]"]
@@ -79,18 +64,8 @@ def arrays(
     with warnings.catch_warnings(), contextlib.suppress(ValueError, TypeError, OverflowError):
         warnings.simplefilter("ignore")
         array = array.astype(dtype)
-    forms = [
-        "plain",
-        "list",
-        "csr",
-        "csc",
-        "coo",
-        "frame",
-        "strided",
-        "fortran",
-        "foreign",
-        "frozen",
-    ]
+    forms = ["plain", "list", "csr", "csc", "coo", "frame", "strided", "fortran", "foreign"]
+    forms.append("frozen")
     return _wrapped(array, draw(st.sampled_from(forms)))
 
 
@@ -111,7 +86,7 @@ def documents() -> Any:
         "",
         "\ud800",
         "a\0b",
-        float("nan"),
+        math.nan,
     ]
     texts = st.sampled_from(["cats chase mice", WORD, "to be", "", "\u00e9t\u00e9", " "])
     lists = st.lists(texts, max_size=6)

@@ -19,6 +19,7 @@ from sktensor_dp.model_selection.search import Trials
 from sktensor_dp.privacy import sampling
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.queries.sums import units_of
 from sktensor_dp.queries.text import DocumentFrequencies
 from sktensor_dp.tensor import row_effects
 
@@ -186,14 +187,10 @@ def the_true_count(patch: pytest.MonkeyPatch) -> None:
 
     def count(self: DataCurator) -> int:
         counted(self)
-        self.n_units = max(sum(map(size_of, self._read())), 1)
+        self.n_units = max(sum(map(units_of, self._read())), 1)
         return self.n_units
 
     patch.setattr(DataCurator, "count", count)
-
-
-def size_of(chunk: Any) -> int:
-    return int(chunk.units.n) if hasattr(chunk, "units") else len(chunk)
 
 
 def a_number_of_units(patch: pytest.MonkeyPatch) -> None:
