@@ -27,6 +27,7 @@ extensions = [
     "repository_links",
     "proof_links",
     "result_tables",
+    "thumbnails",
 ]
 root_doc = "index"
 exclude_patterns = ["_build", "reference/generated/examples", "sg_execution_times.rst"]
@@ -62,6 +63,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "min_reported_time": 5,
+    "image_scrapers": ("thumbnails.scrape",),
     "doc_module": ("sktensor_dp",),
     "backreferences_dir": "reference/generated/examples",
     "reference_url": {"sktensor_dp": None},

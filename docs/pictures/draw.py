@@ -4,6 +4,8 @@ What is drawn is computed here: odds by their formula, errors by fits with seeds
 synthetic documents.
 """
 
+import contextlib
+import re
 import warnings
 from pathlib import Path
 
@@ -130,6 +132,14 @@ def what_it_costs() -> None:
     keep(figure, "what_it_costs")
 
 
+def topics_over_time() -> None:
+    """The picture of a page, by the programs of that page."""
+    page = (HERE.parent / "how_to" / "topics_over_time.md").read_text(encoding="utf-8")
+    program = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL))
+    with contextlib.chdir(HERE), unsafe_seeded_noise(0):
+        exec(compile(program, "topics_over_time", "exec"), {})
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore", PrivacyLeakWarning)
     warnings.simplefilter("ignore", NotEnoughDataWarning)
@@ -137,3 +147,4 @@ if __name__ == "__main__":
     what_leaves()
     epsilon_as_odds()
     what_it_costs()
+    topics_over_time()

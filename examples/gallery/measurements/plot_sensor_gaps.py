@@ -2,19 +2,21 @@
 How do I fill gaps in sensor data without exposing single readings?
 ===================================================================
 
-Sensors that measure similar things rise and fall together. A model of what
-they share fills the gaps. :class:`~sktensor_dp.PrivateCPCompletion` learns it
-with noise that hides every single reading.
+Sensors that measure similar things rise and fall together. A model of
+what they share fills the gaps.
+:class:`~sktensor_dp.PrivateCPCompletion` learns it with noise that
+hides every single reading.
 """
 
 # %%
 # Electricity meters with gaps
 # ----------------------------
 #
-# A hundred homes report every hour how much power they use. Who can read
-# that knows when people sleep, cook and travel. Here are four made-up weeks:
-# homes have a morning peak, an evening peak and a heater, each of its own
-# strength. Now and then a meter is silent for a day.
+# A hundred homes report every hour how much power they use. Who can
+# read that knows when people sleep, cook and travel. Here are four
+# made-up weeks: homes have a morning peak, an evening peak and a
+# heater, each of its own strength. Now and then a meter is silent for a
+# day.
 
 import numpy as np
 
@@ -45,11 +47,12 @@ print(f"{len(y):,} readings, {(~seen).mean():.0%} missing")
 # Fill them
 # ---------
 #
-# A table has a row for each reading: number of the home, number of the hour,
-# and the power. ``bounds`` is the public range of a reading, in kilowatts:
-# noise has to hide any change within it. **Epsilon** says how well it does.
-# Whoever suspects that a reading was one value rather than another may
-# change their odds by a factor of at most e to the power of epsilon.
+# A table has a row for each reading: number of the home, number of the
+# hour, and the power. ``bounds`` is the public range of a reading, in
+# kilowatts: noise has to hide any change within it. **Epsilon** says
+# how well it does. Whoever suspects that a reading was one value rather
+# than another may change their odds by a factor of at most e to the
+# power of epsilon.
 
 from sktensor_dp import PrivateCPCompletion
 
@@ -65,9 +68,15 @@ def filled(epsilon):
     return model.fit(X, y).complete()
 
 
-by_epsilon = {"epsilon = 4": filled(4.0), "no privacy": filled(float("inf"))}
+by_epsilon = {
+    "epsilon = 4": filled(4.0),
+    "no privacy": filled(float("inf")),
+}
 home_mean = np.array(
-    [values[known].mean() for values, known in zip(power, seen, strict=True)]
+    [
+        values[known].mean()
+        for values, known in zip(power, seen, strict=True)
+    ]
 )
 
 
@@ -77,7 +86,7 @@ def error(found):
 
 print(
     "error in the gaps:",
-    f"{error(home_mean[:, None] + 0 * power):.2f} kW by the home's mean",
+    f"{error(home_mean[:, None] + 0 * power):.2f} kW by its mean",
 )
 for name, found in by_epsilon.items():
     print(f"{name}: {error(found):.2f} kW")
@@ -114,14 +123,23 @@ axis.plot(
     label="really used",
 )
 axis.plot(days / 24, given, color="C3", linewidth=1.8, label="reported")
-inside = np.where(seen[home], np.nan, by_epsilon["epsilon = 4"][home])[days]
+inside = np.where(seen[home], np.nan, by_epsilon["epsilon = 4"][home])[
+    days
+]
 axis.plot(
-    days / 24, inside, color="C5", linewidth=1.8, label="filled, epsilon = 4"
+    days / 24,
+    inside,
+    color="C5",
+    linewidth=1.8,
+    label="filled, epsilon = 4",
 )
 axis.set(xlabel="day", ylabel="power (kW)", ylim=(0, 6))
 axis.spines[["top", "right"]].set_visible(False)
 axis.legend(
-    frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.12)
+    frameon=False,
+    ncols=3,
+    loc="upper center",
+    bbox_to_anchor=(0.5, 1.12),
 )
 plt.show()
 
@@ -141,6 +159,7 @@ plt.show()
 #
 # - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
 #   pictures.
-# - :doc:`/completion`: units of privacy, and sensors of different kinds.
+# - :doc:`/completion`: units of privacy, and sensors of different
+#   kinds.
 # - :doc:`/guarantee`: what is public and what is not.
 # - :class:`~sktensor_dp.PrivateCPCompletion`: all parameters.

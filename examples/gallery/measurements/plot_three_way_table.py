@@ -1,20 +1,21 @@
 """
 How do I complete a table with three dimensions: shops, products, weeks?
-=========================================================================
+========================================================================
 
 Give each sale figure its three coordinates and fit
-:class:`~sktensor_dp.PrivateTuckerCompletion`. It finds patterns that shops,
-products and weeks share, and predicts the cells that nobody reported.
+:class:`~sktensor_dp.PrivateTuckerCompletion`. It finds patterns that
+shops, products and weeks share, and predicts the cells that nobody
+reported.
 """
 
 # %%
 # Sales of a year
 # ---------------
 #
-# Sixty shops report weekly sales of forty products to their association.
-# Four of ten cells are missing, and no shop wants a competitor to read its
-# figures. The figures are made up: some products sell in summer, some in
-# winter, and some before Christmas.
+# Sixty shops report weekly sales of forty products to their
+# association. Four of ten cells are missing, and no shop wants a
+# competitor to read its figures. The figures are made up: some products
+# sell in summer, some in winter, and some before Christmas.
 
 import numpy as np
 
@@ -32,9 +33,9 @@ season = np.array(
 product = np.sort(rng.integers(3, size=N_PRODUCTS))
 shop = rng.uniform(0.3, 1.7, size=(N_SHOPS, 3))
 sales = 50 + 14 * shop[:, product, None] * season[product]
-sales += 4 * rng.standard_normal((N_SHOPS, 1, 1)) + 3 * rng.standard_normal(
-    sales.shape
-)
+sales += 4 * rng.standard_normal(
+    (N_SHOPS, 1, 1)
+) + 3 * rng.standard_normal(sales.shape)
 
 seen = rng.random(sales.shape) < 0.6
 X, y = np.argwhere(seen), sales[seen]
@@ -47,14 +48,15 @@ print(
 # Complete the table
 # ------------------
 #
-# One figure is the unit of privacy: **epsilon** limits how much anyone can
-# learn about it. At epsilon = 3, odds that a figure was one number rather
-# than another change by a factor of at most 20. ``bounds`` is the public
-# range of a figure; larger ones are clipped to it.
+# One figure is the unit of privacy: **epsilon** limits how much anyone
+# can learn about it. At epsilon = 3, odds that a figure was one number
+# rather than another change by a factor of at most 20. ``bounds`` is
+# the public range of a figure; larger ones are clipped to it.
 #
-# A Tucker model describes each shop, each product and each week by three
-# numbers, and lets all of them interact. Noise goes to every figure once,
-# and is averaged out by finding the few numbers that explain most.
+# A Tucker model describes each shop, each product and each week by
+# three numbers, and lets all of them interact. Noise goes to every
+# figure once, and is averaged out by finding the few numbers that
+# explain most.
 
 from sktensor_dp import PrivateTuckerCompletion
 
@@ -88,8 +90,12 @@ figure, axes = plt.subplots(
     1, 3, figsize=(6.8, 3.4), sharey=True, layout="constrained"
 )
 for axis, (title, panel) in zip(axes, panels.items(), strict=True):
-    axis.set_facecolor("black")  # shows through where nothing was reported
-    image = axis.imshow(panel, cmap="cividis", vmin=20, vmax=80, aspect="auto")
+    axis.set_facecolor(
+        "black"
+    )  # shows through where nothing was reported
+    image = axis.imshow(
+        panel, cmap="cividis", vmin=20, vmax=80, aspect="auto"
+    )
     axis.set(title=title, xlabel="week")
 axes[0].set_ylabel("product")
 figure.colorbar(image, ax=axes, label="pieces a week", shrink=0.9)
@@ -100,8 +106,9 @@ plt.show()
 # -------------
 #
 # Epsilon = 3 for **each figure**. A shop with two thousand figures is
-# protected in each of them and hardly in all together. To hide a shop with
-# everything it reported, take ``unit_mode=0``, and many more shops.
+# protected in each of them and hardly in all together. To hide a shop
+# with everything it reported, take ``unit_mode=0``, and many more
+# shops.
 #
 # Which cells are missing is public.
 #

@@ -2,9 +2,9 @@
 How do I keep a privacy budget over a year?
 ===========================================
 
-Put a :class:`~sktensor_dp.BudgetAccountant` in a file and give it to every
-fit. It adds up what all of them cost together, and refuses the fit that would
-cost too much.
+Put a :class:`~sktensor_dp.BudgetAccountant` in a file and give it to
+every fit. It adds up what all of them cost together, and refuses the
+fit that would cost too much.
 """
 
 # %%
@@ -12,12 +12,12 @@ cost too much.
 # ------------------
 #
 # **Epsilon** limits what one result tells about one person. Two results
-# about the same people tell more than one. So a promise is worth something
-# only if it covers all results together: that is the budget. It is decided
-# once, before the first fit.
+# about the same people tell more than one. So a promise is worth
+# something only if it covers all results together: that is the budget.
+# It is decided once, before the first fit.
 #
-# Here epsilon = 4 shall last for twelve monthly reports on the same 20,000
-# employees.
+# Here epsilon = 4 shall last for twelve monthly reports on the same
+# 20,000 employees.
 
 import tempfile
 from pathlib import Path
@@ -34,16 +34,18 @@ each, delta = budget.remaining(12)
 print(f"each of twelve fits may have epsilon = {each:.3f}")
 
 # %%
-# That is three times as much as a twelfth of 4. Gaussian noise of different
-# fits is independent, so the worst cases of all fits practically never meet.
-# The accountant computes that exactly. Completions of ratings have pure noise,
-# whose costs add up: ``budget.remaining(12, kind="pure")`` is a twelfth of 4.
+# That is three times as much as a twelfth of 4. Gaussian noise of
+# different fits is independent, so the worst cases of all fits
+# practically never meet. The accountant computes that exactly.
+# Completions of ratings have pure noise, whose costs add up:
+# ``budget.remaining(12, kind="pure")`` is a twelfth of 4.
 #
 # A year of reports
 # -----------------
 #
-# Each month is another run of the program. It opens the file again, which
-# still knows what was spent. A fit is charged before it reads any data.
+# Each month is another run of the program. It opens the file again,
+# which still knows what was spent. A fit is charged before it reads any
+# data.
 
 import numpy as np
 
@@ -57,9 +59,9 @@ for _month in range(12):
     shares = rng.dirichlet(np.full(3, 0.3), size=20_000)
     comments = rng.multinomial(20, shares @ topics)
     budget = BudgetAccountant(path=file, scope="employees")
-    PrivateSpectralLDA(3, epsilon=each, delta=delta, accountant=budget).fit(
-        comments
-    )
+    PrivateSpectralLDA(
+        3, epsilon=each, delta=delta, accountant=budget
+    ).fit(comments)
     spent.append(budget.total()[0])
 
 # %%
@@ -71,9 +73,9 @@ for _month in range(12):
 from sktensor_dp import BudgetError
 
 try:
-    PrivateSpectralLDA(3, epsilon=each, delta=delta, accountant=budget).fit(
-        comments
-    )
+    PrivateSpectralLDA(
+        3, epsilon=each, delta=delta, accountant=budget
+    ).fit(comments)
 except BudgetError as refusal:
     print(refusal)
 
@@ -88,14 +90,26 @@ plt.style.use("tableau-colorblind10")
 months = np.arange(13)
 figure, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 axis.plot(
-    months, months * each, "--", color="C5", label="plain sum of all epsilons"
+    months,
+    months * each,
+    "--",
+    color="C5",
+    label="plain sum of all epsilons",
 )
 axis.plot(
-    months, spent, "o-", color="C0", label="what all reports cost together"
+    months,
+    spent,
+    "o-",
+    color="C0",
+    label="what all reports cost together",
 )
 axis.axhline(4, color="C3", linewidth=1)
 axis.annotate(
-    "the budget", (0, 4), xytext=(0, 4), textcoords="offset points", color="C3"
+    "the budget",
+    (0, 4),
+    xytext=(0, 4),
+    textcoords="offset points",
+    color="C3",
 )
 axis.set(
     xlabel="monthly reports made",
@@ -121,9 +135,10 @@ folder.cleanup()
 # What it costs
 # -------------
 #
-# Epsilon = 4 for each employee over the whole year, whatever anyone knows of
-# the other reports. Next year needs a new decision: the old results do not
-# go away, so a new budget for the same people comes on top.
+# Epsilon = 4 for each employee over the whole year, whatever anyone
+# knows of the other reports. Next year needs a new decision: the old
+# results do not go away, so a new budget for the same people comes on
+# top.
 #
 # Read next
 # ---------

@@ -2,9 +2,9 @@
 What does epsilon = 1 cost me?
 ==============================
 
-Little if you have tens of thousands of people, a lot if you have a thousand.
-What counts is the number of people times epsilon. This page measures it for
-three kinds of data.
+Little if you have tens of thousands of people, a lot if you have a
+thousand. What counts is the number of people times epsilon. This page
+measures it for three kinds of data.
 """
 
 # %%
@@ -12,11 +12,11 @@ three kinds of data.
 # ------------------------
 #
 # **Epsilon** is the price tag of privacy. A small one hides each person
-# well, by much noise; a large one needs little noise. How much a given noise
-# hurts depends on what you want to know, and of how many people.
+# well, by much noise; a large one needs little noise. How much a given
+# noise hurts depends on what you want to know, and of how many people.
 #
-# Three tasks on made-up data, each with 20,000 people. Their truth is known,
-# so that quality is a number from 0 % to 100 %.
+# Three tasks on made-up data, each with 20,000 people. Their truth is
+# known, so that quality is a number from 0 % to 100 %.
 
 import warnings
 
@@ -34,22 +34,26 @@ N = 20_000
 rng = np.random.default_rng(0)
 
 # %%
-# **Topics of texts.** Forty words each, of five topics. Quality: how much of
-# the topics' probabilities is right.
+# **Topics of texts.** Forty words each, of five topics. Quality: how
+# much of the topics' probabilities is right.
 
 topics = rng.dirichlet(np.full(150, 0.05), size=5)
-texts = rng.multinomial(40, rng.dirichlet(np.full(5, 0.2), size=N) @ topics)
+texts = rng.multinomial(
+    40, rng.dirichlet(np.full(5, 0.2), size=N) @ topics
+)
 
 
 def quality_of_topics(epsilon):
-    found = PrivateSpectralLDA(5, epsilon=epsilon).fit(texts).components_
+    found = (
+        PrivateSpectralLDA(5, epsilon=epsilon).fit(texts).components_
+    )
     overlap = np.minimum(topics[:, None], found[None]).sum(axis=2)
     return overlap[linear_sum_assignment(-overlap)].sum() / 5
 
 
 # %%
-# **Clusters of samples.** Four clusters in ten dimensions. Quality: how many
-# samples are given the cluster that they came from.
+# **Clusters of samples.** Four clusters in ten dimensions. Quality: how
+# many samples are given the cluster that they came from.
 
 centres = 4.5 * np.linalg.qr(rng.standard_normal((10, 4)))[0].T
 cluster = rng.integers(4, size=N)
@@ -67,9 +71,9 @@ def quality_of_clusters(epsilon):
 
 
 # %%
-# **Ratings of users.** Fifteen ratings each, of forty things. Everything of
-# a user is hidden. Quality: how much of what differs between ratings is
-# predicted, chance left out.
+# **Ratings of users.** Fifteen ratings each, of forty things.
+# Everything of a user is hidden. Quality: how much of what differs
+# between ratings is predicted, chance left out.
 
 taste, kind = rng.standard_normal((N, 1)), rng.standard_normal((40, 1))
 thing = np.argsort(rng.random((N, 40)), axis=1)[:, :15]
@@ -86,12 +90,15 @@ def quality_of_ratings(epsilon):
         2, bounds=(1, 5), shape=(N, 40), unit_mode=0, epsilon=epsilon
     ).fit(X, y)
     found = model.fold_in(X, y).predict(X)
-    return max(1 - np.mean((found - exact.ravel()) ** 2) / exact.var(), 0)
+    return max(
+        1 - np.mean((found - exact.ravel()) ** 2) / exact.var(), 0
+    )
 
 
 # %%
-# Fits that have too little to go by warn. Here that is part of the answer,
-# so the warnings are silenced and the picture shows what they would say.
+# Fits that have too little to go by warn. Here that is part of the
+# answer, so the warnings are silenced and the picture shows what they
+# would say.
 
 tasks = {
     "topics of texts": quality_of_topics,
@@ -116,11 +123,17 @@ for (name, curve), colour, mark in zip(
     private.items(), ["C0", "C5", "C3"], "osv", strict=True
 ):
     axis.plot(
-        levels, 100 * np.array(curve), mark + "-", color=colour, label=name
+        levels,
+        100 * np.array(curve),
+        mark + "-",
+        color=colour,
+        label=name,
     )
     axis.plot([30], [100 * without[name]], mark, color=colour)
 axis.axvline(1, color="0.6", linestyle="--", linewidth=1)
-axis.set(xscale="log", xlabel="epsilon", ylabel="quality (%)", ylim=(0, 103))
+axis.set(
+    xscale="log", xlabel="epsilon", ylabel="quality (%)", ylim=(0, 103)
+)
 axis.set_xticks(
     [*levels, 30], [*(f"{level:g}" for level in levels), "no\nprivacy"]
 )
@@ -134,18 +147,20 @@ plt.show()
 # How to use it
 # -------------
 #
-# - With half as many people each curve moves to the right, to about twice
-#   the epsilon.
-# - What everybody shares comes first: clusters far apart, frequent topics.
-#   Fine detail, such as tastes, needs more people or more epsilon.
-# - Every estimator has ``forecast``, which answers for your numbers before
-#   anything is spent.
+# - With half as many people each curve moves to the right, to about
+#   twice the epsilon.
+# - What everybody shares comes first: clusters far apart, frequent
+#   topics. Fine detail, such as tastes, needs more people or more
+#   epsilon.
+# - Every estimator has ``forecast``, which answers for your numbers
+#   before anything is spent.
 #
 # What it costs
 # -------------
 #
-# These data are made up, so nothing was spent. On real data do not draw such
-# a picture: every fit would be charged, and the largest epsilon counts most.
+# These data are made up, so nothing was spent. On real data do not draw
+# such a picture: every fit would be charged, and the largest epsilon
+# counts most.
 #
 # Read next
 # ---------

@@ -2,9 +2,9 @@
 What do I show the data protection officer?
 ===========================================
 
-The privacy statement: one file for each fit that says what was released, who
-is protected, and how well. A program checks that its numbers fit together, so
-nobody has to take them on trust from the page.
+The privacy statement: one file for each fit that says what was
+released, who is protected, and how well. A program checks that its
+numbers fit together, so nobody has to take them on trust from the page.
 """
 
 # %%
@@ -23,7 +23,9 @@ messages = rng.multinomial(
     20, rng.dirichlet(np.full(3, 0.3), size=20_000) @ topics
 )
 
-lda = PrivateSpectralLDA(n_components=3, epsilon=1.0, delta=1e-6).fit(messages)
+lda = PrivateSpectralLDA(n_components=3, epsilon=1.0, delta=1e-6).fit(
+    messages
+)
 statement = lda.privacy_report_.to_json()
 
 # %%
@@ -31,9 +33,9 @@ statement = lda.privacy_report_.to_json()
 # ---------------
 #
 # **Epsilon** limits odds: for whoever sees the topics, the odds that a
-# certain message was among them rather than another change by a factor of at
-# most e to the power of epsilon, 2.7 here. **Delta** is a tiny probability
-# beside it. The statement says who is protected in words:
+# certain message was among them rather than another change by a factor
+# of at most e to the power of epsilon, 2.7 here. **Delta** is a tiny
+# probability beside it. The statement says who is protected in words:
 
 import json
 
@@ -46,10 +48,11 @@ print(parts["neighbours"]["in_words"])
 # What was released
 # -----------------
 #
-# The fit looked at the messages a few times. Each look is a *release*: a sum
-# over all messages, with random noise. The *sensitivity* is how far one
-# message can move that sum. The larger the noise is against it, the less the
-# release tells, and the smaller is its fraction of the budget.
+# The fit looked at the messages a few times. Each look is a *release*:
+# a sum over all messages, with random noise. The *sensitivity* is how
+# far one message can move that sum. The larger the noise is against it,
+# the less the release tells, and the smaller is its fraction of the
+# budget.
 
 for release in parts["composition"]["releases"]:
     ratio = release["sigma"] / release["sensitivity"]
@@ -60,8 +63,8 @@ for release in parts["composition"]["releases"]:
     )
 
 # %%
-# The releases in the order in which they were made, and what each took of
-# the budget:
+# The releases in the order in which they were made, and what each took
+# of the budget:
 
 import matplotlib.pyplot as plt
 
@@ -112,21 +115,22 @@ for limit in parts["not_covered"]:
     print("-", limit["in_words"])
 
 # %%
-# A check shows that the numbers belong together. It does not show that the
-# fit was made as stated: for that, ask who ran it, and have them sign the
-# file.
+# A check shows that the numbers belong together. It does not show that
+# the fit was made as stated: for that, ask who ran it, and have them
+# sign the file.
 #
 # What it costs
 # -------------
 #
-# The fit cost epsilon = 1 for each message. The statement costs nothing,
-# holds none of the data, and may be published with the model.
+# The fit cost epsilon = 1 for each message. The statement costs
+# nothing, holds none of the data, and may be published with the model.
 #
 # Read next
 # ---------
 #
 # - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
 #   pictures.
-# - :doc:`/statement`: every field, and the questions of NIST SP 800-226.
+# - :doc:`/statement`: every field, and the questions of NIST SP
+#   800-226.
 # - :doc:`/guarantee`: what the words mean.
 # - :class:`~sktensor_dp.PrivacyReport`: tables, frames and JSON.

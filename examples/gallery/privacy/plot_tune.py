@@ -2,25 +2,25 @@
 How do I tune parameters without leaking data?
 ==============================================
 
-With :class:`~sktensor_dp.PrivateSearchCV`. It tries candidates, scores them
-on held-out rows with noise, and shows the best one only. The whole search
-costs the epsilon that you name.
+With :class:`~sktensor_dp.PrivateSearchCV`. It tries candidates, scores
+them on held-out rows with noise, and shows the best one only. The whole
+search costs the epsilon that you name.
 """
 
 # %%
 # Why a grid search leaks
 # -----------------------
 #
-# Each candidate is a fit that reads the data. The scores read them too, and
-# so does the choice: a single person can decide which candidate wins.
-# **Epsilon** limits what a result tells about one person. A usual grid
-# search has no such limit at all.
+# Each candidate is a fit that reads the data. The scores read them too,
+# and so does the choice: a single person can decide which candidate
+# wins. **Epsilon** limits what a result tells about one person. A usual
+# grid search has no such limit at all.
 #
 # Something to tune
 # -----------------
 #
-# Samples of three clusters. How many clusters there are, and how far out
-# samples may lie (``data_norm``), are to be found.
+# Samples of three clusters. How many clusters there are, and how far
+# out samples may lie (``data_norm``), are to be found.
 
 import numpy as np
 
@@ -34,12 +34,12 @@ X = (
 # The search
 # ----------
 #
-# How many candidates are tried is drawn at random and stays a secret: thirty
-# on average here. Because it is a secret, thirty trials cost much less than
-# thirty fits. A score is the mean of a number for each row, here the
-# logarithm of its probability density. ``score_bounds`` says in which range
-# these numbers are counted. Choose it tightly, and from what you know rather
-# than from the data.
+# How many candidates are tried is drawn at random and stays a secret:
+# thirty on average here. Because it is a secret, thirty trials cost
+# much less than thirty fits. A score is the mean of a number for each
+# row, here the logarithm of its probability density. ``score_bounds``
+# says in which range these numbers are counted. Choose it tightly, and
+# from what you know rather than from the data.
 
 from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
 
@@ -56,16 +56,16 @@ print("best:", search.best_params_)
 print(search.privacy_report_.guarantee)
 
 # %%
-# The winner's score is the largest of several noisy ones, so it flatters a
-# little. Other scores are not shown, as they would tell more than epsilon
-# allows.
+# The winner's score is the largest of several noisy ones, so it
+# flatters a little. Other scores are not shown, as they would tell more
+# than epsilon allows.
 #
 # Was it a good choice?
 # ---------------------
 #
 # The data are made up, so we may look. The picture shows how good each
-# candidate really is, on new samples and without limits. The search has seen
-# none of this.
+# candidate really is, on new samples and without limits. The search has
+# seen none of this.
 
 import warnings
 
@@ -85,7 +85,10 @@ for norm, colour, mark in zip(norms, ["C0", "C5"], "os", strict=True):
     quality = []
     for number in candidates["n_components"]:
         mixture = PrivateTensorPowerMethod(
-            number, moment="gaussian_mixture", data_norm=norm, epsilon=1.0
+            number,
+            moment="gaussian_mixture",
+            data_norm=norm,
+            epsilon=1.0,
         )
         with warnings.catch_warnings():
             # Some candidates are bad ones. That is why we tune.
@@ -118,7 +121,7 @@ for norm, colour, mark in zip(norms, ["C0", "C5"], "os", strict=True):
         )
 axis.set(
     xlabel="number of clusters",
-    ylabel="score of new samples (higher is better)",
+    ylabel="score (higher is better)",
 )
 axis.set_xticks(candidates["n_components"])
 axis.margins(x=0.25, y=0.2)
@@ -128,18 +131,18 @@ plt.show()
 
 # %%
 # As candidates are drawn at random, the best one may not be among those
-# tried. Then the search returns the best of the others. More trials make
-# that less likely, and cost more noise in each fit.
+# tried. Then the search returns the best of the others. More trials
+# make that less likely, and cost more noise in each fit.
 #
 # What it costs
 # -------------
 #
-# Epsilon = 2 for each sample, for the whole search and the model it returns.
-# Each fit in it has more noise: about 1.7 times what a single fit at epsilon
-# = 2 would have.
+# Epsilon = 2 for each sample, for the whole search and the model it
+# returns. Each fit in it has more noise: about 1.7 times what a single
+# fit at epsilon = 2 would have.
 #
-# If there are public data of the same kind, tune on them instead. That costs
-# nothing.
+# If there are public data of the same kind, tune on them instead. That
+# costs nothing.
 #
 # Read next
 # ---------
@@ -147,6 +150,7 @@ plt.show()
 # - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
 #   pictures.
 # - :doc:`/tuning`: three ways to tune, with their prices.
-# - :doc:`/security`: why the running time of a search must not be shown.
+# - :doc:`/security`: why the running time of a search must not be
+#   shown.
 # - :class:`~sktensor_dp.PrivateSearchCV` and
 #   :func:`~sktensor_dp.make_private_scorer`.

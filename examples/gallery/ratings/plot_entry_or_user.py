@@ -2,17 +2,17 @@
 Should I protect one rating, or everything a user rated?
 ========================================================
 
-Everything a user rated, if you can: people think of themselves, not of single
-stars. With many users and few films it costs hardly more. With many films and
-few users, often only single ratings can be protected.
+Everything a user rated, if you can: people think of themselves, not of
+single stars. With many users and few films it costs hardly more. With
+many films and few users, often only single ratings can be protected.
 """
 
 # %%
 # Two promises
 # ------------
 #
-# **Epsilon** limits what a model tells about one *unit*. There are two units
-# to choose from.
+# **Epsilon** limits what a model tells about one *unit*. There are two
+# units to choose from.
 #
 # =============  ===========================  =======================
 # ``unit_mode``  hidden                       visible
@@ -21,16 +21,16 @@ few users, often only single ratings can be protected.
 # ``0``          all that a user rated        the number of users
 # =============  ===========================  =======================
 #
-# If a user gave a hundred ratings, then ``None`` hides each of them, but
-# not what they say together. That someone watched a film at all is public
-# then.
+# If a user gave a hundred ratings, then ``None`` hides each of them,
+# but not what they say together. That someone watched a film at all is
+# public then.
 #
 # Made-up ratings
 # ---------------
 #
 # Four thousand users rate 25 of 60 films each, from 1 to 5 stars. Two
-# dimensions of taste decide what they like. A tenth of the ratings is kept
-# aside to test predictions.
+# dimensions of taste decide what they like. A tenth of the ratings is
+# kept aside to test predictions.
 
 import numpy as np
 
@@ -42,7 +42,9 @@ taste, kind = (
     0.55 * rng.standard_normal((N_FILMS, 2)),
 )
 user = np.repeat(np.arange(N_USERS), EACH)
-film = np.argsort(rng.random((N_USERS, N_FILMS)), axis=1)[:, :EACH].ravel()
+film = np.argsort(rng.random((N_USERS, N_FILMS)), axis=1)[
+    :, :EACH
+].ravel()
 stars = (
     3.2
     + 0.4 * rng.standard_normal(N_FILMS)[film]
@@ -56,9 +58,9 @@ test = rng.random(len(y)) < 0.1
 # Both units at several epsilons
 # ------------------------------
 #
-# Without a ``unit_mode`` a model predicts at once. With one it holds nothing
-# of any user, so ``fold_in`` works out each user's taste from their own
-# ratings, where these are.
+# Without a ``unit_mode`` a model predicts at once. With one it holds
+# nothing of any user, so ``fold_in`` works out each user's taste from
+# their own ratings, where these are.
 
 import warnings
 
@@ -75,7 +77,7 @@ def error(unit_mode, epsilon):
         epsilon=epsilon,
     )
     with warnings.catch_warnings():
-        # At a small epsilon no taste can be found; the picture will show it.
+        # At a small epsilon no taste can be found: see the picture.
         warnings.simplefilter("ignore", NotEnoughDataWarning)
         model.fit(X[~test], y[~test])
     if unit_mode is not None:
@@ -100,9 +102,9 @@ mean = np.std(y[test])
 # The picture
 # -----------
 #
-# The dashed line above is the error of predicting the mean of all ratings,
-# always. The one below is that of the same model without any privacy. A
-# useful model is well below the first.
+# The dashed line above is the error of predicting the mean of all
+# ratings, always. The one below is that of the same model without any
+# privacy. A useful model is well below the first.
 
 import matplotlib.pyplot as plt
 
@@ -110,7 +112,11 @@ plt.style.use("tableau-colorblind10")
 
 figure, axis = plt.subplots(figsize=(6.4, 4), layout="constrained")
 axis.plot(
-    levels, errors[None], "s-", color="C5", label="one rating is protected"
+    levels,
+    errors[None],
+    "s-",
+    color="C5",
+    label="one rating is protected",
 )
 axis.plot(
     levels,
@@ -119,7 +125,10 @@ axis.plot(
     color="C0",
     label="everything of a user is protected",
 )
-for height, text in [(mean, "always the mean"), (without, "no privacy")]:
+for height, text in [
+    (mean, "always the mean"),
+    (without, "no privacy"),
+]:
     axis.axhline(height, color="0.4", linestyle="--", linewidth=1)
     axis.annotate(
         text,
@@ -142,19 +151,19 @@ axis.legend(frameon=False, loc="lower left")
 plt.show()
 
 # %%
-# Here the stronger promise even has the smaller error. What it needs of the
-# users are sums over all four thousand, whose noise hardly shows. A model
-# without a ``unit_mode`` also holds the taste of each user, which it has to
-# find in 25 noisy ratings.
+# Here the stronger promise even has the smaller error. What it needs of
+# the users are sums over all four thousand, whose noise hardly shows. A
+# model without a ``unit_mode`` also holds the taste of each user, which
+# it has to find in 25 noisy ratings.
 #
-# Nor do the two epsilons mean the same. For a user with 25 ratings, epsilon
-# = 1 for each rating adds up to as much as 25 for all of them.
+# Nor do the two epsilons mean the same. For a user with 25 ratings,
+# epsilon = 1 for each rating adds up to as much as 25 for all of them.
 #
 # What it costs
 # -------------
 #
-# On real data you would fit once, at one epsilon, for one unit. A budget
-# refuses to add up promises to ratings and promises to users.
+# On real data you would fit once, at one epsilon, for one unit. A
+# budget refuses to add up promises to ratings and promises to users.
 #
 # Read next
 # ---------

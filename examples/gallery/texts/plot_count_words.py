@@ -2,18 +2,18 @@
 How do I count the words of a million people?
 =============================================
 
-Let each of them count for a few words, and add noise to the sums. With a
-million people the noise is far smaller than the counts, even at epsilon =
-0.1.
+Let each of them count for a few words, and add noise to the sums. With
+a million people the noise is far smaller than the counts, even at
+epsilon = 0.1.
 """
 
 # %%
 # A million people
 # ----------------
 #
-# Each typed three words into a search box. The words are made up: ``w1`` is
-# the most frequent, ``w3000`` the rarest. That few words make up most of
-# what people type is as in real life.
+# Each typed three words into a search box. The words are made up:
+# ``w1`` is the most frequent, ``w3000`` the rarest. That few words make
+# up most of what people type is as in real life.
 
 import numpy as np
 
@@ -33,12 +33,12 @@ print(searches[:4])
 # ----------------
 #
 # **Epsilon** limits what the counts may tell about one person: whoever
-# suspects that you typed certain words may change their odds by a factor of
-# at most e to the power of epsilon. For epsilon = 0.1 that is 1.1, next to
-# nothing.
+# suspects that you typed certain words may change their odds by a
+# factor of at most e to the power of epsilon. For epsilon = 0.1 that is
+# 1.1, next to nothing.
 #
-# No list of words has to be known beforehand. Words that few people used are
-# left out, because such a word could be a name or a password.
+# No list of words has to be known beforehand. Words that few people
+# used are left out, because such a word could be a name or a password.
 
 from sktensor_dp import PrivateCountVectorizer
 
@@ -47,14 +47,15 @@ counter = PrivateCountVectorizer(
 )
 counter.fit(searches)
 
-print(f"{len(counter.vocabulary_)} of {N_WORDS} words were used often enough:")
+print(f"{len(counter.vocabulary_)} of {N_WORDS} words are used enough:")
 print(f"by about {counter.threshold_:,.0f} people or more")
 
 # %%
 # As these data are made up, the counts can be compared with the truth.
 
 pairs = np.unique(
-    np.column_stack([np.repeat(np.arange(N_PEOPLE), 3), typed.ravel()]), axis=0
+    np.column_stack([np.repeat(np.arange(N_PEOPLE), 3), typed.ravel()]),
+    axis=0,
 )
 truth = np.bincount(pairs[:, 1], minlength=N_WORDS)
 found = counter.get_feature_names_out()
@@ -83,7 +84,9 @@ counts.plot(
     markersize=3,
     label="released, epsilon = 0.1",
 )
-counts.axhline(counter.threshold_, color="0.4", linestyle="--", linewidth=1)
+counts.axhline(
+    counter.threshold_, color="0.4", linestyle="--", linewidth=1
+)
 counts.annotate(
     "fewer people than this: left out",
     (1, counter.threshold_),
@@ -92,11 +95,15 @@ counts.annotate(
     color="0.3",
     fontsize="small",
 )
-counts.set(xscale="log", yscale="log", ylabel="people who typed the word")
+counts.set(
+    xscale="log", yscale="log", ylabel="people who typed the word"
+)
 counts.legend(frameon=False)
 errors.plot(rank, error, ".", color="C0", markersize=3)
 errors.set(
-    xlabel="rank of the word", ylabel="error (% of the count)", ylim=(0, 50)
+    xlabel="rank of the word",
+    ylabel="error (% of the count)",
+    ylim=(0, 50),
 )
 for axis in (counts, errors):
     axis.spines[["top", "right"]].set_visible(False)
@@ -108,17 +115,17 @@ plt.show()
 print(round(counter.privacy_report_.rows[0].sigma))
 
 # %%
-# So a word that a hundred thousand people used is known to within a percent,
-# and one that a few thousand used is off by several percent. Near the
-# threshold only words remain whose noise was in their favour, so their
-# counts are too high.
+# So a word that a hundred thousand people used is known to within a
+# percent, and one that a few thousand used is off by several percent.
+# Near the threshold only words remain whose noise was in their favour,
+# so their counts are too high.
 #
 # What it costs
 # -------------
 #
-# Epsilon = 0.1 for each person, once. The number of words each person may
-# add is public: with ten words instead of three the noise would be about
-# twice as large.
+# Epsilon = 0.1 for each person, once. The number of words each person
+# may add is public: with ten words instead of three the noise would be
+# about twice as large.
 #
 # Read next
 # ---------
@@ -127,5 +134,5 @@ print(round(counter.privacy_report_.rows[0].sigma))
 #   pictures.
 # - :doc:`/guarantee`: what is promised to each person.
 # - :doc:`/topics`: from words to topics.
-# - :class:`~sktensor_dp.PrivateCountVectorizer`: all parameters. Where one
-#   person has several texts, pass ``groups=`` to ``fit``.
+# - :class:`~sktensor_dp.PrivateCountVectorizer`: all parameters. Where
+#   one person has several texts, pass ``groups=`` to ``fit``.

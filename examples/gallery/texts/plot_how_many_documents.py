@@ -3,29 +3,32 @@ How many documents do I need for private topics?
 =================================================
 
 Thousands, mostly. How many exactly depends on the number of topics, the
-number of words and on epsilon. ``forecast`` says it before any data are read,
-and this page checks it.
+number of words and on epsilon. ``forecast`` says it before any data are
+read, and this page checks it.
 """
 
 # %%
 # Ask before you spend
 # --------------------
 #
-# Topics are hidden by noise of a fixed size. More documents make the topics'
-# own signal larger and leave the noise as it is. So for each **epsilon**,
-# the privacy parameter, there is a number of documents from which topics
-# stand out. Small epsilon: much privacy, much noise, many documents.
+# Topics are hidden by noise of a fixed size. More documents make the
+# topics' own signal larger and leave the noise as it is. So for each
+# **epsilon**, the privacy parameter, there is a number of documents
+# from which topics stand out. Small epsilon: much privacy, much noise,
+# many documents.
 #
 # The forecast needs public numbers only and costs nothing.
 
 from sktensor_dp import PrivateSpectralLDA
 
 lda = PrivateSpectralLDA(n_components=5, epsilon=1.0)
-print(lda.forecast(n_samples=10_000, n_features=200, document_length=30))
+print(
+    lda.forecast(n_samples=10_000, n_features=200, document_length=30)
+)
 
 # %%
-# It says the least number for topics that share few words. Here it is for
-# other settings:
+# It says the least number for topics that share few words. Here it is
+# for other settings:
 
 print("epsilon   5 topics  10 topics  20 topics")
 for epsilon in [0.5, 1, 2, 4, 8]:
@@ -41,10 +44,10 @@ for epsilon in [0.5, 1, 2, 4, 8]:
 # Does it hold?
 # -------------
 #
-# Now documents are made of five topics that are known, so that what is found
-# can be compared with the truth. A score of 100 % means that every word of
-# every topic has its right probability. A topic that was not found counts as
-# nothing.
+# Now documents are made of five topics that are known, so that what is
+# found can be compared with the truth. A score of 100 % means that
+# every word of every topic has its right probability. A topic that was
+# not found counts as nothing.
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -61,13 +64,17 @@ def documents(number):
 def correct(found):
     """Mean overlap of true topics with those found, in percent."""
     overlap = np.minimum(topics[:, None], found[None]).sum(axis=2)
-    return 100 * overlap[linear_sum_assignment(-overlap)].sum() / len(topics)
+    return (
+        100
+        * overlap[linear_sum_assignment(-overlap)].sum()
+        / len(topics)
+    )
 
 
 # %%
 # Where released numbers show that there were too few documents, the fit
-# warns. These warnings are expected here: they are recorded, and drawn as
-# hollow marks.
+# warns. These warnings are expected here: they are recorded, and drawn
+# as hollow marks.
 
 import warnings
 
@@ -80,13 +87,15 @@ for epsilon in [0.5, 2, 8]:
     for size in sizes:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", NotEnoughDataWarning)
-            fitted = PrivateSpectralLDA(5, epsilon=epsilon).fit(X[:size])
+            fitted = PrivateSpectralLDA(5, epsilon=epsilon).fit(
+                X[:size]
+            )
         scores[epsilon, size] = correct(fitted.components_)
         warned[epsilon, size] = len(caught) > 0
 
 # %%
-# The curves rise where the forecast (dotted) says that topics begin to stand
-# out. Allow for a few times that number: it is a least one.
+# The curves rise where the forecast (dotted) says that topics begin to
+# stand out. Allow for a few times that number: it is a least one.
 
 import matplotlib.pyplot as plt
 
@@ -111,10 +120,18 @@ for (epsilon, colour), mark in zip(
         10_000, 200, document_length=30
     )
     axis.axvline(
-        needed.n_samples_needed, color=colour, linestyle=":", linewidth=1.5
+        needed.n_samples_needed,
+        color=colour,
+        linestyle=":",
+        linewidth=1.5,
     )
 axis.plot(
-    [], [], "o", color="0.3", markerfacecolor="white", label="the fit warned"
+    [],
+    [],
+    "o",
+    color="0.3",
+    markerfacecolor="white",
+    label="the fit warned",
 )
 axis.plot([], [], ":", color="0.3", label="forecast: least number")
 axis.set(
@@ -123,7 +140,9 @@ axis.set(
     xlabel="documents",
     ylabel="topics that are right (%)",
 )
-axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize="small")
+axis.set_xticks(
+    sizes, [f"{size:,}" for size in sizes], fontsize="small"
+)
 axis.minorticks_off()
 axis.grid(axis="y", color="0.9")
 axis.spines[["top", "right"]].set_visible(False)
@@ -134,12 +153,13 @@ plt.show()
 # What it costs
 # -------------
 #
-# The forecast is free. On real data you would fit once and pay once: trying
-# several epsilons on the same documents adds up, see :doc:`/budget`.
+# The forecast is free. On real data you would fit once and pay once:
+# trying several epsilons on the same documents adds up, see
+# :doc:`/budget`.
 #
-# Too few documents? Ask for fewer topics, keep fewer words (``max_features``
-# of :class:`~sktensor_dp.PrivateCountVectorizer`), or accept a larger
-# epsilon.
+# Too few documents? Ask for fewer topics, keep fewer words
+# (``max_features`` of :class:`~sktensor_dp.PrivateCountVectorizer`), or
+# accept a larger epsilon.
 #
 # Read next
 # ---------

@@ -2,9 +2,9 @@
 How many topics should I choose?
 ================================
 
-As many as your data can show at your epsilon, which may be fewer than there
-are. Try numbers on public texts of the same kind and size. Then fit the
-private texts once.
+As many as your data can show at your epsilon, which may be fewer than
+there are. Try numbers on public texts of the same kind and size. Then
+fit the private texts once.
 """
 
 # %%
@@ -12,14 +12,14 @@ private texts once.
 # ---------------------------------------------
 #
 # Every fit reads the texts and takes a part of the budget. **Epsilon**
-# measures this budget: the smaller it is, the less anyone can learn about
-# one text, and the larger is the noise. The choice itself also tells
-# something. So choose on texts that need no protection, with the epsilon and
-# the number of texts that you will have.
+# measures this budget: the smaller it is, the less anyone can learn
+# about one text, and the larger is the noise. The choice itself also
+# tells something. So choose on texts that need no protection, with the
+# epsilon and the number of texts that you will have.
 #
-# Both collections here are made up, from eight topics of different weight,
-# with different words. In your case the public one may be last year's press,
-# a forum, or manuals.
+# Both collections here are made up, from eight topics of different
+# weight, with different words. In your case the public one may be last
+# year's press, a forum, or manuals.
 
 import numpy as np
 
@@ -36,29 +36,37 @@ public, held_out = np.split(collection(seed=1, size=12_000), [10_000])
 private = collection(seed=2, size=10_000)
 
 # %%
-# Perplexity says how well topics predict texts that were not used to find
-# them. It is the number of words among which the model is, on average, still
-# undecided. Lower is better.
+# Perplexity says how well topics predict texts that were not used to
+# find them. It is the number of words among which the model is, on
+# average, still undecided. Lower is better.
 
 import warnings
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
 
 numbers = [1, 2, 3, 4, 6, 8, 10, 12]
-levels = {"epsilon = 0.2": 0.2, "epsilon = 2": 2.0, "no privacy": float("inf")}
+levels = {
+    "epsilon = 0.2": 0.2,
+    "epsilon = 2": 2.0,
+    "no privacy": float("inf"),
+}
 perplexity = {}
 for name, epsilon in levels.items():
     for number in numbers:
-        lda = PrivateSpectralLDA(number, epsilon=epsilon, random_state=0)
+        lda = PrivateSpectralLDA(
+            number, epsilon=epsilon, random_state=0
+        )
         with warnings.catch_warnings():
             # Beyond what the data can show, fits warn.
             # That is what we are looking for.
             warnings.simplefilter("ignore", NotEnoughDataWarning)
-            perplexity[name, number] = lda.fit(public).perplexity(held_out)
+            perplexity[name, number] = lda.fit(public).perplexity(
+                held_out
+            )
 
 # %%
-# Each curve falls, and flattens or rises again where more topics are no use.
-# With less privacy that happens later.
+# Each curve falls, and flattens or rises again where more topics are no
+# use. With less privacy that happens later.
 
 import matplotlib.pyplot as plt
 
@@ -66,7 +74,9 @@ plt.style.use("tableau-colorblind10")
 
 best = {}
 figure, axis = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-for name, colour, mark in zip(levels, ["C5", "C0", "C3"], "osv", strict=True):
+for name, colour, mark in zip(
+    levels, ["C5", "C0", "C3"], "osv", strict=True
+):
     curve = [perplexity[name, number] for number in numbers]
     axis.plot(numbers, curve, mark + "-", color=colour, label=name)
     best[name] = numbers[int(np.argmin(curve))]
@@ -89,7 +99,7 @@ axis.plot(
 )
 axis.set(
     xlabel="number of topics asked for",
-    ylabel="perplexity of new texts (lower is better)",
+    ylabel="perplexity (lower is better)",
 )
 axis.set_xticks(numbers)
 axis.grid(axis="y", color="0.9")
@@ -111,8 +121,8 @@ print(lda.n_components_, "topics;", lda.privacy_report_.guarantee)
 # What it costs
 # -------------
 #
-# Epsilon = 2 for each private text. The choice was free, as it looked at
-# public texts alone.
+# Epsilon = 2 for each private text. The choice was free, as it looked
+# at public texts alone.
 #
 # If there are no public texts like yours, let
 # :class:`~sktensor_dp.PrivateSearchCV` choose. It tries numbers on the
@@ -123,7 +133,8 @@ print(lda.n_components_, "topics;", lda.privacy_report_.guarantee)
 #
 # - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
 #   pictures.
-# - :doc:`/tuning`: three ways to choose parameters, and what each costs.
+# - :doc:`/tuning`: three ways to choose parameters, and what each
+#   costs.
 # - :doc:`/topics`: the parameters of a topic model.
-# - :class:`~sktensor_dp.PrivateSpectralLDA`: ``forecast`` names the texts
-#   needed for so many topics.
+# - :class:`~sktensor_dp.PrivateSpectralLDA`: ``forecast`` names the
+#   texts needed for so many topics.

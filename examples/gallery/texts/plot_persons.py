@@ -11,13 +11,13 @@ single texts are.
 # Why it matters
 # --------------
 #
-# **Epsilon** limits what a result tells about one *unit*. If the unit is a
-# text, then someone with one text is protected by epsilon. Someone with
-# twenty texts is protected by about twenty times as much epsilon: hardly at
-# all. Those who write most are exposed most.
+# **Epsilon** limits what a result tells about one *unit*. If the unit
+# is a text, then someone with one text is protected by epsilon. Someone
+# with twenty texts is protected by about twenty times as much epsilon:
+# hardly at all. Those who write most are exposed most.
 #
-# Here are four thousand made-up members of a forum. Most write little, a few
-# write a lot.
+# Here are four thousand made-up members of a forum. Most write little,
+# a few write a lot.
 
 import numpy as np
 
@@ -40,9 +40,10 @@ print(f"the busiest one {n_posts.max()}.")
 # -----------------
 #
 # - **every post a unit**: the default. It protects posts, not members.
-# - **groups**: the member is the unit. A member counts once, as the mean of
-#   all their posts.
-# - **one post each**: also protects members, but most posts go to waste.
+# - **groups**: the member is the unit. A member counts once, as the
+#   mean of all their posts.
+# - **one post each**: also protects members, but most posts go to
+#   waste.
 
 from sktensor_dp import PrivateSpectralLDA
 
@@ -57,7 +58,9 @@ def fits(epsilon):
         "groups=member: protects members": lda.fit(
             X, groups=member
         ).components_,
-        "one post each: protects members": lda.fit(X[one_each]).components_,
+        "one post each: protects members": lda.fit(
+            X[one_each]
+        ).components_,
         "every post: protects posts only": lda.fit(X).components_,
     }
 
@@ -67,47 +70,60 @@ def fits(epsilon):
 
 lda = PrivateSpectralLDA(4, epsilon=2.0)
 print("without groups:", lda.fit(X).privacy_report_.guarantee)
-print("with groups:   ", lda.fit(X, groups=member).privacy_report_.guarantee)
+print(
+    "with groups:   ",
+    lda.fit(X, groups=member).privacy_report_.guarantee,
+)
 
 # %%
 # How much accuracy does it take?
 # -------------------------------
 #
-# The topics are known here, so we can count how much of them was found: 100
-# % means that all probabilities of all words are right.
+# The topics are known here, so we can count how much of them was found:
+# 100 % means that all probabilities of all words are right. Noise
+# differs from fit to fit, so each is made three times. Lines are
+# medians, bands go from the worst to the best.
 
 from scipy.optimize import linear_sum_assignment
 
 
 def correct(found):
     overlap = np.minimum(topics[:, None], found[None]).sum(axis=2)
-    return 100 * overlap[linear_sum_assignment(-overlap)].sum() / len(topics)
+    best = linear_sum_assignment(-overlap)
+    return 100 * overlap[best].sum() / len(topics)
 
 
 levels = [0.5, 1, 2, 4]
-scores = [
-    {name: correct(found) for name, found in fits(epsilon).items()}
-    for epsilon in levels
-]
+scores = {}
+for epsilon in np.repeat(levels, 3):
+    for name, found in fits(float(epsilon)).items():
+        scores.setdefault(name, []).append(correct(found))
 
 # %%
-# Where members were too few, a fit says so by a warning (shown above, if
-# there were any).
+# Where members were too few, a fit says so by a warning (shown above,
+# if there were any).
 
 import matplotlib.pyplot as plt
 
 plt.style.use("tableau-colorblind10")
 
 figure, axis = plt.subplots(figsize=(6.4, 4), layout="constrained")
-styles = zip(scores[0], ["C0", "C5", "C2"], ["o-", "s-", "^--"], strict=True)
+styles = zip(
+    scores, ["C0", "C5", "C2"], ["o-", "s-", "^--"], strict=True
+)
 for name, colour, line in styles:
-    axis.plot(
+    low, middle, high = np.sort(
+        np.reshape(scores[name], (len(levels), 3))
+    ).T
+    axis.fill_between(
         levels,
-        [score[name] for score in scores],
-        line,
+        low,
+        high,
         color=colour,
-        label=name,
+        alpha=0.25,
+        linewidth=0,
     )
+    axis.plot(levels, middle, line, color=colour, label=name)
 axis.set(
     xscale="log",
     xlabel="epsilon of the unit",
@@ -122,16 +138,16 @@ axis.legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%
-# The grey line is no fair rival: its epsilon is that of a post. With groups
-# you keep what all posts say, and the promise is to people.
+# The grey line is no fair rival: its epsilon is that of a post. With
+# groups you keep what all posts say, and the promise is to people.
 #
 # What it costs
 # -------------
 #
-# Epsilon for each member, once. The number of members is public; how many
-# posts each wrote, and how many there are in all, is not. Every fit on these
-# people's data has to use groups: a budget refuses to add up promises to
-# posts and promises to people.
+# Epsilon for each member, once. The number of members is public; how
+# many posts each wrote, and how many there are in all, is not. Every
+# fit on these people's data has to use groups: a budget refuses to add
+# up promises to posts and promises to people.
 #
 # Read next
 # ---------

@@ -2,17 +2,17 @@
 How do I save a private model and use it elsewhere?
 ===================================================
 
-Call ``save``, copy the file, and call ``load`` on the other computer. The
-file holds what was released and nothing of the texts, so it may be given to
-anyone who may see the topics.
+Call ``save``, copy the file, and call ``load`` on the other computer.
+The file holds what was released and nothing of the texts, so it may be
+given to anyone who may see the topics.
 """
 
 # %%
 # Where the data are
 # ------------------
 #
-# A hospital learns what its patients' messages are about. They are counts of
-# words here, made up from three subjects.
+# A hospital learns what its patients' messages are about. They are
+# counts of words here, made up from three subjects.
 
 import numpy as np
 
@@ -39,10 +39,10 @@ messages = rng.multinomial(
 )
 
 # %%
-# The fit adds noise, so that one message cannot be recognised in the topics.
-# **Epsilon** says how well that is hidden: odds that a message was there
-# rather than another change by a factor of at most e to the power of
-# epsilon.
+# The fit adds noise, so that one message cannot be recognised in the
+# topics. **Epsilon** says how well that is hidden: odds that a message
+# was there rather than another change by a factor of at most e to the
+# power of epsilon.
 
 import tempfile
 from pathlib import Path
@@ -60,9 +60,9 @@ print(f"{file.name}: {file.stat().st_size:,} bytes")
 # Somewhere else
 # --------------
 #
-# A clinic that has never seen these messages loads the model. Loading runs
-# no code of the file and checks every number in it, unlike pickle. The
-# privacy report comes with the model.
+# A clinic that has never seen these messages loads the model. Loading
+# runs no code of the file and checks every number in it, unlike pickle.
+# The privacy report comes with the model.
 
 elsewhere = PrivateSpectralLDA.load(file)
 print(elsewhere.privacy_report_.guarantee)
@@ -72,9 +72,9 @@ print(
 )
 
 # %%
-# The clinic asks which subjects its own new messages have. What it hands to
-# ``transform`` is its own data, and so is the answer: noise protects
-# neither.
+# The clinic asks which subjects its own new messages have. What it
+# hands to ``transform`` is its own data, and so is the answer: noise
+# protects neither.
 
 new = [
     "fever cough pain tablet fever",
@@ -106,7 +106,9 @@ for title, share, colour in zip(
     )
     left += share
 axis.set_yticks(
-    range(len(new)), [f"“{message}”" for message in new], fontsize="small"
+    range(len(new)),
+    [f"“{message}”" for message in new],
+    fontsize="small",
 )
 axis.invert_yaxis()
 axis.set(xlabel="share of the topic in the message (%)", xlim=(0, 100))
@@ -122,9 +124,9 @@ folder.cleanup()
 # What it costs
 # -------------
 #
-# The fit cost epsilon = 1 for each message. Saving, copying, loading and
-# using the model cost nothing more, however often they are done: all of them
-# look at released values only.
+# The fit cost epsilon = 1 for each message. Saving, copying, loading
+# and using the model cost nothing more, however often they are done:
+# all of them look at released values only.
 #
 # Read next
 # ---------
@@ -133,5 +135,5 @@ folder.cleanup()
 #   pictures.
 # - :doc:`/model_files`: what is in the file, and what is checked.
 # - :doc:`/security`: whom you have to trust with what.
-# - :class:`~sktensor_dp.PrivateSpectralLDA`: ``save`` and ``load``, which
-#   all estimators have.
+# - :class:`~sktensor_dp.PrivateSpectralLDA`: ``save`` and ``load``,
+#   which all estimators have.

@@ -1,21 +1,21 @@
 """
-How do I find the topics of survey comments without revealing who wrote what?
-==============================================================================
+How do I find topics of comments without revealing who wrote what?
+==================================================================
 
 Fit :class:`~sktensor_dp.PrivateCountVectorizer` and
-:class:`~sktensor_dp.PrivateSpectralLDA` to the comments. You get topics as
-lists of words. Random noise, added while they are computed, hides what any
-single comment said.
+:class:`~sktensor_dp.PrivateSpectralLDA` to the comments. You get topics
+as lists of words. Random noise, added while they are computed, hides
+what any single comment said.
 """
 
 # %%
 # The comments
 # ------------
 #
-# Thirty thousand employees answered "What should we change?". The answers
-# here are made up from five themes. As in real surveys, most answers speak
-# of one or two themes, and some contain what must never get out: a name that
-# only one person would write.
+# Thirty thousand employees answered "What should we change?". The
+# answers here are made up from five themes. As in real surveys, most
+# answers speak of one or two themes, and some contain what must never
+# get out: a name that only one person would write.
 
 import numpy as np
 
@@ -66,13 +66,13 @@ print(*comments[:3], sep="\n")
 # ------------------------
 #
 # **Epsilon** says how much a result may tell about one comment. Whoever
-# suspects that you wrote a comment rather than another may change their odds
-# by a factor of at most e to the power of epsilon: 7.4 for epsilon = 2.
-# **Delta** is a tiny probability beside it.
+# suspects that you wrote a comment rather than another may change their
+# odds by a factor of at most e to the power of epsilon: 7.4 for epsilon
+# = 2. **Delta** is a tiny probability beside it.
 #
-# Two steps read the comments, so they share the budget. The first decides
-# which words may be named at all: only words that many people used. The
-# second finds topics of these words.
+# Two steps read the comments, so they share the budget. The first
+# decides which words may be named at all: only words that many people
+# used. The second finds topics of these words.
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -86,7 +86,9 @@ for_words, for_topics = budget.split([0.2, 0.8], thresholds=1)
 counts = PrivateCountVectorizer(
     max_words_per_document=15, accountant=budget, **for_words
 )
-topics = PrivateSpectralLDA(n_components=5, accountant=budget, **for_topics)
+topics = PrivateSpectralLDA(
+    n_components=5, accountant=budget, **for_topics
+)
 
 X = counts.fit_transform(comments)
 topics.fit(X)
@@ -99,7 +101,8 @@ print(
 )
 
 # %%
-# No name is among the words. A word is kept if about so many people used it:
+# No name is among the words. A word is kept if about so many people
+# used it:
 
 print(round(counts.threshold_), "of", len(comments))
 
@@ -107,31 +110,25 @@ print(round(counts.threshold_), "of", len(comments))
 # The topics
 # ----------
 #
-# A topic is a distribution over words. The picture shows the most probable
-# words of each, and in the last panel how much of all text each topic makes
-# up.
+# A topic is a distribution over words. The picture shows the leading
+# words of each with their probabilities, intervals for the noise, and
+# how much of all text each topic makes up.
 
 import matplotlib.pyplot as plt
 
-plt.style.use("tableau-colorblind10")
+from sktensor_dp.plotting import TopicsDisplay
 
-figure, axes = plt.subplots(2, 3, figsize=(6.8, 4.6), layout="constrained")
-for place, (axis, topic) in enumerate(
-    zip(axes.flat, topics.components_, strict=False), start=1
-):
-    top = np.argsort(-topic)[:7][::-1]
-    axis.barh(vocabulary[top], 100 * topic[top], color="C0")
-    axis.set_title(f"Topic {place}", loc="left")
-    axis.spines[["top", "right"]].set_visible(False)
-weights = 100 * topics.topic_prior_ / topics.topic_prior_.sum()
-axes.flat[-1].bar(np.arange(1, len(weights) + 1), weights, color="C5")
-axes.flat[-1].set(
-    xlabel="topic",
-    ylabel="share of all text (%)",
-    xticks=range(1, len(weights) + 1),
+figure, axes = plt.subplots(
+    2, 3, figsize=(7.6, 4.8), layout="constrained"
 )
-axes.flat[-1].spines[["top", "right"]].set_visible(False)
-figure.supxlabel("probability of the word in the topic (%)", fontsize="medium")
+for axis in axes.flat[topics.n_components_ :]:
+    axis.remove()
+TopicsDisplay.from_estimator(
+    topics,
+    vocabulary,
+    n_words=7,
+    ax=axes.flat[: topics.n_components_],
+)
 plt.show()
 
 # %%
@@ -144,10 +141,10 @@ plt.show()
 print(budget)
 
 # %%
-# Everything shown above may be published: words, threshold, topics, shares.
-# The counts ``X`` are raw data and must stay where the comments are. What is
-# protected is **one comment**. If people may write several, protect the
-# person: pass ``groups=``.
+# Everything shown above may be published: words, threshold, topics,
+# shares. The counts ``X`` are raw data and must stay where the comments
+# are. What is protected is **one comment**. If people may write
+# several, protect the person: pass ``groups=``.
 #
 # Read next
 # ---------

@@ -2,18 +2,19 @@
 What does the noise look like? Released against exact word counts
 =================================================================
 
-Every count is off by about the same number of documents, large or small.
-Frequent words keep their counts, and words of a few documents vanish. This
-page puts exact and released numbers side by side, which only works because
-the texts are public.
+Every count is off by about the same number of documents, large or
+small. Frequent words keep their counts, and words of a few documents
+vanish. This page puts exact and released numbers side by side, which
+only works because the texts are public.
 """
 
 # %%
 # Six thousand public texts
 # -------------------------
 #
-# The texts are the first lines of the documentation strings of numpy, scipy
-# and scikit-learn, as installed on the computer that built this page.
+# The texts are the first lines of the documentation strings of numpy,
+# scipy and scikit-learn, as installed on the computer that built this
+# page.
 
 from sktensor_dp.datasets import load_docstrings
 
@@ -25,14 +26,15 @@ print(f"{len(texts):,} texts. The first begins: {texts[0][:60]!r}")
 # ------------------------
 #
 # scikit-learn's vectorizer counts in how many texts each word occurs,
-# exactly. :class:`~sktensor_dp.PrivateCountVectorizer` counts with noise.
-# Three things differ:
+# exactly. :class:`~sktensor_dp.PrivateCountVectorizer` counts with
+# noise. Three things differ:
 #
-# - Every text counts for at most ``max_words_per_document`` different words,
-#   so that no text can change much. The most frequent words of each text are
-#   taken.
+# - Every text counts for at most ``max_words_per_document`` different
+#   words, so that no text can change much. The most frequent words of
+#   each text are taken.
 # - Each count gets random noise. Its size depends on **epsilon**: the
-#   smaller this number, the less the counts may tell about any one text.
+#   smaller this number, the less the counts may tell about any one
+#   text.
 # - Words whose noisy count is below a threshold are not even named.
 
 from sklearn.feature_extraction.text import CountVectorizer
@@ -41,7 +43,9 @@ from sktensor_dp import PrivateCountVectorizer
 
 exact = CountVectorizer(stop_words="english", binary=True)
 exact_counts = exact.fit_transform(texts).sum(axis=0).A1
-exact_of = dict(zip(exact.get_feature_names_out(), exact_counts, strict=True))
+exact_of = dict(
+    zip(exact.get_feature_names_out(), exact_counts, strict=True)
+)
 
 private = {
     epsilon: PrivateCountVectorizer(
@@ -67,10 +71,10 @@ for epsilon, vectorizer in private.items():
 # The picture
 # -----------
 #
-# Each point is a word. On the diagonal the released count is the exact one.
-# The shaded range is what noise does to most of them (two standard
-# deviations). Points tend to lie below the diagonal, as some texts had more
-# words than they may contribute.
+# Each point is a word. On the diagonal the released count is the exact
+# one. The shaded range is what noise does to most of them (two standard
+# deviations). Points tend to lie below the diagonal, as some texts had
+# more words than they may contribute.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -78,10 +82,17 @@ import numpy as np
 plt.style.use("tableau-colorblind10")
 
 figure, axes = plt.subplots(
-    1, 2, figsize=(6.8, 3.9), sharex=True, sharey=True, layout="constrained"
+    1,
+    2,
+    figsize=(6.8, 3.9),
+    sharex=True,
+    sharey=True,
+    layout="constrained",
 )
 line = np.geomspace(10, 5000, 200)
-for axis, (epsilon, vectorizer) in zip(axes, private.items(), strict=True):
+for axis, (epsilon, vectorizer) in zip(
+    axes, private.items(), strict=True
+):
     names = vectorizer.get_feature_names_out()
     # The report states the noise, as a number of texts.
     sigma = vectorizer.privacy_report_.rows[0].sigma
@@ -103,13 +114,20 @@ for axis, (epsilon, vectorizer) in zip(axes, private.items(), strict=True):
         label="a word",
     )
     axis.axhline(
-        vectorizer.threshold_, color="C5", linestyle="--", label="threshold"
+        vectorizer.threshold_,
+        color="C5",
+        linestyle="--",
+        label="threshold",
     )
     axis.set_title(f"epsilon = {epsilon}", loc="left")
-    axis.set(xscale="log", yscale="log", xlim=(10, 5000), ylim=(10, 5000))
+    axis.set(
+        xscale="log", yscale="log", xlim=(10, 5000), ylim=(10, 5000)
+    )
     axis.spines[["top", "right"]].set_visible(False)
 axes[0].legend(frameon=False, loc="upper left")
-figure.supxlabel("texts that hold the word: exact number", fontsize="medium")
+figure.supxlabel(
+    "texts that hold the word: exact number", fontsize="medium"
+)
 figure.supylabel("released number", fontsize="medium")
 plt.show()
 
@@ -117,10 +135,10 @@ plt.show()
 # What it costs
 # -------------
 #
-# Each vectorizer costs its own epsilon, and here both are stated for one
-# text. On private data you would choose one. Exact counts on private data
-# may not be shown at all, so there this picture cannot be drawn. The report
-# says how large the noise is without them:
+# Each vectorizer costs its own epsilon, and here both are stated for
+# one text. On private data you would choose one. Exact counts on
+# private data may not be shown at all, so there this picture cannot be
+# drawn. The report says how large the noise is without them:
 
 print(private[0.5].privacy_report_)
 
