@@ -26,11 +26,11 @@ def draw_small(figure: Figure, path: Path) -> None:
         box = panels[0].get_tightbbox().transformed(figure.dpi_scale_trans.inverted())
         figure.savefig(path, dpi=192, bbox_inches=box.padded(0.05))
         return
-    legends = [panel.get_legend() for panel in panels if panel.get_legend()]
+    legends = [panel.get_legend() for panel in panels if panel.get_legend()] + figure.legends
     for legend in legends:
         legend.set_visible(False)
     figure.set_size_inches(WIDTH, HEIGHT)
-    figure.savefig(path, dpi=192)
+    figure.savefig(path, dpi=192, bbox_inches="tight")
     figure.set_size_inches(size)
     for legend in legends:
         legend.set_visible(True)
