@@ -68,7 +68,8 @@ class Row:
         rng = np.random.default_rng(5)
         shape = (20, *SHAPE[1:]) if self.slices else SHAPE
         X, y = np.column_stack([rng.integers(0, n, N) for n in shape]), rng.uniform(1, 5, N)
-        plan = ReleasePlan(1.0, 1e-6, (PlannedRelease(self.release, cost, 1),))
+        delta = 0.0 if cost is PURE else 1e-6
+        plan = ReleasePlan(1.0, delta, (PlannedRelease(self.release, cost, 1),))
         options: dict[str, Any] = {"spender": "test", "accountant": None}
         if self.slices:
             chunks = SliceChunks(X, y, shape, 0, (1.0, 5.0))
