@@ -62,6 +62,13 @@ def integer(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def sought(text: str) -> str:
+    """Read what a forecast is to find."""
+    if text not in ("epsilon", "persons"):
+        raise argparse.ArgumentTypeError(f"must be epsilon or persons, got {text[:40]!r}")
+    return text
+
+
 def delimiter(text: str) -> str:
     """Read a character, or the word tab."""
     return "\t" if text in ("tab", "\\t") else text
@@ -98,6 +105,11 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
         "forecast-topics forecast-ratings forecast-groups", "--persons N", integer(1, 10**9),
         REQUIRED, "how many persons, or texts, or rows there are",
     ),
+    (
+        "forecast-topics forecast-ratings forecast-groups", "--find WHICH", sought, None,
+        "the least epsilon, or the fewest persons, that would be enough",
+    ),
+    ("forecast-ratings", "--error X", number(0), None, "typical error that --find is to reach"),
     (
         f"{RUNS} forecast-topics forecast-ratings forecast-groups", "--epsilon E", number(0), 4.0,
         "what the run may give away; less protects more, inf adds no noise",
@@ -154,6 +166,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         close = difflib.get_close_matches(unknown[0], parser.format_usage().split("["), 1, 0.5)
         guess = f"; did you mean {close[0].split(']')[0]}?" if close else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
+    if getattr(options, "kind", "") == "ratings" and options.find and options.error is None:
+        parsers["forecast-ratings"].error("--find needs --error X, the typical error to reach")
     if options.command == "topics" and options.file is None:
         for name in ("text", "person", "delimiter", "quoting", "encoding"):
             if getattr(options, name) is not None:

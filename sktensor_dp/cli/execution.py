@@ -16,6 +16,7 @@ from sktensor_dp.cli.officer import write_officer_pages
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.runs import RUNS, SHARES
 from sktensor_dp.cli.statements import check_statements, show_budget
+from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import plain, save_svg
 from sktensor_dp.privacy.report import PrivacyReport
@@ -39,7 +40,32 @@ def _show_forecast(options: Namespace) -> int:
     run.n_units, run.n_items = options.persons, getattr(options, "items", 0)
     run.build()
     print("\n".join(run.expected()))
+    if options.find:
+        print(_least(run, options.find))
     return 0
+
+
+def _least(run: Any, sought: str) -> str:
+    """Say from which epsilon, or from how many persons, on the forecast is good enough."""
+
+    def reached(value: float) -> bool:
+        other = copy(run)
+        if sought == "epsilon":
+            other.options = Namespace(**{**vars(run.options), "epsilon": value})
+        else:
+            other.n_units = value
+        other.build()
+        return bool(other.is_enough())
+
+    if sought == "epsilon":
+        epsilon = least_epsilon(reached)
+        if epsilon is None:
+            return f"No epsilon up to 100 would be enough for {run.units}."
+        return f"Enough from --epsilon {epsilon:g} on, for {run.units}."
+    n = least_number(reached)
+    if n is None:
+        return f"No number of persons would be enough at --epsilon {run.options.epsilon:g}."
+    return f"Enough from --persons {n} on, at --epsilon {run.options.epsilon:g}."
 
 
 def _run(run: Any) -> int:

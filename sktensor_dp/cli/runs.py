@@ -90,6 +90,10 @@ class Run:
         """Return whether nothing of use can be expected."""
         return bool(self.forecast().verdict == "too few")
 
+    def is_enough(self) -> bool:
+        """Return whether nine of ten runs find all that is asked for."""
+        return bool(self.forecast().enough) and not self.too_few()
+
     def expected(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
         forecast = self.forecast()
@@ -291,6 +295,10 @@ class Ratings(Run):
     def too_few(self) -> bool:
         """Return whether nothing better than the average rating can be expected."""
         return bool(self.forecast().mean_is_all)
+
+    def is_enough(self) -> bool:
+        """Return whether the typical error that is asked for can be expected."""
+        return bool(self.forecast().of_model <= self.options.error)
 
     def expected(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""

@@ -24,7 +24,13 @@ from sktensor_dp.completion.plan import (
     noise_of_values,
     pairs_detectability,
 )
-from sktensor_dp.estimator.forecast import MOST_UNITS, Question, Sought
+from sktensor_dp.estimator.forecast import (
+    MOST_UNITS,
+    Question,
+    Sought,
+    least_epsilon,
+    least_number,
+)
 from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.tables import Table
@@ -328,7 +334,7 @@ class CompletionForecast(Sought):
             From .01 to 100, to three digits; None if no epsilon reaches the error. Costs no
             privacy.
         """
-        return self._least_epsilon(lambda other: other.of_model <= error)
+        return least_epsilon(lambda epsilon: self._again(epsilon=epsilon).of_model <= error)
 
     def n_for(self, error: float) -> int | None:
         """Find the least number of units for an expected error, at the estimator's epsilon.
@@ -351,7 +357,7 @@ class CompletionForecast(Sought):
         if mode is not None:
             # A mode is no shorter than its rank.
             limits = (1 if isinstance(rank, Integral) else rank[mode], MOST_UNITS)
-        return self._least_units(lambda other: other.of_model <= error, *limits)
+        return least_number(lambda n: self._again(n=n).of_model <= error, *limits)
 
     def _sized(self, n: int) -> dict[str, Any]:
         asked = self._asked()

@@ -14,6 +14,34 @@ EPSILONS = (0.01, 100.0)
 MOST_UNITS = 10**9
 
 
+def least_epsilon(reached: Callable[[float], bool]) -> float | None:
+    """Least epsilon that reaches something, rounded up to three digits; None if 100 does not."""
+    low, high = EPSILONS
+    if not reached(high):
+        return None
+    if reached(low):
+        return low
+    while high / low > 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    digits = 2 - math.floor(math.log10(high))
+    return round(math.ceil(high * 10**digits) / 10**digits, max(digits, 0))
+
+
+def least_number(
+    reached: Callable[[int], bool], least: int = 1, most: int = MOST_UNITS
+) -> int | None:
+    """Least number, from `least` to `most`, that reaches something; None if `most` does not."""
+    low, high = least - 1, most
+    if not reached(high):
+        return None
+    while high - low > 1:
+        # Half-way in digits, so that a thousand is found as fast as a million.
+        middle = min(max(math.isqrt(low * high), low + 1), high - 1)
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
 class Sought(Shown):
     """Mixin of forecasts that can be asked for the least epsilon, or least data, for a target."""
 
@@ -22,33 +50,6 @@ class Sought(Shown):
     def _sized(self, n: int) -> dict[str, Any]:
         """Arguments of ``forecast`` for `n` units that are like those asked about."""
         raise NotImplementedError
-
-    def _least_epsilon(self, reached: Callable[[Self], bool]) -> float | None:
-        """Least epsilon, to three digits, whose forecast is `reached`."""
-        low, high = EPSILONS
-        if not reached(self._again(epsilon=high)):
-            return None
-        if reached(self._again(epsilon=low)):
-            return low
-        while high / low > 1.001:
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if reached(self._again(epsilon=middle)) else (middle, high)
-        # Rounded up, so that the target is reached.
-        digits = 2 - math.floor(math.log10(high))
-        return round(math.ceil(high * 10**digits) / 10**digits, max(digits, 0))
-
-    def _least_units(
-        self, reached: Callable[[Self], bool], least: int = 1, most: int = MOST_UNITS
-    ) -> int | None:
-        """Least number of units, from `least` to `most`, whose forecast is `reached`."""
-        low, high = least - 1, most
-        if not reached(self._again(n=high)):
-            return None
-        while high - low > 1:
-            # Half-way in digits, so that a thousand is found as fast as a million.
-            middle = min(max(math.isqrt(low * high), low + 1), high - 1)
-            low, high = (low, middle) if reached(self._again(n=middle)) else (middle, high)
-        return high
 
     def _again(self, epsilon: float | None = None, n: int | None = None) -> Self:
         """Forecast of the same fit at another epsilon, or for another number of units."""
@@ -178,7 +179,8 @@ class Forecast(Sought):
         float or None
             From .01 to 100, to three digits; None if 100 is not enough. Costs no privacy.
         """
-        return self._least_epsilon(self._judged(verdict))
+        reached = self._judged(verdict)
+        return least_epsilon(lambda epsilon: reached(self._again(epsilon=epsilon)))
 
     def n_for(self, verdict: str = "enough") -> int | None:
         """Find the least number of samples for a verdict, at the estimator's epsilon.
@@ -193,7 +195,8 @@ class Forecast(Sought):
         int or None
             At most a billion; None if that is not enough. Costs no privacy.
         """
-        return self._least_units(self._judged(verdict))
+        reached = self._judged(verdict)
+        return least_number(lambda n: reached(self._again(n=n)))
 
     def _judged(self, verdict: str) -> Callable[[Self], bool]:
         """Whether a forecast is as good as the `verdict`."""

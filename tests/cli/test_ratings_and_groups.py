@@ -1,6 +1,7 @@
 """``sktensor-dp ratings`` and ``groups``, and forecasts from public numbers alone."""
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -141,3 +142,16 @@ def test_forecasts_need_no_file(command: Command, arguments: tuple, tmp_path: Pa
     assert (done.status, done.err) == (0, "")
     assert done.out.strip()
     assert list(tmp_path.iterdir()) == []
+    target = ("--error", 0.92) if "ratings" in arguments else ()
+    for sought, more in (("epsilon", 1.02), ("persons", 1.01)):
+        found = command("forecast", *arguments, "--find", sought, *target).out.splitlines()[-1]
+        least = float(re.search(f"Enough from --{sought} ([0-9.]+)", found)[1])
+        # What is found is enough by itself, and less is not.
+        for factor in (1.0, 1 / more):
+            asked = [*arguments, "--epsilon", 4]
+            value = least * factor if sought == "epsilon" else int(least * factor)
+            asked[asked.index(f"--{sought}") + 1] = value
+            again = command("forecast", *asked, "--find", sought, *target).out
+            assert ("Enough" in again) or factor < 1
+            if "ratings" not in arguments:
+                assert again.startswith("Enough:") is (factor == 1.0)
