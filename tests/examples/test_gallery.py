@@ -53,26 +53,25 @@ def test_there_are_enough_pages_in_sections_with_a_header():
 
 
 @of_every_page
-def test_page_is_listed_and_asks_a_question(page):
+def test_page_asks_a_question_and_ends_in_a_picture_its_cost_and_what_to_read(page):
     # The gallery lists files of this name alone.
     assert page.name.startswith("plot_")
-    title, line, blank, *answer = ast.get_docstring(ast.parse(page.read_text())).splitlines()
+    source, text = page.read_text(), text_of(page)
+    title, line, blank, *answer = ast.get_docstring(ast.parse(source)).splitlines()
     assert "?" in title
     assert re.fullmatch("=+", line)
     assert len(line) >= len(title)
     assert blank == ""
     assert len(" ".join(answer)) > 80
-
-
-@of_every_page
-def test_page_ends_in_a_picture_what_it_costs_and_what_to_read(page):
-    source, text = page.read_text(), text_of(page)
     assert "plt.show()" in source
     assert text.count("What it costs\n----") == text.count("Read next\n----") == 1
     assert text.index("What it costs\n") < text.index("Read next\n")
     assert ":doc:`/" in text[text.index("Read next\n") :]
     # A term is explained on every page that a search engine may lead to.
     assert "**epsilon**" in text.lower() or "Epsilon is a limit on odds" in text
+    # No network, and noise that nobody can draw again.
+    assert "fetch_" not in source
+    assert "unsafe_seeded_noise" not in source
 
 
 @of_every_page
@@ -85,13 +84,6 @@ def test_links_of_a_page_lead_somewhere(page):
     for target in re.findall(r":(?:class|func):`~?([\w.]+)`", text):
         module, _, name = target.rpartition(".")
         assert hasattr(importlib.import_module(module), name), target
-
-
-@of_every_page
-def test_page_needs_no_network_and_draws_real_noise(page):
-    source = page.read_text()
-    assert "fetch_" not in source
-    assert "unsafe_seeded_noise" not in source
 
 
 def test_every_estimator_has_a_page():
