@@ -5,8 +5,9 @@ Clusters: Gaussians of ``laws_of_components``, 20,000 samples; the adjusted Rand
 as many new samples. Ratings: MovieLens 100K (ua.base, ua.test), one rating as the unit; root mean
 square errors. Words: the vocabulary of 20 Newsgroups at epsilon = 1, 100 words of a document. Each
 way runs in a process of its own, which tells its CPU seconds and how far memory rises. Seeded
-noise 0 to 2, medians; delta is 1e-6. Peers are asked for what they have: with defaults, or as their
-papers say.
+noise 0 to 2, medians; delta is 1e-6. Peers are asked for what they have: with defaults, or as
+their papers say. diffprivlib brings a package called ``tests`` that hides ours: run this in an
+environment of its own.
 
     pip install tensorly tomotopy diffprivlib
     python -m benchmarks peers

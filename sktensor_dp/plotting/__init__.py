@@ -7,7 +7,6 @@ from sktensor_dp.plotting.displays import (
     TopicsDisplay,
     TradeoffDisplay,
     footer_of,
-    plain,
     save_svg,
 )
 
@@ -18,6 +17,5 @@ __all__ = [
     "TopicsDisplay",
     "TradeoffDisplay",
     "footer_of",
-    "plain",
     "save_svg",
 ]

@@ -1,4 +1,4 @@
-"""Empirical lower bounds on what a fit gives away; ``docs/audit.md`` has the proofs."""
+"""Empirical lower bounds on what a fit gives away; ``docs/proofs/audits.md`` has the proofs."""
 
 import math
 import numbers

@@ -5,6 +5,8 @@ from typing import Any
 
 from sktensor_dp.privacy.report import NOT_COVERED, RELATIONS, UNITS, PrivacyReport, library_version
 
+__all__ = ["registry_entry"]
+
 # What a statement cannot know; the registry asks for it.
 TO_FILL_IN = "TO FILL IN"
 

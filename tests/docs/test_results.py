@@ -13,8 +13,10 @@ from sktensor_dp import BudgetAccountant
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDE = re.findall(r"\]\((\w+\.md)\)", (DOCS / "guide.md").read_text("utf-8"))
-PAGES = [DOCS / name for name in (*GUIDE, "results.md")] + sorted((DOCS / "how_to").glob("*.md"))
-INCLUDE = re.compile(r"```\{results\} (\S+)\n(?::source: (.+)\n)?```")
+PAGES = [DOCS / name for name in (*GUIDE, "results.md", "peers.md")] + sorted(
+    (DOCS / "how_to").glob("*.md")
+)
+INCLUDE = re.compile(r"```\{results\} (\S+)\n(?::data: .+\n)?(?::source: (.+)\n)?```")
 # A decimal fraction, or a number with a unit, of what was measured.
 NUMBER = re.compile(
     r"(?<![\w./=-])(\d[\d,]*\.\d+|\.\d+"
@@ -27,6 +29,7 @@ PUBLIC = {
     "tuning.md": {*re.findall(r"\.\d+", (DOCS / "tuning.md").read_text("utf-8"))},
     "statement.md": {"2.7", "16"},
     "how_it_works.md": {"0.1"},
+    "topics_over_time.md": {"0.33", "3.5"},
     "model_files.md": {"2", "16"},
     "progress.md": {"1.9"},
 }
