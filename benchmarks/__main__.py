@@ -13,6 +13,7 @@ from benchmarks import (
     ablations_of_completions,
     ablations_of_components,
     ablations_of_topics,
+    ablations_of_words,
     audit,
     budget,
     completion,
@@ -60,6 +61,7 @@ BENCHES = (
     "ablations_of_completions",
     "ablations_of_components",
     "ablations_of_topics",
+    "ablations_of_words",
     "row_features",
     "implicit",
     "forecasts",
@@ -139,6 +141,8 @@ def run_bench(name: str, options: argparse.Namespace) -> Report:
         ablations_of_completions.run(report, options.data)
     elif name == "ablations_of_components":
         ablations_of_components.run(report)
+    elif name == "ablations_of_words":
+        ablations_of_words.run(report, options.data)
     elif name == "row_features":
         row_features.run(report, options.data)
     elif name == "peers":

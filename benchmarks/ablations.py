@@ -21,12 +21,17 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.report import Cell
+from benchmarks.report import Cell, Report
 
-__all__ = ["FAMILIES", "Ablation", "change", "write"]
+__all__ = ["FAMILIES", "SEEDS", "Ablation", "change", "constant", "show", "write"]
 
 # Modules that measure a family of estimators each, and benches of these names.
-FAMILIES = ("ablations_of_topics", "ablations_of_completions", "ablations_of_components")
+FAMILIES = (
+    "ablations_of_topics", "ablations_of_completions", "ablations_of_components",
+    "ablations_of_words",
+)  # fmt: skip
+SEEDS = 5
+TITLE = "Change of the error without each part, percent"
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,32 @@ class Ablation:
             yield
 
 
+def constant(place: str, neutral: float, units: tuple[str, ...] = ()) -> Ablation:
+    """Ablation of a tuned constant, of ``package.NAME`` in that package's defaults."""
+    package, name = place.split(".")
+    return Ablation(f"{name} = {neutral:g}", units, {f"{package}.defaults.{name}": neutral})
+
+
 def change(error: NDArray[np.float64], whole: NDArray[np.float64]) -> tuple[float, float]:
     """Mean change over seeds, in percent, and its standard error."""
     percent = 100 * (error / whole - 1)
     spread = float(percent.std(ddof=1)) if len(percent) > 1 else math.nan
     return float(percent.mean()), spread / math.sqrt(len(percent))
+
+
+def show(
+    report: Report, module: str, ablations: Sequence[Ablation], columns: list[str],
+    rows: list[list[Cell]],
+) -> None:  # fmt: skip
+    """Show rows by part, where it changes something or nowhere; a full run writes them."""
+    shown: list[list[Cell]] = []
+    for ablation in ablations:
+        own = [row for row in rows if row[0] == ablation.name]
+        shown += [row for row in own if row[-2]] or own[:1]
+    columns = [*columns, "change", "standard error"]
+    report.table(TITLE, columns, shown)
+    if not report.quick:
+        write(Path(module).with_suffix(".csv"), columns, shown)
 
 
 def write(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:

@@ -19,3 +19,5 @@ ROOM = 4.3
 COMPONENT_VARIANCE = 0.1
 # Largest expected loss of predictions that pairs may cost.
 PAIR_LOSS = 0.002
+# Deviations of noise that what a direction explains must exceed.
+CERTAIN = 3.0

@@ -35,8 +35,8 @@ from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.tables import Table
 from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
+from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.shared_parameters import clipped_response
-from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 # Steps of the equations for components.
 STEPS = 200
@@ -152,7 +152,7 @@ def slice_errors(
     bias = assumed.bias_deviation**2
     left = assumed.about_biases(len(shape))
     # A unit's own level is fitted to its entries, at the prior of the library.
-    prior = 1 / LEVEL_VARIANCE
+    prior = 1 / kernels.LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
     if plan.n_sweeps > 0:
         rows = _bias_variance(each, shape, plan, left, bias)

@@ -22,6 +22,7 @@ from sktensor_dp.completion.plan import ModelOptions, SlicePlan
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedRows, SliceCurator
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
+from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.shared_parameters import (
@@ -31,7 +32,6 @@ from sktensor_dp.tensor.shared_parameters import (
     shared_effects,
 )
 from sktensor_dp.tensor.tucker_completion import mode_product
-from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 # Least sum of weights: of nothing there is no mean.
 LEAST_WEIGHT = 1e-100
@@ -130,7 +130,7 @@ class ItemBiases:
         for of in others:
             known[of.mode] = of.effects.effects
         noisy = self._curator.shared_row_sums(
-            self.mode, self.level, clip * deviation, 1 / LEVEL_VARIANCE,
+            self.mode, self.level, clip * deviation, 1 / kernels.LEVEL_VARIANCE,
             () if self._released else known, about, rest_of,
         )  # fmt: skip
         centre = np.zeros(len(noisy.sums)) if about is None else self.effects.effects
@@ -144,7 +144,7 @@ class ItemBiases:
         features = self._options.features_of(self.mode, np.maximum(noisy.counts, 0.0))
         found = shared_effects(
             noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
-            gain=seen.gain, effect_variance=LEVEL_VARIANCE * self.deviation**2,
+            gain=seen.gain, effect_variance=kernels.LEVEL_VARIANCE * self.deviation**2,
             features=features, about=seen.about, max_iter=n_steps,
         )  # fmt: skip
         self.weights = max(float(noisy.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
@@ -185,10 +185,6 @@ def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
     ]
     shares = reduce(np.multiply.outer, [of.shares for of in biases]).ravel()
     return n_units * math.sqrt(max(min(*numbers, float(len(shares))), 1.0)) * shares
-
-
-# Deviations of noise that what a direction explains must exceed.
-CERTAIN = 3.0
 
 
 class Directions:
@@ -262,7 +258,7 @@ class Directions:
         """Directions times the roots of the variances they explain, insignificant ones 0."""
         found, noise = self.explained(self._lately())
         values, vectors = np.linalg.eigh(found)
-        values = np.where(values > CERTAIN * noise, values, 0.0)
+        values = np.where(values > defaults.CERTAIN * noise, values, 0.0)
         return self._axes @ ((vectors * np.sqrt(values)) @ vectors.T)
 
     def noise_variance(self, factor: Floats) -> float:
@@ -440,7 +436,7 @@ def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) ->
     # Units' own levels are about one that is known so well.
     model = SharedModel(
         mean + curator.middle, noise_variance, plan.unit_mode, [of.effects for of in biases],
-        components, LEVEL_VARIANCE * noise_variance + variance,
+        components, kernels.LEVEL_VARIANCE * noise_variance + variance,
     )  # fmt: skip
     state = {
         **attributes_of_units(model, curator.n_units, options.ranks), "_model": model,

@@ -171,7 +171,7 @@ class ModelOptions:
 
 # Steps of gradient descent.
 STEPS = 30
-# Fraction of a budget for the values from which the other factors of an output are computed.
+# Even split between the two releases of an output.
 INPUT_FRACTION = 0.5
 # Numbers in memory to a row: beside any model, and for components by their squared rank.
 ROW_NUMBERS, ROW_SQUARES = 12, 3

@@ -10,6 +10,8 @@ FRACTIONS = {
     "moment": {"norm_histogram": 0.02, "word_frequencies": 0.08, "pairs": 0.45, "triples": 0.45,
                "held_out_scores": 0.02},
 }  # fmt: skip
+# Most words whose moments are fitted jointly.
+JOINT_WORDS = 256
 # Effective documents (n mu) for each probability sought from which moments are fitted jointly.
 MATCH_FROM = 4.0
 # Effective documents that each word of the released pairs needs.

@@ -21,8 +21,8 @@ PAIR_MATRICES = 3
 # Without noise, columns that the search for their eigenvectors holds, as often as there are topics
 # and some more.
 SEARCH_COLUMNS, MORE_COLUMNS = 24, 10
-# Most words whose moments are fitted jointly, and whose pairs are released.
-JOINT_WORDS, MAX_WORDS = 256, 1500
+# Most words whose pairs are released: of more, eigenvectors take longer than all else.
+MAX_WORDS = 1500
 # Fraction of the budget for EM steps that a caller asks for beside third moments.
 ASKED_FRACTION = 0.53
 
@@ -75,7 +75,7 @@ def plan_topics(
     n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
     exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
     sought = n_features * n_components
-    small = n_features <= JOINT_WORDS and n_effective >= defaults.MATCH_FROM * sought
+    small = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * sought
     kind = "moment" if moment else "small" if small else "large"
     n_steps, n_single = _steps(n_refinements, exact, delta, kind)
     asks_public = n_steps > 0 and n_components > 1 and with_public

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sktensor_dp.tensor import defaults
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 from sktensor_dp.tensor.whitening import top_eigenpairs
 
-# Singular vectors of where entries are, at most, and at most one to so many rows.
-_VECTORS, _ROWS_EACH = 40, 20
 # Beyond this accuracy of the singular vectors nothing is gained, nor by more steps: where
 # those of noise are left, they point anywhere.
 _TOLERANCE, _STEPS = 1e-3, 6
@@ -120,7 +119,7 @@ def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
     wide = m >= n
     side = min(n, m)
     # The first one is the trivial one, of the margins themselves.
-    rank = min(_VECTORS, side // _ROWS_EACH, side - 1)
+    rank = min(defaults.VECTORS, side // defaults.ROWS_PER_VECTOR, side - 1)
     if rank < 1:
         return np.zeros((n, 0)), np.zeros((m, 0))
     there, back = incidence.to_columns, incidence.to_rows

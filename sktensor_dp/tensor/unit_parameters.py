@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from sktensor_dp.tensor import defaults
 from sktensor_dp.tensor.arrays import Floats, of_same_shape
 from sktensor_dp.tensor.normal_equations import (
     eliminated,
@@ -20,13 +21,6 @@ from sktensor_dp.tensor.normal_equations import (
     triangle,
 )
 from sktensor_dp.tensor.shared_parameters import SharedEffects
-
-# Prior variances of a unit's level (in units of the noise variance), of its slope on the
-# shared effects (a pure number) and of its slope on popularity (in units of the noise
-# variance): chosen on held-out ratings, for data in which units differ by a little less
-# than half the noise's standard deviation. Those of components are 1: shared factors carry
-# their scale.
-LEVEL_VARIANCE, SLOPE_VARIANCE, POPULARITY_VARIANCE = 0.2, 0.1, 0.05
 
 # Least prior variance of a level, in units of the noise variance, that may be asked for.
 LEAST_VARIANCE = 1e-9
@@ -134,7 +128,8 @@ def precisions(shared: EntryEffects, noise_variance: float) -> Floats:
 
 def prior_variances(size: int, noise_variance: float) -> Floats:
     """Prior variances of all parameters of a unit, of shape (size,): level, slopes, components."""
-    plain = [LEVEL_VARIANCE * noise_variance, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise_variance]
+    level, popularity = defaults.LEVEL_VARIANCE, defaults.POPULARITY_VARIANCE
+    plain = [level * noise_variance, defaults.SLOPE_VARIANCE, popularity * noise_variance]
     return np.array([*plain, *np.ones(size - N_PLAIN)])
 
 

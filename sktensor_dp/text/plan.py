@@ -14,21 +14,14 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.selection import largest_weight
 from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.text import defaults
 
 # Without noise document frequencies are all there is to release. With it numbers of documents by a
 # checksum come first, from which documents see for which of their words votes are of use; then
 # votes; and then numbers of documents by the words that these have chosen.
 EXACT, BUCKETS, VOTES = "document_frequencies", "word_buckets", "word_votes"
-# Chosen on synthetic texts, long and short, and groups of them: the votes' part of the budget, and
-# deviations of the checksum's numbers that a word needs to get votes.
-VOTES_FRACTION, NEEDED = 0.64, 1.5
 # Of delta, what the threshold takes.
 THRESHOLD_FRACTION = 0.5
-# Fraction of the threshold that votes of full documents may reach for a common word, chosen alike.
-AIM = 0.7
-# Votes of an ordinary document, one of so many distinct words as may count, for each of the words
-# that are left to it.
-ORDINARY_VOTES = 2.0
 
 Floats = NDArray[np.float64]
 
@@ -103,8 +96,8 @@ def plan_words(vectorizer: Any, n_documents: int, noun: str = "documents") -> Wo
     moved = query.l2_contribution if counted else query.l2_sensitivity
     sigma = moved / spent.cost_of(BUCKETS).mu
     largest, votes = largest_weight(m, moved, spent.cost_of(VOTES))
-    needed = NEEDED * sigma
-    threshold = max(needed, votes / min(ORDINARY_VOTES, largest))
+    needed = defaults.NEEDED * sigma
+    threshold = max(needed, votes / min(defaults.ORDINARY_VOTES, largest))
     return WordPlan(releases, m, least, most, noun, sigma, votes, largest, needed, threshold)
 
 
@@ -142,7 +135,7 @@ def _releases(epsilon: float, delta: float) -> ReleasePlan:
             "delta=0 cannot protect a vocabulary that is learned from the documents: give "
             "delta > 0, or pass a public vocabulary."
         )
-    fractions = {BUCKETS: 1 - VOTES_FRACTION, VOTES: VOTES_FRACTION}
+    fractions = {BUCKETS: 1 - defaults.VOTES_FRACTION, VOTES: defaults.VOTES_FRACTION}
     reserved = {VOTES: THRESHOLD_FRACTION * delta}
     return ReleasePlan.split(epsilon, delta, fractions, uses={BUCKETS: 2}, reserved_delta=reserved)
 
@@ -180,7 +173,7 @@ def vote_weights(sketch: Floats, plan: WordPlan) -> Floats:
 
     They are 0 where votes cannot reach the threshold, and less for common words.
     """
-    enough = AIM * plan.votes / np.maximum(sketch, plan.needed)
+    enough = defaults.AIM * plan.votes / np.maximum(sketch, plan.needed)
     return np.where(sketch >= plan.needed, np.minimum(enough, 1.0), 0.0)
 
 

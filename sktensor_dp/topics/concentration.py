@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import digamma
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics import defaults
 from sktensor_dp.topics.start import pair_step
 
 # The concentration that is assumed where moments reject none.
@@ -21,8 +22,6 @@ USUAL = 1.0
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
 # Ratio of two concentrations between which the bisection ends.
 RATIO = 1.05
-# Tokens of a topic that identify it.
-TOKENS_OF_TOPIC = 3
 # Steps without shrinkage where a concentration is tried on pairs, of so many words at most.
 TRIED_STEPS, TRIED_WORDS = 12, 600
 # Share of words that topics are expected to lack. To keep a probability of 0 from being fitted as
@@ -112,7 +111,9 @@ def concentration_of_pairs(
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
     """True if documents of `length` tokens are too short to show that they mix topics."""
     expected = expected_topics(concentration, length)
-    return length < n_components + 1 and (expected < 2 or length < TOKENS_OF_TOPIC * expected)
+    return length < n_components + 1 and (
+        expected < 2 or length < defaults.TOKENS_OF_TOPIC * expected
+    )
 
 
 def expected_topics(concentration: float, length: float) -> float:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics import defaults
 from sktensor_dp.topics.shrinkage import LEAST_SHARE, shrink_deviations
 
 
@@ -31,8 +32,6 @@ def varimax(loadings: Floats, max_iter: int = 200, tol: float = 1e-6) -> Floats:
     return rotated * np.where((rotated**3).sum(axis=0) < 0, -1.0, 1.0)
 
 
-# Least squares and shrinkage in turn: more change little.
-N_STEPS = 3
 # Topics lie in as many directions, but for their mean; others have less than this part of the
 # largest squared length.
 LEAST_DIRECTION = 1e-6
@@ -50,7 +49,7 @@ def topics_of_pairs(
     """Refine topics by least squares on a second moment `product` with noise `sigma`."""
     total = float(frequencies.sum())
     mean = frequencies / total
-    for _ in range(N_STEPS):
+    for _ in range(defaults.PAIR_STEPS):
         topics = pair_step(
             topics, weights, lambda V: product(V) / total**2, mean, sigma=sigma / total**2
         )  # fmt: skip

@@ -14,8 +14,8 @@ from sktensor_dp.completion.persons import Directions, EffectRelease, ItemBiases
 from sktensor_dp.completion.plan import plan_slices
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedRows
+from sktensor_dp.tensor.defaults import LEVEL_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects
-from sktensor_dp.tensor.unit_parameters import LEVEL_VARIANCE
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),

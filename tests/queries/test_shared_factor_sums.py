@@ -19,12 +19,10 @@ from sktensor_dp.queries.slices import (
     clipped_moments,
 )
 from sktensor_dp.queries.sums import sums_by_row
+from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.normal_equations import products_of_roots, unpack_rows
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
-    LEVEL_VARIANCE,
-    POPULARITY_VARIANCE,
-    SLOPE_VARIANCE,
     CellEntries,
     CellUnits,
     EntryEffects,

@@ -10,12 +10,8 @@ from slice_entries import BOUNDS, SHAPE, entries
 from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.slices import ReleasedEffects, SharedRowSums, SliceChunks
+from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects
-from sktensor_dp.tensor.unit_parameters import (
-    LEVEL_VARIANCE,
-    POPULARITY_VARIANCE,
-    SLOPE_VARIANCE,
-)
 
 LEVEL, SCALE, NOISE = 0.4, 0.8, 0.5
 

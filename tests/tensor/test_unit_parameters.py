@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from small_tensors import rms
 
+from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
-    LEVEL_VARIANCE,
-    POPULARITY_VARIANCE,
-    SLOPE_VARIANCE,
     EntryEffects,
     effects_at_entries,
     fold_in_units,

@@ -1,0 +1,81 @@
+"""What each tuned constant of vocabularies is worth, one at a time.
+
+Each is set to its neutral value in turn. The change of one over the number of released words is in
+percent, with its standard error over noise seeds 0 to 4; positive numbers say that the constant
+helps. Units are posts of 20 newsgroups and of a political blog, persons of a forum, and drawn
+texts of eight words each.
+
+    python -m benchmarks ablations_of_words
+    python -m benchmarks ablations_of_words --quick
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.ablations import SEEDS, change, constant, show
+from benchmarks.corpora import zipf_base
+from benchmarks.report import Cell, Report
+from benchmarks.seeding import reproducible_noise
+from benchmarks.topics import kos
+from benchmarks.words import Texts, by_votes, newsgroups_texts, persons_texts, texts_of
+
+__all__ = ["ABLATIONS", "run"]
+
+# Most units of a set, and words that texts are drawn from.
+MOST, N_WORDS = 10_000, 20_000
+ABLATIONS = (
+    constant("text.VOTES_FRACTION", 0.5),
+    constant("text.NEEDED", 0.0),
+    constant("text.AIM", 1.0),
+    constant("text.ORDINARY_VOTES", 1.0),
+)
+
+
+def _drawn(n_units: int) -> tuple[sp.csr_matrix, list[str]]:
+    """Short texts, whose words have frequencies of one over their rank."""
+    frequencies = zipf_base(N_WORDS, 1.0)
+    words = np.random.default_rng(0).choice(N_WORDS, size=(n_units, 8), p=frequencies)
+    rows = np.repeat(np.arange(n_units), 8)
+    X = sp.coo_matrix((np.ones(words.size), (rows, words.ravel())), shape=(n_units, N_WORDS))
+    return X.tocsr(), [f"w{column}" for column in range(N_WORDS)]
+
+
+def _sets(data: Path, report: Report) -> Iterator[tuple[str, Texts]]:
+    n_units = 3000 if report.quick else MOST
+    yield "drawn", texts_of(*_drawn(n_units))
+    for name, folder in (("newsgroups", "20newsgroups"), ("kos", "kos"), ("forum", "forum")):
+        if not (data / folder).is_dir():
+            report.note(f"skipped: no {name} in {data}")
+        elif name == "kos":
+            X = kos(data / folder)
+            yield name, texts_of(X, [f"w{column}" for column in range(X.shape[1])])
+        else:
+            read = newsgroups_texts if name == "newsgroups" else persons_texts
+            yield name, texts_of(*read(data / folder, n_units))
+
+
+def missing(texts: Texts, epsilon: float, n_seeds: int) -> np.ndarray:
+    """One over the number of released words, by seed."""
+    found = []
+    for seed in range(n_seeds):
+        with reproducible_noise(seed):
+            found.append(1 / max(len(by_votes(texts, epsilon)), 1))
+    return np.array(found)
+
+
+def run(report: Report, data: Path) -> None:
+    """Measure all constants on all sets that are there."""
+    rows: list[list[Cell]] = []
+    n_seeds = 2 if report.quick else SEEDS
+    for name, texts in _sets(data, report):
+        for epsilon in (1.0,) if report.quick else (1.0, 4.0):
+            whole = missing(texts, epsilon, n_seeds)
+            for ablation in ABLATIONS:
+                with ablation.made():
+                    found = missing(texts, epsilon, n_seeds)
+                rows.append([ablation.name, name, epsilon, *change(found, whole)])
+                report.note(" | ".join(map(str, rows[-1])))
+    show(report, __file__, ABLATIONS, ["part", "set", "epsilon"], rows)

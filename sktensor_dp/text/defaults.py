@@ -1,0 +1,11 @@
+"""Tuned constants of vocabularies; ``python -m benchmarks ablations_of_words`` tests each."""
+
+# Fraction of the budget for votes; the rest is for documents by a checksum of their words.
+VOTES_FRACTION = 0.64
+# Deviations of the checksum's numbers that a word needs to get votes.
+NEEDED = 1.5
+# Fraction of the threshold that votes of full documents may reach for a common word.
+AIM = 0.7
+# Votes of an ordinary document, one of so many distinct words as may count, for each of the words
+# that are left to it.
+ORDINARY_VOTES = 2.0
