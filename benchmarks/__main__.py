@@ -7,81 +7,23 @@ python -m benchmarks small_counts --quick one of them, at reduced size
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
-from benchmarks import (
-    ablations_of_completions,
-    ablations_of_components,
-    ablations_of_topics,
-    ablations_of_words,
-    audit,
-    budget,
-    completion,
-    completion_kernels,
-    decomposition_accuracy,
-    forecasts,
-    implicit_feedback,
-    laws,
-    laws_of_completions,
-    laws_of_components,
-    long_documents,
-    noise,
-    peers,
-    people,
-    power_method,
-    power_method_speed,
-    public_topics,
-    public_words,
-    ratings,
-    real_text,
-    row_features,
-    scale,
-    small_counts,
-    speed,
-    tensor_speed,
-    topic_speed,
-    topics,
-    topics_and_gibbs,
-    words,
-)
 from benchmarks.ablations import FAMILIES
 from benchmarks.report import Report
 
 BENCHES = (
-    "noise",
-    "speed",
-    "topic_speed",
-    "tensor_speed",
-    "power_method_speed",
-    "power_method",
-    "laws_of_components",
-    "laws_of_completions",
-    "completion",
-    "ratings",
-    "ablations_of_completions",
-    "ablations_of_components",
-    "ablations_of_topics",
-    "ablations_of_words",
-    "row_features",
-    "implicit",
-    "forecasts",
-    "completion_kernels",
-    "small_counts",
-    "laws",
-    "long_documents",
-    "real_text",
-    "topics",
-    "topics_and_gibbs",
-    "decomposition_accuracy",
-    "people",
-    "budget",
-    "scale",
-    "audit",
-    "words",
-    "public_words",
-    "public_topics",
-    "peers",
-)
+    "noise", "speed", "topic_speed", "tensor_speed", "power_method_speed", "power_method",
+    "laws_of_components", "laws_of_completions", "completion", "ratings",
+    "ablations_of_completions", "ablations_of_components", "ablations_of_topics",
+    "ablations_of_words", "row_features", "implicit", "forecasts", "completion_kernels",
+    "small_counts", "laws", "long_documents", "real_text", "topics", "topics_and_gibbs",
+    "people", "budget", "scale", "audit", "words", "public_words", "public_topics", "peers",
+)  # fmt: skip
+# Benches whose module has another name, as a package that they import has theirs.
+MODULES = {"implicit": "implicit_feedback"}
 HERE = Path(__file__).parent
 
 
@@ -113,73 +55,10 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 def run_bench(name: str, options: argparse.Namespace) -> Report:
     report = Report(name, quick=options.quick)
-    if name == "noise":
-        noise.run(report)
-    elif name == "speed":
-        speed.run(report, options.repeats)
-    elif name == "topic_speed":
-        topic_speed.run(report, options.repeats)
-    elif name == "tensor_speed":
-        tensor_speed.run(report)
-    elif name == "audit":
-        audit.run(report)
-    elif name == "power_method_speed":
-        power_method_speed.run(report)
-    elif name == "power_method":
-        power_method.run(report)
-    elif name == "laws_of_components":
-        laws_of_components.run(report)
-    elif name == "laws_of_completions":
-        laws_of_completions.run(report)
-    elif name == "completion":
-        completion.run(report, options.data)
-    elif name == "ratings":
-        ratings.run(report, options.data)
-    elif name == "ablations_of_topics":
-        ablations_of_topics.run(report, options.data)
-    elif name == "ablations_of_completions":
-        ablations_of_completions.run(report, options.data)
-    elif name == "ablations_of_components":
-        ablations_of_components.run(report)
-    elif name == "ablations_of_words":
-        ablations_of_words.run(report, options.data)
-    elif name == "row_features":
-        row_features.run(report, options.data)
-    elif name == "peers":
-        peers.run(report, options.data)
-    elif name == "implicit":
-        implicit_feedback.run(report, options.data)
-    elif name == "completion_kernels":
-        completion_kernels.run(report)
-    elif name == "scale":
-        scale.run(report)
-    elif name == "budget":
-        budget.run(report)
-    elif name == "people":
-        people.run(report, options.data)
-    elif name == "words":
-        words.run(report, options.data)
-    elif name == "public_words":
-        public_words.run(report, options.data)
-    elif name == "public_topics":
-        public_topics.run(report, options.data)
-    elif name == "topics":
-        topics.run(report, options.data)
-    elif name == "topics_and_gibbs":
-        topics_and_gibbs.run(report, options.data)
-    elif name == "forecasts":
-        forecasts.run(report, options.data)
-    elif name == "small_counts":
-        small_counts.run(report)
-    elif name == "laws":
-        laws.run(report)
-    elif name == "long_documents":
-        long_documents.run(report)
-    elif name == "real_text":
-        real_text.run(report, options.data / "20newsgroups")
-    else:
-        for dim, n_components in ((10, 10), (20, 4)):
-            decomposition_accuracy.run(dim, n_components, 5 if options.quick else 100)
+    run = import_module(f"benchmarks.{MODULES.get(name, name)}").run
+    known = {"report": report, "repeats": options.repeats}
+    known |= dict.fromkeys(("data", "folder"), options.data)
+    run(**{parameter: known[parameter] for parameter in signature(run).parameters})
     return report
 
 

@@ -53,6 +53,7 @@ class HeldOut:
 
 
 def run(report: Report, folder: Path) -> None:
+    folder = folder / "20newsgroups"
     if not (folder / "train.ldac.gz").exists():
         report.note(f"skipped: no 20 newsgroups in {folder} (see --data)")
         return
