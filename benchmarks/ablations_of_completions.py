@@ -4,9 +4,9 @@ Each is set to its neutral value in turn. The change of the error on held-out va
 with its standard error over noise seeds 0 to 4; positive numbers say that the part helps. Rank
 10. Sets are parts that ten minutes of one core are enough for: MovieLens 100K, 3000 people of
 goodbooks and of jester, and 1000 hours of air quality in Beijing; for persons 10,000 of synthetic
-tastes, and values of three modes and of a law of `laws_of_completions`, which are drawn from the
-model. All people of jester, at epsilon 1, are for products of pairs alone, and all of goodbooks, at
-epsilon 10, for the test of directions.
+tastes, and values of a law of `laws_of_completions`. All people of jester, at epsilon 1, are for
+products of pairs alone, all of goodbooks, at epsilon 10, for the test of directions, and drawn
+values of three modes for the number of releases and for components.
 
     python -m benchmarks ablations_of_completions
     python -m benchmarks ablations_of_completions --quick     one epsilon, two seeds, two sets
@@ -32,10 +32,14 @@ PLAN, PERSONS = "completion.plan", "completion.persons"
 PEOPLE, HOURS = {"tastes": 10_000}, 1000
 EPSILONS = {"entry": (1.0, 5.0), "slice": (5.0,)}
 # Sets of people alone, and those of a few parts, at one epsilon each.
-OF_PEOPLE = ("tastes", "three modes", "law")
-OF_PAIRS = ("RESIDUAL_CLIP", "PAIR_LOSS", "products of pairs")
+OF_PEOPLE = ("tastes", "law")
+OF_PAIRS = ("PAIR_LOSS", "products of pairs")
 OF_TESTS = ("DIRECTION_TRIAL", "CERTAIN", "test of directions")
-FEW = {"jester, all": (ENTRY, 1.0, OF_PAIRS), "goodbooks, all": (PERSON, 10.0, OF_TESTS)}
+OF_MODES = ("ROUNDS", "DIRECTION_FRACTION", "COMPONENT_VARIANCE", "components of people")
+FEW = {
+    "jester, all": (ENTRY, 1.0, OF_PAIRS), "goodbooks, all": (PERSON, 10.0, OF_TESTS),
+    "three modes": (PERSON, 5.0, OF_MODES),
+}  # fmt: skip
 
 
 def _part(name: str, units: tuple[str, ...], place: str, neutral: object) -> Ablation:
@@ -103,8 +107,8 @@ def _sets(data: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Ratings]]
     for name, load in DATA_SETS.items():
         n = PEOPLE.get(name, 3000)
         yield name, lambda load=load, n=n: _first(load(data, 0, quick), n)
-    for name in FEW:
-        yield name, lambda name=name: DATA_SETS[name.split(",")[0]](data, 0, False)
+    for name in ("jester", "goodbooks"):
+        yield f"{name}, all", lambda name=name: DATA_SETS[name](data, 0, False)
     yield "air quality", lambda: _air(data)
     yield "three modes", _three_modes
     yield "law", lambda: Law(3, positive=False, biases=True).draw(5000, 0)

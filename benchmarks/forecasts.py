@@ -113,7 +113,8 @@ def run(report: Report, folder: Path) -> None:
             ])  # fmt: skip
             report.note(" | ".join(map(str, rows[-1])))
     columns = [
-        "cases", "set", "documents", "topics", "epsilon", "least", "verdict", "found", "over words", "kept",
+        "cases", "set", "documents", "topics", "epsilon", "least", "verdict", "found",
+        "over words", "kept",
     ]  # fmt: skip
     report.table("Forecasts and fits", columns, rows)
     for which in ("first", "new"):
