@@ -23,8 +23,6 @@ PAIR_MATRICES = 3
 SEARCH_COLUMNS, MORE_COLUMNS = 24, 10
 # Most words whose pairs are released: of more, eigenvectors take longer than all else.
 MAX_WORDS = 1500
-# Fraction of the budget for EM steps that a caller asks for beside third moments.
-ASKED_FRACTION = 0.53
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,9 @@ def _fractions(kind: str, n_steps: int, asks: bool, with_triples: bool) -> dict[
     """Fraction of the budget of each release, by name."""
     found = dict(defaults.FRACTIONS[kind])
     question = found.pop("held_out_scores")
-    left = 1 - sum(found.values()) if kind == "large" else ASKED_FRACTION
+    # Steps that a caller asks for beside third moments get as much as those of many words.
+    others = {**defaults.FRACTIONS["large"], "held_out_scores": 0.0}
+    left = 1 - sum(others.values())
     if not with_triples:
         left += found.pop("triples")
     steps = left if n_steps else 0.0
