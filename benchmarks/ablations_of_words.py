@@ -30,7 +30,6 @@ ABLATIONS = (
     constant("text.VOTES_FRACTION", 0.5),
     constant("text.NEEDED", 0.0),
     constant("text.AIM", 1.0),
-    constant("text.ORDINARY_VOTES", 1.0),
 )
 
 

@@ -6,6 +6,3 @@ VOTES_FRACTION = 0.64
 NEEDED = 1.5
 # Fraction of the threshold that votes of full documents may reach for a common word.
 AIM = 0.7
-# Votes of an ordinary document, one of so many distinct words as may count, for each of the words
-# that are left to it.
-ORDINARY_VOTES = 2.0

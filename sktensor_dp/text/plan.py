@@ -22,6 +22,9 @@ from sktensor_dp.text import defaults
 EXACT, BUCKETS, VOTES = "document_frequencies", "word_buckets", "word_votes"
 # Of delta, what the threshold takes.
 THRESHOLD_FRACTION = 0.5
+# Where thresholds are told beforehand: votes of an ordinary document, one of so many distinct words
+# as may count, for each of the words that are left to it.
+ORDINARY_VOTES = 2.0
 
 Floats = NDArray[np.float64]
 
@@ -97,7 +100,7 @@ def plan_words(vectorizer: Any, n_documents: int, noun: str = "documents") -> Wo
     sigma = moved / spent.cost_of(BUCKETS).mu
     largest, votes = largest_weight(m, moved, spent.cost_of(VOTES))
     needed = defaults.NEEDED * sigma
-    threshold = max(needed, votes / min(defaults.ORDINARY_VOTES, largest))
+    threshold = max(needed, votes / min(ORDINARY_VOTES, largest))
     return WordPlan(releases, m, least, most, noun, sigma, votes, largest, needed, threshold)
 
 
