@@ -137,7 +137,7 @@ class Forecast(Sought):
     >>> forecast.verdict
     'may be enough'
     >>> forecast.n_for("enough"), forecast.epsilon_for("enough")
-    (3642, 1.24)
+    (3603, 1.22)
     """
 
     releases: tuple[ReleaseForecast, ...]
