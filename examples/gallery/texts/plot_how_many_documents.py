@@ -157,6 +157,40 @@ plt.show()
 # trying several epsilons on the same documents adds up, see
 # :doc:`/budget`.
 #
+# Ask the other way round, too: the least epsilon that is enough for the
+# documents you have. ``None`` would say that no epsilon up to 100 is.
+
+figure, axis = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+for n_topics, colour in zip(
+    (5, 10, 20), ("C0", "C3", "C5"), strict=True
+):
+    lda = PrivateSpectralLDA(n_topics, epsilon=1.0)
+    least = [
+        lda.forecast(size, 200, document_length=30).epsilon_for(
+            "enough"
+        )
+        for size in sizes
+    ]
+    axis.plot(
+        sizes, least, "o-", color=colour, label=f"{n_topics} topics"
+    )
+axis.set(
+    xscale="log",
+    yscale="log",
+    xlabel="documents",
+    ylabel="least epsilon",
+)
+axis.set_xticks(
+    sizes, [f"{size:,}" for size in sizes], fontsize="small"
+)
+axis.set_yticks([0.1, 1, 10], ["0.1", "1", "10"])
+axis.minorticks_off()
+axis.grid(color="0.9")
+axis.spines[["top", "right"]].set_visible(False)
+axis.legend(frameon=False)
+plt.show()
+
+# %%
 # Too few documents? Ask for fewer topics, keep fewer words
 # (``max_features`` of :class:`~sktensor_dp.PrivateCountVectorizer`), or
 # accept a larger epsilon.
