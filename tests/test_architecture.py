@@ -245,7 +245,7 @@ def names_in_numpy_random(path: Path) -> set[str]:
 
 def test_only_the_curator_reaches_for_raw_data_and_noise() -> None:
     curators = {"privacy.curator", "privacy.curators.documents"}
-    private = {"_chunks", "_noise", "_admit", "_answer", "_mean_of_repeated"}
+    private = {"_chunks", "_noise", "_admit", "_answer"}
     files = [path for path in FILES if module_of(path) not in curators]
     assert offenders(lambda path: {n.attr for n in attributes_in(path)} & private, files) == []
 

@@ -145,6 +145,16 @@ def noise_of_another_size_than_reported(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DataCurator, "_answer", smaller)
 
 
+def noise_for_another_cost_than_reported(patch: pytest.MonkeyPatch) -> None:
+    answer = DataCurator._answer
+
+    def smaller(self: DataCurator, query: Any, law: Any, cost: PrivacyCost, *of: Any) -> Any:
+        cost = replace(cost, mu=cost.mu / 0.95, epsilon=cost.epsilon / 0.95)
+        return answer(self, query, law, cost, *of)
+
+    patch.setattr(DataCurator, "_answer", smaller)
+
+
 def a_sensitivity_of_the_data(patch: pytest.MonkeyPatch) -> None:
     """That of these data in the place of the largest of any."""
     answer = DataCurator._answer
@@ -205,7 +215,8 @@ def a_number_of_units(patch: pytest.MonkeyPatch) -> None:
 
 MISTAKES = (
     an_answer_more, an_answer_that_no_report_lists, an_answer_without_noise,
-    some_answers_without_noise, noise_of_another_size_than_reported, a_sensitivity_of_the_data,
+    some_answers_without_noise, noise_of_another_size_than_reported,
+    noise_for_another_cost_than_reported, a_sensitivity_of_the_data,
     a_question_about_the_data, a_cost_of_the_data, a_number_of_units,
 )  # fmt: skip
 

@@ -337,12 +337,17 @@ def check_report(seen: Seen) -> None:
     if not made:
         return
     last = [flow for flow in made if flow.noise == made[-1].noise]
-    rows = {(row.name, row.mechanism, row.sensitivity) for row in report.rows}
+    rows = {(row.name, row.mechanism, row.sensitivity, str(state(row.cost))) for row in report.rows}
+
+    def noised(flow: Flow) -> tuple[Any, ...]:
+        law, _, sensitivity, cost = flow.asked
+        return flow.name, law, sensitivity, str(cost)
+
     if report.composition.kind == "selection":  # one trial is reported, of which any may be
-        found = {(flow.name, flow.asked[0], flow.asked[2]) for flow in made}
+        found = {noised(flow) for flow in made}
         assert rows <= found, f"reported, but not released: {rows - found}"
         return
-    found = {(flow.name, flow.asked[0], flow.asked[2]) for flow in last}
+    found = {noised(flow) for flow in last}
     assert found <= rows, f"released, but not reported: {found - rows}"
     node = report.composition
     while node.kind != "releases":
