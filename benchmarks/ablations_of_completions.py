@@ -62,7 +62,6 @@ ABLATIONS = (
     constant("tensor.SLOPE_VARIANCE", 1e-9, BOTH),
     constant("tensor.POPULARITY_VARIANCE", 1e-9, BOTH),
     constant("tensor.VECTORS", 0, ENTRY),
-    constant("tensor.ROWS_PER_VECTOR", 1, ENTRY),
     _part("components of people", PERSON, f"{PLAN}.slice_detectability", lambda *_: 0.0),
     _part("test of directions", PERSON, f"{PERSONS}.gain_of_components", lambda *_: math.inf),
     _part("products of pairs", ENTRY, f"{PLAN}.pair_fraction", lambda *_: 0.0),

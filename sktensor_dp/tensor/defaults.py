@@ -5,6 +5,5 @@
 LEVEL_VARIANCE = 0.2
 POPULARITY_VARIANCE = 0.05
 SLOPE_VARIANCE = 0.1
-# Singular vectors of where entries are, at most, and at least so many rows to each.
+# Singular vectors of where entries are, at most.
 VECTORS = 40
-ROWS_PER_VECTOR = 20

@@ -119,7 +119,7 @@ def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
     wide = m >= n
     side = min(n, m)
     # The first one is the trivial one, of the margins themselves.
-    rank = min(defaults.VECTORS, side // defaults.ROWS_PER_VECTOR, side - 1)
+    rank = min(defaults.VECTORS, side - 1)
     if rank < 1:
         return np.zeros((n, 0)), np.zeros((m, 0))
     there, back = incidence.to_columns, incidence.to_rows
