@@ -1,4 +1,4 @@
-"""Runs of the command: check the budget, read, forecast, fit, write what was found."""
+"""Runs of the command: read, check the budget, forecast, fit, write what was found."""
 
 import math
 import sys
@@ -79,12 +79,15 @@ def _run(run: Any) -> int:
     first = math.inf if public else options.epsilon
     folder.open(first, options.delta, options.budget, options.raise_budget)
     try:
-        if not options.forecast:
-            folder.check(run.cost(), run.ledger_unit, options.epsilon)
         run.build()
         with progress.warned():
             with progress.step("Reading"):
                 run.read()
+            used = [f"{what}: {value}" for what, value in run.settings().items()]
+            if not options.forecast:
+                folder.check(run.cost, run.ledger_unit, options.epsilon)
+                used.append(folder.spending(options.epsilon))
+            progress.note("; ".join(used))
             if _is_enough(run, progress):
                 run.build(folder.keep())
                 with progress.step(f"Learning {options.command}"):

@@ -1,6 +1,8 @@
 """Output folder of the command: results, and one ledger for all runs that write to it."""
 
 import sqlite3
+from bisect import bisect_left
+from collections.abc import Callable
 from contextlib import closing
 from math import ceil, isfinite, isinf
 from pathlib import Path
@@ -53,30 +55,51 @@ class Folder:
             self.ledger = BudgetAccountant(epsilon, delta, path=self._file, scope=SCOPE)
         return self.ledger
 
-    def check(self, cost: PrivacyCost, unit: str, epsilon: float) -> None:
-        """Refuse a run that does not fit in as a whole, before anything is read."""
+    def check(self, cost: Callable[[float], PrivacyCost], unit: str, epsilon: float) -> None:
+        """Refuse a run that does not fit in as a whole; `cost` is that of a run by its epsilon."""
         others = {entry.unit for entry in self.ledger.entries if entry.unit} - {unit}
         if others:
             raise BudgetError(
                 f"Earlier runs in {self.path} protect one {min(others)}, this one would protect "
                 f"one {unit}, and the two do not add up to one promise. Choose another --output "
-                "folder for it. Nothing was read or spent."
+                "folder for it. Nothing was spent."
             )
-        fits = True
-        try:
-            self.ledger.check_charge([LedgerEntry("sktensor-dp", "run", 1, cost, unit)])
-        except BudgetError:
-            fits = False
-        if not fits:
-            both = PrivacyCost.total([self.ledger.cost, cost]).epsilon_at(self.ledger.delta)
+
+        def is_beyond(value: float) -> bool:
+            entry = LedgerEntry("sktensor-dp", "run", 1, cost(value), unit)
+            try:
+                self.ledger.check_charge([entry])
+            except BudgetError:
+                return True
+            return False
+
+        if is_beyond(epsilon):
+            most = min(epsilon, self.ledger.epsilon)
+            hundredths = range(1, ceil(100 * most) + 1)
+            left = bisect_left(hundredths, True, key=lambda n: is_beyond(n / 100)) / 100
+            both = PrivacyCost.total([self.ledger.cost, cost(epsilon)])
+            needed = both.epsilon_at(self.ledger.delta)
+            advice = (
+                f"No budget at delta {plain(self.ledger.delta)} would be enough: ask for less "
+                "(--epsilon, --delta), or choose another --output folder"
+            )
+            if isfinite(needed):
+                advice = (
+                    "Ask for less (--epsilon), or decide on more for all runs together: "
+                    f"--raise-budget {ceil(100 * needed) / 100:g}"
+                )
             raise BudgetError(
                 f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
-                f"{self.spent_before:.4g} of {self.ledger.epsilon:g} is spent, so about "
-                f"{self.ledger.remaining()[0]:.3g} is left. Ask for less (--epsilon), or decide on "
-                f"more for all runs together: --raise-budget "
-                f"{ceil(100 * both) / 100 if isfinite(both) else both:g}. "
-                "Nothing was read or spent."
+                f"{self.spent_before:.4g} of {self.ledger.epsilon:g} is spent, and --epsilon "
+                f"{left:g} is left (epsilons of runs add up to less than their sum). {advice}. "
+                "Nothing was spent."
             )
+
+    def spending(self, epsilon: float) -> str:
+        """Say what a run is about to spend of the budget."""
+        before = f", of which earlier runs spent {self.spent_before:.4g}" * (self._n_before > 0)
+        of = f" of {self.ledger.epsilon:g}" * isfinite(self.ledger.epsilon)
+        return f"this run spends epsilon {epsilon:g}{of}{before}"
 
     def spent_by_run(self) -> bool:
         """Return whether this run was charged."""

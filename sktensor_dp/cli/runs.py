@@ -35,6 +35,8 @@ CONTRACTED = (
     "weren wouldn"
 )
 ENGLISH = sorted(ENGLISH_STOP_WORDS.union(CONTRACTED.split()))
+# What columns hold, and the options that name them.
+ROLES = {"texts": "text", "persons": "person", "items": "item", "ratings": "rating"}
 SHARES = "PRIVATE-document-shares.csv"
 # Fits that show how far noise moves averages of groups, and the deviations of 90 % of it.
 N_BOOTSTRAPS, REACH = 20, 1.645
@@ -71,9 +73,15 @@ class Run:
         """Number of units in words, such as "2,880 persons"."""
         return f"{self.n_units:,} {self.unit}s"
 
-    def cost(self) -> PrivacyCost:
-        """Cost of the whole run."""
-        return PrivacyCost(gaussian_mu(self.options.epsilon, self.options.delta))
+    def cost(self, epsilon: float) -> PrivacyCost:
+        """Cost of a whole run at `epsilon`."""
+        return PrivacyCost(gaussian_mu(epsilon, self.options.delta))
+
+    def settings(self) -> dict[str, Any]:
+        """Columns used, and other public settings, in words."""
+        columns = {what: getattr(self.options, name, None) for what, name in ROLES.items()}
+        used = {what: f"column {name!r}" for what, name in columns.items() if name is not None}
+        return {**used, self.found: getattr(self.options, self.option)}
 
     def how(self) -> dict[str, Any]:
         """How the file is to be read."""
@@ -149,9 +157,9 @@ class Topics(Run):
             "topics": PrivateSpectralLDA(n_components=options.topics, **topics),
         }
 
-    def cost(self) -> PrivacyCost:
+    def cost(self, epsilon: float) -> PrivacyCost:
         """Cost of choosing words and of topics together; words take a part of its delta."""
-        epsilon, delta = self.options.epsilon, self.options.delta
+        delta = self.options.delta
         reserved = 0.0 if self._known or math.isinf(epsilon) else delta / 10
         return PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)
 
@@ -259,6 +267,11 @@ class Ratings(Run):
         low, high = options.bounds
         if not -math.inf < low < high < math.inf:
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
+
+    def settings(self) -> dict[str, Any]:
+        """Columns and their bounds."""
+        low, high = self.options.bounds
+        return {**super().settings(), "ratings there can be": f"{low:g} to {high:g}"}
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""
@@ -384,6 +397,17 @@ class Groups(Run):
                 f"{options.groups} groups cannot be told apart by {len(self._columns)} column(s): "
                 f"add columns (--range), or ask for --groups {len(self._columns)}"
             )
+
+    def settings(self) -> dict[str, Any]:
+        """Columns, their ranges, and how cells and rows count."""
+        used = (
+            f"column {name!r} from {low:g} to {high:g}"
+            for name, (low, high) in zip(self._columns, self._ranges, strict=True)
+        )
+        rows = {"an empty cell": "counts as the middle of the range"}
+        if self.options.person is not None:
+            rows["rows of one person"] = "weigh as much as one row, in equal parts"
+        return {"numbers": ", ".join(used), **super().settings(), **rows}
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""

@@ -1,5 +1,7 @@
-"""The budget of an output folder: kept in its ledger, charged before data is read."""
+"""The budget of an output folder: kept in its ledger, and checked before it is charged."""
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,16 +31,33 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
     # Two runs at (2, 1e-6) compose to 2.94, a third to 3.7. The budget is not forgotten.
     assert command(*arguments).status == 0
     assert spent(tmp_path) == pytest.approx(2.94, abs=0.01)
-    posts.rename(tmp_path / "elsewhere.csv")  # nor is the file looked for
     done = command(*arguments)
     assert done.status == 2
     assert "epsilon 2 does not fit in the budget of private-topics: 2.94" in done.err
     assert "--raise-budget 3.7" in done.err
-    assert "Nothing was read or spent" in done.err
+    assert "epsilons of runs add up to less than their sum" in done.err
+    assert "Nothing was spent" in done.err
+    # What is said to be left is, and a hundredth more is not.
+    left = float(re.search(r"--epsilon ([0-9.]+) is left", done.err)[1])
+    assert left < 0.6
+    for run, status in ((left + 0.01, 2), (left, 0)):
+        shutil.copytree("private-topics", f"copy{status}")
+        again = command(*arguments, "--epsilon", run, "--output", f"copy{status}")
+        assert again.status == status, again.err
+    assert f"this run spends epsilon {left:g} of 3, of which earlier runs spent 2.94" in again.err
+    # Wrong files, columns and deltas are answered as such.
+    for wrong, told in (
+        (("nowhere.csv", "--text", "post"), "nothing is at"),
+        ((posts, "--text", "body"), "column 'body' does not exist"),
+        ((posts, "--text", "post", "--person", "who"), "column 'who' does not exist"),
+        ((posts, "--text", "post", "--delta", 0.5), "No budget at delta 1e-6 would be enough"),
+    ):
+        error = command("topics", *wrong, *SMALL).err.splitlines()[-1]
+        assert told in error
+        assert "--raise-budget" not in error
     done = command(*arguments, "--budget", 4)
     assert done.status == 2
     assert "--raise-budget 4" in done.err
-    (tmp_path / "elsewhere.csv").rename(posts)
     assert command(*arguments, "--raise-budget", 4).status == 0
     assert spent(tmp_path) == pytest.approx(3.7, abs=0.03)
     # A smaller one holds, too.

@@ -57,6 +57,8 @@ def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path)
     assert f"{N_PERSONS:,} persons; each person is protected" in done.err
     assert f": {N_PERSONS:,} persons for 2 topics" in done.err
     assert "document" not in done.err
+    used = "texts: column 'post'; persons: column 'author'; topics: 2; this run spends epsilon 8 of"
+    assert used in done.err
 
     # One epsilon for both steps, in a statement that adds up.
     report = load_statement(files["statement.json"])
