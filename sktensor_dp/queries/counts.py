@@ -35,6 +35,9 @@ LARGEST_COUNT = 2.0**30
 DIAGONAL, LARGEST_WHITENER = (1e-6, 1e6), 1e30
 # Fewest tokens for which all three moments are defined.
 MIN_TOKENS = 3
+# Pairs of words that are held at once, and those of one unit beyond which its own norm is not
+# worth its cost.
+PAIRS_AT_ONCE, PAIRS_OF_A_UNIT = 2**22, 2**26
 
 
 def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
@@ -138,7 +141,12 @@ class CountChunk(RowChunk):
 
     @cached_property
     def unit_words(self) -> UnitWords:
-        """Layout of the units with several documents, in the row order of `by_words`."""
+        """`UnitWords` of the units with several documents, for their exact norms."""
+        return UnitWords.of(self.X, self.units.of_rows, self.units.sizes > 1)
+
+    @cached_property
+    def sorted_unit_words(self) -> UnitWords:
+        """`UnitWords` of the units with several documents, in the row order of `by_words`."""
         order, counts = self.by_words
         return UnitWords.of(counts, self.units.of_rows[order], self.units.sizes > 1)
 
@@ -221,14 +229,56 @@ class PairNorm:
         check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Mean over each unit's documents of their norms, from power sums; (n_units,)."""
+        """Mean of a unit's documents' norms or, where cheap, its smaller exact norm."""
         part = chunk.restricted(self.words)
+        means = chunk.units.means(self._of_documents(part))
+        return np.minimum(means, NORM_SLACK * norms_of_mean_pairs(part, self.diagonal_weight))
+
+    def _of_documents(self, part: CountChunk) -> Floats:
+        """Exact pair norm of each document, from power sums of its counts; (n_documents,)."""
         squares = part.squares
         # sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2
         distinct = 2 * (squares**2 - part.sum_over_words(lambda c: c**4))
         repeated = part.sum_over_words(lambda c: (c * (c - 1)) ** 2)
         total = np.maximum(distinct, 0) + self.diagonal_weight**2 * repeated
-        return chunk.units.means(NORM_SLACK * np.sqrt(total) / np.maximum(part.lengths - 1, 1))
+        return NORM_SLACK * np.sqrt(total) / np.maximum(part.lengths - 1, 1)
+
+
+def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
+    """Exact pair norm of each unit, (n_units,); infinity for one document or too many pairs."""
+    norms, units = np.full(part.units.n, np.inf), part.units
+    squares = np.diff(part.X.indptr).astype(np.float64) ** 2
+    costs = np.bincount(units.of_rows, squares, units.n)
+    several = np.flatnonzero((units.sizes > 1) & (costs <= PAIRS_OF_A_UNIT))
+    batch = np.floor(np.cumsum(costs[several]) / PAIRS_AT_ONCE)
+    for number in np.unique(batch):
+        chosen = several[batch == number]
+        rows = slice(units.starts[chosen[0]], units.starts[chosen[-1] + 1])
+        norms[chosen] = _pair_norms(part, rows, chosen, diagonal_weight)
+    return norms
+
+
+def _pair_norms(
+    part: CountChunk, rows: slice, chosen: NDArray[np.intp], diagonal_weight: float
+) -> Floats:
+    """Exact pair norms of the units `chosen`, whose documents lie in the slice `rows`."""
+    X, of_rows = rows_of(part.X, rows), part.units.of_rows[rows] - chosen[0]
+    wanted = np.zeros(int(chosen[-1] - chosen[0]) + 1, dtype=bool)
+    wanted[chosen - chosen[0]] = True
+    at = UnitWords.of(X, of_rows, wanted)
+    lengths, data = part.lengths[rows][at.rows], X.data[at.stored]
+    weight = (lengths >= 2) / np.maximum(lengths - 1, 1) / at.sizes[of_rows[at.rows]]
+    weighted = data * np.repeat(weight, at.per_row)
+    # A column for each word of each unit: products of columns stay within a unit.
+    layout = (at.places, np.append(0, np.cumsum(at.per_row)))
+    shape = (len(at.rows), len(at.words))
+    counts = sp.csr_matrix((data, *layout), shape=shape)
+    pairs = (counts.T.tocsr() @ sp.csr_matrix((weighted, *layout), shape=shape)).tocoo()
+    distinct = np.where(pairs.row < pairs.col, 2 * pairs.data, 0.0)
+    repeated = np.bincount(at.places, weighted * (data - 1), len(at.words))
+    apart = np.bincount(at.owners[pairs.row], np.square(distinct), len(wanted))
+    alike = np.bincount(at.owners, np.square(repeated), len(wanted))
+    return np.asarray(np.sqrt(apart + diagonal_weight**2 * alike))[wanted]
 
 
 def norms_of_mean_counts(

@@ -104,8 +104,7 @@ class ExpectedCounts(NonNegative):
         norms = self._bounds(counts)
         if self._needs_exact_norm(norms).any():
             of_rows = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
-            order, data = chunk.by_words[0], counts.by_words[1].data
-            own = norms_of_mean_counts(chunk.unit_words, data, posterior[order], None)
+            own = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, None)
             own = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), own)
             norms = np.minimum(norms, NORM_SLACK * own)
         return counts.X, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
@@ -126,7 +125,7 @@ class ExpectedCounts(NonNegative):
             ratios.data[lost[rows]] = 0.0
         expected[lost] = 0.0
         if asked.any():
-            own = norms_of_mean_counts(chunk.unit_words, ratios.data, expected, self.topics)
+            own = norms_of_mean_counts(chunk.sorted_unit_words, ratios.data, expected, self.topics)
             row_norms = np.empty(len(lost))
             row_norms[field.order] = field.norms
             own = np.where(units.sizes == 1, row_norms[units.starts[:-1]], own)

@@ -19,6 +19,7 @@ from sktensor_dp.queries.counts import (
     CountNorm,
     Norm,
     NormHistogram,
+    PairNorm,
     as_counts,
     triangle_of_terms,
 )
@@ -37,12 +38,26 @@ CASES = [case for module in (rows_of_counts, rows_of_samples) for case in module
          if case.data.grouped]  # fmt: skip
 
 
+def pair_coordinates(row: Floats, norm: PairNorm) -> Floats:
+    """Pair masses of a document by their definition."""
+    length = row.sum()
+    if length < 2:
+        row = 0 * row
+    row = row if norm.words is None else row[norm.words]
+    masses = (np.outer(row, row) - np.diag(row)) / max(length - 1, 1)
+    above = np.triu_indices(len(row), 1)
+    return np.concatenate([2 * masses[above], norm.diagonal_weight * np.diagonal(masses)])
+
+
 def norm_of_group(norm: Norm, rows: Floats) -> float:
     """By the table of the page on groups."""
     if isinstance(norm, CountNorm) and norm.order == 1:
         return NORM_SLACK * rows.sum(axis=1).mean()
     if isinstance(norm, CountNorm):
         return NORM_SLACK * float(np.linalg.norm(rows.mean(axis=0)))
+    if isinstance(norm, PairNorm):
+        means = np.mean([pair_coordinates(row, norm) for row in rows], axis=0)
+        return NORM_SLACK * float(np.linalg.norm(means))
     return float(np.mean([norm.of(CountChunk(as_counts(row[None])))[0] for row in rows]))
 
 
