@@ -19,6 +19,7 @@ from contracts.sensitivities import Floats, Row, attained, measured
 from sktensor_dp.privacy.curator import sensitivity
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.queries.gradients import RidgeBlock
 
 MODULES = (rows_of_counts, rows_of_samples, rows_of_entries, rows_of_slices, rows_of_texts)
 CASES = [case for module in MODULES for case in module.CASES]
@@ -79,11 +80,10 @@ def rounding_of_coordinates(query: Any) -> float:
     same sums of absolute values. It happens where the length is found, and again in the
     coordinates. Where terms cancel, that is far more than an epsilon of what is left.
     """
-    if not hasattr(query, "frames"):
+    if not isinstance(query, RidgeBlock):
         return 0.0
-    frames, r = query.frames, query.frames.rows.shape[1]
-    inverses = np.abs(frames.inverses)[frames.index_set.rows(frames.mode)]
-    added = np.einsum("eab,eb->ea", inverses, np.abs(frames.rows))
+    inverses, r = np.abs(query._frames[1])[query.index_set.rows(query.mode)], query.rows.shape[1]
+    added = np.einsum("eab,eb->ea", inverses, np.abs(query.rows))
     sizes = np.linalg.norm(added, axis=1).max()
     return float(2 * (1 + r + (r + 3) / 2) * np.finfo(float).eps * sizes)
 
@@ -150,8 +150,8 @@ def test_a_value_moves_one_row_of_a_factor_and_every_row_attains_its_bound(case,
     for _ in range(5):
         space = case.data.space(rng)
         query = case.build(rng, space)
-        mode, found = query.frames.mode, np.zeros(space.places.shape[query.frames.mode])
-        hidden = (query.frames.rows != 0).any(axis=1)
+        mode, found = query.mode, np.zeros(space.places.shape[query.mode])
+        hidden = (query.rows != 0).any(axis=1)
         for e, row in enumerate(space.places.rows(mode)):
             low, high = (case.data.total(query, [end], replace(space, place=e))
                          for end in space.limits)  # fmt: skip
