@@ -5,7 +5,7 @@ import difflib
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 # What each command does, and an example of it.
 COMMANDS = {
@@ -141,9 +141,17 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
 )  # fmt: skip
 
 
+class Parser(argparse.ArgumentParser):
+    """Parser whose errors are short."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error, and where to find help."""
+        self.exit(2, f"error: {message}\nsee {self.prog} --help\n")
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Options of a command line; wrong ones end the program with status 2."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="sktensor-dp", description="Learn from sensitive data, and hide every person in it.",
         epilog="sktensor-dp COMMAND --help has an example of each.", allow_abbrev=False,
     )  # fmt: skip

@@ -92,8 +92,8 @@ def _run(run: Any) -> int:
                 run.build(folder.keep())
                 with progress.step(f"Learning {options.command}"):
                     run.fit()
-                if progress.noisy:
-                    progress.warn(run.missing())
+                if doubts := run.doubts(progress.noisy):
+                    progress.warn(doubts)
                 _write(run, folder, progress)
     except KeyboardInterrupt:
         spent = "its budget is spent" if folder.spent_by_run() else "nothing was spent"
@@ -172,7 +172,8 @@ def _write(run: Any, folder: Folder, progress: Progress) -> None:
     report = replace(both, unit=run.unit)
     (path / "statement.json").write_text(report.to_json() + "\n", encoding="utf-8")
     unprotected = SHARES if getattr(options, "shares", False) else ""
-    write_officer_pages(path, options.command, report, folder.summary(), unprotected)
+    settings = {"command": f"sktensor-dp {options.command}", **run.settings()}
+    write_officer_pages(path, settings, report, folder.summary(), unprotected)
     try:
         save_svg(run.write(path, report, progress.warnings), path / f"{options.command}.svg")
     except ImportError:

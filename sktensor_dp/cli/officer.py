@@ -1,10 +1,14 @@
 """One page about a run for a data protection officer, in plain words."""
 
 import math
+from datetime import date
 from html import escape
 from pathlib import Path
+from typing import Any
 
+from sktensor_dp import __version__
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import printable
 from sktensor_dp.topic_page import in_hundred, odds_after, page, strength
 
 SEVERAL = (
@@ -14,10 +18,10 @@ SEVERAL = (
 
 
 def write_officer_pages(
-    folder: Path, command: str, report: PrivacyReport, spent: str, unprotected: str = ""
+    folder: Path, settings: dict[str, Any], report: PrivacyReport, spent: str, unprotected: str
 ) -> None:
     """Write ``for-the-officer.md`` and ``.html``; `unprotected` names a file of raw data."""
-    text = officer_text(command, report, spent, unprotected)
+    text = officer_text(settings, report, spent, unprotected)
     (folder / "for-the-officer.md").write_text(text, encoding="utf-8")
     title, *blocks = text.strip().split("\n\n")
     body = [f"<header><h1>{escape(title.removeprefix('# '))}</h1></header>", *map(_as_html, blocks)]
@@ -25,8 +29,10 @@ def write_officer_pages(
     (folder / "for-the-officer.html").write_text(html, encoding="utf-8")
 
 
-def officer_text(command: str, report: PrivacyReport, spent: str, unprotected: str = "") -> str:
-    """Say who is protected, from what, how strongly, for how long, what is not, what to ask."""
+def officer_text(
+    settings: dict[str, Any], report: PrivacyReport, spent: str, unprotected: str
+) -> str:
+    """Say what was run, who is protected from what, how strongly and how long, what to ask."""
     unit, by_person = report.unit, report.unit == "person"
     text = Path(__file__).with_name("officer.md").read_text(encoding="utf-8")
     if report.seeded or math.isinf(report.epsilon):
@@ -44,8 +50,10 @@ def officer_text(command: str, report: PrivacyReport, spent: str, unprotected: s
     ask = f"Can anybody be behind more than one {unit}?"
     if by_person:
         ask = "Does everything of one person bear the same name in the data?"
+    when = {"date": date.today().isoformat(), "version": f"sktensor_dp {__version__}"}
+    run = (f"- {what}: {printable(str(value))}" for what, value in {**when, **settings}.items())
     return text.format(
-        n=f"{report.n_units:,}", unit=unit, command=command, epsilon=f"{report.epsilon:.4g}",
+        n=f"{report.n_units:,}", unit=unit, run="\n".join(run), epsilon=f"{report.epsilon:.4g}",
         delta=f"1 in {1 / report.delta:,.0f}" if report.delta else "0",
         size=strength(report.epsilon), spent=spent, ask=ask,
         whole="with everything of theirs in the data" if by_person else "taken by itself",

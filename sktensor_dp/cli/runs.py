@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from sktensor_dp import datasets
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
-from sktensor_dp.datasets.texts import as_numbers, existing_path, read_columns
+from sktensor_dp.datasets.texts import decoded, existing_path, read_columns
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.plotting import ComponentDisplay, MixtureDisplay, TopicsDisplay, footer_of
 from sktensor_dp.power_method import PrivateTensorPowerMethod
@@ -37,6 +37,8 @@ CONTRACTED = (
 ENGLISH = sorted(ENGLISH_STOP_WORDS.union(CONTRACTED.split()))
 # What columns hold, and the options that name them.
 ROLES = {"texts": "text", "persons": "person", "items": "item", "ratings": "rating"}
+ESTIMATES = "These numbers are estimates, with noise."
+UNKNOWN = (math.nan, math.nan)
 SHARES = "PRIVATE-document-shares.csv"
 # Fits that show how far noise moves averages of groups, and the deviations of 90 % of it.
 N_BOOTSTRAPS, REACH = 20, 1.645
@@ -63,7 +65,7 @@ class Run:
     n_units = 0
     models: dict[str, Any]
     forecast: Callable[[], Any]
-    n_found: Callable[[], int]
+    n_found: Callable[[], tuple[int, int]]
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -71,7 +73,7 @@ class Run:
     @property
     def units(self) -> str:
         """Number of units in words, such as "2,880 persons"."""
-        return f"{self.n_units:,} {self.unit}s"
+        return f"{self.n_units:,} {self.unit}{'s' * (self.n_units != 1)}"
 
     def cost(self, epsilon: float) -> PrivacyCost:
         """Cost of a whole run at `epsilon`."""
@@ -105,18 +107,26 @@ class Run:
     def expected(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
         forecast = self.forecast()
+        # One step of several, each of which adds to what the others show.
+        shown = [r for r in forecast.releases if r.name != "expected_counts"]
         return [
             f"{forecast.verdict.capitalize()}: {self.units} for {forecast.n_components} "
             f"{self.found}, which need about {forecast.n_samples_needed:,} at the very least.",
             f"{'what is measured':24}  signal over noise (above 1: visible)",
-            *(f"{r.name.replace('_', ' '):24}  {r.ratio:.3g}" for r in forecast.releases),
+            *(f"{r.name.replace('_', ' '):24}  {r.ratio:.3g}" for r in shown),
         ]
 
-    def missing(self) -> str:
+    def doubts(self, noisy: bool) -> str:
+        """Say what to doubt of results, and "" if nothing."""
+        return self._missing() if noisy else ""
+
+    def _missing(self) -> str:
         """Say that noise hides some of what was asked for, and what would help."""
-        asked, n_found = getattr(self.options, self.option), self.n_found()
-        seen = f"Of {asked} {self.found} asked for, {n_found or 'none'} stand out of the noise."
-        if n_found >= asked:
+        asked, n_found, n_hidden = getattr(self.options, self.option), *self.n_found()
+        hidden = f", {n_hidden} of them marked as hidden by noise" if n_hidden else ""
+        were = "was" if n_found == 1 else "were"
+        seen = f"Of {asked} {self.found} asked for, {n_found} {were} found{hidden}."
+        if n_found >= asked and not n_hidden:
             seen = f"Some of the {asked} {self.found} may be noise."
         return (
             f"{seen} More {self.unit}s, a larger --epsilon or a smaller --{self.option} would help."
@@ -138,7 +148,7 @@ class Topics(Run):
             self.unit, self.ledger_unit = "text", "document"
         if options.stop_words != "none":
             own = options.stop_words
-            self._stop_words = public_names(Path(own)) if own else ENGLISH
+            self._stop_words = public_names(Path(own), self.how()["encoding"]) if own else ENGLISH
         if options.vocabulary is not None:
             self._known = self._public_words()
 
@@ -195,9 +205,9 @@ class Topics(Run):
     def _words_forecast(self) -> Any:
         return self.models["words"].forecast(self.n_units)
 
-    def n_found(self) -> int:
-        """Number of topics that noise does not hide."""
-        return sum(not topic.below_noise for topic in self._topics if len(self._topics) > 1)
+    def n_found(self) -> tuple[int, int]:
+        """Numbers of topics found, and of those that noise hides."""
+        return len(self._topics), sum(topic.below_noise for topic in self._topics)
 
     def fit(self) -> None:
         """Find words, then topics."""
@@ -211,11 +221,12 @@ class Topics(Run):
 
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
-        found = ["topic   share  words that set it apart"]
+        found = ["topic   share  within (90 %)   words that set it apart"]
         for topic in self._topics:
             words = "".join(c if c.isprintable() else "?" for c in " ".join(topic.distinctive[:8]))
             mark = "*" if topic.below_noise else " "
-            found.append(f"{topic.number:>5}{mark} {topic.weight:>6.1%}  {words}")
+            within = " to ".join(f"{end:.1%}" for end in topic.interval or ())
+            found.append(f"{topic.number:>5}{mark} {topic.weight:>6.1%}  {within:14}  {words}")
         if any(topic.below_noise for topic in self._topics):
             found.append("* hidden by noise: it cannot be told from the words of all texts")
         return found
@@ -226,12 +237,14 @@ class Topics(Run):
         write_topic_page(folder / "topics.html", model, names, report=report, warnings=warnings)
         image = topic_map(model, names, footer_of(report))
         (folder / "topic-map.svg").write_text(image, encoding="utf-8")
+        columns = ["topic", "share", "low", "high", "rank", "word", "hidden"]
         leading = (
-            [topic.number, f"{topic.weight:.6f}", rank, word, "yes" if topic.below_noise else "no"]
+            [topic.number, *shares, rank, word, "yes" if topic.below_noise else "no"]
             for topic in self._topics
+            for shares in [[f"{x:.6f}" for x in (topic.weight, *(topic.interval or UNKNOWN))]]
             for rank, word in enumerate(topic.words, start=1)
         )
-        write_rows(folder / "topics.csv", ["topic", "share", "rank", "word", "hidden"], leading)
+        write_rows(folder / "topics.csv", columns, leading)
         head = [f"topic_{topic.number}" for topic in self._topics]
         table = np.column_stack([model.unigram_, model.components_.T])
         write_rows(folder / "topic_words.csv", ["word", "all_texts", *head], table, names)
@@ -290,12 +303,15 @@ class Ratings(Run):
         columns = [(options.person, "person"), (options.item, "item"), (options.rating, "numbers")]
         who, what, self._values = read_columns(options.file, columns, **self.how())
         if np.isnan(self._values).any():
-            raise ValueError(f"some rows of {options.file.name!r} have no {options.rating!r}")
+            raise ValueError(
+                f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows "
+                "out of the file"
+            )
         items = sorted(set(what))
         if options.items is not None and options.items.suffix == ".csv":
             (items,) = read_columns(options.items, [(options.item, "item")], **self.how())
         elif options.items is not None:
-            items = public_names(options.items)
+            items = public_names(options.items, self.how()["encoding"])
         self._items = list(dict.fromkeys(items))
         self._entries = np.column_stack([who, what]).astype(object)
         self.n_units, self.n_items = len(set(who)), len(self._items)
@@ -315,7 +331,7 @@ class Ratings(Run):
 
     def expected(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""
-        forecast = self.forecast()
+        forecast, each = self.forecast(), self.options.each
         verdict = "Enough for what is liked on average, and too few for directions of taste"
         if forecast.mean_is_all:
             verdict = "Too few: noise hides all but the average of all ratings"
@@ -334,15 +350,15 @@ class Ratings(Run):
             del errors["directions of taste too"]
         return [
             *listed,
-            f"{verdict} ({self.units} of about {self.options.each} ratings).",
+            f"{verdict} ({self.units}; about {each} ratings each are assumed, --each).",
             f"{'predicted by':28}  typical error",
             *(f"{name:28}  {error:.3g}" for name, error in errors.items()),
             f"if ratings are typically {forecast.of_mean:.3g} away from their average",
         ]
 
-    def n_found(self) -> int:
-        """Number of directions of taste that noise does not hide."""
-        return int(self.models["ratings"].n_components_)
+    def n_found(self) -> tuple[int, int]:
+        """Numbers of directions of taste found, and of hidden ones."""
+        return int(self.models["ratings"].n_components_), 0
 
     def fit(self) -> None:
         """Learn what is common to items."""
@@ -358,7 +374,7 @@ class Ratings(Run):
         """Best items for somebody who has rated nothing."""
         best = zip(self._best[:10], self._names[:10], strict=True)
         title = "rating  best for a newcomer, of whom nothing is known"
-        return [title, *(f"{value:6.2f}  {name}" for value, name in best)]
+        return [title, *(f"{value:6.2f}  {name}" for value, name in best), ESTIMATES]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order."""
@@ -366,7 +382,7 @@ class Ratings(Run):
         write_rows(folder / "items.csv", head, self._best[:, None], self._names)
         names, values, (low, high) = self._names[:15], self._best[:15], self.options.bounds
         title = "Best for a newcomer"
-        label = f"expected rating, of {low:g} to {high:g}\n{footer_of(report)}"
+        label = f"expected rating, of {low:g} to {high:g}\n{ESTIMATES}\n{footer_of(report)}"
         display = ComponentDisplay(names, values, title=title, quantity=label).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
@@ -385,11 +401,9 @@ class Groups(Run):
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
         self._columns = [column for column, _, _ in options.range]
-        ends = [as_numbers(Path("--range"), column, ends) for column, *ends in options.range]
-        self._ranges = np.array(ends)
-        low, high = self._ranges.T
-        if not (np.isfinite(self._ranges).all() and (low < high).all()):
-            raise ValueError("--range COLUMN LOW HIGH needs two numbers, the lower one first")
+        self._ranges = np.array([public_range(*given) for given in options.range])
+        if options.person in self._columns:
+            raise ValueError(f"--range {options.person}: the column of persons is no quantity")
         if len(set(self._columns)) < len(self._columns):
             raise ValueError("--range names a column twice")
         if options.groups > len(self._columns):
@@ -435,9 +449,28 @@ class Groups(Run):
         """Forecast for groups that are far apart."""
         return self.models["groups"].forecast(self.n_units, len(self._columns))
 
-    def n_found(self) -> int:
-        """Number of groups found."""
-        return int(self.models["groups"].n_components_)
+    def expected(self) -> list[str]:
+        """Forecast, and for which groups it holds."""
+        apart = "This is for groups four standard deviations apart; closer ones need more."
+        return [*super().expected(), apart]
+
+    def doubts(self, noisy: bool) -> str:
+        """Ask for ranges where averages lie at their ends, or all in their middle."""
+        scaled = (2 * self._means - self._ranges.sum(axis=1)) / np.ptp(self._ranges, axis=1)
+        doubted = [
+            f"the averages of {name} lie {where} of its range: is --range right?"
+            for name, places in zip(self._columns, np.abs(scaled).T, strict=True)
+            for where, holds in (
+                ("at the end", (places >= 0.98).any()),
+                ("all in the middle", (places <= 0.04).all()),
+            )
+            if holds
+        ]
+        return "; ".join(doubted) or super().doubts(noisy)
+
+    def n_found(self) -> tuple[int, int]:
+        """Numbers of groups found, and of hidden ones."""
+        return int(self.models["groups"].n_components_), 0
 
     def fit(self) -> None:
         """Find the groups, and give their averages in units of the columns."""
@@ -500,10 +533,21 @@ class Groups(Run):
         ).plot().figure_  # fmt: skip
 
 
-def public_names(path: Path) -> list[str]:
+def public_names(path: Path, encoding: str) -> list[str]:
     """Lines of a public list."""
-    lines = existing_path(path).read_text(encoding="utf-8-sig").splitlines()
+    lines = decoded(existing_path(path), encoding).splitlines()
     return [line for line in lines if line.strip()]
+
+
+def public_range(column: str, *ends: str) -> tuple[float, float]:
+    """Ends of the range of a column."""
+    try:
+        low, high = map(float, ends)
+        if -math.inf < low < high < math.inf:
+            return low, high
+    except ValueError:
+        pass
+    raise ValueError(f"--range {column} {' '.join(ends)}: LOW and HIGH are two numbers, LOW < HIGH")
 
 
 RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}

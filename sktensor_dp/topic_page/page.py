@@ -120,7 +120,7 @@ def write_topic_page(
     feature_names: Sequence[str] | NDArray[Any] | None = None,
     *,
     report: PrivacyReport | None = None,
-    title: str = "Private topics",
+    title: str | None = None,
     warnings: Sequence[str] = (),
 ) -> Path:
     """Write topics, their guarantee and every release behind them to one HTML file.
@@ -139,8 +139,9 @@ def write_topic_page(
     report : PrivacyReport, default=None
         By default that of `model`; where a vocabulary was chosen privately too, that of both
         together: ``counts.privacy_report_.followed_by(lda.privacy_report_)``.
-    title : str, default="Private topics"
-        Heading of the page.
+    title : str, default=None
+        Heading of the page; by default "Private topics", or "Topics, not private" where noise
+        protects nothing.
     warnings : sequence of str, default=()
         What the fit warned of, from released values and public numbers alone, as
         ``NotEnoughDataWarning`` and ``PrivacyLeakWarning`` do.
@@ -178,6 +179,8 @@ def write_topic_page(
     explorer = Explorer.of(model, feature_names, [topic.below_noise for topic in topics])
     told = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
     why_not = _why_not_private(report)
+    if title is None:
+        title = "Private topics" if why_not is None else "Topics, not private"
     body = _template("topics.html").format(
         title=escape(title),
         n_topics=len(topics),

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from commands import Command
 
+import sktensor_dp
 from sktensor_dp import PrivateCPCompletion, PrivateTensorPowerMethod, load_statement
+from sktensor_dp.cli import runs
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -56,6 +58,9 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
     assert np.abs(np.array(order) - np.arange(30)).max() <= 8
     assert order[0] < 5 < 24 < order[-1]
     assert "1,000 persons; each person is protected" in done.err
+    assert "about 20 ratings each are assumed, --each" in done.err
+    assert "persons: column 'user'; items: column 'film'; ratings: column 'stars'" in done.err
+    assert f"\n{runs.ESTIMATES}\n" in done.out
     report = load_statement((folder / "statement.json").read_text("utf-8"))
     assert (report.unit, report.n_units) == ("person", 1000)
     assert "Each of 1,000 persons is protected by differential privacy: epsilon 8" in done.out
@@ -98,18 +103,40 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
     assert found["1"]["age"] == pytest.approx(25, abs=3)
     assert found["2"]["visits"] == pytest.approx(12, abs=1)
     assert "3,000 persons; each person is protected" in done.err
+    assert "numbers: column 'age' from 0 to 100, column 'visits' from 0 to 20; persons" in done.err
+    assert "an empty cell: counts as the middle of the range; rows of one person: " in done.err
+    assert "four standard deviations apart; closer ones need more" in done.err
+    assert "is --range right?" not in done.err
+    page = (folder / "for-the-officer.md").read_text("utf-8")
+    assert page.count(f"- version: sktensor_dp {sktensor_dp.__version__}\n- command: ") == 1
+    assert "- numbers: column 'age' from 0 to 100, column 'visits' from 0 to 20\n" in page
+    assert "- groups: 2\n" in page
     assert (folder / "groups.svg").read_text("utf-8").startswith("<?xml")
     assert PrivateTensorPowerMethod.load(folder / "groups.model").n_features_in_ == 2
     for name in ("for-the-officer.md", "groups.csv", "statement.json"):
         assert "6000" not in (folder / name).read_text("utf-8").replace(",", "")
 
 
+def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
+    command: Command, visits: Path
+) -> None:
+    ranges = ("--range", "age", -1e5, 1e5, "--range", "visits", 0, 0.2)
+    done = command("groups", visits, *ranges, "--groups", 1, "--epsilon", 1e6, "--anyway")
+    assert done.status == 0, done.err
+    assert "the averages of age lie all in the middle of its range: is --range right?" in done.err
+    assert "the averages of visits lie at the end of its range: is --range right?" in done.err
+
+
 @pytest.mark.parametrize(
     ("ranges", "told"),
     [
-        (("--range", "age", 100, 0), "--range COLUMN LOW HIGH needs two numbers, the lower one"),
-        (("--range", "age", 0, "inf"), "--range COLUMN LOW HIGH needs two numbers, the lower one"),
-        (("--range", "age", 0, "much"), "should hold numbers"),
+        (("--range", "age", 100, 0), "--range age 100 0: LOW and HIGH are two numbers, LOW < HIGH"),
+        (("--range", "age", 0, "inf"), "--range age 0 inf: LOW and HIGH are two numbers"),
+        (("--range", "age", 0, "much"), "--range age 0 much: LOW and HIGH are two numbers"),
+        (
+            ("--person", "patient", "--range", "patient", 0, 100),
+            "--range patient: the column of persons is no quantity",
+        ),
         ((*RANGES, "--range", "age", 0, 9), "--range names a column twice"),
         (("--range", "weight", 0, 9, "--groups", 1), "'weight' does not exist"),
         (
@@ -142,6 +169,9 @@ def test_forecasts_need_no_file(command: Command, arguments: tuple, tmp_path: Pa
     assert (done.status, done.err) == (0, "")
     assert done.out.strip()
     assert list(tmp_path.iterdir()) == []
+    assert "expected counts" not in done.out
+    one = [1 if word == 3000 else word for word in arguments]
+    assert re.search("1 person[^s]", command("forecast", *one).out)
     target = ("--error", 0.92) if "ratings" in arguments else ()
     for sought, more in (("epsilon", 1.02), ("persons", 1.01)):
         found = command("forecast", *arguments, "--find", sought, *target).out.splitlines()[-1]

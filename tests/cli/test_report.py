@@ -98,7 +98,7 @@ def test_wrong_arguments_end_with_2(path: str, capsys: pytest.CaptureFixture[str
         with pytest.raises(SystemExit) as caught:
             main(wrong)
         assert caught.value.code == 2
-    assert "usage" in capsys.readouterr().err
+    assert "\nsee sktensor-dp report check --help\n" in capsys.readouterr().err
 
 
 def test_unreadable_and_endless_files_are_refused(

@@ -4,6 +4,7 @@ import csv
 import re
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import N_PERSONS, N_TEXTS, SECRET, SMALL, Command, statement
@@ -11,6 +12,7 @@ from commands import N_PERSONS, N_TEXTS, SECRET, SMALL, Command, statement
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, load_statement
 from sktensor_dp.cli import runs
+from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, SCOPE
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
@@ -42,7 +44,9 @@ def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path)
     assert sorted(map(sorted, leading)) == [["alpha"], ["omega"]]
     shares = [float(next(r["share"] for r in rows if r["topic"] == n)) for n in ("1", "2")]
     assert shares == sorted(shares, reverse=True)
-    assert f"    1   {shares[0]:.1%}" in done.out
+    low, high = float(rows[0]["low"]), float(rows[0]["high"])
+    assert low < shares[0] < high
+    assert f"    1   {shares[0]:.1%}  {low:.1%} to {high:.1%}" in done.out
     words = table(folder / "topic_words.csv")
     assert sum(float(row["topic_1"]) for row in words) == pytest.approx(1, abs=1e-4)
 
@@ -125,7 +129,10 @@ def test_shares_of_texts_are_written_on_request_alone(
     # Without noise everything says so, and nothing is claimed.
     assert "Nothing" in (tmp_path / "out" / "for-the-officer.md").read_text().title()
     assert "nothing is protected" in done.out
-    assert "Not private." in (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+    page = (tmp_path / "out" / "topics.html").read_text(encoding="utf-8")
+    assert "Not private." in page
+    assert "<h1>Topics, not private</h1>" in page
+    assert "Private topics" not in page
     assert not statement(tmp_path / "out")["guarantee"]["protects"]
 
 
@@ -147,6 +154,21 @@ def test_the_page_shows_warnings_of_releases_alone(
     page = (tmp_path / "private-topics" / "topics.html").read_text(encoding="utf-8")
     assert "a &lt;leak&gt;" in page
     assert "numpy says" not in page
+
+
+@pytest.mark.parametrize(
+    ("hidden", "said"),
+    [
+        (6 * [False] + 2 * [True], "8 were found, 2 of them marked as hidden by noise. More"),
+        (10 * [True], "10 were found, 10 of them marked as hidden by noise. More"),
+        ([False], "1 was found. More"),
+    ],
+)
+def test_topics_found_and_hidden_are_counted(hidden: list[bool], said: str) -> None:
+    run = runs.Topics(parse(["topics"]))
+    run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
+    assert run.doubts(noisy=True).startswith(f"Of 10 topics asked for, {said}")
+    assert run.doubts(noisy=False) == ""
 
 
 def test_public_words_cost_nothing_and_stop_words_are_ones_own(

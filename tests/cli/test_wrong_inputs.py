@@ -17,6 +17,8 @@ ROOT = Path(sktensor_dp.__file__).parents[1]
 TEXT = ("topics", "posts.csv", "--text", "post")
 STARS = ("--person", "author", "--item", "author", "--rating", "post", "--items-are-public")
 
+RATED = ("--person", "who", "--item", "what", "--rating", "stars", "--bounds", 1, 5)
+
 
 @pytest.fixture(autouse=True)
 def files(posts: Path, tmp_path: Path) -> None:
@@ -26,6 +28,9 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.csv").write_text(f'author,post\nann,"{SECRET}\nbob,{SECRET}\n')
     (tmp_path / "latin.csv").write_bytes(f"author,post\nann,{SECRET} ".encode() + b"\xe9\n")
     (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "u.item").write_bytes(b"caf\xe9\n")
+    (tmp_path / "stars.tsv").write_text("who\twhat\tstars\na\tx\t4\n")
+    (tmp_path / "nan.tsv").write_text("who\twhat\tstars\na\tx\t4\nb\ty\t\n")
 
 
 WRONG = [
@@ -65,6 +70,15 @@ WRONG = [
     (("ratings", "header.csv", *STARS, "--bounds", 1, 5), "holds no row"),
     (("ratings", "posts.csv", *STARS, "--bounds", 5, 1), "--bounds LOW HIGH needs two numbers"),
     (("ratings", "posts.csv", "--bounds", 1, 5), "required: --person, --item, --rating"),
+    (
+        ("ratings", "nan.tsv", *RATED, "--items", "u.item"),
+        "have no 'stars': leave such rows out of the file",
+    ),
+    (
+        ("ratings", "stars.tsv", *RATED, "--items", "u.item"),
+        "'u.item' is not utf-8 text at line 1; name its encoding, such as --encoding cp1252",
+    ),
+    ((*TEXT, "--stop-words", "u.item"), "name its encoding, such as --encoding cp1252"),
     (("groups", "posts.csv"), "required: --range"),
     (("forecast",), "required"),
     (("recommend",), "invalid choice"),
@@ -79,7 +93,9 @@ def test_wrong_input_ends_in_one_line(
     done = command(*arguments)
     assert done.status == 2
     assert done.out == ""
-    assert told in done.err.splitlines()[-1]
+    *_, last = (line for line in done.err.splitlines() if not line.startswith("see sktensor-dp"))
+    assert told in last
+    assert "usage:" not in done.err
     assert "Traceback" not in done.err
     assert SECRET not in done.err
     for ledger in tmp_path.glob(f"*/{LEDGER}"):
