@@ -77,6 +77,7 @@ class Folder:
             most = min(epsilon, self.ledger.epsilon)
             hundredths = range(1, ceil(100 * most) + 1)
             left = bisect_left(hundredths, True, key=lambda n: is_beyond(n / 100)) / 100
+            rest = f"--epsilon {left:g}" if left else "nothing"
             both = PrivacyCost.total([self.ledger.cost, cost(epsilon)])
             needed = both.epsilon_at(self.ledger.delta)
             advice = (
@@ -90,8 +91,8 @@ class Folder:
                 )
             raise BudgetError(
                 f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
-                f"{self.spent_before:.4g} of {self.ledger.epsilon:g} is spent, and --epsilon "
-                f"{left:g} is left (epsilons of runs add up to less than their sum). {advice}. "
+                f"{self.spent_before:.4g} of {self.ledger.epsilon:g} is spent, and "
+                f"{rest} is left (epsilons of runs add up to less than their sum). {advice}. "
                 "Nothing was spent."
             )
 
