@@ -63,10 +63,10 @@ def slide(driver, value):
 
 
 def test_words_of_the_page_are_those_that_python_ranks(opened):
-    """Topics are numbered by share: the first is row 1 of the model."""
+    """Topics of a model are in the order of their shares."""
     for relevance in (1.0, 0.6, 0.0):
         slide(opened, relevance)
-        expected = model().top_words(15, WORDS, relevance=relevance)[1]
+        expected = model().top_words(15, WORDS, relevance=relevance)[0]
         assert rows(opened) == expected
     assert text(opened, "#panel-title") == "Topic 1"
     assert "40.0 % of all text" in text(opened, "#panel-note")
@@ -196,7 +196,7 @@ def test_table_is_sorted_and_downloaded(opened):
     with target.open(encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
     assert len(found) == 4 * 15
-    assert found[0]["word"] == model().top_words(1, WORDS, relevance=0.6)[1][0]
+    assert found[0]["word"] == model().top_words(1, WORDS, relevance=0.6)[0][0]
     assert float(found[0]["low"]) < float(found[0]["probability"]) < float(found[0]["high"])
     assert {row["below_noise"] for row in found if row["topic"] == "4"} == {"yes"}
 
