@@ -198,7 +198,7 @@ ROWS = [
     Row("raw moments, stream", *components_error(raw, data_norm=1.2, perturbation="stream"), 2000),
     *(Row(kind.__name__, *values_error(kind), 2000)
       for kind in (PrivateCPCompletion, PrivateTuckerCompletion)),
-    Row("completion of persons", *persons_error(), 300),
+    Row("completion of persons", *persons_error(), 1000),
     Row("words", words_error, known_words, 200),
 ]  # fmt: skip
 
