@@ -48,6 +48,9 @@ from sktensor_dp.published import (
     output_perturbation,
 )
 from sktensor_dp.published.completion import Stochastic
+from sktensor_dp.published.spectral_lda import CorpusMoments
+from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.tensor import multilinear, whitener
 
 __all__ = ["run"]
 
@@ -153,36 +156,14 @@ def by_gibbs(data: HeldOut, k: int) -> float:
 def by_tensorly(data: HeldOut, k: int) -> float:
     """Symmetric power iteration on whitened third moments of exact counts, one topic a document."""
     decompose = importlib.import_module("tensorly.decomposition").symmetric_parafac_power_iteration
-    X = data.train.astype(np.float64)
-    X = X[np.asarray(X.sum(axis=1)).ravel() >= 3]
-    length = np.asarray(X.sum(axis=1)).ravel()
-    weight = sp.diags(1 / np.sqrt(length * (length - 1)))
-    scaled = (weight @ X).tocsr()
-    squares = np.asarray(X.multiply(1 / (length * (length - 1))[:, None]).sum(axis=0)).ravel()
-    pairs = ((scaled.T @ scaled).toarray() - np.diag(squares)) / len(length)
-    values, vectors = np.linalg.eigh(pairs)
-    values, vectors = values[-k:], vectors[:, -k:]
-    whiten = vectors / np.sqrt(values)
-    seen = X @ whiten
-    triples = third_moments(X, seen, whiten, length)
-    weights, found = decompose(triples, k, n_repeat=10, n_iteration=50)
-    mixed = (vectors * np.sqrt(values)) @ np.asarray(found) * np.asarray(weights)
-    mixed = np.maximum(mixed * np.sign(mixed.sum(axis=0)), 1e-9).T
+    moments = CorpusMoments(CountChunk(data.train), 0.0)
+    white = whitener(moments.pairs(), k)
+    whitened = multilinear(moments.triples(white.basis), white.transform)
+    weights, found = decompose(whitened, k, n_repeat=10, n_iteration=50)
+    mixed = white.unwhiten(np.asarray(found).T) * np.asarray(weights)[:, None]
+    mixed = np.maximum(mixed * np.sign(mixed.sum(axis=1, keepdims=True)), 1e-9)
     prior = np.maximum(np.asarray(weights), 1e-6) ** -2.0
     return by_prior(data, mixed / mixed.sum(axis=1, keepdims=True), prior / prior.sum())
-
-
-def third_moments(X: sp.csr_matrix, seen: Floats, whiten: Floats, length: Floats) -> Floats:
-    """Mean over documents of three distinct tokens' product, whitened."""
-    part = 1 / (length * (length - 1) * (length - 2)) / len(length)
-    whole = np.einsum("n,na,nb,nc->abc", part, seen, seen, seen, optimize=True)
-    counts = X.T @ (part[:, None] * seen)  # words by columns: count of a word beside one other
-    twice = np.einsum("wa,wb,wc->abc", whiten, whiten, counts, optimize=True)
-    thrice = np.einsum(
-        "w,wa,wb,wc->abc", np.asarray(X.T @ part).ravel(), whiten, whiten, whiten, optimize=True
-    )
-    twice = twice + twice.transpose(0, 2, 1) + twice.transpose(2, 0, 1)
-    return np.asarray(whole - twice + 2 * thrice)
 
 
 def clusters(report: Report) -> None:
