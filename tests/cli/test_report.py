@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ways_to_fit import WAYS, quiet
+from ways_to_fit import report_of
 
 from sktensor_dp.cli import main as command
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
@@ -18,17 +18,10 @@ def main(arguments: list[str]) -> int:
     return command(["report", *arguments])
 
 
-def report(name: str = "topics") -> PrivacyReport:
-    with quiet():
-        estimator = WAYS[name].build()
-        WAYS[name].call(estimator)
-    return replace(estimator.privacy_report_, seeded=False)
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     path = tmp_path / "statement.json"
-    path.write_text(report().to_json(), "utf-8")
+    path.write_text(report_of("topics").to_json(), "utf-8")
     return str(path)
 
 
@@ -48,7 +41,7 @@ def test_a_sound_statement_is_explained(path: str, capsys: pytest.CaptureFixture
 def test_compositions_are_drawn_as_trees(
     name: str, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path(path).write_text(report(name).to_json(), "utf-8")
+    Path(path).write_text(report_of(name).to_json(), "utf-8")
     assert main(["show", path]) == 0
     shown = capsys.readouterr().out
     if name == "components, stream":
@@ -86,7 +79,7 @@ def test_a_limit_refuses_what_is_beyond_it_and_what_protects_nothing(
     assert main(["check", path, "--at-most", "1"]) == 0
     assert main(["check", path, "--at-most", "0.9"]) == 1
     assert "at most 0.9 is asked for" in capsys.readouterr().err
-    Path(path).write_text(replace(report(), seeded=True).to_json(), "utf-8")
+    Path(path).write_text(replace(report_of("topics"), seeded=True).to_json(), "utf-8")
     assert main(["check", path]) == 0
     assert "adds up. NOT PRIVATE" in capsys.readouterr().out
     assert main(["check", path, "--at-most", "1"]) == 1
@@ -133,5 +126,5 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_statements_are_read_from_python() -> None:
-    original = report()
+    original = report_of("topics")
     assert load_statement(original.to_json()) == original

@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ways_to_fit import WAYS, quiet
+from ways_to_fit import report_of
 
 from sktensor_dp.cli import main
 from sktensor_dp.privacy.registry import TO_FILL_IN, registry_entry
-from sktensor_dp.privacy.report import PrivacyReport
 
 # What the registry's schema of July 2026 asks of a draft, and the choices that it gives.
 SECTIONS = {
@@ -23,16 +22,9 @@ BASIC = {
 }  # fmt: skip
 
 
-def report(name: str) -> PrivacyReport:
-    with quiet():
-        estimator = WAYS[name].build()
-        WAYS[name].call(estimator)
-    return replace(estimator.privacy_report_, seeded=False)
-
-
 @pytest.mark.parametrize("name", ["topics", "components, stream"])
 def test_an_entry_has_the_fields_of_the_registry(name: str) -> None:
-    found = report(name)
+    found = report_of(name)
     entry = registry_entry(found)
     deployment = entry["deployment"]
     assert set(entry) == {"url_slug", "status", "tier", "deployment"}
@@ -50,14 +42,14 @@ def test_an_entry_has_the_fields_of_the_registry(name: str) -> None:
 
 
 def test_pure_privacy_has_no_delta() -> None:
-    found = report("topics, pure")
+    found = report_of("topics, pure")
     entry = registry_entry(found)["deployment"]
     assert entry["dp_variant"]["variant_name"] == "Pure DP"
     assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": found.epsilon}
 
 
 def test_the_command_writes_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, found = tmp_path / "statement.json", report("topics")
+    path, found = tmp_path / "statement.json", report_of("topics")
     path.write_text(found.to_json(), "utf-8")
     assert main(["report", "registry", str(path)]) == 0
     assert json.loads(capsys.readouterr().out) == registry_entry(found)

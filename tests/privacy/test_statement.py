@@ -1,7 +1,6 @@
 """Every way to fit gives a statement that adds up; changed or hostile ones are refused."""
 
 import copy
-import functools
 import json
 import math
 import pickle
@@ -19,7 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ways_to_fit import COUNTS, SAMPLES, WAYS, quiet
+from ways_to_fit import COUNTS, SAMPLES, WAYS, quiet, report_of
 
 import sktensor_dp
 from sktensor_dp import (
@@ -46,10 +45,7 @@ VALIDATOR = jsonschema.Draft202012Validator(json.loads(schema_text()))
 
 
 def _statement(name: str) -> dict[str, Any]:
-    with quiet():
-        estimator = WAYS[name].build()
-        WAYS[name].call(estimator)
-    return json.loads(replace(estimator.privacy_report_, seeded=False).to_json())
+    return json.loads(report_of(name).to_json())
 
 
 # Every kind of composition and of noise.
@@ -369,18 +365,6 @@ def _number(statement: Any, at: Place) -> Any:
 
 SCHEMA = json.loads(schema_text())
 ROOT = Path(sktensor_dp.__file__).parents[1]
-
-
-@functools.cache
-def report_of(name: str, epsilon: float | None = None) -> PrivacyReport:
-    """The report of a way to fit, as if its noise had been secret."""
-    way = WAYS[name]
-    with quiet():
-        estimator = way.build()
-        if epsilon is not None:
-            estimator.set_params(epsilon=epsilon)
-        way.call(estimator)
-    return replace(estimator.privacy_report_, seeded=False)
 
 
 def checked(report: PrivacyReport) -> PrivacyReport:

@@ -1,9 +1,10 @@
 """Every way to fit every estimator, on data so small that a fit takes milliseconds."""
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
     unsafe_seeded_noise,
 )
+from sktensor_dp.privacy.report import PrivacyReport
 
 COUNTS = np.random.default_rng(0).poisson(1.0, size=(120, 7)).astype(float)
 SAMPLES = np.random.default_rng(1).standard_normal((120, 4))
@@ -207,3 +209,15 @@ for _kind in (PrivateCPCompletion, PrivateTuckerCompletion):
 
 # All there is to an object, bit by bit; an accountant is who it is.
 snapshot = partial(state, whole=False)
+
+
+@functools.cache
+def report_of(name: str, epsilon: float | None = None) -> PrivacyReport:
+    """Report of a way to fit, as if its noise had been secret."""
+    way = WAYS[name]
+    with quiet():
+        estimator = way.build()
+        if epsilon is not None:
+            estimator.set_params(epsilon=epsilon)
+        way.call(estimator)
+    return replace(estimator.privacy_report_, seeded=False)
