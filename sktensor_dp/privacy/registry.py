@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from sktensor_dp.privacy.report import NOT_COVERED, RELATIONS, UNITS, PrivacyReport, library_version
+from sktensor_dp.privacy.report import PrivacyReport, rounded_down, written
 
 __all__ = ["registry_entry"]
 
@@ -40,18 +40,15 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
     """
     if report.seeded or math.isinf(report.epsilon):
         raise ValueError("report must be of a fit that protects: with secret noise, epsilon < inf.")
-    parameters = {"epsilon": report.epsilon}
-    if report.delta > 0:
-        parameters["delta"] = report.delta
-    laws = ", ".join(dict.fromkeys(row.mechanism for row in report.rows))
-    mu = "" if report.mu is None else f" The whole is {report.mu:.6g}-Gaussian DP."
-    missed = report.false_negative_rate(0.05)
+    stated, pure = written(report), report.delta == 0
     unprotected = [
         "Parameters of the fit, and names and numbers of columns.",
-        *NOT_COVERED.values(),
+        *(one["in_words"] for one in stated["not_covered"]),
     ]
     if report.neighbours != "add_remove":
         unprotected.insert(0, f"The number of {report.unit}s, {report.n_units}.")
+    laws = ", ".join(dict.fromkeys(row.mechanism for row in report.rows))
+    releases = "; ".join(f"{row.name} ({row.uses} times)" for row in report.rows)
     return {
         "url_slug": TO_FILL_IN,
         "status": "Draft",
@@ -67,24 +64,11 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
                 "publication_date": "1900-01-01",
             },
             "dp_variant": {
-                "variant_name": "Approximate DP" if report.delta > 0 else "Pure DP",
+                "variant_name": "Pure DP" if pure else "Approximate DP",
                 "data_domain": TO_FILL_IN,
                 "unprotected_quantities": "\n".join(f"- {said}" for said in unprotected),
             },
-            "privacy_loss": {
-                "privacy_unit": report.unit,
-                "privacy_unit_details": " ".join(
-                    [
-                        UNITS.get(report.unit, f"One {report.unit}."),
-                        RELATIONS.get(report.neighbours, report.neighbours),
-                    ]
-                ),
-                "privacy_parameters": parameters,
-                "privacy_parameters_details": (
-                    f"{report.guarantee}.{mu} A test of what one {report.unit} holds, with false "
-                    f"alarms in 5 %, misses at least {math.floor(1000 * missed) / 10:g} %."
-                ),
-            },
+            "privacy_loss": _privacy_loss(report, stated),
             "deployment_model": {
                 "model_name": "Central",
                 "release_type": "One release",
@@ -97,10 +81,28 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
                 "that of epsilon; the privacy statement has each.",
             },
             "implementation": {
-                "mechanisms": f"sktensor_dp {library_version()}; laws: {laws}. Releases: "
-                + "; ".join(f"{row.name} ({row.uses} times)" for row in report.rows),
+                "mechanisms": f"sktensor_dp {stated['library']['version']}; laws: {laws}. "
+                f"Releases: {releases}",
                 "justification": TO_FILL_IN,
             },
             "administrative": {"registry_authors": [TO_FILL_IN]},
         },
+    }
+
+
+def _privacy_loss(report: PrivacyReport, stated: dict[str, Any]) -> dict[str, Any]:
+    """Unit and parameters, from a report and its statement."""
+    parameters = {"epsilon": report.epsilon, "delta": report.delta}
+    if report.delta == 0:
+        del parameters["delta"]
+    mu = "" if report.mu is None else f" The whole is {report.mu:.6g}-Gaussian DP."
+    missed = rounded_down(report.false_negative_rate(0.05))
+    return {
+        "privacy_unit": report.unit,
+        "privacy_unit_details": f"{stated['unit']['in_words']} {stated['neighbours']['in_words']}",
+        "privacy_parameters": parameters,
+        "privacy_parameters_details": (
+            f"{report.guarantee}.{mu} A test of what one {report.unit} holds, with false alarms in "
+            f"5 %, misses at least {missed:g} %."
+        ),
     }

@@ -322,12 +322,17 @@ class PrivacyReport(Shown):
             return []
         alarms = ", ".join(f"{rate:.0%}" for rate in FALSE_ALARMS)
         rates = map(self.false_negative_rate, FALSE_ALARMS)
-        missed = ", ".join(f"{math.floor(1000 * rate + 1e-9) / 10:.1f}%" for rate in rates)
+        missed = ", ".join(f"{rounded_down(rate):.1f}%" for rate in rates)
         mu = "" if self.mu is None else f"mu = {self.mu:.3g}: "
         return [
             f"{mu}a test of what one {self.unit} holds, with false alarms in {alarms}, misses "
             f"at least {missed}."
         ]
+
+
+def rounded_down(rate: float) -> float:
+    """Percent of a rate, to a tenth, no more than it is."""
+    return math.floor(1000 * rate + 1e-9) / 10
 
 
 def written(report: PrivacyReport) -> dict[str, Any]:
