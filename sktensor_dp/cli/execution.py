@@ -19,8 +19,8 @@ from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import save_svg
-from sktensor_dp.plotting.displays import plain
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import plain
 
 WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
 
@@ -48,21 +48,17 @@ def _show_forecast(options: Namespace) -> int:
 
 def _least(run: Any, sought: str) -> str:
     """Say from which epsilon, or from how many persons, on the forecast is good enough."""
-
-    def reached(value: float) -> bool:
-        other = copy(run)
-        if sought == "epsilon":
-            other.options = Namespace(**{**vars(run.options), "epsilon": value})
-        else:
-            other.n_units = value
-        other.build()
-        return bool(other.is_enough())
-
     if sought == "epsilon":
-        epsilon = least_epsilon(reached)
+        epsilon = least_epsilon(lambda value: _changed(run, epsilon=value).is_enough())
         if epsilon is None:
             return f"No epsilon up to 100 would be enough for {run.units}."
         return f"Enough from --epsilon {epsilon:g} on, for {run.units}."
+
+    def reached(n: int) -> bool:
+        other = copy(run)
+        other.n_units = n
+        return bool(other.is_enough())
+
     n = least_number(reached)
     if n is None:
         return f"No number of persons would be enough at --epsilon {run.options.epsilon:g}."
@@ -146,18 +142,24 @@ def _promise(report: PrivacyReport) -> str:
     )
 
 
+def _changed(run: Any, **options: Any) -> Any:
+    """Make the same run with other options, built anew."""
+    other = copy(run)
+    other.options = Namespace(**{**vars(run.options), **options})
+    other.build()
+    return other
+
+
 def _proposals(run: Any) -> Iterator[str]:
     """Changes of one option each with which the forecast is better."""
     for name, factor in (("epsilon", 2), ("topics", 0.5), ("groups", 0.5), ("words", 0.5)):
         value = getattr(run.options, name, 0)
         for power in range(1, 7):
-            changed, other = value * factor**power, copy(run)
+            changed = value * factor**power
             if changed < 1 and name != "epsilon":
                 break
             changed = changed if name == "epsilon" else int(changed)
-            other.options = Namespace(**{**vars(run.options), name: changed})
-            other.build()
-            if not other.too_few():
+            if not _changed(run, **{name: changed}).too_few():
                 yield f"--{name} {changed:g}"
                 break
 

@@ -3,11 +3,10 @@
 import math
 from datetime import date
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.report import PrivacyReport, library_version
 from sktensor_dp.privacy.tables import printable
 from sktensor_dp.topic_page import in_hundred, odds_after, page, strength
 
@@ -50,7 +49,7 @@ def officer_text(
     ask = f"Can anybody be behind more than one {unit}?"
     if by_person:
         ask = "Does everything of one person bear the same name in the data?"
-    when = {"date": date.today().isoformat(), "version": f"sktensor_dp {version('sktensor-dp')}"}
+    when = {"date": date.today().isoformat(), "version": f"sktensor_dp {library_version()}"}
     run = (f"- {what}: {printable(str(value))}" for what, value in {**when, **settings}.items())
     return text.format(
         n=f"{report.n_units:,}", unit=unit, run="\n".join(run), epsilon=f"{report.epsilon:.4g}",

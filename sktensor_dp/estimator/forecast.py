@@ -158,8 +158,7 @@ class Forecast(Sought):
 
         Nine of ten fits turn out as the word says.
         """
-        ratio = self.n_samples / self._typically_needed()
-        return next((said for said, least in self.verdicts if ratio >= least), "too few")
+        return next((said for said, least in self.verdicts if self._ratio >= least), "too few")
 
     @property
     def enough(self) -> bool:
@@ -204,10 +203,15 @@ class Forecast(Sought):
         if least is None:
             known = ", ".join(repr(said) for said, _ in self.verdicts)
             raise ValueError(f"verdict must be one of {known}, got {verdict!r}.")
-        return lambda other: other.n_samples / other._typically_needed() >= least
+        return lambda other: other._ratio >= least
 
     def _sized(self, n: int) -> dict[str, Any]:
         return {"n_samples": n}
+
+    @property
+    def _ratio(self) -> float:
+        """Number of samples over that which the factors of `verdicts` multiply."""
+        return self.n_samples / self._typically_needed()
 
     def _typically_needed(self) -> float:
         """Number of samples that the factors of `verdicts` multiply."""
