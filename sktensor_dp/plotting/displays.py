@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from sktensor_dp.privacy.tables import plain
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -596,6 +594,11 @@ def footer_of(report: Any) -> str:
         return "not private"
     several = f"{report.n_units:,} {report.unit}s"
     return f"{several}, epsilon {report.epsilon:.4g}, delta {plain(report.delta)}"
+
+
+def plain(number: float) -> str:
+    """Return a number as people write it: 1e-6, not 1e-06."""
+    return f"{number:g}".replace("e-0", "e-")
 
 
 def _names(estimator: Any, given: Names, n_features: int) -> Any:
