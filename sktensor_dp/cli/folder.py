@@ -78,7 +78,7 @@ class Folder:
             hundredths = range(1, ceil(100 * most) + 1)
             left = bisect_left(hundredths, True, key=lambda n: is_beyond(n / 100)) / 100
             rest = f"--epsilon {left:g}" if left else "nothing"
-            both = PrivacyCost.total([self.ledger.cost, cost(epsilon)])
+            both = PrivacyCost.total([(self.ledger.cost, 1), (cost(epsilon), 1)])
             needed = both.epsilon_at(self.ledger.delta)
             advice = (
                 f"No budget at delta {plain(self.ledger.delta)} would be enough: ask for less "

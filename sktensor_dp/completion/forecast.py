@@ -171,9 +171,9 @@ def _bias_variance(
     `each` is the number of entries of a unit.
     """
     # Rounds add up to one release for all of their budget.
-    cost = PrivacyCost.total([plan.releases.cost_of("shared_row_sums")] * plan.n_rounds)
+    cost = PrivacyCost.total([(plan.releases.cost_of("shared_row_sums"), plan.n_rounds)])
     if sweeps:
-        cost = PrivacyCost.total([cost, *[plan.releases.cost_of("shared_factor_sums")] * sweeps])
+        cost = PrivacyCost.total([(cost, 1), (plan.releases.cost_of("shared_factor_sums"), sweeps)])
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
     gain = clipped_response(defaults.RESIDUAL_CLIP)

@@ -34,8 +34,8 @@ class TrialAccountant(BudgetAccountant):
 
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Any:
         """Record the charges in `entries`, or raise BudgetError if they exceed the allowed cost."""
-        asked = [entry.cost for entry in entries for _ in range(entry.uses)]
-        cost = PrivacyCost.total([self.cost, *asked])
+        asked = [(entry.cost, entry.uses) for entry in entries]
+        cost = PrivacyCost.total([(self.cost, 1), *asked])
         # Of each kind: a trial of mixed kinds has another profile than either.
         if not cost.is_within(self._allowed):
             raise BudgetError(

@@ -31,7 +31,6 @@ __all__ = [
     "audit_samples",
     "guesses_from_scores",
     "one_run_audit",
-    "one_run_p_value",
     "worst_case",
 ]
 
@@ -41,8 +40,26 @@ Floats = NDArray[np.float64]
 N_TRIED = 200
 
 
-@dataclass(frozen=True)
-class AuditResult:
+@dataclass(frozen=True, kw_only=True)
+class _Bounds:
+    """Lower bounds on the privacy parameters of a mechanism, beside its claims."""
+
+    epsilon_lower: float
+    mu_lower: float
+    delta: float
+    confidence: float
+    epsilon_claim: float | None = None
+    mu_claim: float | None = None
+
+    @property
+    def refutes_claim(self) -> bool:
+        """True if a bound exceeds its claim: the claim is false, with this confidence."""
+        pairs = ((self.epsilon_lower, self.epsilon_claim), (self.mu_lower, self.mu_claim))
+        return any(claim is not None and lower > claim for lower, claim in pairs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult(_Bounds):
     """Lower bounds on the privacy parameters of a mechanism.
 
     Attributes
@@ -56,6 +73,9 @@ class AuditResult:
         Delta at which epsilon is bounded.
     confidence : float
         Probability with which both bounds hold.
+    epsilon_claim, mu_claim : float or None
+        What the mechanism promises; None where that is not known, and for mu where the
+        promise has none.
     threshold : float
         The event behind `epsilon_lower` is that a statistic exceeds it (negated
         statistic and threshold, if the statistic falls).
@@ -63,32 +83,12 @@ class AuditResult:
         How often the event was seen on the neighbour and on the data.
     n_runs : int
         Runs counted on each data set; those that chose the event are not among them.
-    epsilon_claim, mu_claim : float or None
-        What the mechanism promises; None where that is not known, and for mu where the
-        promise has none.
-
-    Examples
-    --------
-    >>> AuditResult(1.2, 0.9, 1e-6, 0.95, 0.5, 0.8, 0.2, 500, epsilon_claim=1.0).refutes_claim
-    True
     """
 
-    epsilon_lower: float
-    mu_lower: float
-    delta: float
-    confidence: float
     threshold: float
     true_positive_rate: float
     false_positive_rate: float
     n_runs: int
-    epsilon_claim: float | None = None
-    mu_claim: float | None = None
-
-    @property
-    def refutes_claim(self) -> bool:
-        """True if a bound exceeds its claim: the claim is false, with this confidence."""
-        pairs = ((self.epsilon_lower, self.epsilon_claim), (self.mu_lower, self.mu_claim))
-        return any(claim is not None and lower > claim for lower, claim in pairs)
 
     def __str__(self) -> str:
         def of(lower: float, claim: float | None) -> str:
@@ -109,7 +109,6 @@ def audit_samples(
     delta: float = 0.0,
     confidence: float = 0.95,
     threshold: float | None = None,
-    selection: float = 0.5,
     epsilon_claim: float | None = None,
     mu_claim: float | None = None,
 ) -> AuditResult:
@@ -126,10 +125,8 @@ def audit_samples(
         Probability with which both bounds hold, in (0, 1).
     threshold : float, optional
         Threshold that was fixed before any run, which the statistic is meant to exceed more
-        often on the neighbour. All runs are counted then. By default a part of the runs
+        often on the neighbour. All runs are counted then. By default half of the runs
         chooses thresholds and the sign of the statistic, and the others are counted.
-    selection : float, default=0.5
-        Fraction of the runs that choose, in (0, 1).
     epsilon_claim, mu_claim : float, optional
         What the mechanism promises, for the result to compare.
 
@@ -153,7 +150,7 @@ def audit_samples(
 
     Examples
     --------
-    The Gaussian mechanism with noise as large as its sensitivity is 1-GDP.
+    The Gaussian mechanism with noise as large as its sensitivity is 1-GDP:
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -165,7 +162,17 @@ def audit_samples(
     x, y = _checked("one", one), _checked("other", other)
     _check_rate("delta", delta, least=True)
     _check_rate("confidence", confidence)
-    x, y, events, error = _events(x, y, threshold, selection, delta, 1 - confidence)
+    if threshold is not None:
+        events, error = [(1, float(threshold))], (1 - confidence) / 2
+    else:
+        if min(x.size, y.size) < 2:
+            raise ValueError(
+                "one and other must hold two values or more each: some choose, some count."
+            )
+        error = (1 - confidence) / 4  # for each of two rates of two events
+        m, n = x.size // 2, y.size // 2
+        events = _choose(x[:m], y[:n], delta, error)
+        x, y = x[m:], y[n:]
     parts = [_bounds(sign * x, sign * y, np.array([level]), delta, error) for sign, level in events]
     hits, false_hits, epsilon, mu = np.concatenate(parts, axis=1)
     best = int(epsilon.argmax())
@@ -182,23 +189,6 @@ def audit_samples(
         epsilon_claim=epsilon_claim,
         mu_claim=mu_claim,
     )
-
-
-def _events(
-    x: Floats, y: Floats, threshold: float | None, selection: float, delta: float, error: float
-) -> tuple[Floats, Floats, list[tuple[int, float]], float]:
-    """Choose events, as (sign, threshold) pairs, on a part of the samples; return the samples that
-    are left to count, the events, and the error probability allowed for each rate.
-    """
-    if threshold is not None:
-        return x, y, [(1, float(threshold))], error / 2
-    _check_rate("selection", selection)
-    if min(x.size, y.size) < 2:
-        raise ValueError(
-            "one and other must hold two values or more each: some choose, some count."
-        )
-    m, n = (min(max(1, int(selection * part.size)), part.size - 1) for part in (x, y))
-    return x[m:], y[n:], _choose(x[:m], y[:n], delta, error / 4), error / 4
 
 
 def _checked(name: str, part: ArrayLike) -> Floats:
@@ -358,20 +348,16 @@ def audit(
     Notes
     -----
     Noise is real unless the audit runs inside :func:`~sktensor_dp.unsafe_seeded_noise`.
-    A fit shows less than its releases: what follows them hides a part. Bounds are
-    therefore lower than the claim, often by much; see ``docs/audit.md`` for those of
-    every estimator, and :func:`audit_samples` for auditing a release itself.
-
-    The method is that of Jagielski, Ullman & Oprea (2020) and, for mu, Nasr et al. (2023).
+    A fit shows less than its releases, as what follows them hides a part: bounds are lower than
+    the claim, often by much. :func:`audit_samples` audits a release itself. The method is that
+    of Jagielski, Ullman & Oprea (2020) and, for mu, Nasr et al. (2023).
 
     Examples
     --------
     >>> from sktensor_dp import PrivateCPCompletion
-    >>> from sktensor_dp.privacy.audit import audit, worst_case
     >>> model = PrivateCPCompletion(1, bounds=(0, 1), shape=(1, 1), epsilon=1.0, delta=0)
     >>> case = worst_case(model)
-    >>> result = audit(model, case.data, case.neighbour, n_runs=50, statistic=case.statistic)
-    >>> result.epsilon_claim
+    >>> audit(model, case.data, case.neighbour, n_runs=50, statistic=case.statistic).epsilon_claim
     1.0
     """
     if not (isinstance(n_runs, numbers.Integral) and n_runs >= 8):
@@ -447,8 +433,7 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
 
     With ``neighbours="add_remove"`` the unit that would change leaves.
 
-    How much reaches the fitted attributes depends on the parameters too: the fewer
-    components, iterations and refinements, the more. ``docs/audit.md`` has examples.
+    The fewer components, iterations and refinements, the more reaches the fitted attributes.
 
     Examples
     --------
@@ -467,75 +452,36 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
     return WorstCase(*found)
 
 
-# One fit on many canaries.
-
 # Where the largest rejected epsilon is looked for; no number of canaries shows more.
 TRIED = np.linspace(0.0, 30.0, 60_001)
 
 
-@dataclass(frozen=True)
-class OneRunResult:
+@dataclass(frozen=True, kw_only=True)
+class OneRunResult(_Bounds):
     """Lower bounds on epsilon and mu from one fit on many canaries.
 
     Attributes
     ----------
-    epsilon_lower : float
-        Lower bound on epsilon.
-    mu_lower : float
-        Lower bound on mu of Gaussian differential privacy. Both bounds hold together.
+    epsilon_lower, mu_lower : float
+        Lower bounds on epsilon and on mu of Gaussian differential privacy; both hold together.
     delta, confidence : float
         Delta at which epsilon is bounded, and the probability with which both bounds hold.
-    n_canaries, n_guesses, n_correct : int
-        Number of slots, of guesses about them, and of right guesses.
     epsilon_claim, mu_claim : float or None
         What the report claims; None without a report, and for mu where it claims none.
+    n_canaries, n_guesses, n_correct : int
+        Number of slots, of guesses about them, and of right guesses.
     """
 
-    epsilon_lower: float
-    mu_lower: float
-    delta: float
-    confidence: float
     n_canaries: int
     n_guesses: int
     n_correct: int
-    epsilon_claim: float | None = None
-    mu_claim: float | None = None
-
-    @property
-    def refutes_claim(self) -> bool:
-        """True if a bound exceeds its claim: the claim is false, with this confidence."""
-        pairs = ((self.epsilon_lower, self.epsilon_claim), (self.mu_lower, self.mu_claim))
-        return any(claim is not None and lower > claim for lower, claim in pairs)
 
 
-def one_run_p_value(
+def p_value_of_guesses(
     n_canaries: int, n_guesses: int, n_correct: int, epsilon: ArrayLike, delta: float
 ) -> Any:
-    """Bound the p-value of right guesses under the claim that a mechanism is (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    n_canaries : int
-        Number of slots, each of which holds a canary or not by a fair coin.
-    n_guesses : int
-        Number of slots that are guessed about, at most `n_canaries`.
-    n_correct : int
-        Number of right guesses.
-    epsilon : float or array-like
-        Epsilon of the mechanism, or several to try.
-    delta : float
-        Delta of the mechanism.
-
-    Returns
-    -------
-    float or ndarray of the shape of `epsilon`
-        Upper bound, in [0, 1], on the probability of `n_correct` or more right guesses; for
-        delta = 0 it is exact for randomised response.
-
-    Examples
-    --------
-    >>> round(float(one_run_p_value(100, 100, 60, 0.0, 0.0)), 4)
-    0.0284
+    """Upper bound on the probability of so many right guesses at (epsilon, delta)-DP; for delta = 0
+    it is exact for randomised response.
     """
     right = expit(np.asarray(epsilon, dtype=np.float64))
     chance = binom.sf(n_correct - 1, n_guesses, right)
@@ -557,7 +503,8 @@ def one_run_audit(
     ----------
     guesses : array-like of shape (n_canaries,)
         1 for a canary, -1 for something harmless, 0 for no guess: computed from the
-        mechanism's output. How many are not 0 is fixed before the output is seen.
+        mechanism's output. How many are not 0 is fixed before the output is seen: to keep
+        the best of several numbers needs a confidence for each.
     included : array-like of bool of shape (n_canaries,)
         True where the slot held a canary, drawn by fair and independent coins.
     delta : float, default=0.0
@@ -577,11 +524,6 @@ def one_run_audit(
     ValueError
         If the arrays differ in shape, a guess is not -1, 0 or 1, or a parameter is outside
         its range.
-
-    Notes
-    -----
-    The number of guesses must be fixed before the fit is seen: trying several numbers
-    and keeping the best bound needs a confidence for each.
 
     Examples
     --------
@@ -607,12 +549,19 @@ def one_run_audit(
     _check_rate("confidence", confidence)
     made = told != 0
     counts = told.size, int(made.sum()), int((made & ((told > 0) == coins)).sum())
-
     error = (1 - confidence) / 2  # for each of both bounds
-    rejected = np.flatnonzero(one_run_p_value(*counts, TRIED, delta) < error)
-    lower = float(TRIED[rejected[-1]]) if rejected.size else 0.0
-    mu = _gaussian_bound(*counts, error)
-    return OneRunResult(lower, mu, delta, confidence, *counts, epsilon_claim, mu_claim)
+    rejected = np.flatnonzero(p_value_of_guesses(*counts, TRIED, delta) < error)
+    return OneRunResult(
+        epsilon_lower=float(TRIED[rejected[-1]]) if rejected.size else 0.0,
+        mu_lower=_gaussian_bound(*counts, error),
+        delta=delta,
+        confidence=confidence,
+        epsilon_claim=epsilon_claim,
+        mu_claim=mu_claim,
+        n_canaries=counts[0],
+        n_guesses=counts[1],
+        n_correct=counts[2],
+    )
 
 
 def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: float) -> float:

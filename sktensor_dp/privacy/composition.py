@@ -147,7 +147,7 @@ def merged(rows: Iterable[ReleaseRecord]) -> tuple[ReleaseRecord, ...]:
 def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
     """Possible costs to one unit: what each costs is at most one of them."""
     if node.kind == "releases":
-        return (_sum(node.spent),)
+        return (PrivacyCost.total(node.spent),)
     if node.kind == "selection":
         return (PrivacyCost(epsilon=node.epsilon, delta=node.delta),)
     own = [(part, unit_costs(part.of)) for part in node.parts]
@@ -174,37 +174,18 @@ def membership_costs(
     return _combined([_repeated(of_role[role], count) for role, count in membership])
 
 
-def _sum(costs: Iterable[tuple[PrivacyCost, int]]) -> PrivacyCost:
-    """Compose costs, each spent the given number of times."""
-    # 0 * inf is NaN.
-    spent = [(cost, uses) for cost, uses in costs if uses > 0]
-    return PrivacyCost(
-        math.sqrt(_fsum(uses * (cost.mu * cost.mu) for cost, uses in spent)),
-        _fsum(uses * cost.epsilon for cost, uses in spent),
-        _fsum(uses * cost.delta for cost, uses in spent),
-    )
-
-
-def _fsum(values: Iterable[float]) -> float:
-    """Exactly rounded sum; infinity where it overflows."""
-    try:
-        return math.fsum(values)
-    except OverflowError:
-        return math.inf
-
-
 def _repeated(costs: Sequence[PrivacyCost], times: int) -> tuple[PrivacyCost, ...]:
     """Possible costs of being in `times` parts, where a part costs at most one of `costs`."""
     if times > 1:
         costs = [_cover(costs)]
-    return tuple(_sum([(cost, times)]) for cost in costs)
+    return tuple(PrivacyCost.total([(cost, times)]) for cost in costs)
 
 
 def _combined(lists: Sequence[Sequence[PrivacyCost]]) -> tuple[PrivacyCost, ...]:
     """Possible costs of composing one cost from each list, without those that others cover."""
     if math.prod(map(len, lists)) > MOST_COSTS:
         lists = [[_cover(costs)] for costs in lists]
-    return _largest(_sum((cost, 1) for cost in chosen) for chosen in product(*lists))
+    return _largest(PrivacyCost.total((cost, 1) for cost in one) for one in product(*lists))
 
 
 def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:

@@ -224,7 +224,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             raise RuntimeError(f"release {payer!r} is not in the plan, or used up.")
         if rest_of is None:
             return name, 1, usual
-        cost = PrivacyCost.total([self._costs[payer]] * left)
+        cost = PrivacyCost.total([(self._costs[payer], left)])
         if cost.delta > 0 or (cost.epsilon > 0) != (usual.epsilon > 0):
             raise RuntimeError(f"{name!r} has another kind of cost than what is left of {payer!r}.")
         return payer, left, cost

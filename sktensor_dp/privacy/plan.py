@@ -48,13 +48,14 @@ class PrivacyCost:
         return self.mu, self.epsilon, self.delta
 
     @classmethod
-    def total(cls, costs: Iterable["PrivacyCost"]) -> "PrivacyCost":
-        """Compose costs: squares of mu, epsilons and deltas are each added."""
-        costs = list(costs)
+    def total(cls, costs: Iterable[tuple["PrivacyCost", int]]) -> "PrivacyCost":
+        """Compose costs, each with its uses: squares of mu, epsilons and deltas are each added."""
+        # 0 * inf is NaN.
+        spent = [(cost, uses) for cost, uses in costs if uses > 0]
         return cls(
-            math.sqrt(math.fsum(cost.mu**2 for cost in costs)),
-            math.fsum(cost.epsilon for cost in costs),
-            math.fsum(cost.delta for cost in costs),
+            math.sqrt(_fsum(uses * (cost.mu * cost.mu) for cost, uses in spent)),
+            _fsum(uses * cost.epsilon for cost, uses in spent),
+            _fsum(uses * cost.delta for cost, uses in spent),
         )
 
     def part(self, fraction: float, delta: float) -> "PrivacyCost":
@@ -89,6 +90,14 @@ class PrivacyCost:
             factor * (1 - delta - false_positive_rate),
         )
         return max(0.0, *least)
+
+
+def _fsum(values: Iterable[float]) -> float:
+    """Exactly rounded sum; infinity where it overflows."""
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True)
@@ -169,9 +178,7 @@ class ReleasePlan:
     @property
     def cost(self) -> PrivacyCost:
         """Cost of the whole plan."""
-        return PrivacyCost.total(
-            planned.cost for planned in self.releases for _ in range(planned.uses)
-        )
+        return PrivacyCost.total((planned.cost, planned.uses) for planned in self.releases)
 
     def unused(self, left: Mapping[str, int]) -> tuple[PlannedRelease, ...]:
         """Releases paid for and not made, from the number of uses `left` by name."""

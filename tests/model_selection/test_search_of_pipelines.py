@@ -101,7 +101,7 @@ def test_steps_spend_what_they_are_given_and_no_more(cv, share):
     steps = dict(pipeline().steps)
     parts = divided_among(costs.fit, steps, {"counts": share, "topics": 1 - share})
     assert parts["counts"].mu ** 2 == pytest.approx(share * costs.fit.mu**2)
-    assert PrivacyCost.total(parts.values()).mu == pytest.approx(costs.fit.mu)
+    assert PrivacyCost.total((part, 1) for part in parts.values()).mu == pytest.approx(costs.fit.mu)
     assert (parts["counts"].delta, parts["topics"].delta) == (costs.fit.delta, 0.0)
     for name, step in steps.items():
         epsilon, delta = as_parameters(parts[name], 1e-6, delta_set_aside(step))

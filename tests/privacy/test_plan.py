@@ -86,7 +86,7 @@ def test_uses_count() -> None:
 
 def test_kinds_add_up() -> None:
     parts = [PrivacyCost(0.3, 0.5, 1e-7), PrivacyCost(0.4, 0.25, 2e-7), PrivacyCost()]
-    total = PrivacyCost.total(parts)
+    total = PrivacyCost.total((part, 1) for part in parts)
     assert total.amounts == pytest.approx((0.5, 0.75, 3e-7))
     gaussian = PrivacyCost(mu=0.5).epsilon_at(1e-6 - 3e-7)
     assert total.epsilon_at(1e-6) == pytest.approx(0.75 + gaussian)
@@ -107,7 +107,7 @@ def test_delta_that_is_spent_leaves_no_epsilon() -> None:
     assert PrivacyCost(mu=0.1).epsilon_at(0.0) == math.inf
     # Shares of delta add up again, whichever way they round.
     for count in range(2, 200):
-        assert PrivacyCost.total([PrivacyCost(delta=1e-6 / count)] * count).epsilon_at(1e-6) == 0
+        assert PrivacyCost.total([(PrivacyCost(delta=1e-6 / count), count)]).epsilon_at(1e-6) == 0
 
 
 @pytest.mark.parametrize("field", ["mu", "epsilon", "delta"])
