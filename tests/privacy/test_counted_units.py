@@ -1,7 +1,6 @@
 """Where one unit more or less is hidden, a noisy count comes first, in plans, ledgers and fits."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,19 +14,16 @@ from counted_models import (
     N,
     components,
     documents,
-    every_model,
     of_texts,
+    samples,
     topics,
     whole,
     words,
 )
 from internals import answering, the_true_count
-from replaying import Seen, replay, watch
+from replaying import replay, state
 
-from sktensor_dp import (
-    BudgetAccountant,
-    BudgetError,
-)
+from sktensor_dp import BudgetAccountant, BudgetError, load_statement
 from sktensor_dp.estimator.base import Fitted, PlannedFit
 from sktensor_dp.privacy.audit import worst_case
 from sktensor_dp.privacy.curator import DataCurator
@@ -46,49 +42,115 @@ from sktensor_dp.queries.sums import COVERED_UNITS, excess
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
 
-def test_a_fit_that_divides_by_the_true_number_is_seen(monkeypatch):
-    """A deliberate mistake: these replays have power."""
+def in_groups(model: Any, X: np.ndarray) -> Any:
+    return model.fit(X, groups=np.arange(len(X)) // 3)
+
+
+def in_batches(model: Any, X: np.ndarray) -> Any:
+    for part in (X[:50], X[50:], X[:0]):
+        model.partial_fit(part)
+    return model
+
+
+def in_batches_of_groups(model: Any, X: np.ndarray) -> Any:
+    for part in (X[:50], X[50:]):
+        model.partial_fit(part, groups=[f"g{i % 7}" for i in range(len(part))])
+    return model
+
+
+def in_chunks(model: Any, X: np.ndarray) -> Any:
+    return model.fit_chunks(iter([X[:50], X[:0], X[50:]]))
+
+
+STREAM = components(perturbation="stream", max_iter=2, epsilon=3.0)
+STREAMS = {
+    "stream": (STREAM, whole, samples),
+    "pure stream": (components(perturbation="stream", max_iter=2, delta=0), whole, samples),
+    "stream of groups": (STREAM, in_groups, samples),
+    "batches": (STREAM, in_batches, samples),
+    "batches of groups": (STREAM, in_batches_of_groups, samples),
+    "chunks": (STREAM, in_chunks, samples),
+    "batches of topics": (topics(epsilon=5.0), in_batches, documents),
+    "pure batches of topics": (topics(epsilon=9.0, delta=0), in_batches, documents),
+    "batches of topics of groups": (topics(epsilon=5.0), in_batches_of_groups, documents),
+}
+WAYS = {**{name: (build, whole, draw) for name, (build, draw) in MODELS.items()}, **STREAMS}
+
+
+@pytest.mark.parametrize("name", ["topics", "batches"])
+def test_a_fit_that_divides_by_the_true_number_is_seen(name, monkeypatch):
+    """A deliberate mistake: replays of the contract have power."""
     the_true_count(monkeypatch)
-    build, draw = MODELS["topics"]
+    build, fit, draw = WAYS[name]
     X = draw(np.random.default_rng(0), N + 1)
     with pytest.raises(AssertionError):
-        replay(build, whole, X[:N], X)
+        replay(build, fit, X[:N], X)
 
 
-@every_model
-def test_the_report_adds_up_and_names_its_neighbours(name, seed):
-    build, draw = MODELS[name]
-    report = build().fit(draw(np.random.default_rng(seed), N)).privacy_report_
-    assert report.neighbours == "add_remove"
-    assert report.rows[0].name == "unit_count"
-    assert report.rows[0].sensitivity == 1
-    assert report.epsilon == pytest.approx(build().epsilon, rel=1e-9)
-    assert report.fractions[0] == pytest.approx(COUNT_FRACTION)
+@pytest.mark.parametrize("name", WAYS)
+def test_a_count_comes_first_and_the_report_adds_up(name, seed, tmp_path):
+    build, fit, draw = WAYS[name]
+    model = build()
+    payer = BudgetAccountant(model.epsilon, model.delta)
+    fit(model.set_params(accountant=payer), draw(np.random.default_rng(seed), N))
+    report = model.privacy_report_
+    assert report.epsilon == pytest.approx(model.epsilon, rel=1e-9)
+    assert (report.neighbours, report.rows[0].name) == ("add_remove", "unit_count")
     assert "adding or removing one" in report.guarantee
     stated = report.to_json()
     assert '"relation": "add_remove"' in stated
     assert '"number_is": "released"' in stated
+    assert load_statement(stated).n_units == report.n_units
+    # Charged once, as one batch.
+    assert [entry.release for entry in payer.entries] == ["unit_count", BY_COUNT]
+    assert {entry.neighbours for entry in payer.entries} == {"add_remove"}
+    if name in STREAMS:
+        parts = report.composition.parts
+        assert {part.of.rows[0].name for part in parts} == {"unit_count"}
+        assert sum(part.n_units * part.times for part in parts) == report.n_units
+        model.save(tmp_path / "model")
+        assert type(model).load(tmp_path / "model").privacy_report_ == report
+    else:
+        assert report.rows[0].sensitivity == 1
+        assert report.fractions[0] == pytest.approx(COUNT_FRACTION)
+
+
+def test_a_stream_that_costs_too_much_is_refused_before_a_batch_is_counted():
+    payer = BudgetAccountant(1.0, DELTA)
+    X = samples(np.random.default_rng(0), N)
+    for fit in (whole, in_batches, in_chunks):
+        with pytest.raises(BudgetError, match="would bring the total"):
+            fit(STREAM().set_params(accountant=payer), X)
+    assert payer.entries == ()
+
+
+@pytest.mark.parametrize("build", [STREAM, topics(epsilon=5.0)])
+def test_all_batches_have_the_neighbours_of_the_first(build):
+    X = documents(np.random.default_rng(0), N)
+    for first, then in (("add_remove", "replace_one"), ("replace_one", "add_remove")):
+        model = build().set_params(neighbours=first).partial_fit(X)
+        before = state(model.privacy_report_)
+        with pytest.raises(ValueError, match="neighbours must be as in the first batch"):
+            model.set_params(neighbours=then).partial_fit(X)
+        assert state(model.privacy_report_) == before
+
+
+def test_the_forecast_knows_that_every_batch_has_a_count():
+    one = STREAM().set_params(perturbation="iteration").forecast(10**6, D)
+    many = STREAM().forecast(10**6, D)
+    assert many.count_sigma == pytest.approx(one.count_sigma * math.sqrt(2 * 3))
 
 
 def test_the_released_count_is_a_count_with_noise(seed):
     """Within eight deviations, beyond which one in 1e15 lies; and it is not the number itself."""
     rng = np.random.default_rng(seed)
     X = documents(rng, 2000)
-    reports = [topics(n_refinements=0)().fit(X).privacy_report_ for _ in range(2)]
+    reports = [topics(n_refinements=0)().fit(X).privacy_report_ for _ in range(6)]
     for report in reports:
         assert isinstance(report.n_units, int)
         assert abs(report.n_units - 2000) <= 8 * report.rows[0].sigma + 1
-    # Deviations are above 40: five fits that all hit the number are rarer than 1e-9.
-    more = [topics(n_refinements=0)().fit(X).privacy_report_.n_units for _ in range(4)]
-    assert {*more, *(report.n_units for report in reports)} != {2000}
-
-
-@every_model
-def test_a_fit_on_no_rows_works_as_on_few(name):
-    build, draw = MODELS[name]
-    for n in (0, 1):
-        seen: Seen = watch(build, whole, draw(np.random.default_rng(0), n))
-        assert seen.error is None
+    # Deviations are above 40: six fits that all hit the number are rarer than 1e-9.
+    assert {report.n_units for report in reports} != {2000}
 
 
 def test_without_noise_the_number_is_told():
@@ -97,15 +159,13 @@ def test_without_noise_the_number_is_told():
     assert (report.n_units, report.epsilon) == (N, math.inf)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"min_df": 0.01, "max_df": 0.9}, {"max_df": 1000}], ids=str
-)
-def test_a_vocabulary_hides_one_text_more(options):
-    """Told the same count and the same words, all that is fitted is the same."""
+def test_a_vocabulary_hides_one_text_more():
+    """Given the same count and the same words, all that is fitted is the same."""
     texts = of_texts(np.random.default_rng(0), N + 1)
-    for build in (words(**options), words(vocabulary=["cats", "dogs"])):
+    limits = {"min_df": 0.01, "max_df": 0.9}
+    for options in ({}, limits, {"max_df": 1000}, {"vocabulary": ["cats", "dogs"]}):
         for n in (N + 1, 1, 0):
-            replay(build, whole, texts[:N], texts[:n])
+            replay(words(**options), whole, texts[:N], texts[:n])
 
 
 def test_words_get_the_noise_of_one_document_more_or_less(seed):
@@ -284,21 +344,12 @@ def test_the_plan_is_a_function_of_the_released_count():
 # Ledgers
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    path = tmp_path / "budget.sqlite"
-    return lambda **options: BudgetAccountant(10.0, DELTA, path=path, **options)
-
-
-def test_the_ledger_shows_the_count_and_the_rest_and_is_charged_before_reading(ledger):
-    budget, X = ledger(), documents(np.random.default_rng(0), N)
+def test_the_ledger_shows_the_count_and_the_rest_and_is_charged_before_reading():
+    budget, X = BudgetAccountant(10.0, DELTA), documents(np.random.default_rng(0), N)
     topics(accountant=budget)().fit(X)
-    count, rest = budget.entries
-    assert (count.release, rest.release) == ("unit_count", BY_COUNT)
-    assert {count.neighbours, rest.neighbours} == {"add_remove"}
+    count = budget.entries[0]
     assert (count.unit, count.protects) == ("document", "document, added or removed")
     assert count.sigma == pytest.approx(1 / count.cost.mu, rel=1e-9)
-    assert budget.total()[0] == pytest.approx(1.0, rel=1e-9)
 
     class Unread:
         def __iter__(self):
@@ -308,39 +359,27 @@ def test_the_ledger_shows_the_count_and_the_rest_and_is_charged_before_reading(l
         topics(accountant=budget, epsilon=50.0)().fit_chunks(Unread(), n_features=D)
 
 
-def test_one_ledger_has_neighbours_of_one_kind(ledger):
-    budget, X = ledger(), documents(np.random.default_rng(0), N)
-    topics(accountant=budget, neighbours="replace_one")().fit(X)
+@pytest.mark.parametrize("first", ["replace_one", "add_remove"])
+def test_one_ledger_has_neighbours_of_one_kind(first, tmp_path):
+    path, X = tmp_path / "budget.sqlite", documents(np.random.default_rng(0), N)
+    budget = BudgetAccountant(10.0, DELTA, path=path)
+    for build in (topics(accountant=budget), components(accountant=budget)):
+        build().set_params(neighbours=first).fit(X)  # samples are rows, too
     spent = budget.total()
-    with pytest.raises(BudgetError, match="'document, added or removed', but"):
-        topics(accountant=budget)().fit(X)
+    (other,) = {"replace_one", "add_remove"} - {first}
+    with pytest.raises(BudgetError, match=r"'document.*, but other fits .* one 'document"):
+        topics(accountant=budget, neighbours=other)().fit(X)
     assert budget.total() == spent
-    other = ledger(units="any")
-    topics(accountant=other)().fit(X)
-    assert "added or removed" in str(other)
+    mixed = BudgetAccountant(path=path, units="any")
+    topics(accountant=mixed, neighbours=other)().fit(X)
+    assert "added or removed" in str(mixed)
 
 
-def test_a_ledger_of_counted_fits_refuses_another_relation(ledger):
-    budget, X = ledger(), documents(np.random.default_rng(0), N)
-    topics(accountant=budget)().fit(X)
-    topics(accountant=budget)().fit(X)
-    components(accountant=budget)().fit(X)  # samples are rows, too
-    with pytest.raises(BudgetError, match="'document'"):
-        topics(accountant=budget, neighbours="replace_one")().fit(X)
-
-
-# What is not offered under this relation says so before any charge.
-
-
-def refused(what: Callable[[Any], Any]) -> None:
+def test_a_tensor_is_refused_before_the_charge():
     budget = BudgetAccountant(10.0, DELTA)
     with pytest.raises(ValueError, match=r"needs neighbours='replace_one'.*Nothing was charged"):
-        what(budget)
+        components(accountant=budget)().fit_tensor(np.ones((2, 2, 2)))
     assert budget.entries == ()
-
-
-def test_a_tensor_is_refused():
-    refused(lambda budget: components(accountant=budget)().fit_tensor(np.ones((2, 2, 2))))
 
 
 def test_a_number_of_rows_must_not_be_given():
@@ -361,12 +400,26 @@ def test_neighbours_are_one_of_two():
         topics(neighbours="swap")().fit(np.ones((9, 3)))
 
 
-def test_labels_of_an_empty_chunk_have_no_kind():
-    X = documents(np.random.default_rng(0), 6)
-    for labels in (["a", "b", "b"], [1, 2, 2]):
-        source = [(X[:0], []), (X[:3], labels), (X[:0], []), (X[3:], labels)]
-        report = topics(epsilon=math.inf)().fit_chunks(source, n_features=D).privacy_report_
-        assert (report.n_units, report.unit) == (2, "person")
+@pytest.mark.parametrize(
+    ("n", "labels", "n_groups"),
+    [
+        (6, ["a", "b", "b"] * 2, 2),
+        (6, [1, 2, 2] * 2, 2),
+        (4, ["me"] * 4, 1),
+        (4, np.zeros(4, int), 1),
+        (0, [], 1),
+        (0, np.zeros(0, int), 1),
+    ],
+)
+def test_groups_in_chunks_may_be_one_or_none_and_chunks_empty(n, labels, n_groups):
+    X = documents(np.random.default_rng(0), n)
+    source = [(X[:0], []), (X[: n // 2], labels[: n // 2]), (X[n // 2 :], labels[n // 2 :])]
+    for model in (
+        topics(epsilon=math.inf)().fit(X, groups=labels),
+        topics(epsilon=math.inf)().fit_chunks(source, n_features=D),
+    ):
+        report = model.privacy_report_
+        assert (report.n_units, report.unit) == (n_groups, "person")
 
 
 def test_costs_without_noise_are_infinite_before_the_count_too():
@@ -384,16 +437,3 @@ def test_the_worst_neighbours_differ_by_one_unit(build):
     assert len(case.data[0]) == len(case.neighbour[0]) + 1
     replaced = worst_case(build().set_params(neighbours="replace_one"), n_units=10)
     assert len(replaced.data[0]) == len(replaced.neighbour[0]) == 10
-
-
-def test_one_group_or_none_is_data_like_any_other():
-    X = documents(np.random.default_rng(0), 4)
-    for n in (4, 0):
-        for labels in (["me"] * n, np.zeros(n, int)):
-            source = [(X[:0], labels[:0]), (X[:n], labels)]
-            for model in (
-                topics(epsilon=math.inf)().fit(X[:n], groups=labels),
-                topics(epsilon=math.inf)().fit_chunks(source, n_features=D),
-            ):
-                report = model.privacy_report_
-                assert (report.n_units, report.unit) == (1, "person")

@@ -1,16 +1,14 @@
-"""Parts by secret coins: a unit that is replaced, leaves or comes touches its own and no other."""
+"""Which unit is in which part: by secret coins, a unit that leaves or comes moves no other."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from counted_models import D, N, components, documents, samples, topics
-from internals import the_true_count
-from replaying import replay, state, watch
+from counted_models import N, components, samples, whole
+from replaying import watch
 
-from sktensor_dp import BudgetAccountant, BudgetError, load_statement, unsafe_seeded_noise
+from sktensor_dp import unsafe_seeded_noise
 from sktensor_dp.power_method import stream
 from sktensor_dp.privacy.parts import (
     balanced_parts,
@@ -142,117 +140,18 @@ def test_a_fit_deals_by_coins_and_not_by_random_state():
     """Of 256 bits for a key of labels, or of 128 for every unit of its own."""
     X = samples(np.random.default_rng(0), N)
 
+    def in_groups(model: Any, X: np.ndarray) -> Any:
+        return model.fit(X, groups=np.arange(len(X)) // 3)
+
     def in_public(model: Any, X: np.ndarray) -> Any:
         return model.set_params(neighbours="replace_one").fit(X)
 
     def in_public_groups(model: Any, X: np.ndarray) -> Any:
-        return model.set_params(neighbours="replace_one").fit(X, groups=np.arange(len(X)) // 3)
+        return in_groups(model.set_params(neighbours="replace_one"), X)
 
     ways = (whole, in_groups, in_public_groups, in_public)
     thrown = [watch(components(**STREAM), fit, X).coins for fit in ways]
     assert [[one.size for one in coins] for coins in thrown] == [[2 * N], [4], [4], []]
-
-
-# Nothing but releases tells how many units there are, in all or in a batch.
-
-
-def whole(model: Any, X: np.ndarray) -> Any:
-    return model.fit(X)
-
-
-def in_groups(model: Any, X: np.ndarray) -> Any:
-    return model.fit(X, groups=np.arange(len(X)) // 3)
-
-
-def in_batches(model: Any, X: np.ndarray) -> Any:
-    for part in (X[:50], X[50:], X[:0]):
-        model.partial_fit(part)
-    return model
-
-
-def in_batches_of_groups(model: Any, X: np.ndarray) -> Any:
-    for part in (X[:50], X[50:]):
-        model.partial_fit(part, groups=[f"g{i % 7}" for i in range(len(part))])
-    return model
-
-
-def in_chunks(model: Any, X: np.ndarray) -> Any:
-    return model.fit_chunks(iter([X[:50], X[:0], X[50:]]))
-
-
-WAYS: dict[str, tuple[Callable[[], Any], Callable[..., Any], Any]] = {
-    "fit": (components(**STREAM), whole, samples),
-    "pure": (components(**STREAM, delta=0), whole, samples),
-    "groups": (components(**STREAM), in_groups, samples),
-    "batches": (components(**STREAM), in_batches, samples),
-    "batches of groups": (components(**STREAM), in_batches_of_groups, samples),
-    "chunks": (components(**STREAM), in_chunks, samples),
-    "topics": (topics(epsilon=5.0), in_batches, documents),
-    "pure topics": (topics(epsilon=9.0, delta=0), in_batches, documents),
-    "topics of groups": (
-        topics(epsilon=5.0), in_batches_of_groups, documents,
-    ),
-}  # fmt: skip
-every_way = pytest.mark.parametrize("name", WAYS)
-
-
-@every_way
-def test_a_stream_of_no_rows_works_as_one_of_few(name):
-    build, fit, draw = WAYS[name]
-    for n in (0, 1):
-        assert watch(build, fit, draw(np.random.default_rng(0), n)).error is None
-
-
-def test_a_stream_that_divides_by_the_true_size_of_a_batch_is_seen(monkeypatch):
-    """A deliberate mistake: these replays have power."""
-    the_true_count(monkeypatch)
-    build, fit, draw = WAYS["batches"]
-    X = draw(np.random.default_rng(0), N + 1)
-    with pytest.raises(AssertionError):
-        replay(build, fit, X[:N], X)
-
-
-# What it costs
-
-
-@every_way
-def test_every_batch_counts_its_units_and_the_statement_adds_up(name, tmp_path):
-    build, fit, draw = WAYS[name]
-    payer = BudgetAccountant(build().epsilon, build().delta)
-    model = fit(build().set_params(accountant=payer), draw(np.random.default_rng(0), N))
-    report = model.privacy_report_
-    assert report.epsilon == pytest.approx(model.epsilon, rel=1e-9)
-    assert (report.neighbours, report.rows[0].name) == ("add_remove", "unit_count")
-    assert load_statement(report.to_json()).n_units == report.n_units
-    parts = report.composition.parts
-    assert {part.of.rows[0].name for part in parts} == {"unit_count"}
-    assert sum(part.n_units * part.times for part in parts) == report.n_units
-    # Charged once, as one batch.
-    assert {entry.neighbours for entry in payer.entries} == {"add_remove"}
-    assert payer.entries[0].release == "unit_count"
-    assert len(payer.entries) == 2
-    model.save(tmp_path / "model")
-    assert type(model).load(tmp_path / "model").privacy_report_ == report
-
-
-def test_a_stream_that_costs_too_much_is_refused_before_a_batch_is_counted():
-    payer = BudgetAccountant(1.0, 1e-6)
-    X = samples(np.random.default_rng(0), N)
-    for fit in (whole, in_batches, in_chunks):
-        with pytest.raises(BudgetError, match="would bring the total"):
-            fit(components(**STREAM, accountant=payer)(), X)
-    assert payer.entries == ()
-
-
-@pytest.mark.parametrize("build", [components(**STREAM), topics(epsilon=5.0)])
-def test_all_batches_have_the_neighbours_of_the_first(build):
-    X = documents(np.random.default_rng(0), N)
-    for first, then in (("add_remove", "replace_one"), ("replace_one", "add_remove")):
-        model = build().set_params(neighbours=first).partial_fit(X)
-        before = state(model.privacy_report_)
-        with pytest.raises(ValueError, match="neighbours must be as in the first batch"):
-            model.set_params(neighbours=then).partial_fit(X)
-        assert state(model.privacy_report_) == before
 
 
 def test_without_noise_a_stream_by_coins_finds_what_one_by_positions_does(seed):
@@ -265,9 +164,3 @@ def test_without_noise_a_stream_by_coins_finds_what_one_by_positions_does(seed):
     found = components(**options)().fit(X).components_
     assert np.sort(np.abs(found[:, :2]).argmax(axis=1)).tolist() == [0, 1]
     assert np.abs(found[:, :2]).max(axis=1).min() > 0.95
-
-
-def test_the_forecast_knows_that_every_batch_has_a_count():
-    one = components(**STREAM)().set_params(perturbation="iteration").forecast(10**6, D)
-    many = components(**STREAM)().forecast(10**6, D)
-    assert many.count_sigma == pytest.approx(one.count_sigma * math.sqrt(2 * 3))

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from sktensor_dp import (
     PrivateCountVectorizer,
@@ -58,7 +57,6 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[Rng, int], np.ndarray]]] = 
     "mixture": (components(moment="gaussian_mixture"), samples),
     "single topics": (single_topics, documents),
 }
-every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def whole(model: Any, X: np.ndarray) -> Any:
