@@ -1,6 +1,7 @@
 """Forecasts, from public numbers alone, of the noise that a fit would add."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -9,37 +10,28 @@ from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 from sktensor_dp.privacy.tables import Shown, Table
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
-# Where forecasts look for the least epsilon and the least number of units.
-EPSILONS = (0.01, 100.0)
 MOST_UNITS = 10**9
+# Numbers of three digits from .01 to 100.
+N_EPSILONS = 3601
 
 
 def least_epsilon(reached: Callable[[float], bool]) -> float | None:
-    """Least epsilon that reaches something, rounded up to three digits; None if 100 does not."""
-    low, high = EPSILONS
-    if not reached(high):
-        return None
-    if reached(low):
-        return low
-    while high / low > 1.001:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    digits = 2 - math.floor(math.log10(high))
-    return round(math.ceil(high * 10**digits) / 10**digits, max(digits, 0))
+    """Least epsilon of three digits, from .01 to 100, that reaches something; None if none does."""
+
+    def epsilon(place: int) -> float:
+        decade, step = divmod(place, 900)
+        return round((100 + step) * 10.0 ** (decade - 4), 4)
+
+    place = bisect_left(range(N_EPSILONS), True, key=lambda place: reached(epsilon(place)))
+    return epsilon(place) if place < N_EPSILONS else None
 
 
 def least_number(
     reached: Callable[[int], bool], least: int = 1, most: int = MOST_UNITS
 ) -> int | None:
     """Least number, from `least` to `most`, that reaches something; None if `most` does not."""
-    low, high = least - 1, most
-    if not reached(high):
-        return None
-    while high - low > 1:
-        # Half-way in digits, so that a thousand is found as fast as a million.
-        middle = min(max(math.isqrt(low * high), low + 1), high - 1)
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
+    found = least + bisect_left(range(least, most + 1), True, key=reached)
+    return found if found <= most else None
 
 
 class Sought(Shown):
