@@ -3,7 +3,6 @@
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -206,8 +205,10 @@ def row_chunks(
 ) -> Kind:
     """Chunks of class `kind` with the rows of a table, which the copy `checked` validates."""
     if hasattr(X, "to_delayed"):
-        table = lazy_table(checked, X, groups, n_samples, reset=reset)
-        return kind(table.partitions, table.n_units, table.n_features, prepared=Numeric)
+        X = check_columns(checked, X, reset=reset)
+        known = math.nan if hasattr(X, "columns") else X.shape[0]
+        n_units = number_of_units(checked, known, groups, n_samples, "rows")
+        return kind(partitions_by_group(X, groups), n_units, int(X.shape[1]), prepared=Numeric)
     X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
     labels = checked_groups(groups, X.shape[0], estimator.neighbours)
     return kind(X, *X.shape, groups=labels)
@@ -268,29 +269,6 @@ def check_same(name: str, before: Any, now: Any) -> None:
 
 # Attributes that no worker needs; some cannot leave this process.
 NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
-NUMBER_NEEDED = (
-    "n_samples must be given: the number of {what}, which is public, and which nothing is computed "
-    "to find out."
-)
-
-
-@dataclass(frozen=True, eq=False)
-class LazyTable:
-    """A validated Dask table as partitions of rows, with its public sizes."""
-
-    partitions: DaskPartitions  # the data
-    n_units: int | None  # number of rows, or of groups; None where it is private
-    n_features: int  # number of columns
-
-
-def lazy_table(estimator: Any, X: Any, groups: Any, n_samples: Any, *, reset: bool) -> LazyTable:
-    """Validate the type, columns and sizes of a Dask table without computing it."""
-    X = check_columns(estimator, X, reset=reset)
-    known = math.nan if hasattr(X, "columns") else X.shape[0]
-    n_units = number_of_units(estimator, known, groups, n_samples, "rows")
-    rows = row_partitions(X)
-    partitions = partitions_by_group(rows, groups, X)
-    return LazyTable(partitions, n_units, int(X.shape[1]))
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> Any:
@@ -321,15 +299,15 @@ def number_of_units(
         return None
     if n_samples is not None:
         check_sizes(n_samples=n_samples)
-    if groups is not None:
+    if groups is not None or math.isnan(known):
         if n_samples is None:
-            raise ValueError(NUMBER_NEEDED.format(what="groups"))
-        if n_samples < 2:
+            what = noun if groups is None else "groups"
+            raise ValueError(
+                f"n_samples must be given: the number of {what}, which is public, and which "
+                "nothing is computed to find out."
+            )
+        if groups is not None and n_samples < 2:
             raise ValueError(ONE_GROUP)
-        return int(n_samples)
-    if math.isnan(known):
-        if n_samples is None:
-            raise ValueError(NUMBER_NEEDED.format(what=noun))
         return int(n_samples)
     if n_samples not in (None, known):
         raise ValueError(f"n_samples is {n_samples}, but there are {known} {noun}.")
@@ -343,8 +321,9 @@ def row_partitions(X: Any) -> list[Any]:
     return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
 
 
-def partitions_by_group(rows: Sequence[Any], groups: Any, X: Any) -> DaskPartitions:
+def partitions_by_group(X: Any, groups: Any) -> DaskPartitions:
     """Partitions of rows; with `groups`, shuffled so that all rows of a group are in one."""
+    rows = row_partitions(X)
     if groups is None:
         return DaskPartitions(rows)
     labels = partitions_beside(groups, X, len(rows), "groups", "label")

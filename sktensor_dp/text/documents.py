@@ -208,7 +208,7 @@ def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any)
     if in_chunks:
         partitions = ThreadedPartitions(raw_documents, 1)
     else:
-        partitions = partitions_by_group(row_partitions(raw_documents), groups, raw_documents)
+        partitions = partitions_by_group(raw_documents, groups)
     return LazyTexts(partitions, worker_copy(vectorizer, NOT_FOR_WORKERS), n_units or 0)
 
 
