@@ -1,13 +1,11 @@
 """Private scorers: noisy scores for scikit-learn's cross-validation and searches."""
 
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
-from sklearn import get_config
-from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
@@ -106,7 +104,13 @@ def make_private_scorer(
     >>> bool(-1 < scorer(model, X, y) < 0.1)
     True
     """
-    return PrivateScorer(metric, epsilon, delta, bounds, accountant)
+    scorer = PrivateScorer(metric, epsilon, delta, bounds, accountant)
+    check_scoring(metric, "metric")
+    known = PrivateEstimatorMixin._privacy_constraints
+    check_parameters(scorer, {name: known[name] for name in ("epsilon", "delta", "accountant")})
+    if bounds is not None:
+        checked_score_bounds(bounds, metric, None, "bounds")
+    return scorer
 
 
 def scored_unit(reports: Sequence[PrivacyReport], grouped: bool) -> str:
@@ -123,97 +127,32 @@ def scored_unit(reports: Sequence[PrivacyReport], grouped: bool) -> str:
     return unit_of(units[0], grouped)
 
 
-@dataclass(eq=False, repr=False)
-class PrivateScorer(Payable):
-    """A scorer as :func:`make_private_scorer` makes it.
+class PrivateScorer(Payable, BaseEstimator):
+    """A scorer as :func:`make_private_scorer` makes it, with requests for `groups` by routing."""
 
-    Parameters
-    ----------
-    metric, epsilon, delta, bounds, accountant
-        As for :func:`make_private_scorer`.
-    """
+    __metadata_request__score: ClassVar[dict[str, str]] = {"estimator": UNUSED}
 
-    metric: str
-    epsilon: float
-    delta: float
-    bounds: Sequence[float] | None
-    accountant: BudgetAccountant | None
+    def __init__(
+        self,
+        metric: str,
+        epsilon: float,
+        delta: float,
+        bounds: Sequence[float] | None,
+        accountant: BudgetAccountant | None,
+    ) -> None:
+        self.metric = metric
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.accountant = accountant
 
-    def __post_init__(self) -> None:
-        check_scoring(self.metric, "metric")
-        known = PrivateEstimatorMixin._privacy_constraints
-        check_parameters(self, {name: known[name] for name in ("epsilon", "delta", "accountant")})
-        if self.bounds is not None:
-            checked_score_bounds(self.bounds, self.metric, None, "bounds")
-        self._requests = MetadataRequest(owner=type(self).__name__)
-        self._requests.score.add_request(param="groups", alias=None)
-
-    def set_score_request(self, *, groups: bool | str | None) -> "PrivateScorer":
-        """Say what metadata routing passes as `groups`.
-
-        Parameters
-        ----------
-        groups : bool, str or None
-            True: what is called so. A str: what is called that. False: nothing. None: an
-            error, where groups are given.
-
-        Returns
-        -------
-        self : PrivateScorer
-            The scorer.
-
-        Raises
-        ------
-        RuntimeError
-            If metadata routing is not enabled.
-        """
-        if not get_config()["enable_metadata_routing"]:
-            raise RuntimeError(
-                "Requests for metadata need routing: sklearn.set_config("
-                "enable_metadata_routing=True)."
-            )
-        self._requests.score.add_request(param="groups", alias=groups)
-        return self
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Return requests for metadata, as scikit-learn asks for them.
-
-        Returns
-        -------
-        MetadataRequest
-            A copy.
-        """
-        return copy.deepcopy(self._requests)
-
-    def __call__(
+    def score(
         self, estimator: Any, X: Any, y: Any = None, *, groups: ArrayLike | None = None
     ) -> float:
-        """Score a fitted estimator, with noise.
+        """Noisy mean score of a fitted estimator over rows, or over groups of means over theirs.
 
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted.
-        X : array-like, sparse matrix, data frame or list of n_rows units
-            Rows.
-        y : array-like of shape (n_rows,), optional
-            Targets.
-        groups : array-like of shape (n_rows,), optional
-            Label of the group of each row; needed where the model was fitted with groups.
-
-        Returns
-        -------
-        float
-            Noisy mean score of a row; with `groups` mean over groups of that.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant has too little left; nothing has been scored then.
-        ValueError
-            If the estimator is not supported or not fitted, has not the method or the number of
-            features that are needed, `groups` are missing or wrong, or `y` is missing or has
-            another length; no budget is spent.
+        BudgetError if the accountant has too little left, ValueError for a model or data that
+        cannot be scored; nothing has been charged then.
         """
         model = row_by_row(getattr(estimator, "best_estimator_", estimator))
         steps = [*private_steps(model).values()]
@@ -240,8 +179,4 @@ class PrivateScorer(Payable):
         )  # fmt: skip
         return score
 
-    def __repr__(self) -> str:
-        return (
-            f"make_private_scorer({self.metric!r}, epsilon={self.epsilon!r}, "
-            f"delta={self.delta!r}, bounds={self.bounds!r})"
-        )
+    __call__ = score

@@ -1,6 +1,5 @@
 """A budget that several fits draw on, in this process or in many."""
 
-import copy
 import json
 import math
 import os
@@ -551,12 +550,7 @@ class Payable:
         return {**state, PICKLED_INSIDE: True} if inside else state
 
     def __sklearn_clone__(self) -> Self:
-        of_estimators = getattr(super(), "__sklearn_clone__", None)
-        if of_estimators is None:  # a scorer
-            made = type(self).__new__(type(self))
-            vars(made).update(copy.deepcopy(vars(self)))
-            return made
-        made = of_estimators()
+        made: Self = super().__sklearn_clone__()  # type: ignore[misc]
         if PICKLED_INSIDE in vars(self):
             vars(made)[PICKLED_INSIDE] = True
         return made
