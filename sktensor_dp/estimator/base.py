@@ -109,36 +109,25 @@ class Callbacks:
                 estimator, max_subtasks=n_releases
             )
             context.call_on_fit_task_begin(estimator=estimator)
-            releases = _Releases(estimator, context)
+            tasks: list[Any] = []  # the open one, if there is one
+
+            def end() -> None:
+                if tasks:  # a request to stop is ignored: the plan has been paid for
+                    tasks.pop().call_on_fit_task_end(estimator=estimator)
+
+            def begin(name: str) -> None:
+                end()
+                tasks.append(context.subcontext(task_name=name))
+                tasks[-1].call_on_fit_task_begin(estimator=estimator)
+
             try:
-                result = run(releases.begin)
+                result = run(begin)
             finally:
-                releases.end()
+                end()
             context.call_on_fit_task_end(estimator=estimator)
             return result
 
         return with_callbacks(followed)(shown)
-
-
-class _Releases:
-    """Report the releases of a fit to scikit-learn's callbacks as tasks, one after another."""
-
-    def __init__(self, estimator: Any, context: Any) -> None:
-        self._estimator, self._context = estimator, context
-        self._task: Any = None
-
-    def begin(self, name: str) -> None:
-        """End the open task and begin one of this name."""
-        self.end()
-        self._task = self._context.subcontext(task_name=name)
-        self._task.call_on_fit_task_begin(estimator=self._estimator)
-
-    def end(self) -> None:
-        """End the open task, if there is one."""
-        task, self._task = self._task, None
-        if task is not None:
-            # A request to stop is ignored: the plan has been paid for.
-            task.call_on_fit_task_end(estimator=self._estimator)
 
 
 def _check(callback: Any) -> None:

@@ -63,35 +63,6 @@ class Number:
         return f"{kind} in {left}{self.low:g}, {self.high:g}{right}"
 
 
-class OneOf:
-    """Constraint: one of a few strings or None."""
-
-    def __init__(self, *values: Any) -> None:
-        self.values = values
-
-    def accepts(self, value: Any) -> bool:
-        return any(
-            value is choice or (isinstance(value, str) and value == choice)
-            for choice in self.values
-        )
-
-    def __str__(self) -> str:
-        return " or ".join(repr(value) for value in self.values)
-
-
-class InstanceOf:
-    """Constraint: an instance of one of some classes."""
-
-    def __init__(self, *classes: type) -> None:
-        self.classes = classes
-
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, self.classes)
-
-    def __str__(self) -> str:
-        return "an instance of " + " or ".join(dict.fromkeys(cls.__name__ for cls in self.classes))
-
-
 @dataclass(frozen=True)
 class Such:
     """Constraint: a value that a function `accepts`, described by `said` in messages."""
@@ -103,18 +74,35 @@ class Such:
         return self.said
 
 
-class Numbers:
+class OneOf(Such):
+    """Constraint: one of a few strings or None."""
+
+    def __init__(self, *values: Any) -> None:
+        def accepts(value: Any) -> bool:
+            return any(value is one or (isinstance(value, str) and value == one) for one in values)
+
+        super().__init__(accepts, " or ".join(map(repr, values)))
+
+
+class InstanceOf(Such):
+    """Constraint: an instance of one of some classes."""
+
+    def __init__(self, *classes: type) -> None:
+        names = dict.fromkeys(cls.__name__ for cls in classes)
+        super().__init__(
+            lambda value: isinstance(value, classes), f"an instance of {' or '.join(names)}"
+        )
+
+
+class Numbers(Such):
     """Constraint: a list, tuple or vector of `length` numbers that obey `number`."""
 
     def __init__(self, number: Number, length: int, said: str) -> None:
-        self.number, self.length, self.said = number, length, said
+        def accepts(value: Any) -> bool:
+            several = isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
+            return several and len(value) == length and all(map(number.accepts, value))
 
-    def accepts(self, value: Any) -> bool:
-        several = isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
-        return several and len(value) == self.length and all(map(self.number.accepts, value))
-
-    def __str__(self) -> str:
-        return self.said
+        super().__init__(accepts, said)
 
 
 def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constraint]]) -> None:

@@ -3,6 +3,7 @@
 import math
 import numbers
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,40 +65,30 @@ def plan_moments(
     model: Any,
     n_features: int,
     perturbation: str,
-    budget: tuple[float, float] | None = None,
     *,
     to_fit: bool = False,
 ) -> MomentPlan:
     """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
     check_width(model, n_features)
-    epsilon, delta = budget or (model.epsilon, model.delta)
-    exact, k, max_iter = math.isinf(epsilon), min(model.n_components, n_features), model.max_iter
+    k, max_iter = min(model.n_components, n_features), model.max_iter
     if perturbation == "auto":
         streams = model.moment == "raw" and n_features > LARGEST_SECOND_MOMENT
         perturbation = "stream" if streams else "whitened_tensor"
     if max_iter is None:
         by_steps = perturbation in BY_STEPS
         max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
-    fractions = _fractions(perturbation, model.whiten, exact=exact)
+    fractions = _fractions(perturbation, model.whiten, exact=math.isinf(model.epsilon))
     uses = {"power_iterations": k * (max_iter + 1)} if perturbation == "iteration" else {}
-    held, advice = _size(
-        n_features, perturbation, k, model.n_restarts, "second_moments" in fractions
-    )
     mixture = model.moment == "gaussian_mixture"
     offset = defaults.OFFSET * float(model.data_norm) if mixture else 0.0
-    plan = MomentPlan(
+    if to_fit:
+        _check_memory(n_features, perturbation, k, model.n_restarts, "second_moments" in fractions)
+    return MomentPlan(
         n_components=k, n_features=n_features, perturbation=perturbation, whiten=model.whiten,
         n_restarts=model.n_restarts, max_iter=max_iter, random_state=model.random_state,
         offset=offset,
-        releases=ReleasePlan.split(epsilon, delta, fractions, uses),
+        releases=ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
     )  # fmt: skip
-    if to_fit:
-        check_feasible(
-            held,
-            f"A fit of {n_features} features by perturbation={perturbation!r}",
-            f"Fit fewer features, {advice}.",
-        )
-    return plan
 
 
 def plan_single_topics(
@@ -145,65 +136,54 @@ def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, flo
     return {**fractions, third: defaults.FRACTIONS["third"]}
 
 
-def _size(
+def _check_memory(
     n_features: int, perturbation: str, n_components: int, n_restarts: int, with_pairs: bool
-) -> tuple[float, str]:
-    """Numbers that a fit holds in memory at once, and advice on how to need fewer, for an error."""
-    d = float(n_features)
-    if perturbation in BY_STEPS:
-        return d * (n_components + n_restarts), "or less n_restarts"
-    # Without a second moment there is no subspace: the third one is of all features.
-    held = d**2 if with_pairs else d**3
-    return held, "or by perturbation='stream', which needs memory in proportion to them"
+) -> None:
+    """Raise ValueError if the numbers that a fit holds at once do not fit into memory."""
+    d, advice = float(n_features), "or less n_restarts"
+    held = d * (n_components + n_restarts)
+    if perturbation not in BY_STEPS:
+        # Without a second moment there is no subspace: the third one is of all features.
+        held = d**2 if with_pairs else d**3
+        advice = "or by perturbation='stream', which needs memory in proportion to them"
+    fit = f"A fit of {n_features} features by perturbation={perturbation!r}"
+    check_feasible(held, fit, f"Fit fewer features, {advice}.")
 
 
-class DirectionsLaw:
-    """Data that forecasts assume without a mixture: equally likely, orthogonal components."""
+def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, float, float]:
+    """Noise of a release per standard deviation, its signal, and one sample's deviation.
 
-    def __init__(self, plan: MomentPlan, norm: float) -> None:
-        self._plan, self._length = plan, COMPONENT * norm
-        self.square = float(plan.n_components)  # mean squared norm of a whitened sample
-
-    def sizes(self, name: str) -> tuple[float, float, float]:
-        """Noise of a release per standard deviation, its signal, and one sample's deviation."""
-        plan, k = self._plan, self._plan.n_components
-        eigenvalue = self._length**3 / k
-        if name == "second_moments":
-            return noise_edge(1.0, plan.n_features), self._length**2 / k, 0.0
-        if name == "projected_third_moments":
-            return math.sqrt(n_unique(k, 3)), k, 0.0
-        if name == "power_iterations":
-            # A step scales the best start's overlap o with a component by the eigenvalue times o,
-            # and adds noise of norm sigma sqrt(d): o grows if eigenvalue sqrt(o / d) > sigma.
-            d = plan.n_features
-            squared = min(2 * math.log(1 + plan.n_restarts) / d, 1.0)
-            return 1.0, eigenvalue * math.sqrt(squared / d), 0.0
-        seen = k if plan.whiten else plan.n_features
-        return math.sqrt(n_unique(seen, 3)), eigenvalue * math.sqrt(k), 0.0
+    Forecasts without a mixture assume equally likely, orthogonal components.
+    """
+    k, d = plan.n_components, plan.n_features
+    eigenvalue = (COMPONENT * norm) ** 3 / k
+    if name == "second_moments":
+        return noise_edge(1.0, d), (COMPONENT * norm) ** 2 / k, 0.0
+    if name == "projected_third_moments":
+        return math.sqrt(n_unique(k, 3)), k, 0.0
+    if name == "power_iterations":
+        # A step scales the best start's overlap o with a component by the eigenvalue times o,
+        # and adds noise of norm sigma sqrt(d): o grows if eigenvalue sqrt(o / d) > sigma.
+        squared = min(2 * math.log(1 + plan.n_restarts) / d, 1.0)
+        return 1.0, eigenvalue * math.sqrt(squared / d), 0.0
+    return math.sqrt(n_unique(k if plan.whiten else d, 3)), eigenvalue * math.sqrt(k), 0.0
 
 
-class MixtureLaw:
-    """Mixtures that forecasts assume: equal Gaussians, with 1 % outside the ball."""
-
-    def __init__(self, plan: MomentPlan, radius: float, separation: float) -> None:
-        k, d = plan.n_components, plan.n_features
-        between = separation**2 / 2 * (1 - 1 / k)
-        self._n_components, self._size = k, d + 1
-        self._variance = (radius / (math.sqrt(d + between) + FARTHEST)) ** 2
-        # Of the second moment: k - 1 that are lifted by the means, and that of the constant.
-        lifted = separation**2 / (2 * k) * self._variance
-        self._eigenvalue = lifted if k > 1 else plan.offset**2
-        self.square = k + 2 * k * (k - 1) / separation**2
-
-    def sizes(self, name: str) -> tuple[float, float, float]:
-        """Noise of a release per standard deviation, its signal, and one sample's deviation."""
-        if name == "second_moments":
-            edge = noise_edge(1.0, self._size)
-            return edge, self._eigenvalue, edge * self._variance * math.sqrt(2)
-        sixth = self.square * (self.square + 2) * (self.square + 4)
-        sampling = RESOLVED * math.sqrt(sixth / n_unique(self._n_components, 3))
-        growth = self._eigenvalue**-1.5 if name == "third_moments" else 1.0
-        return RESOLVED * growth, math.sqrt(self._n_components), sampling
+def _mixture_sizes(
+    plan: MomentPlan, radius: float, separation: float, square: float, name: str
+) -> tuple[float, float, float]:
+    """Noise, signal and deviation as of directions, for equal Gaussians, 1 % outside the ball."""
+    k, d = plan.n_components, plan.n_features
+    between = separation**2 / 2 * (1 - 1 / k)
+    variance = (radius / (math.sqrt(d + between) + FARTHEST)) ** 2
+    # Of the second moment: k - 1 that are lifted by the means, and that of the constant.
+    eigenvalue = separation**2 / (2 * k) * variance if k > 1 else plan.offset**2
+    if name == "second_moments":
+        edge = noise_edge(1.0, d + 1)
+        return edge, eigenvalue, edge * variance * math.sqrt(2)
+    sampling = RESOLVED * math.sqrt(square * (square + 2) * (square + 4) / n_unique(k, 3))
+    growth = eigenvalue**-1.5 if name == "third_moments" else 1.0
+    return RESOLVED * growth, math.sqrt(k), sampling
 
 
 def forecast_moments(model: Any, n_samples: int, n_features: int, separation: float) -> Forecast:
@@ -211,8 +191,11 @@ def forecast_moments(model: Any, n_samples: int, n_features: int, separation: fl
     plan = plan_moments(model, n_features, model.perturbation)
     k, radius, pure = plan.n_components, float(model.data_norm), plan.releases.delta == 0
     ball = LiftedBall(radius, plan.offset)
-    mixture = plan.offset > 0
-    law = MixtureLaw(plan, radius, separation) if mixture else DirectionsLaw(plan, ball.norm)
+    # Mean squared norm of a whitened sample.
+    square, sizes = float(k), partial(_direction_sizes, plan, ball.norm)
+    if plan.offset > 0:
+        square = k + 2 * k * (k - 1) / separation**2
+        sizes = partial(_mixture_sizes, plan, radius, separation, square)
     releases, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
     n_batches = k * (plan.max_iter + 1) if plan.perturbation == "stream" else 1
     if count_sigma is not None:
@@ -221,10 +204,10 @@ def forecast_moments(model: Any, n_samples: int, n_features: int, separation: fl
     for planned in releases.releases:
         if planned.name in (COUNT, "third_moment_histogram"):
             continue
-        dimension, sensitivity = _query(planned.name, plan, ball, model.neighbours, law.square)
+        dimension, sensitivity = _query(planned.name, plan, ball, model.neighbours, square)
         scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
         sigma = sensitivity * scale / max(n_samples // n_batches, 1)
-        noise, signal, sampling = law.sizes(planned.name)
+        noise, signal, sampling = sizes(planned.name)
         noise *= sigma
         # The number n at which (n_samples noise / n)^2 + sampling^2 / n is signal^2.
         sampled = (sampling / signal) ** 2

@@ -103,7 +103,7 @@ def planned_step(
 ) -> PlannedFit[SampleCurator]:
     """Plan one power step on the batch `chunks`; `stream` is None for the first batch."""
     budget, radius = (model.epsilon, model.delta), float(model.data_norm)
-    plan = plan_moments(model, chunks.n_features, "stream", budget, to_fit=True)
+    plan = plan_moments(model, chunks.n_features, "stream", to_fit=True)
     return PlannedFit(
         SampleCurator, chunks, plan.releases,
         lambda curator: learn_batch(curator, plan, stream, (*budget, radius)), columns,

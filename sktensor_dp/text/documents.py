@@ -93,23 +93,20 @@ def decode_documents(
     documents: list[Any], decode: Callable[[Any], Any], encoding: str
 ) -> list[Any]:
     """Apply `decode` to every document; errors name the encoding and quote no document."""
-    try:
-        return list(map(decode, documents))
-    except UnicodeDecodeError:
-        # The original error carries the document.
-        error: Exception = ValueError(
+
+    def decoded() -> list[Any] | None:
+        try:
+            return list(map(decode, documents))
+        except UnicodeDecodeError:
+            return None  # the error carries the document
+
+    found = call_untrusted(decoded, "Opening or decoding a document")
+    if found is None:
+        raise ValueError(
             f"A document is not in encoding={encoding!r}: set the right one, or "
             "decode_error='replace'."
         )
-    except OSError as failed:
-        # What it could not open may be a document.
-        error = type(failed)(
-            "A document cannot be opened; with input='filename', items must be paths of files."
-        )
-    except Exception as failed:
-        error = ValueError(f"A document cannot be read or decoded: {type(failed).__name__}.")
-    # Raised here because in the handlers it would keep the original in its context.
-    raise error
+    return found
 
 
 def count_words(
