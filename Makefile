@@ -76,7 +76,8 @@ test-nightly: $(VENV)/.dev
 
 # All tests over many seeds of their randomness; any of 0 to 99 has to pass.
 test-slow: $(VENV)/.dev
-	SKTENSOR_DP_TEST_SEEDS="$(SEEDS)" OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests
+	SKTENSOR_DP_TEST_SEEDS="$(SEEDS)" SKTENSOR_DP_TEST_NOISE=secret OPENBLAS_NUM_THREADS=1 \
+		$(BIN)/python -m pytest -q -n 2 tests
 
 # Which of the mistakes listed in tests/mistakes the tests catch; goes on where it was stopped.
 mistakes: $(VENV)/.dev

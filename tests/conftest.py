@@ -4,15 +4,20 @@
 seed drawn at random (and shown in the test's name), ``all`` the whole range,
 and a comma-separated list those it names.
 
+``SKTENSOR_DP_TEST_NOISE`` chooses the secret noise of fits: unset, keys are drawn from the name
+of a test, which then ends the same way every time; another number draws others, and ``secret``
+leaves them to the operating system.
+
 ``SKTENSOR_DP_TEST_TENTH`` is a digit: of tests with the mark ``nightly`` that tenth is run.
 """
 
 import inspect
 import os
 import random
+import secrets
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -23,6 +28,39 @@ from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.selection import STEPS as TRIAL_STEPS
 from sktensor_dp.tensor import arrays
+
+NOISE = os.environ.get("SKTENSOR_DP_TEST_NOISE", "0")
+
+
+@contextmanager
+def _keys_of(name: str) -> Iterator[None]:
+    """Draw keys of noise from a name; a forked process draws its own."""
+    drawn, process, outside = random.Random(f"{NOISE} {name}"), os.getpid(), secrets.randbits
+
+    def keys(bits: int) -> int:
+        return drawn.getrandbits(bits) if os.getpid() == process else outside(bits)
+
+    secrets.randbits = outside if NOISE == "secret" else keys
+    try:
+        yield
+    finally:
+        secrets.randbits = outside
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with _keys_of(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
+    if fixturedef.scope == "function":
+        return (yield)
+    # Whichever test asks first, the fixture is the same.
+    given = getattr(request, "param_index", 0)
+    with _keys_of(f"{fixturedef.baseid} {fixturedef.argname} {given}"):
+        return (yield)
 
 
 def _seeds() -> list[int]:

@@ -170,7 +170,9 @@ def test_what_is_wrong_is_said_without_the_data(tmp_path, read, name, content, c
     assert_nothing_shown(info.value)
 
 
-@pytest.mark.parametrize("content", [gzip.compress(SECRET.encode())[:-9], SECRET.encode()])
+@pytest.mark.parametrize(
+    "content", [gzip.compress(SECRET.encode())[:-9], SECRET.encode()], ids=["cut short", "plain"]
+)
 @pytest.mark.parametrize("read", [load_texts, parts_of])
 def test_damaged_archives_are_refused(tmp_path, read, content):
     path = tmp_path / "a.csv.gz"
