@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tracemalloc
@@ -20,6 +21,7 @@ from hostile_tensors import (
     with_array,
     written,
 )
+from hostile_values import Payload
 from small_models import COUNTS
 
 import sktensor_dp
@@ -241,6 +243,54 @@ def test_hostile_files_are_refused_or_whole(seed, reported):
     assert 0 < report["loaded"] < 0.2 * COUNT
     # Seconds of the processor; twenty times what the slowest takes.
     assert report["slowest"] < 2.0
+
+
+NAMES = ["os.system", "builtins.exec", "__import__('antigravity')", "sktensor_dp.cli.__main__:main"]
+CODE = [*NAMES, *({"__reduce__": [name, ["exit 7"]]} for name in NAMES), {"call": NAMES}]
+PICKLED = np.frombuffer(pickle.dumps(Payload()), np.uint8)
+
+
+def naming_code(place: str, code: Any) -> bytes:
+    """A file whose `place` names code to run, or holds a pickle that would."""
+    document, arrays = unpack(FILE)
+    if place == "the whole file":
+        return PICKLED.tobytes()
+    if place == "an array":
+        return b"".join(pack(document, {**arrays, "components_": PICKLED}))
+    if place in ("class", "format"):
+        document[place] = code
+    else:
+        part, name = place.split(", ")
+        document[part][name] = code
+    return b"".join(pack(document, arrays))
+
+
+@pytest.fixture(scope="module")
+def watched() -> Callable[[type, Path], Any]:
+    """Load under an audit hook, which no process takes off again, and which sleeps otherwise."""
+    sys.addaudithook(hostile_models.watch)
+    return hostile_models.load
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "the whole file", "an array", "class", "format", "state, components_", "state, n_iter_",
+        "state, __class__", "parameters, perturbation", "parameters, random_state",
+        "parameters, accountant", "parameters, __init__",
+    ],
+)  # fmt: skip
+def test_loading_imports_and_runs_nothing_that_a_file_names(place, watched, tmp_path):
+    path, loaded = tmp_path / "model", {*sys.modules}
+    path.write_bytes(FILE)
+    PrivateSpectralLDA.load(path)  # imports of the library's own
+    for code in CODE:
+        path.write_bytes(naming_code(place, code))
+        hostile_models.seen.clear()
+        with pytest.raises(ModelFileError):
+            watched(PrivateSpectralLDA, path)
+        assert hostile_models.seen == set()
+    assert {*sys.modules} - loaded <= {"safetensors", "safetensors.numpy"}
 
 
 def test_the_watch_sees_code():
