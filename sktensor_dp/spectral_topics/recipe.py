@@ -215,7 +215,9 @@ class _SpectralFit:
     ) -> _TopicsOfPairs:
         """Release the third moment; decompose it, or fit topics to all moments jointly."""
         concentration = self._options.concentration
-        if concentration is None and not self._plan.match_moments:
+        if concentration is None and pairs.released.matrix is None:
+            self.assumed, concentration = True, USUAL
+        elif concentration is None and not self._plan.match_moments:
             topics, weights = rotated(pairs.white)
             known = pairs.of_words(unigram)
             concentration = self._concentration(topics, weights, pairs, known, length)
