@@ -148,9 +148,7 @@ class PrintedSensitivities:
 
     @property
     def triples(self) -> float:
-        """Sensitivity Delta_3 of M3 (Theorem 4, G.2), with the middle term once instead of three
-        times.
-        """
+        """Sensitivity Delta_3 of M3 (Theorem 4, G.2), its middle term once, not three times."""
         _, b, c = self._constants
         n = self.n_documents
         return (2 + 4 * b) / n + 6 * c * (n - 1) / (n * (n - 2))
@@ -180,9 +178,7 @@ class PrintedSensitivities:
         return 2 * math.sqrt(self.n_components) * self.whitened(sigma) / gap
 
     def topics(self, largest: float, sigma: float, top: float, gap: float) -> float:
-        """Sensitivity of topics (Theorem 7, (117)): `largest` and `sigma` are sigma_1 and sigma_k
-        of M2, `top` is sigma_1 of T, and `gap` is gamma_s.
-        """
+        """Sensitivity of topics (117), from sigma_1, sigma_k of M2, sigma_1 of T, and gamma_s."""
         n, moved, root = self.concentration, self.eigenpairs(sigma, gap), math.sqrt(largest)
         # The printed factor is infinite at concentration 0: 1 is that of weights that sum to 1.
         scale = (n + 2) / (2 * math.sqrt((n + 1) * n)) if n > 0 else 1.0

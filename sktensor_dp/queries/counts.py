@@ -215,9 +215,7 @@ class CountNorm:
 
 @dataclass(frozen=True)
 class PairNorm:
-    """Norm of a unit's pair moment: 2 l M2_ij for i < j and `diagonal_weight` l M2_ii, where l is a
-    document's length; on the columns `words`, or all if None.
-    """
+    """Norm of a unit's pair moment: 2 l M2_ij for i < j and `diagonal_weight` l M2_ii."""
 
     # `diagonal_weight` sqrt(2) is sqrt(2) times the Frobenius norm, 1 the norm of the histogram of
     # word pairs.
@@ -287,9 +285,7 @@ def norms_of_mean_counts(
     expected: NDArray[np.floating],
     topics: Floats | None,
 ) -> Floats:
-    """Euclidean norm, per unit, of the mean over its documents of ``ratios_w expected_k topics_kw``
-    (word w, topic k; without topics if None); infinity for units that `at` leaves out.
-    """
+    """Norm, per unit, of the mean over documents of ``ratios_w expected_k topics_kw``."""
     data, squares = ratios[at.stored].astype(np.float64), np.zeros(len(at.words))
     for topic, share in enumerate(expected[at.rows].T):
         sums = np.bincount(at.places, data * np.repeat(share, at.per_row), len(at.words))
@@ -322,9 +318,7 @@ class TripleNorm:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedTripleNorm:
-    """Upper bound on the Frobenius norm of ``l M3(W, W, W)``, a third moment in the whitened space;
-    W is `whitener` (n_words, k), for the columns `words` or all if None.
-    """
+    """Upper bound on the norm of ``l M3(W, W, W)``, W the `whitener` (n_words, k) of `words`."""
 
     # The smaller of the triangle inequality on its three terms and of the mean of |w_a| |w_b| |w_c|
     # over ordered draws of three different tokens.
@@ -394,9 +388,7 @@ class NormHistogram(NormBins):
 
 @dataclass(frozen=True, eq=False)
 class WordFrequencies(NonNegative):
-    """Sum over units of their mean count vectors, each clipped by `clip` and `clips`; documents of
-    fewer than `min_tokens` tokens count as empty.
-    """
+    """Sum over units of their mean count vectors, each clipped by `clip` and `clips`."""
 
     # `clip` is of a CountNorm: its limit bounds what one document adds.
 

@@ -309,13 +309,10 @@ class RowCells:
 
 @dataclass(frozen=True, eq=False)
 class EntryPairs:
-    """Sum over rows of a matrix of products of their residuals in two columns.
+    """Sum over rows of a matrix of products of their residuals in two different columns."""
 
-    For covariances of columns where the unit of privacy is one value. A residual is a value minus
-    its public prediction, over `scale`, clipped to [-1, 1], times the root of its row's public
-    weight, rounded to a public grid. Residuals in one cell are added; products are those of two
-    different columns.
-    """
+    # A residual is a value minus its public prediction, over `scale`, clipped to [-1, 1], times the
+    # root of its row's weight, rounded to a public grid. Residuals in one cell are added.
 
     cells: RowCells  # where values of a matrix were observed, and mode of the rows; public
     # (n_observed,): subtracted from values, which are centred; public.
@@ -335,9 +332,7 @@ class EntryPairs:
 
     @cached_property
     def l2_sensitivity(self) -> float:
-        """Largest L2 change of the sums if one value is replaced: twice its row's weight times the
-        norm of the row's numbers of values in the other columns.
-        """
+        """Twice a row's weight times the norm of its numbers of values in the other columns."""
         return self._largest_move(np.sqrt(self.cells.beside(self.cells.repeats**2)))
 
     @cached_property

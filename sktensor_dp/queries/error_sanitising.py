@@ -74,10 +74,8 @@ def read(
     name: str,
     reword: Callable[[str], str | None] = lambda message: None,
 ) -> Result:
-    """Return ``call()``, in which another library reads the parameter `name`. Its errors are
-    replaced by errors without data: with the text ``reword(message)``, or where that is None a
-    text known to be safe.
-    """
+    """Return ``call()``, in which another library reads `name`; replace its errors."""
+    # The new text is ``reword(message)``, or where that is None one that is known to hold no data.
     # An error it raises is told anew: of its kind, without an entry of the data in it or behind it.
     try:
         with np.errstate(all="ignore"):
@@ -96,10 +94,8 @@ def read(
 
 
 def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
-    """Return ``call()``, which runs callers' or other libraries' code on raw data; replace its
-    errors by ones that tell only type and place. `doing` begins the message; `rows_private` hides
-    numbers of rows.
-    """
+    """Return ``call()``, untrusted code on raw data; its errors tell only type and place."""
+    # `doing` begins the message; `rows_private` hides numbers of rows.
     # The library's own errors pass as they are, others are told by their type and place.
     try:
         with np.errstate(all="ignore"):
@@ -112,10 +108,8 @@ def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool
 
 
 def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
-    """Return ``call()`` on a worker, or its error without data.
-
-    Schedulers write errors that are raised into their logs, together with the data.
-    """
+    """Return ``call()`` on a worker, or its error without data."""
+    # Schedulers write errors that are raised into their logs, together with the data.
     try:
         return call_untrusted(call, doing)
     except Exception as error:

@@ -177,14 +177,11 @@ def single_precision(topics: Floats, prior: Floats) -> tuple[Singles, Singles]:
 
 
 class MeanField:
-    """Mean-field inference of topic proportions for the documents of a chunk.
+    """Mean-field inference of topic proportions for the documents of a chunk."""
 
-    All steps but the first and the last go twice as far as plain mean field, but no more than
-    half the way from there to the prior, from which documents hardly return. Seven or thirteen
-    steps come as near to the fixed point as ten or twenty plain ones.
-    """
-
-    # Each document is computed by itself, to the last bit: see `LANES`.
+    # All steps but the first and last go twice as far as plain mean field, up to half the way from
+    # there to the prior: seven come as near the fixed point as ten plain ones. Each document is
+    # computed by itself, to the last bit: see `LANES`.
 
     def __init__(
         self,
@@ -343,9 +340,7 @@ def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> It
 def columns(
     counts: sp.csr_matrix, batch: slice
 ) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_]]:
-    """Counts and word indices of a batch, padded to (longest, n_columns) with a column per
-    document, and the mask (n_documents, longest) of numbers that are not padding.
-    """
+    """Counts and words of a batch, padded, a column per document; and the mask of what is used."""
     ends = counts.indptr[batch.start : batch.stop + 1]
     per_row = np.diff(ends)
     n, longest = len(per_row), int(per_row[-1])

@@ -19,9 +19,7 @@ ENTRIES_AT_ONCE = 2**8
 
 
 class Jacobian:
-    """Derivatives J_e of the value of a CP or Tucker model at each observed entry e, in all
-    parameters: mean, biases, factors, and core.
-    """
+    """Derivatives J_e of a CP or Tucker model's value at each entry e, in all parameters."""
 
     def __init__(
         self,
@@ -123,11 +121,10 @@ _Block = tuple[slice, Floats, Places, Places]
 
 @dataclass(frozen=True, eq=False)
 class RidgeBlock:
-    """Rows of one factor by ridge regression on public z; the unit of privacy is one value.
+    """Rows of one factor by ridge regression on public z; the unit of privacy is one value."""
 
-    A row is ``A^-1 sum_e x_e z_e`` over its entries with values x, ``A = sum z z' + ridge``,
-    divided by the largest ``|A^-1 z|`` of its entries: its noise is scaled by its own worst entry.
-    """
+    # A row is ``A^-1 sum_e x_e z_e``, ``A = sum z z' + ridge``, divided by the largest ``|A^-1 z|``
+    # of its entries: its noise is scaled by its own worst entry.
 
     index_set: IndexSet  # where values were observed; public
     mode: int  # of the factor
@@ -215,11 +212,7 @@ def _lengths(vectors: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class EntryGradients:
-    """Gradient sum ``sum_e x_e J_e`` over entries with values x, J_e the Jacobian of a CP or Tucker
-    model in all parameters.
-
-    Up to public terms it is minus the gradient of half the squared error.
-    """
+    """Gradient ``sum_e x_e J_e`` of half the squared error, up to sign and public terms."""
 
     jacobian: Jacobian  # of the model at released parameters; public
     half: float  # half of R; public

@@ -33,9 +33,7 @@ TERMS_AT_ONCE = 2**12
 def terms_of_documents(
     X: sp.csr_matrix, projected: Floats, weight: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Sums over documents with weights: of the cubes y y y of their `projected` rows y, (k, k, k),
-    of their counts c, (n_words,), and of c y', (n_words, k).
-    """
+    """Weighted sums over documents of y y y (`projected` rows y), of counts c, and of c y'."""
     cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
     for rows in blocks(X.shape[0], TERMS_AT_ONCE):
         part, seen = rows_of(X, rows), projected[rows]
@@ -90,9 +88,7 @@ SINGLE_FROM = 600
 
 @dataclass(frozen=True, eq=False)
 class PairMoments(NonNegative):
-    """Sum over units of clipped pair moments ``l M2 = (c c' - diag(c)) / (l - 1)`` of documents
-    with counts c and length l; on the columns `words`, or all if None.
-    """
+    """Sum over units of clipped pair moments ``l M2 = (c c' - diag(c)) / (l - 1)`` of counts c."""
 
     # `clip` is of a PairNorm (L2), or of a CountNorm of order 1 (L1 and L2).
 
@@ -166,9 +162,7 @@ def _pair_sums(X: sp.csr_matrix, weight: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Triples:
-    """Weighted sum over units of third moments ``l M3(B, B, B)``, where l is a document's length
-    and B the public matrix `basis` (n_words, k).
-    """
+    """Weighted sum over units of third moments ``l M3(B, B, B)``, B the public `basis`."""
 
     basis: Floats
     clips: tuple[Clip, ...]

@@ -134,9 +134,7 @@ class SampleChunks(RowChunks[SampleChunk]):
 
 @dataclass(frozen=True)
 class LiftedBall:
-    """Ball of `radius` into which samples x are scaled, with the constant `offset` appended as one
-    more coordinate if it is > 0: the embedded sample z.
-    """
+    """Ball of `radius` into which samples are scaled; `offset` > 0 is one more coordinate."""
 
     radius: float
     offset: float = 0.0
@@ -280,9 +278,7 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
         return self.limit, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Orthonormal coordinates of the symmetric tensor ``sum y y y``, then, with a residual
-        weight rho, the k numbers ``rho sum s y``, s a sample's squared distance from the span.
-        """
+        """Orthonormal coordinates of ``sum y y y``; with a weight rho then ``rho sum s y`` (k,)."""
         seen, distances = self._projections(chunk)
         weights = chunk.units.shares
         if math.isfinite(self.limit):
@@ -309,9 +305,7 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
 
 @dataclass(frozen=True, eq=False)
 class ThirdMoments(ProjectedThirdMoments):
-    """Sum over units of ``z (x) z (x) z`` projected on the span of `basis`, with a bound that holds
-    for the whole tensor, so no clip (AGN, AVN).
-    """
+    """Sum of ``z (x) z (x) z`` in the span of `basis`, bounded in the whole space (AGN, AVN)."""
 
     # `residual_weight` is (3 / n)^(1/2), n the dimension of the complement of the span, or 0: then
     # the second part too is an orthonormal coordinate of the tensor.
@@ -351,9 +345,7 @@ SIZES = (1e-10, 1e10)
 
 @dataclass(frozen=True, eq=False)
 class PowerIterations(Signed):
-    """Sum over units of ``z (z' u)^2`` for all columns u of `starts` (the tensor power method's
-    step), in coordinates in which the sensitivity does not grow with the number of starts.
-    """
+    """Sum over units of ``z (z' u)^2`` for all columns u of `starts`: the power method's step."""
 
     # `T(I, u, u)` asks the symmetric tensor `z (x) z (x) z` for its products with the symmetric
     # parts of `e_i (x) u (x) u`. These are far from orthonormal where starts are alike, and shorter
@@ -430,9 +422,7 @@ class TensorChunk:
 
 @dataclass(frozen=True, eq=False)
 class TensorPowerIterations:
-    """Power steps ``T(I, u, u)`` of a private symmetric tensor T for the columns u of `starts`;
-    neighbours differ in one entry, by `bound`.
-    """
+    """Power steps ``T(I, u, u)`` of a private tensor; neighbours differ in one entry."""
 
     # Neighbours differ by `bound` times the sum of `e_i (x) e_j (x) e_k` over the six orders of (i,
     # j, k) (Wang & Anandkumar, Definition 4.2).

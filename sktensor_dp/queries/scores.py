@@ -49,10 +49,7 @@ class HeldOutChunk:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores(Signed):
-    """Sum over held-out units of a model's score, clipped to [`low`, `high`] minus the middle.
-
-    A unit's score is the mean of its rows' clipped scores.
-    """
+    """Sum over units of their rows' mean score, clipped to [`low`, `high`], minus the middle."""
 
     # `score` maps (X, y) to one number for each row, computed from that row and released values
     # alone. NaN is taken for `low`.
@@ -120,9 +117,7 @@ class CompletionGains(HeldOutScores):
 
 @dataclass(frozen=True, eq=False)
 class TopicGain:
-    """Score of topics on documents: log-likelihood of half of a document's words under topic shares
-    inferred from the other half, minus that under a baseline.
-    """
+    """Log-likelihood of half of a document's words given the other half, minus a baseline's."""
 
     topics: Floats  # (n_components, n_features): released topics
     weights: Floats  # (n_components,): their shares

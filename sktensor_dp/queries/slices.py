@@ -22,12 +22,12 @@ from sktensor_dp.queries.sums import AccurateSum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
 from sktensor_dp.tensor.arrays import Floats, Integers, rows_at_once
 from sktensor_dp.tensor.normal_equations import (
-    packed_diagonal,
     products_of_roots,
     unpack_rows,
 )
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 from sktensor_dp.tensor.shared_parameters import SharedEffects
+from sktensor_dp.tensor.symmetric import diagonal_positions
 from sktensor_dp.tensor.unit_parameters import (
     N_PLAIN,
     CellEntries,
@@ -57,11 +57,9 @@ MOMENT_WEIGHT = 0.25
 
 
 class SliceChunks(ValueRange):
-    """Entries of a tensor grouped by unit: all entries of one index of `unit_mode`.
+    """Entries of a tensor grouped by unit: all entries of one index of `unit_mode`."""
 
-    Entries observed more than once are merged into one, with the mean of their clamped
-    values. They belong to the same unit, so that units stay apart.
-    """
+    # Entries observed more than once are merged into one, with the mean of their clamped values.
 
     def __init__(
         self,
@@ -191,10 +189,7 @@ class SliceReader:
 
 @dataclass(frozen=True)
 class UnitLevels:
-    """Sum over units of the mean of a unit's values and of their standard deviation about it.
-
-    Units without entries add (0, 0). Values are centred on the middle of their range.
-    """
+    """Sum over units of the mean of a unit's values and of their standard deviation about it."""
 
     half: float  # half of the width R of the range of values; public
 
@@ -270,11 +265,9 @@ class ReleasedEffects:
 
 @dataclass(frozen=True, eq=False)
 class SharedRowSums:
-    """Sum over units of clipped residuals in each row of a shared mode, and of their counts.
+    """Sum over units of clipped residuals in each row of a shared mode, and of their counts."""
 
-    A unit adds ``(S, C) / |C|``: S the sums of its clipped residuals in each row of the mode, C its
-    numbers of entries there.
-    """
+    # A unit adds ``(S, C) / |C|``: sums of clipped residuals and numbers of entries in each row.
 
     mode: int  # any mode but the units'
     shape: tuple[int, ...]  # of the tensor; public
@@ -362,12 +355,10 @@ class SharedRowSums:
 
 @dataclass(frozen=True, eq=False)
 class SharedFactorSums:
-    """Power step for the components of units, and second moments of their weights.
+    """Power step for the components of units, and second moments of their weights."""
 
-    A unit fits its own parameters to its entries, weights of the components among them. Its
-    residuals, clipped to [-1, 1], and its weights are each divided by their norm, so that every
-    unit contributes as much as the bound allows; their products are added in each cell.
-    """
+    # A unit fits its own parameters. Its clipped residuals and its weights of components are each
+    # divided by their norm, so that every unit adds as much as the bound allows, in each cell.
 
     shape: tuple[int, ...]  # of the tensor; public
     level: float  # mean level of units, minus the middle of the range; public
@@ -411,9 +402,7 @@ class SharedFactorSums:
         return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
     def total(self, chunk: SliceChunks) -> Floats:
-        """Sums of residuals times weights for each cell, and below them the weighted second moment
-        of weights: shape (n_cells + r, r).
-        """
+        """Sums for each cell, then the weighted second moment of weights: (n_cells + r, r)."""
         shared = np.delete(chunk.shape, chunk.unit_mode).tolist()
         if chunk.shape != self.shape or not self._released.cover_rows(shared):
             raise ValueError(
@@ -449,10 +438,8 @@ class SharedFactorSums:
 
 
 def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-    """Packed second moments ``Y Y' + w w'`` of weights w with covariance ``Y Y'``, positive by
-    construction, and the factor that makes the norm of each, over r, at most its weight.
-    """
-    packed, diagonal = products_of_roots(roots, weights), packed_diagonal(len(weights))
+    """Packed ``Y Y' + w w'``, and the factor that makes each norm, over r, at most its weight."""
+    packed, diagonal = products_of_roots(roots, weights), diagonal_positions(len(weights))
     with np.errstate(over="ignore"):
         # Rounding in a product is far below what is added to the diagonal.
         ridge = np.zeros(packed.shape[1])

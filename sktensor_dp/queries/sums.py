@@ -76,9 +76,7 @@ class AccurateSum:
 
 
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
-    """Apply a summation `add` to high and low digits of `terms` apart, so that rounding hardly
-    matters; `squares` is the sum of the squared numbers of terms in each sum.
-    """
+    """Apply a summation `add` to high and low digits of `terms` apart, to hardly round."""
     # `add` adds up rows of an array shaped like `terms`, in any order, and does nothing else.
     largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
     anchor = split_anchor(largest, len(terms), squares)
@@ -144,10 +142,7 @@ class PartialQuery:
     reader: Reader  # makes chunks of a partition
 
     def __call__(self, partition: Any) -> PartialSum:
-        """Sum of the query over one partition; an error is returned, not raised.
-
-        Schedulers write errors that are raised into their logs, together with the data.
-        """
+        """Sum of the query over one partition; an error is returned, not raised."""
         found = error_or(lambda: self._summed(partition), "Reading a partition")
         return PartialSum(None, 0, found) if isinstance(found, Exception) else found
 
@@ -192,11 +187,10 @@ def _libraries() -> ThreadpoolController:
 
 
 class OneThread:
-    """Context that limits BLAS to one thread in this process, so that sums have the same digits.
+    """Context that limits BLAS to one thread in this process, so that sums have the same digits."""
 
-    The limit belongs to the process. The last block that ends takes it back, not each its
-    own: tasks of a scheduler overlap, and one that ends would lift the limit of another.
-    """
+    # The limit belongs to the process: tasks overlap, and one that ends must not lift the limit of
+    # another. The last that ends takes it back.
 
     _lock = threading.Lock()
     _n_open = 0

@@ -220,9 +220,7 @@ class WordBuckets(WordContributions):
 
 @dataclass(frozen=True, eq=False)
 class WordVotes(WordContributions):
-    """Votes of documents for words, in proportion to the `weights` of their buckets, at most
-    `largest` for each word.
-    """
+    """Votes for words in proportion to `weights` of their buckets, at most `largest` for each."""
 
     # Among words of positive weight a document chooses as above. It votes for each in proportion to
     # the weight of its bucket, with as many votes in L2 norm as a document frequency has: one for
@@ -266,9 +264,7 @@ class WordVotes(WordContributions):
 def chosen_words(
     units: WordCounts, most: int, allowed: NDArray[np.bool_] | None = None
 ) -> tuple[Integers, Integers]:
-    """Unit and word of each (unit, word) pair that counts: for each unit the `most` words it uses
-    most, among those in the mask `allowed` if given.
-    """
+    """(unit, word) pairs that count: for each unit the `most` words it uses most, if `allowed`."""
     sizes = np.diff(units.counts.indptr)
     documents = np.repeat(np.arange(len(sizes)), sizes)
     columns, counts = units.counts.indices, units.counts.data

@@ -136,9 +136,7 @@ class GroupBuffer:
         self._rows: list[tuple[Any, Integers]] = []
 
     def add(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
-        """Take `rows` with their `labels`; return the rows of all groups that are now complete, and
-        each row's group, or None.
-        """
+        """Take rows with their labels; return those of groups that are complete, and groups."""
         places = self._table.places(labels)
         self._left -= np.bincount(places, minlength=len(self._left))
         if (self._left < 0).any():
@@ -175,9 +173,7 @@ def stacked(parts: list[Any]) -> Any:
 
 
 def split_by_group(X: Any, groups: Any, n_parts: int) -> list[Piece] | Exception:
-    """Split a partition's rows and labels into `n_parts` pieces, by a hash of the label; an error
-    is returned.
-    """
+    """Split a partition's rows and labels by a hash of the label; an error is returned."""
     return error_or(lambda: split(X, groups, n_parts), "Reading groups")
 
 
@@ -306,9 +302,7 @@ def scale_to(norms: Floats, limit: float) -> Floats:
 
 
 def in_order(places: Integers) -> tuple[Integers | None, Units]:
-    """Order that sorts rows by `places`, the index of each one's unit (None if they are sorted),
-    and the units.
-    """
+    """Order that sorts rows by their unit's index (None if they are sorted), and the units."""
     order = None
     if (places[1:] < places[:-1]).any():
         order = np.argsort(places, kind="stable")

@@ -30,9 +30,7 @@ _RANDOM_STARTS, _CORE_SWEEPS = 10, 200
 def mode_subspaces(
     entries: SortedEntries, values: Floats, ranks: Sequence[int], rng: np.random.Generator
 ) -> list[Floats]:
-    """Leading left singular vectors (length, rank) of every unfolding of the zero-filled tensor,
-    one array for each mode.
-    """
+    """Leading left singular vectors (n_m, r_m) of each unfolding of the zero-filled tensor."""
     # The Gram matrix of an unfolding is taken without its diagonal: that holds the squares of
     # the entries, which tell how many a row has and how noisy they are, while products of two
     # different entries have the signal's expectation.
@@ -60,9 +58,7 @@ def fit_core(
     factors: Sequence[Floats],
     rng: np.random.Generator,
 ) -> Floats:
-    """Core, of the shape of the ranks, of a Tucker model with given factors, by ridge regression on
-    the observed values.
-    """
+    """Core of a Tucker model with given factors, by ridge regression on the observed values."""
     # The ridge is that of values which are all noise, and vanishes with the share of unknowns
     # to entries. Beyond 1024 unknowns the zero-filled tensor is projected.
     ranks = [factor.shape[1] for factor in factors]
@@ -79,9 +75,7 @@ def fit_core(
 
 
 def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[Floats]:
-    """CP factors (length, rank), one for each mode, of a small dense tensor: those with the least
-    squared error of several random starts.
-    """
+    """CP factors (length, rank) of a small dense tensor: the best of several random starts."""
     # Of a matrix only the sum of the components is unique. Its singular vectors are rotated to
     # components of like size: the last ones would be so small that shrinkage takes them away
     # before they are fitted.
@@ -100,9 +94,7 @@ def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[F
 def start_cp(
     entries: SortedEntries, values: Floats, rank: int, rng: np.random.Generator
 ) -> list[Floats]:
-    """Starting factors of a CP model: subspaces of the modes, the core in them, and its CP
-    components.
-    """
+    """Starting factors of a CP model: components of the core in the subspaces of the modes."""
     # Alternating least squares from random factors gets stuck where components merge; from here
     # the components are already apart.
     most = rank if entries.n_modes == 2 else int(_LARGEST_CORE ** (1 / entries.n_modes) + 1e-9)
@@ -114,9 +106,7 @@ def start_cp(
 
 
 def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.csr_matrix:
-    """Sparse unfolding of the zero-filled tensor along `mode`, with few columns that are all zero;
-    values at equal coordinates add up.
-    """
+    """Sparse unfolding of the zero-filled tensor along `mode`, with few columns of zeros."""
     columns = np.zeros(entries.n_entries, dtype=np.int64)
     n_columns = 1
     for k in entries.others(mode):
@@ -131,9 +121,7 @@ def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.c
 
 
 def _off_diagonal_gram(unfolded: scipy.sparse.csr_matrix, squares: Floats) -> Operator:
-    """Function V -> (G - diag(G)) V for the Gram matrix G of an unfolding, whose diagonal is
-    `squares`.
-    """
+    """Function V -> (G - diag(G)) V, G the Gram matrix of an unfolding, `squares` its diagonal."""
 
     def product(V: Floats) -> Floats:
         return unfolded @ (unfolded.T @ V) - squares * V
@@ -142,9 +130,7 @@ def _off_diagonal_gram(unfolded: scipy.sparse.csr_matrix, squares: Floats) -> Op
 
 
 def _matrix_components(core: Floats, rank: int) -> list[Floats]:
-    """Factors of a matrix from its leading singular vectors, rotated to `rank` components of like
-    size.
-    """
+    """Factors of a matrix from singular vectors, rotated to `rank` components of like size."""
     left, values, right = np.linalg.svd(core, full_matrices=False)
     k = min(rank, len(values))
     # Any orthogonal matrix leaves the product as it is; the rows of this one are spread
@@ -155,9 +141,7 @@ def _matrix_components(core: Floats, rank: int) -> list[Floats]:
 
 
 def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
-    """Squared errors (n_starts,) and factors of a CP decomposition of a dense tensor, by
-    alternating least squares from all starts.
-    """
+    """Squared errors and factors of a CP decomposition of a dense tensor by ALS from all starts."""
     # ``starts`` holds an array of shape (n_starts, length, rank) for each mode. Small matrices cost
     # calls, not arithmetic, so all starts go together until the last of them stands still.
     factors, rank = list(starts), starts[0].shape[2]
@@ -231,9 +215,7 @@ def run_sweeps(alternation: Alternation, max_iter: int, tol: float) -> tuple[int
 
 
 class _Anderson:
-    """Anderson acceleration of an iteration; returns to the plain step where extrapolating made it
-    worse.
-    """
+    """Anderson acceleration; returns to the plain step where extrapolating made it worse."""
 
     def __init__(self) -> None:
         self._steps: list[Floats] = []
@@ -241,9 +223,7 @@ class _Anderson:
         self._objective = np.inf
 
     def next(self, before: Floats, after: Floats, objective: float) -> tuple[Floats, float]:
-        """Return the next state and its objective, given the state `before` a step, `after` it, and
-        the `objective` reached there.
-        """
+        """Next state and its objective, from the states `before` and `after` a step."""
         if objective > self._objective and len(self._steps) > 1:
             plain = self._steps[-1]
             self._steps, self._residuals = [], []

@@ -17,9 +17,7 @@ Matrix = TypeVar("Matrix", sp.csr_matrix, sp.csr_array)
 
 
 def of_same_shape(X: Matrix, values: Any, columns: Any = None, ends: Any = None) -> Matrix:
-    """Sparse matrix like `X` with other values, and other column indices and row pointers (`ends`)
-    if given; nothing is copied or checked.
-    """
+    """Sparse matrix like `X` with other values (columns, row ends), unchecked and not copied."""
     # A shallow copy: the class stays what it is, and what it knows of the order of columns true.
     matrix = copy(X)
     matrix.data = values
@@ -62,9 +60,7 @@ class TopRows(NamedTuple):
 
 
 def top_rows(values: Floats, n: int, excluded: NDArray[np.bool_] | None = None) -> TopRows:
-    """Numbers and values of the `n` largest entries in each row of a table, without NaN and
-    excluded ones; ties go by number.
-    """
+    """The `n` largest entries in each row of a table, without NaN and excluded; ties by number."""
     left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
     order = np.argsort(np.where(left_out, np.inf, -values), axis=1, kind="stable")[:, :n]
     found = np.take_along_axis(values, order, axis=1)
@@ -73,9 +69,7 @@ def top_rows(values: Floats, n: int, excluded: NDArray[np.bool_] | None = None) 
 
 
 def parts_of_units(n_units: int, n_rows: int, block: int) -> list[slice]:
-    """Slices of units such that a table of a slice by `n_rows` has about `block` values; at least
-    one slice.
-    """
+    """Slices of units such that a table of a slice by `n_rows` has about `block` values."""
     step = max(block // n_rows, 1)
     return [slice(start, start + step) for start in range(0, max(n_units, 1), step)]
 
@@ -89,9 +83,7 @@ def top_rows_by_parts(
     *,
     block: int,
 ) -> TopRows:
-    """`top_rows` of a table (n_units, n_rows); `values` and `excluded` form about `block` values at
-    a time, for a slice of units.
-    """
+    """`top_rows` of a table (n_units, n_rows) that is formed about `block` values at a time."""
     parts = parts_of_units(n_units, n_rows, block)
     best = [top_rows(values(part), n, excluded(part)) for part in parts]
     rows, found = (np.concatenate(each) for each in zip(*best, strict=True))

@@ -12,7 +12,6 @@ from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator, check_a
 from sktensor_dp.tensor.entry_passes import EntryPasses
 from sktensor_dp.tensor.normal_equations import (
     NormalEquations,
-    packed_diagonal,
     packed_inner,
     packed_products,
     solve_rows,
@@ -25,6 +24,7 @@ from sktensor_dp.tensor.sorted_entries import (
     cp_values,
     row_effects,
 )
+from sktensor_dp.tensor.symmetric import diagonal_positions
 
 
 class Completion:
@@ -88,8 +88,6 @@ _LEAST_COMPONENT, _LEAST_BIAS = 1e-12, 1e-10
 _NEGLIGIBLE = 1e-24
 # Added to noise and biases, for values that the model meets exactly.
 _TINY = 1e-200
-# Targets where they are formed, their sums over rows, the sum of their squares, equations.
-_Gathered = tuple[Floats, float, NormalEquations]
 # Values whose standard deviation is below this share of the largest are constant.
 _CONSTANT = 1e-14
 
@@ -141,11 +139,6 @@ class CPCompletion(Completion):
         """Number of components."""
         return len(self.weights)
 
-    @property
-    def component_variances(self) -> Floats:
-        """Prior variance that each component adds to a value, of shape (rank,)."""
-        return self.weights**2 * np.prod(self.factor_scales, axis=0)
-
     def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
         return cp_values(self.factors, coordinates, self.weights)
 
@@ -156,7 +149,6 @@ def complete_cp(
     rank: int,
     *,
     noise_variance: float | None = None,
-    biases: bool = True,
     regularization: float = 1.0,
     max_iter: int = 1000,
     tol: float = 1e-5,
@@ -179,8 +171,6 @@ def complete_cp(
         Number of components; 0 fits the mean and biases alone.
     noise_variance : float, optional
         Known variance of noise in the values, below which the estimate never falls.
-    biases : bool, default=True
-        False fits no biases of rows.
     regularization : float, default=1.0
         Factor of the ridge penalties of components; 1 is what the estimated variances say.
     max_iter : int, default=1000
@@ -238,7 +228,7 @@ def complete_cp(
     standardised = targets - mean
     standardised /= deviation
     del values, targets  # a caller may have handed them over
-    posterior = _Posterior(entries, standardised, floor, biases, regularization)
+    posterior = _Posterior(entries, standardised, floor, regularization)
     del standardised
     n_iter, converged = run_sweeps(posterior, _BIAS_SWEEPS if rank else max_iter, tol)
     if rank:
@@ -248,17 +238,14 @@ def complete_cp(
 
 
 class _Posterior:
-    """Mean-field posterior of mean, biases and CP factors, updated one mode at a time.
-    Values are centred and scaled to unit variance; `noise_floor` is the least noise variance.
-    """
+    """Mean-field posterior of mean, biases and CP factors of standardised values."""
 
     def __init__(
         self,
         entries: SortedEntries,
         values: Floats,
         noise_floor: float,
-        has_biases: bool,
-        regularization: float = 1.0,
+        regularization: float,
     ) -> None:
         self._entries = entries
         self._regularization = regularization
@@ -267,7 +254,6 @@ class _Posterior:
         self._arranged = self._passes.arrange(values)
         self._counts = [counts.astype(np.float64) for counts in entries.counts]
         self._noise_floor = noise_floor
-        self._has_biases = has_biases
         self._mean = 0.0
         self._variance = max(1.0, noise_floor)
         self._biases = [np.zeros(n) for n in entries.shape]
@@ -304,9 +290,7 @@ class _Posterior:
         return [np.array([self._mean]), *self._biases, *self._factors]
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
-        """Replace the posterior means by an extrapolated `state`, and the noise variance.
-        Covariances of rows stay.
-        """
+        """Replace the posterior means and the noise variance; covariances of rows stay."""
         n_modes, self._variance = self._entries.n_modes, variance
         self._mean, self._biases = float(state[0][0]), list(state[1 : 1 + n_modes])
         for mode, factor in enumerate(state[1 + n_modes :]):
@@ -317,9 +301,8 @@ class _Posterior:
     def _targets(self, mode: int) -> Floats:
         """Values less the mean and the other modes' biases, arranged."""
         targets = self._arranged - self._mean
-        if self._has_biases:
-            for k in self._entries.others(mode):
-                targets -= self._passes.at(self._biases[k], k)
+        for k in self._entries.others(mode):
+            targets -= self._passes.at(self._biases[k], k)
         return targets
 
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
@@ -330,41 +313,33 @@ class _Posterior:
             return NormalEquations(empty, empty, empty)
         return self._passes.equations(mode, self._factors, targets, self._second_moments)
 
-    def _gathered(self, mode: int) -> _Gathered:
-        """Sums of targets (values less mean and other modes' biases) over each row of a mode.
-        Also the sum of their squares, and the normal equations of the mode's factor.
-        """
-        targets = self._targets(mode)
-        size = float(targets @ targets)
-        return self._passes.row_sums(targets, mode), size, self._equations(mode, targets)
-
     def _update(self, mode: int) -> None:
         """Update the biases and factor of a mode given the others, and all variances."""
         counts, noise = self._counts[mode], self._variance
-        gathered = self._gathered(mode)
-        sums, _, equations = gathered
-        bias_ridge = noise / self._bias_scales[mode] if self._has_biases else None
+        targets = self._targets(mode)
+        sums, equations = self._passes.row_sums(targets, mode), self._equations(mode, targets)
+        bias_ridge = noise / self._bias_scales[mode]
         ridge = self._regularization * noise / self._factor_scales[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
         rows[:, np.mean(rows**2, axis=0) < _NEGLIGIBLE] = 0.0
         moments *= noise
         moments += packed_products(rows)
         seen = self._entries.counts[mode] > 0
-        if bias_ridge is not None:
-            variances = noise / (counts + bias_ridge)
-            scale = np.mean(bias[seen] ** 2 + variances[seen])
-            self._bias_scales[mode] = max(scale, _LEAST_BIAS * self._variance + _TINY)
-            self._biases[mode], self._bias_variances[mode] = bias, variances
+        variances = noise / (counts + bias_ridge)
+        scale = np.mean(bias[seen] ** 2 + variances[seen])
+        self._bias_scales[mode] = max(scale, _LEAST_BIAS * self._variance + _TINY)
+        self._biases[mode], self._bias_variances[mode] = bias, variances
         self._factors[mode], self._second_moments[mode] = rows, moments
         if rows.shape[1]:
-            scales = moments[:, packed_diagonal(rows.shape[1])][seen].mean(axis=0)
+            scales = moments[:, diagonal_positions(rows.shape[1])][seen].mean(axis=0)
             least = _LEAST_COMPONENT * max(float(scales.max()), 1.0)
             self._factor_scales[mode] = np.maximum(scales, least)
-        self._update_mean_and_noise(mode, gathered)
+        self._update_mean_and_noise(mode, sums, float(targets @ targets), equations)
 
-    def _update_mean_and_noise(self, mode: int, gathered: _Gathered) -> None:
-        """Update mean and noise variance from the sums of `_gathered`: no pass over entries."""
-        sums, size, equations = gathered
+    def _update_mean_and_noise(
+        self, mode: int, sums: Floats, size: float, equations: NormalEquations
+    ) -> None:
+        """Update mean and noise variance from sums of targets, and the `size` of their squares."""
         bias, rows, counts = self._biases[mode], self._factors[mode], self._counts[mode]
         terms = np.sum(equations.design * rows, axis=1)
         # Of the entries of each row, but for the squares of the targets.
@@ -393,9 +368,7 @@ class _Posterior:
     def completion(
         self, mean: float, deviation: float, n_iter: int, converged: bool
     ) -> CPCompletion:
-        """Fitted model in the units of the values, components by decreasing weight.
-        `mean` and `deviation` are those by which the values were standardised.
-        """
+        """Fitted model in the units of the values, components by decreasing weight."""
         norms = np.stack([np.linalg.norm(a, axis=0) for a in self._factors])
         order = np.argsort(-np.prod(norms, axis=0), kind="stable")
         norms = norms[:, order]
@@ -410,6 +383,6 @@ class _Posterior:
             n_iter=n_iter,
             converged=converged,
             bias_variances=[deviation**2 * v for v in self._bias_variances],
-            bias_scales=deviation**2 * self._bias_scales * self._has_biases,
+            bias_scales=deviation**2 * self._bias_scales,
             factor_scales=self._factor_scales[:, order] * (norms > 0) / safe**2,
         )

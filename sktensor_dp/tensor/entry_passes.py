@@ -14,12 +14,10 @@ _NUMBERS = 2**23
 
 
 class EntryPasses:
-    """Passes over entries fibre by fibre: entries of a fibre differ in one mode alone.
+    """Passes over entries fibre by fibre: entries of a fibre differ in one mode alone."""
 
-    Products of the other modes' rows are computed once for a fibre, and not for each of its entries
-    (S. Smith et al., "SPLATT: efficient and parallel sparse tensor-matrix multiplication", IPDPS
-    2015). Fibres of a matrix are rows of its longer mode. "Arranged" means: sorted by fibre.
-    """
+    # Products of the other modes' rows are computed once a fibre (Smith et al., IPDPS 2015).
+    # Fibres of a matrix are rows of its longer mode. "Arranged" means: sorted by fibre.
 
     def __init__(self, entries: SortedEntries) -> None:
         self._shape = entries.shape
@@ -67,9 +65,7 @@ class EntryPasses:
         targets: Floats,
         second_moments: Sequence[Floats],
     ) -> NormalEquations:
-        """Normal equations of the factor of `mode`, for arranged targets.
-        `second_moments` hold packed E[a a'] of the rows a of each factor.
-        """
+        """Normal equations of a mode's factor; `second_moments` hold packed E[a a'] of rows a."""
         matrix, size = self._matrix(targets), second_moments[mode].shape[1]
         moment = self._sums(mode, factors, matrix)
         tables = [np.hstack(pair) for pair in zip(second_moments, factors, strict=True)]
@@ -77,9 +73,7 @@ class EntryPasses:
         return NormalEquations(sums[:, :size], moment, sums[:, size:])
 
     def _sums(self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix) -> Floats:
-        """Sums over each row's entries of a number in `matrix` times the others' rows of `tables`.
-        Shape (n_m, width of the tables).
-        """
+        """Sums over a row's entries of numbers in `matrix` times the others' rows of `tables`."""
         sums = np.empty((self._shape[mode], tables[mode].shape[1]))
         others = [k for k in self._outer if k != mode]
         for part in self._column_blocks(sums.shape[1]):

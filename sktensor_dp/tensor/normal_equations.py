@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.tensor.arrays import Floats, rows_at_once, spans
 from sktensor_dp.tensor.sorted_entries import NUMBERS_EACH, Integers, SortedEntries, kronecker_rows
+from sktensor_dp.tensor.symmetric import diagonal_positions
 
 
 def packed_products(rows: Floats) -> Floats:
@@ -20,16 +21,10 @@ def packed_products(rows: Floats) -> Floats:
     return rows.take(first, axis=1) * rows.take(second, axis=1)
 
 
-def packed_diagonal(rank: int) -> NDArray[np.intp]:
-    """Indices of the diagonal of a rank x rank matrix in its packed form, of shape (rank,)."""
-    first, second = np.triu_indices(rank)
-    return np.flatnonzero(first == second)
-
-
 def packed_inner(left: Floats, right: Floats, rank: int) -> Floats:
     """Traces of ``left[i] @ right[i]`` for packed symmetric matrices, of shape (n,)."""
     twice = np.full(left.shape[1], 2.0)
-    twice[packed_diagonal(rank)] = 1.0
+    twice[diagonal_positions(rank)] = 1.0
     return np.asarray(np.einsum("ij,ij,j->i", left, right, twice), dtype=np.float64)
 
 
@@ -47,19 +42,14 @@ def unpack_rows(packed: Floats, rank: int) -> Floats:
 
 
 def triangle(packed: Floats, size: int) -> list[Floats]:
-    """Rows of n packed matrices as views: the k-th, of shape (size - k, n), starts on the diagonal.
-    `packed` has shape (size (size + 1) / 2, n).
-    """
+    """Rows of n packed matrices, as views: the k-th has shape (size - k, n), diagonal first."""
     ends = np.cumsum(np.arange(size, 0, -1)).tolist()
     return [packed[end - size + i : end] for i, end in enumerate(ends)]
 
 
 def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
-    """Factorise n matrices as ``R' diag(d) R`` in place, and return 1 / d, of shape (size, n).
-
-    `rows` holds them as `triangle` does, and R afterwards, except its diagonal of ones, which is
-    not written. Pivots d are raised to `least`, a number or one for each pivot.
-    """
+    """Factorise n matrices as ``R' diag(d) R`` in place, and return 1 / d, (size, n)."""
+    # R replaces the matrix, but for its diagonal of ones. Pivots d are raised to `least`.
     inverses, room = np.empty_like(rows[0]), np.empty_like(rows[0])
     floors = np.broadcast_to(least, inverses.shape)
     for k, row in enumerate(rows):
@@ -72,9 +62,7 @@ def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
 
 
 def solved(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
-    """Solve the systems that `eliminated` factorised, for right-hand sides b of shape (r, n).
-    `inverses` are its result. `b` is overwritten and returned.
-    """
+    """Solve systems that `eliminated` factorised for right-hand sides b (r, n), overwritten."""
     for k, row in enumerate(rows):
         b[k + 1 :] -= row[1:] * b[k]
     b *= inverses
@@ -85,9 +73,7 @@ def solved(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
 
 
 def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
-    """Replace R of `eliminated` by the upper triangular Y with Y Y' the inverse of its matrix.
-    `inverses` are 1 / d, the result of `eliminated`.
-    """
+    """Replace R of `eliminated` by the upper triangular Y with Y Y' the inverse of its matrix."""
     for i in reversed(range(len(rows))):
         # A row of the inverse of R, from those below.
         factors, own = rows[i][1:].copy(), rows[i][1:]
@@ -101,9 +87,7 @@ def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
 
 
 def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
-    """Packed ``Y Y' + w w'``, of shape (r (r + 1) / 2, n), of n upper triangular Y.
-    `rows` holds Y as `triangle` does; w are the columns of `more`, of shape (r, n), or 0.
-    """
+    """Packed ``Y Y' + w w'`` of n upper triangular Y; w are the columns of `more`, or 0."""
     r, n = rows[0].shape
     packed, column, room = np.empty((r * (r + 1) // 2, n)), np.empty((r, n)), np.empty((r, n))
     products = triangle(packed, r)
@@ -123,9 +107,7 @@ def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
 
 
 def times(rows: list[Floats], x: Floats) -> Floats:
-    """Products, of shape (r, n), of n symmetric matrices with the columns of `x`, of shape (r, n).
-    `rows` holds the matrices as `triangle` does.
-    """
+    """Products of n symmetric matrices, given as a `triangle`, with the columns of `x`."""
     result = np.zeros_like(x)
     for k, row in enumerate(rows):
         for part in row * x[k:]:
@@ -147,11 +129,7 @@ Design = Callable[[slice], Floats]
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """Normal equations of the rows of one mode: sums over the entries of each row.
-
-    With z_e the derivatives of entry e in the row's r parameters (the design) and x_e its target,
-    row i sums over the entries e whose coordinate in the mode is i.
-    """
+    """Normal equations of a mode's rows: sums over entries of derivatives z and targets x."""
 
     # (n_rows, r (r + 1) / 2): sum of z z', or of its expectation: upper triangles, row by row.
     gram: Floats
@@ -160,24 +138,15 @@ class NormalEquations:
 
 
 def normal_equations(
-    entries: SortedEntries,
-    mode: int,
-    design: Design,
-    targets: Floats,
+    entries: SortedEntries, mode: int, design: Design, rank: int, targets: Floats
 ) -> NormalEquations:
-    """Normal equations of all rows of a mode, in one pass over the entries.
-    `design` maps a span of entries, sorted by the mode as `targets` are, to their z, (r, b).
-    """
-    sums: tuple[Floats, Floats, Floats] | None = None
+    """Normal equations of all rows of a mode; `design` maps sorted entries to their z, (r, b)."""
+    sizes = (rank * (rank + 1) // 2, rank, rank)
+    gram, moment, total = (np.zeros((size, entries.shape[mode])) for size in sizes)
     for span, rows, starts in entries.blocks(mode, rows_at_once(NUMBERS_EACH)):
         z = design(span)
-        products = _products(z)
-        if sums is None:
-            lengths = (len(products), len(z), len(z))
-            gram, moment, total = (np.zeros((n, entries.shape[mode])) for n in lengths)
-            sums = gram, moment, total
         # A row cut in two by the end of a block is met again in the next one.
-        gram[:, rows] += np.add.reduceat(products, starts, axis=1)
+        gram[:, rows] += np.add.reduceat(_products(z), starts, axis=1)
         total[:, rows] += np.add.reduceat(z, starts, axis=1)
         moment[:, rows] += np.add.reduceat(z * targets[span], starts, axis=1)
     return NormalEquations(gram.T.copy(), moment.T.copy(), total.T.copy())
@@ -190,10 +159,7 @@ def core_equations(
     *,
     with_gram: bool = True,
 ) -> tuple[Floats, Floats, Floats]:
-    """Least-squares equations of a Tucker core: sums over entries of z z' (empty without
-    `with_gram`), of x z and of z, where x is an entry's target and z the Kronecker product of its
-    rows of factors.
-    """
+    """Sums over entries of z z', x z and z, z the Kronecker product of an entry's factor rows."""
     size = math.prod(factor.shape[1] for factor in factors)
     gram = np.zeros((size, size) if with_gram else (0, 0))
     moment, total = np.zeros(size), np.zeros(size)
@@ -207,70 +173,45 @@ def core_equations(
 
 
 def solve_rows(
-    equations: NormalEquations,
-    counts: Floats,
-    sums: Floats,
-    bias_ridge: float | Floats | None,
-    ridge: Floats,
+    equations: NormalEquations, counts: Floats, sums: Floats, bias_ridge: float, ridge: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Bias, factor row and packed inverse of the penalised Gram matrix, for each row of a mode.
-    `counts` and `sums` are of the entries and their targets; `bias_ridge` None: no biases.
-    """
-    # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2. Where
-    # entries have weights, counts, sums and equations are those of the weighted entries.
+    """Bias, factor row and packed inverse of the penalised Gram matrix, for each row of a mode."""
+    # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2.
     n, rank = equations.moment.shape
-    bias, rows, inverses = np.zeros(n), np.zeros((n, rank)), np.empty_like(equations.gram)
+    corners = counts + bias_ridge
+    bias, rows, inverses = sums / corners, np.zeros((n, rank)), np.empty_like(equations.gram)
     if rank == 0:
-        return bias if bias_ridge is None else sums / (counts + bias_ridge), rows, inverses
-    ridge = np.broadcast_to(ridge, (n, rank))
-    corners = None if bias_ridge is None else counts + np.broadcast_to(bias_ridge, n)
-    size = rank if corners is None else rank + 1
-    step = max(1, _SYSTEM_NUMBERS // (size * (size + 1) // 2))
+        return bias, rows, inverses
+    step = max(1, _SYSTEM_NUMBERS // ((rank + 1) * (rank + 2) // 2))
     for first in range(0, n, step):
         block = slice(first, first + step)
-        b = np.empty((size, len(ridge[block])))
-        b[:rank] = equations.moment[block].T
-        if corners is not None:
-            b[rank] = sums[block]
-        matrices = _penalised(equations, corners, ridge, block)
-        found, inverse = _solve_block(matrices, b, rank)
-        rows[block], inverses[block] = found[:rank].T, inverse.T
-        if corners is not None:
-            bias[block] = found[rank]
+        b = np.empty((rank + 1, len(sums[block])))
+        b[:rank], b[rank] = equations.moment[block].T, sums[block]
+        found, inverse = _solve_block(_penalised(equations, corners, ridge, block), b, rank)
+        rows[block], inverses[block], bias[block] = found[:rank].T, inverse.T, found[rank]
     return bias, rows, inverses
 
 
-def _penalised(
-    equations: NormalEquations, corners: Floats | None, ridge: Floats, block: slice
-) -> Floats:
-    """Packed matrices of the systems of a block of rows: Gram matrix and ridge, the bias last.
-    Shape (size (size + 1) / 2, n); `corners` holds number of entries plus ridge of biases.
-    """
-    rank = equations.moment.shape[1]
-    gram, diagonal = equations.gram[block].T, packed_diagonal(rank)
-    least = _LEAST_RIDGE * gram[diagonal].sum(axis=0)
-    if corners is None:
-        packed = gram.copy()
-    else:
-        packed = np.empty((len(gram) + rank + 1, gram.shape[1]))
-        last = packed_places(rank + 1)[:, rank]
-        inside = np.ones(len(packed), dtype=bool)
-        inside[last] = False
-        packed[inside] = gram
-        packed[last[:-1]], packed[last[-1]] = equations.design[block].T, corners[block]
-        diagonal = packed_diagonal(rank + 1)[:-1]
-    packed[diagonal] += np.maximum(ridge[block].T, least)
+def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block: slice) -> Floats:
+    """Packed matrices of a block of rows: Gram matrix and ridge, the bias last."""
+    gram, rank = equations.gram[block].T, len(ridge)
+    least = _LEAST_RIDGE * gram[diagonal_positions(rank)].sum(axis=0)
+    packed = np.empty((len(gram) + rank + 1, gram.shape[1]))
+    last = packed_places(rank + 1)[:, rank]
+    inside = np.ones(len(packed), dtype=bool)
+    inside[last] = False
+    packed[inside] = gram
+    packed[last[:-1]], packed[last[-1]] = equations.design[block].T, corners[block]
+    packed[diagonal_positions(rank + 1)[:-1]] += np.maximum(ridge[:, None], least)
     return packed
 
 
 def _solve_block(packed: Floats, b: Floats, rank: int) -> tuple[Floats, Floats]:
-    """Solutions of packed systems, of shape (size, n), and packed inverses of their first block.
-    The first block is that of the first `rank` unknowns.
-    """
+    """Solutions of packed systems, and packed inverses of the first `rank` unknowns' block."""
     size = len(b)
     given, rows = triangle(packed.copy(), size), triangle(packed, size)
     # Of what is positive definite no pivot is below rounding.
-    pivots = eliminated(rows, _LEAST_PIVOT * packed[packed_diagonal(size)])
+    pivots = eliminated(rows, _LEAST_PIVOT * packed[diagonal_positions(size)])
     found = solved(rows, pivots, b.copy())
     # The second time on what rounding left: where matrices are badly conditioned the first
     # solution alone would be far from solving anything.

@@ -114,9 +114,7 @@ def simultaneous_power_iteration(
 def _iterate_frames(
     oracle: Oracle, frames: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Orthogonalised power iterations on a stack (L, k, n) of frames; return the last frames and
-    T(v, v, v) of their columns, of shape (L, n).
-    """
+    """Last of a stack (L, k, n) of iterated frames, and T(v, v, v) of their columns, (L, n)."""
     answers, values = _contract_frames(oracle, frames)
     for _ in range(max_iter):
         moved = _polar(answers * values[:, None, :])
@@ -129,9 +127,7 @@ def _iterate_frames(
 
 
 def _contract_frames(oracle: Oracle, frames: Floats) -> tuple[Floats, Floats]:
-    """T(I, v, v), of shape (L, k, n), and T(v, v, v), of shape (L, n), for the columns of a stack
-    of frames.
-    """
+    """T(I, v, v), (L, k, n), and T(v, v, v), (L, n), for the columns of a stack of frames."""
     n_frames, k, n = frames.shape
     columns = np.moveaxis(frames, 0, 1).reshape(k, n_frames * n)
     answers = np.moveaxis(oracle(columns).reshape(k, n_frames, n), 1, 0)
@@ -349,9 +345,7 @@ def _moved(U: Floats, answers: Floats) -> tuple[Floats, Floats]:
 def _iterate(
     oracle: Oracle, U: Floats, answers: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Power iterations from the columns of U, whose `answers` T(I, u, u) are known; return the last
-    iterates and the answers to them.
-    """
+    """Power iterations from the columns of U, whose `answers` are known, and the last answers."""
     # A column that would move no further than `tol` is left out of queries.
     U, answers = U.copy(), answers.copy()
     active = np.arange(U.shape[1])
@@ -388,14 +382,10 @@ def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) ->
 
 @dataclass(eq=False)
 class OnlinePowerMethod:
-    """Robust tensor power method with an ask-and-tell interface.
+    """Robust tensor power method with an ask-and-tell interface."""
 
-    Each answer may come from another batch of samples or carry fresh noise: nothing is asked
-    twice. A component takes ``max_iter + 1`` answers for all its starts at once; the last one gives
-    T(u, u, u), by which the best start is kept, and one more iterate of it. Once all components are
-    found, further answers polish them: each is one step for all components, averaged over the
-    steps so far. The attributes are its state; use :meth:`begin` for a new one.
-    """
+    # Nothing is asked twice. A component takes ``max_iter + 1`` answers for all its starts; the
+    # last gives T(u, u, u), by which the best is kept, and one more iterate. More answers polish.
 
     # Wang & Anandkumar 2016, Algorithm 2, with the projections of its step 7 taken of the unit
     # iterates, and the eigenvalue of the iterate it belongs to.
@@ -474,9 +464,7 @@ class OnlinePowerMethod:
         return weights[order], vectors[order]
 
     def _iterate(self, answers: Floats) -> None:
-        """Make a power step from all starts of the component at work; after its last step, keep the
-        best.
-        """
+        """Power step from all starts of the component at work; its last one keeps the best."""
         answers = answers - _deflation(self.weights, self.vectors)(self.starts)
         values = np.einsum("ij,ij->j", self.starts, answers)
         moved = unit_columns(answers, self.starts)
@@ -501,9 +489,7 @@ class OnlinePowerMethod:
 
 
 def _starts(seed: int, component: int, dim: int, n_restarts: int) -> Floats:
-    """Random unit columns (dim, n_restarts) from which one component starts; each has a seed of its
-    own.
-    """
+    """Random unit columns (dim, n_restarts) from which one component starts, of its own seed."""
     starts = np.random.default_rng([seed, component]).standard_normal((dim, n_restarts))
     return cast(Floats, starts / np.linalg.norm(starts, axis=0))
 

@@ -98,9 +98,7 @@ def in_scale(bounds: Bounds, values: Floats, coordinates: Integers) -> Floats:
 
 
 def in_units(bounds: Bounds, scaled: Floats, limits: tuple[Any, Any]) -> Floats:
-    """Predictions in the units of the data: those of RowBounds mapped from [-1, 1] to `limits`.
-    `limits` are the ends of the range of each prediction. Nothing is clamped.
-    """
+    """Predictions in the units of the data: of RowBounds mapped from [-1, 1] to `limits`."""
     if not isinstance(bounds, RowBounds):
         return scaled
     low, high = limits

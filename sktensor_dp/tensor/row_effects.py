@@ -28,13 +28,9 @@ _CONSTANT, _LEAST_SPREAD = 1e-9, 1e-6
 
 
 def incidence_features(entries: SortedEntries) -> list[Floats]:
-    """Features of the rows of each mode from coordinates alone: arrays (n_m, n_features).
-
-    They are the logarithm of the number of entries, and the leading singular vectors of the
-    incidence matrix (one where a row of this mode and a row of another share an entry), scaled by
-    its margins as in correspondence analysis. Rows that have entries with the same rows of the
-    other modes are alike.
-    """
+    """Features (n_m, n_features) of the rows of each mode from coordinates alone."""
+    # They are the logarithm of the number of entries, and leading singular vectors of the matrix of
+    # where rows of two modes share an entry, scaled by margins as in correspondence analysis.
     if entries.n_modes == 2:
         # One decomposition serves both: sorted by the longer mode, so that what is looked up
         # at random is the shorter one's.
@@ -50,9 +46,7 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
 
 
 def standardised(features: Floats, counts: NDArray[Any], shares: Floats | None = None) -> Floats:
-    """Features centred and scaled over the entries; 0 in rows without entries.
-    `shares` are the weights of rows in the mean, by default proportional to `counts`.
-    """
+    """Features centred and scaled over the entries (weights `shares`); 0 in rows without any."""
     weights = counts / max(float(counts.sum()), 1.0) if shares is None else shares
     centred = features - weights @ features
     size = np.sqrt(weights @ centred**2)
@@ -111,9 +105,7 @@ def _margin(counts: NDArray[Any]) -> Floats:
 
 
 def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
-    """Left and right singular vectors of the incidence matrix, without the trivial first ones.
-    Arrays (n_rows, k) and (n_columns, k).
-    """
+    """Left and right singular vectors of the incidence matrix, without the trivial first ones."""
     incidence = _Incidence(entries, mode)
     n, m = incidence.n_rows, incidence.n_columns
     wide = m >= n
@@ -135,9 +127,7 @@ def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
 
 
 def standardised_given(features: Floats, weights: Floats) -> Floats:
-    """Standardise public features given by the caller, of rows with and without entries.
-    `weights` are those of the rows in means; columns that are constant are dropped.
-    """
+    """Standardise public features of rows with and without entries; constant columns go."""
     # In units of its largest number no column overflows; what is constant to rounding is left
     # out.
     largest = np.abs(features).max(axis=0, initial=0.0)
@@ -149,11 +139,7 @@ def standardised_given(features: Floats, weights: Floats) -> Floats:
 
 
 class RowRegression:
-    """Linear regression of biases on features of their rows, with a ridge for each mode and kind.
-
-    Kinds are features of coordinates and those `given` by the caller. The prior variances of
-    coefficients start from a fraction of `value_variance`, and each call of `means` updates them.
-    """
+    """Linear regression of biases on row features, with a ridge for each mode and kind."""
 
     def __init__(
         self,
@@ -206,11 +192,7 @@ class Regressed:
 def regressed(
     precisions: Floats, informs: Floats, scale: float, features: Floats, max_iter: int = 30
 ) -> Regressed:
-    """Posterior of numbers seen as ``informs / precisions``, shrunk to a regression on features.
-
-    Empirical Bayes: coefficients and the prior variance are estimated. `precisions` are those of
-    the sightings, 0 for none; `scale` is the prior variance to start from.
-    """
+    """Posterior of numbers seen as ``informs / precisions``, shrunk to a regression on features."""
     # R. Fay, R. Herriot, "Estimates of income for small places", JASA 1979.
     regression = RowRegression([features], scale)
     seen, start = precisions > 0, scale
@@ -234,7 +216,7 @@ def fit_row_sums(
     entries: SortedEntries,
     sums: Sequence[ArrayLike],
     weights: Sequence[ArrayLike],
-    noise_variance: float | Sequence[ArrayLike],
+    noise_variance: float,
     value_variance: float,
     *,
     center: float = 0.0,
@@ -242,11 +224,7 @@ def fit_row_sums(
     given: Sequence[Floats | None] | None = None,
     max_iter: int = 30,
 ) -> CPCompletion:
-    """Fit mean and biases to noisy weighted sums of the values in every row.
-
-    `sums` and `weights` are per mode: sums of shape (n_m,), weights of the entries in them.
-    `noise_variance` is one number, or for each mode an array of a variance for each sum.
-    """
+    """Fit mean and biases to noisy weighted sums, an array per mode, of the values in every row."""
     # The sum of row i of mode m is s = sum_e w_e (x_e - center) + noise over the row's entries
     # e, with x_e = mean + the biases of its rows + N(0, value_variance). Biases are normal with
     # mean 0 and a variance per mode, which is estimated; modes are updated in turn. Coordinates
@@ -257,12 +235,7 @@ def fit_row_sums(
     # without entries too.
     # B. Efron, C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
     # approach", JASA 1973 (shrinkage by an estimated variance).
-    noise: Sequence[ArrayLike] = (
-        [noise_variance] * entries.n_modes
-        if isinstance(noise_variance, float | int)
-        else noise_variance
-    )
-    rows = _rows_seen(entries, sums, weights, noise, value_variance)
+    rows = _rows_seen(entries, sums, weights, noise_variance, value_variance)
     known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
     fit = _Effects(rows, value_variance, RowRegression(known, value_variance, given))
     for _ in range(max_iter):
@@ -329,7 +302,7 @@ def _rows_seen(
     entries: SortedEntries,
     sums: Sequence[ArrayLike],
     weights: Sequence[ArrayLike],
-    noise_variance: Sequence[ArrayLike],
+    noise_variance: float,
     value_variance: float,
 ) -> list[_RowsSeen]:
     """Sums, total weights and gains of the rows of each mode."""
@@ -337,8 +310,7 @@ def _rows_seen(
     for mode, (own, of) in enumerate(zip(sums, weights, strict=True)):
         w = np.asarray(of, dtype=np.float64)
         totals = entries.row_sums(w, mode)
-        variance = entries.row_sums(w**2, mode) * value_variance
-        variance += np.asarray(noise_variance[mode])
+        variance = entries.row_sums(w**2, mode) * value_variance + noise_variance
         # Of the bias: without noise a row that has no entry says nothing of it.
         gains = np.where(totals > 0, totals / np.where(variance > 0, variance, 1.0), 0.0)
         ordered = entries.sort(w, mode)

@@ -17,13 +17,10 @@ from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 
 @dataclass(frozen=True, eq=False)
 class SharedComponents:
-    """Factors of the shared modes, in which the values of a unit are linear with weights of its
-    own.
+    """Factors of the shared modes, in which a unit's values are linear: ``g' z`` at an entry."""
 
-    A unit with weights g has ``g' z`` at an entry, where z holds products of one number from the
-    entry's row of each factor: of equal columns (CP), or of all combinations of columns (Tucker,
-    where g is the unit's slice of the core).
-    """
+    # z holds products of one number from the entry's row of each factor: of equal columns (CP), or
+    # of all combinations of columns (Tucker, where g is the unit's slice of the core).
 
     factors: tuple[Floats, ...]  # (n_m, r_m): one per shared mode, in order
     full_core: bool  # whether all combinations of columns count
@@ -56,7 +53,7 @@ class SharedComponents:
 # Popularity is the logarithm of the root of a row's weight.
 _POPULARITY_POWER = 0.5
 # The grid of weights reaches from this share of the largest to a little beyond it.
-_GRID_RATIO, _GRID_MARGIN = 1 / 2000, 1.1
+_GRID_RATIO, _GRID_MARGIN, _GRID_SIZE = 1 / 2000, 1.1, 60
 # In units of the noise of a weight: the largest weight that noise alone may show.
 _LARGEST_OF_NOISE = 4.0
 # Least share of a point of the grid, and least prior variance relative to the first.
@@ -81,10 +78,7 @@ class SharedEffects:
 
 
 def clipped_response(clip: float, deviation: float = 1.0) -> float:
-    """Change in the mean of ``clip(x, -c, c) / c`` per unit of a shift of the normal residual x.
-
-    The clip c is `clip` standard deviations of x, and `deviation` is that standard deviation.
-    """
+    """Change in the mean of ``clip(x, -c, c) / c`` per unit of a shift of a normal residual x."""
     return float(2 * ndtr(clip) - 1) / (clip * deviation)
 
 
@@ -99,13 +93,8 @@ def shared_effects(
     features: Floats | None = None,
     about: Floats | None = None,
     max_iter: int = 60,
-    grid_size: int = 60,
 ) -> SharedEffects:
-    """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights.
-
-    `gain` is the mean response of a value to an effect of 1, `about` the effects that are already
-    taken off, and `n_units` the number of units.
-    """
+    """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights."""
     # Row i has a true weight W_i = sum_u w_ui over the units u that have an entry there, and
     # reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in [-1, 1] of mean
     # gain * (b_i - c_i), c what residuals were taken about, 0 unless given. The effects b are
@@ -122,7 +111,11 @@ def shared_effects(
     # of a row is this times its weight.
     weight_each = min(n_units / total, 1.0)
     top = max(float(W.max()), _LARGEST_OF_NOISE * noise_std, 1.0)
-    grid = _grid(top, grid_size) if noise_std > 0 else np.maximum(W, 0.0)[:, None]
+    # A logarithmic grid of weights that any row may have; without noise they are known.
+    grid = np.maximum(W, 0.0)[:, None]
+    if noise_std > 0:
+        ends = np.log(top * _GRID_RATIO), np.log(top * _GRID_MARGIN)
+        grid = np.exp(np.linspace(*ends, _GRID_SIZE))[None, :]
     regression = None
     if features is not None and features.shape[1]:
         # Features start as the half of what effects vary by, as those of coordinates do.
@@ -134,12 +127,6 @@ def shared_effects(
         fit.step()
     centred = np.log(np.maximum(grid, top * _GRID_RATIO)) - math.log(max(total / len(S), 1e-9))
     return fit.effects(_POPULARITY_POWER * centred)
-
-
-def _grid(top: float, size: int) -> Floats:
-    """Logarithmic grid of weights that any row may have, of shape (1, size)."""
-    ends = np.log(top * _GRID_RATIO), np.log(top * _GRID_MARGIN)
-    return np.exp(np.linspace(*ends, size))[None, :]
 
 
 class _GridPosterior:
@@ -192,9 +179,7 @@ class _GridPosterior:
         self._shares = shares / shares.sum()
 
     def effects(self, popularity: Floats) -> SharedEffects:
-        """Posterior of each row's effect, and each row's posterior mean of `popularity`, which has
-        one value for each weight on the grid.
-        """
+        """Posterior of effects and of `popularity`, a value for each weight of the grid."""
         posterior, effects, variances = self._posterior()
         mean = _expected(posterior, effects)
         spread = _expected(posterior, effects**2 + variances) - mean**2
@@ -206,9 +191,7 @@ class _GridPosterior:
         )
 
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
-        """Posterior probabilities of grid points, and the effect's mean and variance at each.
-        All of shape (n_rows, grid size).
-        """
+        """Posterior probabilities of grid points, and the effect's mean and variance at each."""
         # The first two are overwritten by the next call.
         posterior, effects = self._room
         marginal = self._slopes**2 * self.scale + self._variances

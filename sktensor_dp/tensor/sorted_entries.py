@@ -108,15 +108,7 @@ class SortedEntries:
         return [self.sorted_column(mode, of) for of in range(self.n_modes)]
 
     def row_sums(self, values: ArrayLike, mode: int) -> Floats:
-        """Sums, of shape (n_m,), of values over the entries of each row of a mode.
-
-        Parameters
-        ----------
-        values : array-like of shape (n_entries,)
-            In the order in which the coordinates were given.
-        mode : int
-            Mode whose rows are summed.
-        """
+        """Sums (n_m,), over the entries of each row of a mode, of values in the order given."""
         rows, numbers = self.coordinates[:, mode], np.asarray(values, dtype=np.float64)
         return np.bincount(rows, numbers, minlength=self.shape[mode]).astype(np.float64)
 
@@ -134,11 +126,7 @@ class SortedEntries:
     def matrix(
         self, values: NDArray[np.floating[Any]], mode: int, other: int
     ) -> scipy.sparse.csr_matrix:
-        """Sparse matrix of shape (n_mode, n_other) with each entry's value at its two coordinates.
-
-        `values` are sorted by `mode`. Repeated coordinates are stored apart, and add up in
-        products.
-        """
+        """Sparse matrix (n_mode, n_other) of values sorted by `mode` at their two coordinates."""
         # Equal pairs stay apart. Products with it are sums over entries of the values, in the
         # order of the first mode, times rows of the other one.
         shape = (self.shape[mode], self.shape[other])
@@ -154,17 +142,7 @@ class SortedEntries:
         return self._pointers[mode]
 
     def blocks(self, mode: int, size: int) -> Iterator[tuple[slice, Integers, Integers]]:
-        """Cut the entries, sorted by a mode, into blocks of at most `size`.
-
-        Yields
-        ------
-        span : slice
-            Entries of the block, in the order sorted by the mode.
-        rows : ndarray of shape (n_block_rows,)
-            Rows of the mode with entries in the block, increasing.
-        starts : ndarray of shape (n_block_rows,)
-            Offset within the block of the first entry of each of these rows.
-        """
+        """Blocks of entries sorted by a mode: span, rows in it, and where each begins within it."""
         seen = np.flatnonzero(self.counts[mode])
         begins = self.row_pointers(mode)[seen]
         for first in range(0, self.n_entries, size):
@@ -196,9 +174,7 @@ def khatri_rao_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
 
 
 def kronecker_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
-    """Kronecker products, over the modes, of the factors' rows at each coordinate.
-    Array of shape (n, r_1 ... r_M); the columns of the last factor vary fastest.
-    """
+    """Kronecker products of the factors' rows at each coordinate, the last varying fastest."""
     product = np.ones((len(coordinates), 1))
     for k, factor in enumerate(factors):
         row = factor[coordinates[:, k]]
@@ -210,9 +186,7 @@ def kronecker_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
 def cp_values(
     factors: Sequence[Floats], coordinates: Integers, weights: Floats | None = None
 ) -> Floats:
-    """Values of the CP tensor sum_j weights[j] a_j (x) b_j (x) ... at coordinates, of shape (n,).
-    `factors` hold the vectors as columns; `weights` are 1 by default.
-    """
+    """Values at coordinates of the CP tensor sum_j weights[j] a_j (x) b_j (x) ..."""
     rank = factors[0].shape[1]
     weights = np.ones(rank) if weights is None else weights
     values = np.empty(len(coordinates))

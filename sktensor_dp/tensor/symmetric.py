@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,17 +33,9 @@ _MANY_COLUMNS = 32
 _CACHED_NUMBERS = 2**15
 
 
-def as_float(values: ArrayLike) -> NDArray[Any]:
-    """Convert to an array of floats: float32 stays float32, all else becomes float64."""
-    array = np.asarray(values)
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-
-
-def as_cube(values: ArrayLike, name: str, *orders: int) -> NDArray[Any]:
-    """Convert to floats; ValueError unless all modes have one length and their number is in
-    `orders`.
-    """
-    array = as_float(values)
+def as_cube(values: ArrayLike, name: str, *orders: int) -> Floats:
+    """Convert to floats; ValueError unless all modes, as many as in `orders`, have one length."""
+    array = np.asarray(values, dtype=np.float64)
     if array.ndim not in orders or len(set(array.shape)) > 1:
         raise ValueError(
             f"{name} must have {' or '.join(map(str, orders))} modes of equal length; "
@@ -64,26 +55,12 @@ def _upper(k: int) -> NDArray[np.bool_]:
     return ~np.tri(k, k=-1, dtype=bool)
 
 
-def pack(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Upper triangle of a square matrix, row by row, as a vector of k (k + 1) / 2 numbers."""
-    return matrix[_upper(len(matrix))]
-
-
-def unpack(packed: NDArray[Any], k: int) -> NDArray[Any]:
-    """Symmetric k x k matrix with the given packed upper triangle: the inverse of `pack`."""
-    matrix, upper = np.empty((k, k), dtype=packed.dtype), _upper(k)
-    matrix[upper] = packed
-    matrix.T[upper] = packed
-    return matrix
-
-
 @lru_cache(maxsize=8)
 def sorted_triples(
     k: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
-    """For indices i <= j <= l below k: flat positions in a cube, square roots of how often each
-    occurs in it, and the number (k^3,) of the sorted triple of every entry of the cube.
-    """
+    """Positions of i <= j <= l in a cube, roots of their multiplicity, and triples of entries."""
+    # The last has the number of the sorted triple of each of the k^3 entries of the cube.
     axis = np.arange(k, dtype=np.intp)
     ordered = (axis[:, None, None] <= axis[:, None]) & (axis[:, None] <= axis)
     first, second, third = np.nonzero(ordered)
@@ -104,16 +81,12 @@ def n_unique(k: int, order: int) -> int:
     return math.comb(k + order - 1, order)
 
 
-def symmetric_to_coordinates(T: ArrayLike) -> NDArray[Any]:
-    """Orthonormal coordinates of a symmetric matrix or third-order tensor, of shape (n_unique,).
-
-    They are the unique entries, in lexicographic order of their sorted indices, times the square
-    root of how often each occurs: their Euclidean norm is the Frobenius norm of `T`.
-    """
+def symmetric_to_coordinates(T: ArrayLike) -> Floats:
+    """Orthonormal coordinates: unique entries times the root of how often each occurs."""
     tensor = as_cube(T, "T", 2, 3)
     k = tensor.shape[0]
     if tensor.ndim == 2:
-        coordinates = pack(tensor)
+        coordinates = tensor[_upper(k)]
         coordinates *= math.sqrt(2.0)
         coordinates[diagonal_positions(k)] = np.diagonal(tensor)
         return coordinates
@@ -123,27 +96,21 @@ def symmetric_to_coordinates(T: ArrayLike) -> NDArray[Any]:
     return coordinates
 
 
-def coordinates_to_symmetric(c: ArrayLike, k: int, order: int) -> NDArray[Any]:
+def coordinates_to_symmetric(c: ArrayLike, k: int, order: int) -> Floats:
     """Symmetric matrix or tensor with the given coordinates, symmetric to the last bit."""
-    if order not in (2, 3):
-        raise ValueError(f"order must be 2 or 3; got {order}.")
-    coordinates = as_float(c)
-    if coordinates.shape != (n_unique(k, order),):
-        raise ValueError(
-            f"c must have shape ({n_unique(k, order)},) for k={k} and order={order}; "
-            f"got shape {coordinates.shape}."
-        )
+    coordinates = np.asarray(c, dtype=np.float64)
+    check_shape("c", coordinates, n_unique(k, order))
     if order == 2:
-        matrix = unpack(coordinates, k)
+        matrix, upper = np.empty((k, k)), _upper(k)
+        matrix[upper] = matrix.T[upper] = coordinates
         matrix /= math.sqrt(2.0)
         np.fill_diagonal(matrix, coordinates[diagonal_positions(k)])
         return matrix
     _, multiplicity_roots, positions = sorted_triples(k)
-    values = coordinates / multiplicity_roots
-    return values.astype(coordinates.dtype, copy=False)[positions].reshape(k, k, k)
+    return (coordinates / multiplicity_roots)[positions].reshape(k, k, k)
 
 
-def symmetrize(T: ArrayLike) -> NDArray[Any]:
+def symmetrize(T: ArrayLike) -> Floats:
     """Average of a matrix or cube over all orders of its modes, symmetric to the last bit."""
     tensor = as_cube(T, "T", 2, 3)
     total = np.zeros_like(tensor)
@@ -157,7 +124,7 @@ def symmetrize(T: ArrayLike) -> NDArray[Any]:
     return total.reshape(-1)[entries][positions].reshape(total.shape)
 
 
-def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:
+def multilinear(T: ArrayLike, A: ArrayLike) -> Floats:
     """Multilinear form T(A, A, A) of a symmetric third-order tensor.
 
     Its entry (a, b, c) is the sum over i, j, l of
@@ -188,16 +155,15 @@ def multilinear(T: ArrayLike, A: ArrayLike) -> NDArray[Any]:
     8.0
     """
     tensor = as_cube(T, "T", 3)
-    matrix = as_float(A)
+    matrix = np.asarray(A, dtype=np.float64)
     k = tensor.shape[0]
     if matrix.ndim != 2 or matrix.shape[0] != k:
         raise ValueError(f"A must have shape ({k}, m); got shape {matrix.shape}.")
     first = matrix.T @ tensor.reshape(k, k * k)
-    product: NDArray[Any] = matrix.T @ (first.reshape(-1, k, k) @ matrix)
-    return product
+    return np.asarray(matrix.T @ (first.reshape(-1, k, k) @ matrix))
 
 
-def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
+def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> Floats:
     """Symmetric tensor sum_j weights[j] v_j (x) v_j (x) v_j.
 
     Parameters
@@ -225,13 +191,13 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
     >>> float(T[0, 0, 0]), float(T[1, 1, 1]), float(T[0, 1, 1])
     (2.0, 5.0, 0.0)
     """
-    w, vectors = as_float(weights), as_float(V)
+    w, vectors = (np.asarray(of, dtype=np.float64) for of in (weights, V))
     if vectors.ndim != 2 or w.shape != vectors.shape[:1]:
         raise ValueError(
             f"weights and V must have shapes (n,) and (n, k); got {w.shape} and {vectors.shape}."
         )
     n, k = vectors.shape
-    total = np.zeros((k, k**2), dtype=np.result_type(w, vectors))
+    total = np.zeros((k, k**2))
     for rows in spans(n, k**2, caches=8):
         block = vectors[rows]
         pairs = (block[:, :, None] * block[:, None, :]).reshape(len(block), -1)
@@ -239,15 +205,11 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> NDArray[Any]:
     return total.reshape(k, k, k)
 
 
-def symmetric_product(A: ArrayLike, v: ArrayLike) -> NDArray[Any]:
-    """Outer products of a symmetric matrix and a vector in one mode each, summed, (k, k, k):
-    ``A[i, j] v[l] + A[i, l] v[j] + A[j, l] v[i]``, which corrects third moments of topics.
-    """
-    matrix, vector = as_cube(A, "A", 2), as_float(v)
-    check_shape("v", vector, len(matrix))
-    product = matrix[:, :, None] * vector
-    product = product + matrix[:, None, :] * vector[:, None]
-    product += vector[:, None, None] * matrix
+def symmetric_product(A: Floats, v: Floats) -> Floats:
+    """Sum ``A[i, j] v[l] + A[i, l] v[j] + A[j, l] v[i]`` for a symmetric matrix and a vector."""
+    product = A[:, :, None] * v
+    product += A[:, None, :] * v[:, None]
+    product += v[:, None, None] * A
     return product
 
 

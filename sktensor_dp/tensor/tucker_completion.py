@@ -14,10 +14,10 @@ from sktensor_dp.tensor.normal_equations import (
     Design,
     core_equations,
     normal_equations,
-    packed_diagonal,
     solve_rows,
 )
 from sktensor_dp.tensor.sorted_entries import SortedEntries, as_values, tucker_values
+from sktensor_dp.tensor.symmetric import diagonal_positions
 
 # Least share of the entries that counts as degrees of freedom of the residuals.
 _LEAST_FREEDOM = 0.1
@@ -74,7 +74,6 @@ def complete_tucker(
     ranks: Sequence[int],
     *,
     noise_variance: float | None = None,
-    biases: bool = True,
     regularization: float = 1.0,
     max_iter: int = 1000,
     tol: float = 1e-5,
@@ -96,8 +95,6 @@ def complete_tucker(
         Columns of each factor, between 1 and the length of the mode.
     noise_variance : float, optional
         Known variance of noise in the values, below which the estimate never falls.
-    biases : bool, default=True
-        False fits no biases of rows.
     regularization : float, default=1.0
         Factor of the ridge penalties of factors; 1 is what the estimated variances say.
     max_iter : int, default=1000
@@ -144,17 +141,13 @@ def complete_tucker(
     """
     targets = as_values(values, entries)
     _check(ranks, entries)
-    start = complete_cp(
-        entries, targets, 0, noise_variance=noise_variance, biases=biases, max_iter=max_iter
-    )
+    start = complete_cp(entries, targets, 0, noise_variance=noise_variance, max_iter=max_iter)
     residuals = targets - start.mean - entries.at_entries(start.biases)
     deviation, rng = float(residuals.std()), as_generator(random_state)
     if deviation <= _LEAST_NOISE * np.abs(targets).max():
         factors = [np.eye(n, r) for n, r in zip(entries.shape, ranks, strict=True)]
         return _without_core(start, factors, 0, start.converged)
-    fit = _Alternation(
-        entries, start, targets, deviation, noise_variance or 0.0, biases, regularization
-    )
+    fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0, regularization)
     fit.start(mode_subspaces(entries, residuals / deviation, ranks, rng), rng)
     n_iter, converged = run_sweeps(fit, max_iter, tol)
     if not fit.explains_more_than_noise():
@@ -163,9 +156,7 @@ def complete_tucker(
 
 
 class _Alternation:
-    """Alternating ridge regression of factors, biases and core, one after the other.
-    Values are centred and scaled so that those about the biases of `start` have variance 1.
-    """
+    """Alternating ridge regression of factors, biases and core of standardised values."""
 
     def __init__(
         self,
@@ -174,7 +165,6 @@ class _Alternation:
         values: Floats,
         deviation: float,
         noise_floor: float,
-        has_biases: bool,
         regularization: float,
     ) -> None:
         self._entries = entries
@@ -184,7 +174,6 @@ class _Alternation:
         self._values = (values - start.mean) / deviation
         self._sorted_values = [entries.sort(self._values, m) for m in range(entries.n_modes)]
         self._counts = [counts.astype(np.float64) for counts in entries.counts]
-        self._has_biases = has_biases
         self._mean = 0.0
         self._biases = [bias / deviation for bias in start.biases]
         self._bias_scales = np.maximum(start.bias_scales / deviation**2, _LEAST_VARIANCE)
@@ -248,14 +237,12 @@ class _Alternation:
             noise_variance=self._deviation**2 * self._variance,
             n_iter=n_iter,
             bias_variances=[self._deviation**2 * v for v in self._bias_variances],
-            bias_scales=self._deviation**2 * self._bias_scales * self._has_biases,
+            bias_scales=self._deviation**2 * self._bias_scales,
             converged=converged,
         )
 
     def _design(self, mode: int) -> Design:
-        """Function from a span of entries, sorted by `mode`, to the design of the mode's factor.
-        The design, of shape (r_m, n), is the core times the other factors' rows at each entry.
-        """
+        """Function from a span of sorted entries to the core times the others' rows, (r_m, n)."""
         others = self._entries.others(mode)
         columns = self._entries.sorted_coordinates(mode)
         # The mode's own index goes last, where it outlives the contractions.
@@ -278,21 +265,18 @@ class _Alternation:
         columns = entries.sorted_coordinates(mode)
         for k in entries.others(mode):
             targets -= self._biases[k].take(columns[k])
-        equations = normal_equations(entries, mode, self._design(mode), targets)
+        rank = self._core.shape[mode]
+        equations = normal_equations(entries, mode, self._design(mode), rank, targets)
         sums = entries.sorted_row_sums(targets, mode)
-        bias_ridge = self._variance / self._bias_scales[mode] if self._has_biases else None
-        ridge = np.full(self._core.shape[mode], self._regularization * self._variance)
+        bias_ridge = self._variance / self._bias_scales[mode]
+        ridge = np.full(rank, self._regularization * self._variance)
         bias, rows, inverse = solve_rows(equations, counts, sums, bias_ridge, ridge)
-        shrunk = (
-            self._regularization * self._variance * inverse[:, packed_diagonal(rows.shape[1])].sum()
-        )
+        shrunk = self._regularization * self._variance * inverse[:, diagonal_positions(rank)].sum()
         self._freedom[mode] = max(rows.size - shrunk, 0.0)
-        if bias_ridge is not None:
-            seen = counts > 0
-            variances = self._variance / (counts + bias_ridge)
-            self._biases[mode], self._bias_variances[mode] = bias, variances
-            squares = (bias**2 + variances)[seen]
-            self._bias_scales[mode] = max(squares.mean(), _LEAST_VARIANCE)
+        variances = self._variance / (counts + bias_ridge)
+        self._biases[mode], self._bias_variances[mode] = bias, variances
+        squares = (bias**2 + variances)[counts > 0]
+        self._bias_scales[mode] = max(squares.mean(), _LEAST_VARIANCE)
         Q, R = np.linalg.qr(rows / self._roots[mode])
         self._factors[mode] = Q * self._roots[mode]
         self._core = mode_product(self._core, R, mode)
@@ -319,11 +303,7 @@ class _Alternation:
 
 
 def hosvd_form(factors: Sequence[Floats], core: Floats) -> tuple[list[Floats], Floats]:
-    """Factors and core of the same tensor with an all-orthogonal core, as in an HOSVD.
-
-    Slices of the core of each mode are orthogonal, by decreasing norm. Factors have orthonormal
-    columns.
-    """
+    """Factors and core of the same tensor, whose slices of each mode are orthogonal (HOSVD)."""
     rotations = [
         np.linalg.svd(np.moveaxis(core, mode, 0).reshape(rank, -1))[0]
         for mode, rank in enumerate(core.shape)
@@ -384,9 +364,7 @@ def with_orthonormal_factors(
     factors: Sequence[Floats],
     core: Floats,
 ) -> TuckerCompletion:
-    """Tucker model with the mean and biases of `model`, and the tensor of `factors` and `core`.
-    Factors become orthonormal, of `ranks` columns (no fewer than given); the core is of HOSVD form.
-    """
+    """Tucker model in HOSVD form of `factors` and `core`, with mean and biases of `model`."""
     orthonormal = []
     for mode, (factor, rank) in enumerate(zip(factors, ranks, strict=True)):
         n_rows, n_columns = factor.shape

@@ -50,9 +50,7 @@ def effects_at_entries(
     coordinates: NDArray[np.intp],
     components: Floats | None = None,
 ) -> EntryEffects:
-    """Sum the effects, variances and popularity of each entry's rows over the shared modes.
-    `fitted` has an element, and `coordinates` a column, for each shared mode.
-    """
+    """Sum the effects, variances and popularity of each entry's rows over the shared modes."""
     columns = np.asarray(coordinates).T
     pairs = list(zip(fitted, columns, strict=True))
     zero = np.zeros(columns.shape[1])
@@ -74,9 +72,7 @@ def fold_in_units(
     noise_variance: float,
     level_variance: float | None = None,
 ) -> Floats:
-    """Parameters (a, t, p, g) of each unit, of shape (n_units, 3 + q), from its own entries alone.
-    `units` are the unit of each entry. Units without entries have zeros.
-    """
+    """Parameters (a, t, p, g) of each unit from its own entries; zeros where it has none."""
     # x = level + b + a_u + t_u b + p_u f + g_u'z + N(0, noise_variance + var b), with b the
     # shared effect of the entry, f its popularity and z its components: ridge regression in
     # each unit by itself.
@@ -98,9 +94,7 @@ def fold_in_units(
 
 
 def _solution(rows: list[Floats], b: Floats) -> tuple[Floats, Floats]:
-    """Solutions of ``(I + M) x = b`` for many M, given as `rows` of `triangle`, and pivots.
-    `rows` are factorised in place, and `b` is overwritten.
-    """
+    """Solutions of ``(I + M) x = b`` for many M, given as a `triangle`, and pivots."""
     # Whatever M and b hold, nothing raises: it may be part of what is computed from raw data. M
     # is positive semidefinite: pivots are 1 at least, and raised to it, and no number of a
     # solution is above the sum of its right-hand side, but by rounding.
@@ -134,11 +128,7 @@ def prior_variances(size: int, noise_variance: float) -> Floats:
 
 
 class CellEntries:
-    """Values of a block of units in the cells (combinations of shared rows) that they observed.
-
-    `values` is a matrix of shape (n_units, n_cells), in which entries not stored were not observed;
-    `offsets`, of shape (n_cells,), are values that units share, which are subtracted.
-    """
+    """Values of a block of units in the cells that they observed, less shared `offsets`."""
 
     def __init__(self, values: scipy.sparse.csr_matrix, offsets: Floats) -> None:
         self.counts = np.diff(values.indptr)
@@ -150,17 +140,11 @@ class CellEntries:
         return np.ascontiguousarray((pattern @ table).T)
 
     def moments(self, table: Floats) -> Floats:
-        """Sums over each unit's entries of the value times the cell's row of `table`.
-        Shape (n_columns, n_units); terms are added in the order of the entries.
-        """
+        """Sums over a unit's entries, in their order, of value times the cell's row of `table`."""
         return np.ascontiguousarray((self._left @ table).T)
 
     def residuals(self, means: Floats, terms: Sequence[Floats], scale: float) -> Floats:
-        """Values less their prediction by parameters `means`, over `scale`, clipped to [-1, 1].
-
-        `means` starts with the level; each further parameter multiplies its element of `terms`, an
-        array (n_cells,). The result has one number for each entry.
-        """
+        """Values less their prediction by `means` and `terms`, over `scale`, clipped to [-1, 1]."""
         left, cells = self._left.data.copy(), self._left.indices
         known = np.repeat(means[1], self.counts) * terms[0].take(cells)
         known += np.repeat(means[0], self.counts)
@@ -184,19 +168,10 @@ class CellEntries:
 
 
 class CellUnits:
-    """Posterior of the parameters of units from cells; arrays have a column for each unit.
+    """Posterior of the parameters of units from cells; arrays have a column for each unit."""
 
-    A column is a function of its own unit's entries to the last bit, whatever other units there
-    are: sums over cells are exact, or in the order of the unit's entries, and all else is done
-    number by number.
-
-    Parameters
-    ----------
-    cells : EntryEffects
-        Shared effects and components of each cell.
-    level, noise_variance : float
-        As for `fold_in_units`.
-    """
+    # A column depends on its own unit's entries alone, to the last bit: sums over cells are exact,
+    # or in the order of the unit's entries, and all else is done number by number.
 
     def __init__(self, cells: EntryEffects, *, level: float, noise_variance: float) -> None:
         design = cells.design().T
@@ -214,11 +189,7 @@ class CellUnits:
         self.packed_size = len(first)
 
     def posteriors(self, entries: CellEntries) -> tuple[Floats, list[Floats]]:
-        """Posterior means of parameters, and roots Y of the components' covariances Y Y'.
-
-        Means have shape (3 + q, n). Roots are upper triangles as a list of rows, of shapes (q, n)
-        to (1, n).
-        """
+        """Posterior means (3 + q, n), and a triangle of roots Y of components' covariances Y Y'."""
         # Whatever finite numbers the entries hold, the result is finite.
         with np.errstate(all="ignore"):
             packed = entries.pattern_sums(self._table)

@@ -172,9 +172,7 @@ def _oriented(values: Floats, vectors: Floats) -> tuple[Floats, Floats]:
 def _block_krylov(
     multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
-    """Leading eigenpairs by Rayleigh-Ritz in a block Krylov space of `start`, restarted when it is
-    full.
-    """
+    """Leading eigenpairs by Rayleigh-Ritz in a restarted block Krylov space of `start`."""
     # A Q lies in the space of Q but for the last block: what is left of that gives the residuals
     # of all Ritz vectors, so that none is formed before the end.
     d, width = start.shape
@@ -204,9 +202,7 @@ def _block_krylov(
 
 
 def _orthonormal(block: Floats, basis: Floats) -> tuple[Floats, Floats]:
-    """Orthonormal columns Q, orthogonal to a `basis`, and R, such that ``Q R`` is the part of
-    `block` outside the basis.
-    """
+    """Orthonormal Q and R: ``Q R`` is the part of `block` outside an orthonormal `basis`."""
     # The second time makes up for what the first one lost, and takes away what rounding has
     # left along the basis, which may be all there is where Ritz vectors have converged.
     block, first = _factored(block)
@@ -296,18 +292,13 @@ class FramedWhitener:
     unwhitening: Floats  # (d, k)
 
     @property
-    def n_components(self) -> int:
-        """Dimension k of the whitened space."""
-        return int(self.basis.shape[1])
-
-    @property
     def matrix(self) -> Floats:
         """Whitening matrix W, ``basis @ transform``, of shape (d, k)."""
         return self.basis @ self.transform
 
-    def unwhiten(self, vectors: ArrayLike) -> Floats:
+    def unwhiten(self, vectors: Floats) -> Floats:
         """Map whitened vectors, the rows of (n, k), back to (n, d)."""
-        return np.asarray(vectors, dtype=np.float64) @ self.unwhitening.T
+        return vectors @ self.unwhitening.T
 
 
 def whitener(M2: ArrayLike, n_components: int) -> Whitener:
@@ -375,9 +366,7 @@ def noisy_whitener(
     keep_all: bool = False,
     **eigen_options: Any,
 ) -> NoisyWhitener:
-    """Whitener by the eigenpairs above `edge`, the largest eigenvalue of noise alone, or by all
-    (`keep_all`); at least by one. `largest` sets the scale of rounding.
-    """
+    """Whitener by the eigenpairs above the noise `edge`, at least one, or all (`keep_all`)."""
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())
     kept = len(values) if keep_all else max(n_resolved, 1)
@@ -390,9 +379,7 @@ def noisy_whitener(
 
 
 def _inverse_root(matrix: Floats) -> Floats:
-    """Matrix R with ``R' M R = I`` for a positive semi-definite M, whose small eigenvalues are
-    raised.
-    """
+    """Matrix R with ``R' M R = I`` for a semi-definite M, whose small eigenvalues are raised."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     values = np.maximum(values, _LEAST_IN_FRAME * max(float(values[-1]), 1e-300))
     return vectors / np.sqrt(values)
@@ -404,9 +391,8 @@ _STEPS = 20
 def components_of_pairs(
     sums: Floats, counts: Floats, response: float, noise_std: float, n_components: int
 ) -> Floats:
-    """Loadings V (n, k) of columns from sums over pairs of columns, ``counts * response * V V'``
-    off the diagonal, with noise `noise_std`; by principal axis factoring.
-    """
+    """Loadings V (n, k) of columns, by principal axis factoring of noisy sums over pairs."""
+    # Off the diagonal `sums` are ``counts * response * V V'`` and noise of deviation `noise_std`.
     # What is missing of a table of rank one of counts, the diagonal too, is filled in by what was
     # found so far (principal axis factoring; majorisation for weighted low rank approximation).
     n = len(sums)
