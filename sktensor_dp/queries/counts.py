@@ -133,10 +133,7 @@ class CountChunk(RowChunk):
     @cached_property
     def unit_squares(self) -> Floats:
         """Squared Euclidean norm of each unit's mean count vector, of shape (n_units,)."""
-        if self.units.are_rows:
-            return self.squares
-        means = self.units.sums(self.X)
-        totals = CountChunk(means).squares
+        totals = CountChunk(self.units.sums(self.X)).squares
         return totals / self.units.sizes / self.units.sizes
 
     @cached_property

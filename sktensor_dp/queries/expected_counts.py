@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -115,7 +114,9 @@ class ExpectedCounts(NonNegative):
         asked = self._needs_exact_norm(norms)
         alone = (asked & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
-        field = MeanField(chunk, *self._single_precision, self.n_iter, alone, weights)
+        field = MeanField(
+            chunk, *single_precision(self.topics, self.prior), self.n_iter, alone, weights
+        )
         expected, ratios = field.expected, field.ratios
         # NaN is no more than a limit: a document that has any adds nothing.
         lost = np.asarray(~np.isfinite(expected).all(axis=1))
@@ -149,11 +150,6 @@ class ExpectedCounts(NonNegative):
     def _needs_exact_norm(self, bounds: Floats) -> NDArray[np.bool_]:
         """Mask of units whose bound exceeds the limit, so that their exact norm is computed."""
         return (bounds > self.limit) & (self.order == 2)
-
-    @cached_property
-    def _single_precision(self) -> tuple[Singles, Singles]:
-        """Topics and prior in float32, computed once."""
-        return single_precision(self.topics, self.prior)
 
 
 class Space:
@@ -319,20 +315,9 @@ def run_in_batches(
 def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
     """Slices of documents sorted by `n_words` that hold up to `room` numbers each."""
     stop, first = len(n_words), int(np.searchsorted(n_words, 1))
-    filled = np.concatenate([[0], np.cumsum(n_words, dtype=np.int64)])
     while stop > first:
-        longest = int(n_words[stop - 1])
-        most = min(room // longest, PROPORTIONS) // n_components
-        most = max(most // LANES * LANES, LANES)
-        least = max(stop - most, first)
-        equal = int(np.searchsorted(n_words, longest))
-        if equal <= (least + stop) // 2:
-            start = max(equal, least)
-        else:
-            places = np.arange(least, stop)
-            spare = longest * (stop - places) - (filled[stop] - filled[least:stop])
-            # Filling shorter documents up with some words is cheaper than another batch.
-            start = least + int((spare > rows_at_once(64 * n_components)).sum())
+        most = min(room // int(n_words[stop - 1]), PROPORTIONS) // n_components
+        start = max(stop - max(most // LANES * LANES, LANES), first)
         yield slice(start, stop)
         stop = start
 

@@ -30,10 +30,8 @@ from sktensor_dp.tensor.symmetric import n_unique
 TERMS_AT_ONCE = 2**12
 
 
-def terms_of_documents(
-    X: sp.csr_matrix, projected: Floats, weight: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Weighted sums over documents of y y y (`projected` rows y), of counts c, and of c y'."""
+def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats) -> Floats:
+    """Weighted sum over documents of third moments in a basis B; `projected` is ``X @ B``."""
     cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
     for rows in blocks(X.shape[0], TERMS_AT_ONCE):
         part, seen = rows_of(X, rows), projected[rows]
@@ -41,18 +39,13 @@ def terms_of_documents(
         cubes.add(_triple_products(seen, weighted, all_alike=True))
         ones.add(np.asarray(part.T @ weight[rows]))
         pairs.add(np.asarray(part.T @ weighted))
-    return cubes.value(), ones.value(), pairs.value()
-
-
-def assembled_moment(cubes: Floats, ones: Floats, pairs: Floats, B: Floats) -> Floats:
-    """Third moment in a basis B, from `terms_of_documents` without repeated tokens."""
     # Words that occur twice or three times, in one product: twice is in three places.
-    repeated = pairs - (2 / 3) * ones[:, None] * B
+    repeated = pairs.value() - (2 / 3) * ones.value()[:, None] * B
     twice = AccurateSum()
     for words in blocks(len(B), TERMS_AT_ONCE):
         twice.add(_triple_products(B[words], repeated[words], all_alike=False))
     doubled = twice.value()
-    result = cubes - doubled
+    result = cubes.value() - doubled
     return result - doubled.transpose(0, 2, 1) - doubled.transpose(2, 1, 0)
 
 
@@ -195,9 +188,7 @@ class _Triples:
         """Symmetric tensor of shape (k, k, k); takes time in the non-zeros and in n_words k^3."""
         X, B = words_in_use(chunk.restricted(self.words).X, self.basis)
         projected = X @ B
-        return assembled_moment(
-            *terms_of_documents(X, projected, self._weights(chunk, projected)), B
-        )
+        return _whitened_sum(X, B, projected, self._weights(chunk, projected))
 
 
 @dataclass(frozen=True, eq=False)

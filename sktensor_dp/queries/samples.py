@@ -73,8 +73,10 @@ def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
     return np.asarray(X @ basis)
 
 
-def _square_norms(X: Floats) -> Floats:
-    """Squared norm of each row of a dense matrix, whose digits do not depend on the other rows."""
+def _square_norms(X: Any) -> Floats:
+    """Squared norm of each row of a matrix, whose digits do not depend on the other rows."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     X = np.ascontiguousarray(X)
     sums = np.zeros(len(X))
     for start in range(0, X.shape[1], COLUMNS_AT_ONCE):
@@ -92,11 +94,7 @@ class SampleChunk(RowChunk):
     @cached_property
     def square_norms(self) -> Floats:
         """Squared Euclidean norm of each sample, of shape (n_samples,)."""
-        if sp.issparse(self.X):
-            # Block by block: a copy of the data may not fit beside it.
-            parts = (self.X[rows] for rows in self.blocks(1))
-            sums = [np.asarray(part.multiply(part).sum(axis=1)).ravel() for part in parts]
-            return np.concatenate([np.zeros(0), *sums])
+        # Block by block: a copy of the data may not fit beside it.
         sums = [_square_norms(self.X[rows]) for rows in self.blocks(1)]
         return np.concatenate([np.zeros(0), *sums])
 
@@ -242,15 +240,10 @@ class _ThirdMoments:
         return seen, distances
 
     def _norms(self, chunk: SampleChunk, seen: Floats, distances: Floats) -> Floats:
-        """Mean over each unit's samples of the norm of their third moment; (n_units,)."""
-        # No norm of a mean is larger.
+        """Mean over a unit's samples of the norm of their third moment, a bound on its own."""
         squares = np.square(seen).sum(axis=1)
         norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
         return chunk.units.means(norms)
-
-    def _unit_norms(self, chunk: SampleChunk) -> Floats:
-        """Bound on the norm of each unit's projected third moment; (n_units,)."""
-        return self._norms(chunk, *self._projections(chunk))
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +254,7 @@ class ThirdMomentHistogram(NormBins, _ThirdMoments):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
-        return self.counted(self._unit_norms(chunk))
+        return self.counted(self._norms(chunk, *self._projections(chunk)))
 
 
 @dataclass(frozen=True, eq=False)

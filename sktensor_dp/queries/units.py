@@ -1,6 +1,7 @@
 """Rows of units of privacy: labels, chunks, and rows of a group brought together."""
 
 import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -74,8 +75,8 @@ CHANGED = "The chunks have other groups than when they were read first."
 
 Piece = tuple[Any, NDArray[Any]]
 
-# Finalizer of SplitMix64 (Steele, Lea & Flood 2014), and a prime to fold characters by (FNV-1a).
-FIRST, SECOND, PRIME = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x100000001B3
+# Odd, near 2^64 over the golden ratio: products with it spread integers evenly (Knuth, volume 3).
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def split_chunk(part: Any) -> tuple[Any, Any]:
@@ -213,23 +214,10 @@ def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
 def _digests(labels: NDArray[Any]) -> NDArray[np.uint64]:
     """Hash of each label, the same in every process, that decides which worker gets the group."""
     if labels.dtype.kind == "U":
-        keys = np.full(len(labels), PRIME, np.uint64)
-        width = labels.dtype.itemsize // 4
-        characters = np.ascontiguousarray(labels).view(np.uint32).reshape(len(labels), width)
-        for column in characters.T:
-            # Of short labels the rest is padding, whose width is that of a partition.
-            folded = (keys ^ column.astype(np.uint64)) * np.uint64(PRIME)
-            keys = np.where(column > 0, folded, keys)
-    else:
-        keys = labels.astype(np.int64).view(np.uint64)
-    return mixed(keys)
-
-
-def mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Permute 64-bit integers so that every bit of the result depends on all bits (SplitMix64)."""
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(FIRST)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(SECOND)
-    return keys ^ (keys >> np.uint64(31))
+        return np.fromiter(
+            (zlib.crc32(one.encode("utf-8", "surrogatepass")) for one in labels.tolist()), np.uint64
+        )
+    return (labels.astype(np.int64).view(np.uint64) * SPREAD) >> np.uint64(33)
 
 
 Chunk = TypeVar("Chunk", bound="RowChunk")
@@ -245,9 +233,6 @@ class Units:
         self.starts = starts  # (n_units + 1,): first row of each unit, and the number of all rows
         self.sizes = np.diff(starts)
         self.n = len(self.sizes)
-        # Whether every unit has one row. It may save work, and must never change a digit: it
-        # depends on every unit.
-        self.are_rows = bool((self.sizes == 1).all())
 
     @classmethod
     def single(cls, n_rows: int) -> "Units":

@@ -249,7 +249,7 @@ leading_pairs = row_effects._both_sides
 
 def unit_norms(query: Any, chunk: Any) -> np.ndarray:
     """Norms that a query clips by."""
-    return query._unit_norms(chunk)
+    return query._norms(chunk, *query._projections(chunk))
 
 
 def sums_and_covariance(search: Any) -> tuple[np.ndarray, np.ndarray]:
