@@ -100,7 +100,8 @@ def decode_documents(
         except UnicodeDecodeError:
             return None  # the error carries the document
 
-    found = call_untrusted(decoded, "Opening or decoding a document")
+    doing = "Reading a document (with input='filename', items must be paths of files)"
+    found = call_untrusted(decoded, doing)
     if found is None:
         raise ValueError(
             f"A document is not in encoding={encoding!r}: set the right one, or "
