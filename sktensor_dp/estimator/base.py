@@ -258,7 +258,7 @@ COLUMNS = ("n_features_in_", "feature_names_in_")
 # Input tags of counts. "categorical" makes scikit-learn's checks round their numbers.
 COUNTS: Mapping[str, bool] = {"sparse": True, "positive_only": True, "categorical": True}
 NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
-    "neighbours": [OneOf("replace_one", "add_remove")],
+    "neighbours": [OneOf("replace_one", "add_remove")]
 }
 # Conversions of epsilon overflow above the first; below the second pure noise has no grid.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9

@@ -8,20 +8,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.exceptions import ModelFileError
-from sktensor_dp.model_files.container import (
-    Arrays,
-    pack,
-    read_file,
-    require,
-    unpack,
-    write_file,
-)
-from sktensor_dp.model_files.fields import (
-    Reader,
-    SavedState,
-    read_parameter,
-    write,
-)
+from sktensor_dp.model_files.container import Arrays, pack, read_file, require, unpack, write_file
+from sktensor_dp.model_files.fields import Reader, SavedState, read_parameter, write
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
 # An open ledger, not a value; a loaded model has none.

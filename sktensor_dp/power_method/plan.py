@@ -62,11 +62,7 @@ class MomentPlan:
 
 
 def plan_moments(
-    model: Any,
-    n_features: int,
-    perturbation: str,
-    *,
-    to_fit: bool = False,
+    model: Any, n_features: int, perturbation: str, *, to_fit: bool = False
 ) -> MomentPlan:
     """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
     check_width(model, n_features)

@@ -148,12 +148,12 @@ def by_person_in_batches(estimator: Any, data: Persons) -> Any:
 
 CHANGES = {"a label": relabelled, "a size": resized, "others": other_persons}
 OF_TOPICS: dict[str, dict[str, Any]] = {
-    "whitened": {}, "one topic": {"doc_topic_prior": 0, "n_refinements": 1},
+    "whitened": {"verbose": 1}, "one topic": {"doc_topic_prior": 0, "n_refinements": 1},
     "moments": {"perturbation": "moment_tensor"},
     "limits": {"clip_norm": {"counts": 4.0, "pairs": 3.0}},
 }  # fmt: skip
 OF_COMPONENTS: dict[str, dict[str, Any]] = {
-    "whitened": {}, "moments": {"perturbation": "moment_tensor"},
+    "whitened": {"verbose": 1}, "moments": {"perturbation": "moment_tensor"},
     "iteration": {"perturbation": "iteration", "max_iter": 1},
     "stream": {"perturbation": "stream", "max_iter": 2},
     "mixture": {"moment": "gaussian_mixture"},

@@ -194,7 +194,7 @@ TOPICS += [
 SAMPLES = np.random.default_rng(0).standard_normal((50, 3))
 components = partial(PrivateTensorPowerMethod, n_components=2, data_norm=2.0)
 CROOKED = np.eye(4)[:, :, None] * np.eye(4)[:, None]
-CROOKED = replaced(CROOKED, 0.6)
+CROOKED = replaced(CROOKED, NUMBER)
 COMPONENTS = [
     *table("components", PrivateTensorPowerMethod, fit(SAMPLES), [
         *each("data_norm", [None, INF], "data_norm"),

@@ -57,7 +57,9 @@ def test_names_of_rows_are_their_own():
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("name", ["topics", "components, stream", "CPCompletion, slices", "search"])
+@pytest.mark.parametrize(
+    "name", ["topics", "components, stream", "CPCompletion, slices", "words", "search"]
+)
 def test_without_recorded_answers_fits_differ(name):
     """Replay is compared against values that matter."""
     row = named(SMALL, name)

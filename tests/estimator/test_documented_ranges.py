@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from internals import constraints_of
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
-from ways_to_fit import COUNTS, WAYS, Way, X, start_of
+from ways_to_fit import WAYS, Way, X, start_of
 
-from sktensor_dp import BudgetAccountant, PrivateSearchCV, PrivateSpectralLDA
+from sktensor_dp import BudgetAccountant
 from sktensor_dp.estimator.parameters import Number
 
 pytestmark = [
@@ -158,19 +156,6 @@ def fault_beyond(case: str, name: str, value: float) -> str | None:
 def test_both_ends_of_the_range_of_regularization_fit(case, epsilon, end):
     model = CASES[case].call(build(case, epsilon=epsilon, regularization=end))
     assert np.isfinite(model.predict(X)).all()
-
-
-@pytest.mark.parametrize("prefix", ["", "privatespectrallda__"])
-@pytest.mark.parametrize(("name", "wrong"), [("n_components", 0), ("doc_topic_prior", 1e300)])
-def test_listed_values_of_a_search_are_refused_before_its_charge(name, wrong, prefix):
-    accountant = BudgetAccountant(INF, 0.9999)
-    topics = PrivateSpectralLDA(2)
-    model = make_pipeline(FunctionTransformer(), topics) if prefix else topics
-    good = {prefix + "n_refinements": [0]}
-    for given in ({**good, prefix + name: [1, wrong]}, [good, {prefix + name: [1, wrong]}]):
-        with pytest.raises(ValueError, match=f"The '{name}' parameter of PrivateSpectralLDA"):
-            PrivateSearchCV(model, given, accountant=accountant).fit(COUNTS)
-    assert accountant.entries == ()
 
 
 @pytest.mark.parametrize("name", ["topics", "components", "CPCompletion, input", "words"])

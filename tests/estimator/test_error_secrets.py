@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from secret_entries import NUMBER, TEXT, columns, fail, held_by, shows_nothing, tables
 from sklearn.dummy import DummyRegressor
 from sklearn.model_selection import cross_val_score
@@ -30,9 +29,7 @@ from sktensor_dp.datasets import load_texts
 from sktensor_dp.queries.error_sanitising import call_untrusted, read
 from sktensor_dp.queries.text import TextChunks
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")]
 
 CELLS = np.argwhere(np.ones((10, 6)))
 VALUES = CELLS.sum(axis=1) / 10.0
@@ -208,15 +205,6 @@ def test_errors_of_a_source_of_chunks_are_told_by_type_and_place(build, capfd):
         assert shows_nothing(lambda: power().fit_chunks(iter(Failing())), capfd) is not None
 
 
-def test_asymmetric_tensors_are_refused_without_a_number(capfd):
-    T = np.zeros((3, 3, 3))
-    T[0, 1, 2] = 1e3
-    error = shows_nothing(lambda: power().fit_tensor(T), capfd)
-    assert isinstance(error, ValueError)
-    assert "symmetric" in str(error)
-    assert not [letter for letter in str(error) if letter.isdigit()]
-
-
 @pytest.mark.parametrize("name", tables())
 def test_searches_show_no_entry(name, capfd):
     X = tables()[name]
@@ -341,20 +329,6 @@ def test_messages_that_show_none_are_passed_on():
         lda().fit(np.zeros((0, 3)))
     with pytest.raises(ValueError, match="4 features, but PrivateSpectralLDA is expecting 3"):
         quietly(lambda: lda().fit(COUNTS)).transform(np.ones((2, 4)))
-
-
-def test_sparse_tables_of_objects_show_no_entry(capfd):
-    X = sp.csr_array(np.eye(3))
-    X.data = np.empty(3, dtype=object)
-    X.data[:] = [1, TEXT, 2]
-    for model in (lda(), power(), power(moment="single_topic")):
-        assert shows_nothing(lambda model=model: model.fit(X), capfd) is not None
-        assert (
-            shows_nothing(
-                lambda model=model: model.fit_chunks([X], n_samples=3, n_features=3), capfd
-            )
-            is not None
-        )
 
 
 def test_the_property_bites(capfd):

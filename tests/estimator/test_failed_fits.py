@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from internals import PUBLISH, questions
 from interrupting import Interrupted, Interrupting
-from ways_to_fit import COUNTS, PARTS, SAMPLES, TENSOR, WAYS, data_of, quiet, snapshot
+from ways_to_fit import COUNTS, PARTS, SAMPLES, WAYS, data_of, quiet, snapshot
 
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.privacy.noise import NoiseSource
@@ -210,18 +210,6 @@ def test_a_stream_that_breaks_off_changes_nothing(n_read, prepared):
         estimator.fit_chunks([])
 
 
-@pytest.mark.parametrize("name", ["topics, next batch", "components, next batch"])
-def test_a_stream_goes_on_after_a_fit_that_was_refused(name):
-    stream, twin = as_found(name), as_found(name)
-    stream.set_params(accountant=BudgetAccountant(1e-3, 1e-9))
-    with pytest.raises(BudgetError):
-        stream.fit(*data_of(name))
-    for estimator in (stream.set_params(accountant=None), twin):
-        with quiet():
-            WAYS[name].call(estimator)
-    assert snapshot(vars(stream)) == snapshot(vars(twin))
-
-
 @every_way
 @every_state
 def test_a_fit_transform_whose_second_half_fails_changes_nothing(name, prepared):
@@ -247,10 +235,3 @@ def test_nothing_of_an_earlier_fit_stays(name):
         with quiet():
             WAYS[name].call(WAYS[name].configured(used))
         assert snapshot(sorted(vars(used).items())) == snapshot(sorted(vars(fresh).items())), other
-
-
-def test_a_refused_tensor_ends_no_stream():
-    estimator = as_found("components, next batch")
-    for tensor in (np.arange(8.0).reshape(2, 2, 2), TENSOR[:, :2], np.full((2, 2, 2), np.nan)):
-        with unchanged(estimator), pytest.raises(ValueError, match=r"T|cube|finite|shape"):
-            estimator.fit_tensor(tensor)

@@ -1,8 +1,6 @@
 """Fits of groups: of single rows they are those of rows, and no number of rows is shown."""
 
-import io
 import pickle
-from contextlib import redirect_stderr
 from functools import partial
 from typing import Any
 
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 from dealt_labels import FIRST_KEY, labels_dealt_to
 from small_groups import (
-    COMPONENTS,
     MODES,
     D,
     N,
@@ -25,9 +22,7 @@ from small_groups import (
     seeded,
 )
 
-from sktensor_dp import (
-    BudgetAccountant,
-)
+from sktensor_dp import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.parts import public_ranks
@@ -38,6 +33,34 @@ pytestmark = [
 ]
 
 # Groups of one row
+
+
+def fit_chunks(estimator: Any, X: np.ndarray, labels: Any) -> Any:
+    cuts = np.split(np.arange(N), [70])
+    source = [X[rows] if labels is None else (X[rows], labels[rows]) for rows in cuts]
+    return estimator.fit_chunks(source, n_samples=N, n_features=D)
+
+
+def fit_batches(estimator: Any, X: np.ndarray, labels: Any) -> Any:
+    for rows in np.split(np.arange(N), 3):
+        estimator.partial_fit(X[rows], groups=None if labels is None else labels[rows])
+        estimator = pickle.loads(pickle.dumps(estimator))
+    return estimator
+
+
+BATCHES = [("topics", "whitened", fit_batches), ("components", "stream", fit_batches)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "fit"), [*((*mode, fit_chunks) for mode in MODES), *BATCHES]
+)
+def test_rows_in_parts_with_a_label_each_are_rows(kind, mode, fit, seed):
+    X = data(np.random.default_rng(seed), kind, mode)
+    plain, grouped = (
+        seeded(lambda of=of: fit(model(kind, **options_of(kind, mode)), X, of), seed)
+        for of in (None, np.arange(N))
+    )
+    assert public_state(plain) == public_state(grouped)
 
 
 @every_mode
@@ -59,54 +82,9 @@ def test_groups_of_single_rows_are_rows(kind, mode, seed, secret_integers):
         assert grouped.privacy_report_.unit == "person"
 
 
-@every_mode
-def test_chunks_of_single_rows_are_rows(kind, mode, seed):
-    """The same with groups that lie in their order, in chunks."""
-    rng = np.random.default_rng(seed)
-    X, sizes = data(rng, kind, mode), {"n_samples": N, "n_features": D}
-    parts = np.split(np.arange(N), [70])
-    sources = [X[part] for part in parts], [(X[part], part) for part in parts]
-    plain, grouped = (
-        seeded(lambda s=source: model(kind, **options_of(kind, mode)).fit_chunks(s, **sizes), seed)
-        for source in sources
-    )
-    assert public_state(plain) == public_state(grouped)
-
-
-@pytest.mark.parametrize("kind", ["topics", "components"])
-def test_batches_of_single_rows_are_rows(kind, seed):
-    rng = np.random.default_rng(seed)
-    X = data(rng, kind, "stream")
-    options = {} if kind == "topics" else COMPONENTS["stream"]
-
-    def fit(grouped: bool) -> Any:
-        estimator = model(kind, **options)
-        for rows in np.split(np.arange(N), 3):
-            estimator.partial_fit(X[rows], groups=rows if grouped else None)
-            estimator = pickle.loads(pickle.dumps(estimator))
-        return estimator
-
-    plain, grouped = (seeded(lambda g=g: fit(g), seed) for g in (False, True))
-    assert public_state(plain) == public_state(grouped)
-
-
-# The number of rows is private
-
-
-# Replay in tests/contracts shows that nothing else tells their number.
-# Chunks are batches of a stream; topics without noise are computed from the data.
+# Replay in tests/contracts shows that nothing tells their number. Here chunks are batches of a
+# stream; topics without noise are computed from the data.
 WHOLE = [one for one in MODES if "stream" not in one[1]]
-
-
-@pytest.mark.parametrize("kind", ["topics", "components"])
-def test_progress_tells_no_number_of_rows(kind, seed):
-    rng, said = np.random.default_rng(seed), []
-    for busiest in (1, 500):
-        X, groups = persons(rng, kind, "whitened", busiest)
-        with redirect_stderr(io.StringIO()) as stream:
-            seeded(lambda X=X, g=groups: model(kind, verbose=1).fit(X, groups=g))
-        said.append(stream.getvalue())
-    assert said[0] == said[1] != ""
 
 
 @pytest.mark.parametrize(("kind", "mode"), WHOLE)

@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.pipeline import make_pipeline
 from small_corpora import counts
 
 from sktensor_dp import (
@@ -178,12 +176,6 @@ def test_a_matrix_as_a_source_is_checked_as_any_other(kind, n_axes):
 
 
 # Counts
-
-
-@pytest.mark.parametrize("name", OF_COUNTS)
-def test_numbers_of_tf_idf_are_no_counts(name):
-    texts = ["cats chase mice", "dogs chase cats", "mice eat cheese"] * 20
-    refused(name, lambda model: make_pipeline(TfidfVectorizer(), model).fit(texts), "fractions")
 
 
 class Chunks:

@@ -460,6 +460,9 @@ WRONG_OPTIONS = [
     ({"param_distributions": {"n_components": []}}, "non-empty sequence"),
     ({"param_distributions": []}, "at least one dict"),
     ({"param_distributions": {"n_components": 3}}, "list or a numpy array"),
+    *(({"param_distributions": [{"n_refinements": [0]}, {name: [1, value]}]},
+       f"The '{name}' parameter of PrivateSpectralLDA")
+      for name, value in (("n_components", 0), ("doc_topic_prior", 1e300))),
     ({"scoring": "perplexity"}, "scoring must be one of .* got 'perplexity'"),
     ({"scoring": len}, "scoring must be one of"),
     ({"scoring": SCORER}, "scoring must be one of"),

@@ -145,10 +145,7 @@ def test_refuses_what_no_budget_protects_before_the_charge():
     refused = [
         (search(delta=0), "delta must be > 0"),
         (search(step_fractions={"counts": 1.0}), "step_fractions must be None, or map each"),
-        (
-            search(step_fractions={"counts": 0.0, "topics": 1.0}),
-            "to a number > 0",
-        ),
+        (search(step_fractions={"counts": 0.0, "topics": 1.0}), "to a number > 0"),
         (search(candidates={"counts__epsilon": [1.0]}), "cannot be searched over"),
         (search(candidates={"topics__neighbours": ["add_remove"]}), "cannot be searched over"),
         (search(candidates={"memory": [None]}), "'memory', which is no parameter"),

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from internals import reads
 
-from sktensor_dp import BudgetAccountant, BudgetError, PrivateTensorPowerMethod
+from sktensor_dp import BudgetAccountant, PrivateTensorPowerMethod
 from sktensor_dp.power_method.plan import LARGEST_SECOND_MOMENT
 
 # The data is too small for anything but these tests, and fits say so.
@@ -93,22 +93,6 @@ def test_a_small_batch_has_a_large_sensitivity(n_samples, seed):
     expected = sorted({2 * 8 / size for size in sizes})
     assert sorted(row.sensitivity for row in rows) == pytest.approx(expected)
     assert math.isclose(max(row.mu for row in rows), min(row.mu for row in rows))
-
-
-@pytest.mark.parametrize(
-    "perturbation", ["whitened_tensor", "moment_tensor", "iteration", "stream"]
-)
-def test_what_cannot_be_paid_is_not_read(perturbation, drawn, seed):
-    """Charged first: not even noise is drawn for a fit that is refused."""
-    X = np.random.default_rng(seed).standard_normal((N, D))
-    accountant = BudgetAccountant(epsilon=0.5, delta=1e-6)
-    with reads() as read:
-        with pytest.raises(BudgetError):
-            build({"perturbation": perturbation, "accountant": accountant}).fit(X)
-        with pytest.raises(BudgetError):
-            build({"accountant": accountant}).fit_tensor(np.zeros((D, D, D)))
-    assert read == drawn == []
-    assert accountant.total()[0] == 0
 
 
 def test_a_tensor_s_noise_is_that_of_its_bound():

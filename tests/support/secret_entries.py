@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
 TEXT, NUMBER = "SECRET-4711", 987654321.125
 # Parts of them, in whatever way they are written.
@@ -38,9 +39,12 @@ def tables() -> dict[str, Any]:
     mixed[7, 1] = TEXT
     told = plain.astype(object)
     told[7, 1] = Confiding()
+    stored = sp.csr_array(np.eye(3))
+    stored.data = np.array([1, TEXT, 2], dtype=object)
     ragged = [[1.0, 2.0, 3.0], [NUMBER, 2.0]]
     return {
         "object": mixed,
+        "sparse": stored,
         "list": mixed.tolist(),
         "texts": mixed.astype(str),
         "bytes": mixed.astype("S"),
