@@ -6,8 +6,8 @@ import pickle
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
 )
 from sktensor_dp.privacy.accountant import LedgerEntry, charges_of
+from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 
 BUDGETS = list(itertools.product((1e-2, 0.5, 2.0, 50.0), (1e-9, 1e-6, 1e-3)))
@@ -33,7 +34,7 @@ def fit(budget: BudgetAccountant, epsilon: float, delta: float, threshold: bool 
     budget.charge(charges_of(plan, "fit"))
 
 
-def test_total_and_entries() -> None:
+def test_total_entries_and_repr() -> None:
     budget = BudgetAccountant(3.0, 1e-6)
     assert budget.total() == (0.0, 1e-6)
     fit(budget, 1.0, 1e-6)
@@ -44,32 +45,27 @@ def test_total_and_entries() -> None:
     ]
     budget.spend(0.5, 1e-7)
     assert budget.entries[-1] == LedgerEntry("caller", "spend", 1, PrivacyCost(0.0, 0.5, 1e-7))
+    spent = BudgetAccountant(2.0, 1e-6).spend(0.5, 0)
+    assert repr(spent) == "BudgetAccountant(epsilon=2.0, delta=1e-06): spent epsilon 0.5"
 
 
-def test_gaussian_fits_cost_less_together_than_their_sum() -> None:
-    budget = BudgetAccountant(delta=1e-6)
-    for _ in range(4):
-        fit(budget, 1.0, 1e-6)
-    # Four times mu**2 doubles mu, and epsilon is then 2.16 times as large.
-    assert 2 < budget.total()[0] < 2.3
-
-
-def test_fits_stated_at_another_delta_are_converted() -> None:
-    budget = BudgetAccountant(delta=1e-6)
-    fit(budget, 1.0, 1e-9)
-    assert budget.total()[0] < 0.85
-    other = BudgetAccountant(delta=1e-9)
-    fit(other, 1.0, 1e-6)
-    assert other.total()[0] > 1.2
-
-
-def test_budget_is_exhausted_exactly() -> None:
-    budget = BudgetAccountant(1.0, 0.0)
-    for _ in range(10):
-        budget.spend(0.1, 0)
-    with pytest.raises(BudgetError):
-        budget.spend(1e-6, 0)
-    assert budget.remaining() == (pytest.approx(0.0, abs=1e-15), 0.0)
+@pytest.mark.parametrize(
+    ("delta", "fits", "least", "most"),
+    [
+        # Four times mu**2 doubles mu, and epsilon is then 2.16 times as large.
+        (1e-6, [(1.0, 1e-6)] * 4, 2.0, 2.3),
+        # Stated at another delta.
+        (1e-6, [(1.0, 1e-9)], 0.0, 0.85),
+        (1e-9, [(1.0, 1e-6)], 1.2, 2.0),
+        (1e-6, [(math.inf, 1e-6), (1.0, 1e-6)], math.inf, math.inf),
+    ],
+)
+def test_gaussian_fits_are_composed_at_the_delta_of_the_budget(delta, fits, least, most) -> None:
+    budget = BudgetAccountant(delta=delta)
+    for one in fits:
+        fit(budget, *one)
+    assert least <= budget.total()[0] <= most
+    assert len(budget.entries) == 2 * len(fits)
 
 
 def test_refused_charge_leaves_the_ledger_untouched() -> None:
@@ -79,26 +75,33 @@ def test_refused_charge_leaves_the_ledger_untouched() -> None:
     with pytest.raises(BudgetError, match=r"(?s)budget is 1, .*0\.6 is spent.*Nothing was charged"):
         fit(budget, 0.9, 1e-6)
     # The first entry would fit in by itself: all of them or none.
+    costs = [("small", PrivacyCost(epsilon=0.01)), ("large", PrivacyCost(epsilon=0.5))]
     with pytest.raises(BudgetError):
-        budget.charge(
-            [
-                LedgerEntry("fit", "small", 1, PrivacyCost(epsilon=0.01)),
-                LedgerEntry("fit", "large", 1, PrivacyCost(epsilon=0.5)),
-            ]
-        )
+        budget.charge([LedgerEntry("fit", name, 1, cost) for name, cost in costs])
     with pytest.raises(BudgetError):
         budget.spend(0.1, 1e-5)
+    # A fit without noise needs an endless budget, and a Gaussian one a delta.
+    for other, wanted in ((BudgetAccountant(1e9, 1e-6), (math.inf, 1e-6)),
+                          (BudgetAccountant(100.0, 0.0), (0.01, 1e-9))):  # fmt: skip
+        with pytest.raises(BudgetError):
+            fit(other, *wanted)
+        assert other.entries == ()
+    for wrong in ((1.01, 0), (0.1, 1.01e-6)):
+        with pytest.raises(BudgetError):
+            budget.check(*wrong)
+    assert budget.check(0.3, 0)
     assert (budget.entries, budget.total()) == before
 
 
 def test_sums_are_exact_in_any_order() -> None:
     # Floating-point sums of 500 hundredths are off by 5e-15, of 0.1 + 0.2 by 5e-17.
-    budget = BudgetAccountant(5.0, 0.0)
-    for _ in range(500):
-        budget.spend(0.01, 0)
-    assert budget.total() == (5.0, 0.0)
-    with pytest.raises(BudgetError):
-        budget.spend(1e-8, 0)
+    for times, part, whole in ((500, 0.01, 5.0), (10, 0.1, 1.0)):
+        budget = BudgetAccountant(whole, 0.0)
+        for _ in range(times):
+            budget.spend(part, 0)
+        assert (budget.total(), budget.remaining()) == ((whole, 0.0), (0.0, 0.0))
+        with pytest.raises(BudgetError):
+            budget.spend(1e-8, 0)
     parts = [0.1, 0.2, 0.3, 1e-17, 0.7, 1e15]
     sums = set()
     for order in itertools.permutations(parts):
@@ -119,16 +122,6 @@ def test_equal_gaussian_shares_are_admitted_exactly(n_fits: int) -> None:
     with pytest.raises(BudgetError):
         budget.charge([entry])
     assert budget.total()[0] == pytest.approx(1.0, rel=1e-12)
-
-
-def test_check_charges_nothing() -> None:
-    budget = BudgetAccountant(1.0, 1e-6)
-    assert budget.check(1.0, 0)
-    assert budget.check(1.0, 1e-6)
-    for wrong in ((1.01, 0), (0.1, 1.01e-6)):
-        with pytest.raises(BudgetError):
-            budget.check(*wrong)
-    assert budget.entries == ()
 
 
 @pytest.mark.parametrize("wrong", [(-1.0, 0.0), (math.nan, 0.0), (0.1, -1e-6), (0.1, math.nan)])
@@ -182,18 +175,10 @@ def test_split_is_used_up_exactly(epsilon: float, delta: float, thresholds: int)
     assert budget.cost.delta == pytest.approx(thresholds * delta / 10)
 
 
-def test_split_gives_fractions_of_mu_squared() -> None:
-    budget = BudgetAccountant(2.0, 1e-6)
-    for part in budget.split([1, 4], thresholds=0):
-        fit(budget, part["epsilon"], part["delta"])
-    squares = [
-        sum(e.uses * e.cost.mu**2 for e in entries)
-        for entries in (budget.entries[:2], budget.entries[2:])
-    ]
-    assert squares[1] / squares[0] == pytest.approx(4)
-
-
 def test_split_of_special_budgets() -> None:
+    halves = BudgetAccountant(2.0, 1e-6).split([1, 4])
+    squares = [gaussian_mu(part["epsilon"], part["delta"]) ** 2 for part in halves]
+    assert squares[1] / squares[0] == pytest.approx(4)
     pure = BudgetAccountant(2.0, 0.0).split([1, 3])
     assert pure == [{"epsilon": 0.5, "delta": 0.0}, {"epsilon": 1.5, "delta": 0.0}]
     endless = BudgetAccountant().split([1, 3])
@@ -208,28 +193,6 @@ def test_thresholds_are_some_of_the_shares(wrong: Any) -> None:
     """Fewer than none would hand out more than all of delta."""
     with pytest.raises(ValueError, match="thresholds must be an int from 0 to 2"):
         BudgetAccountant(1.0).split([1, 1], thresholds=wrong)
-
-
-def test_recording_only() -> None:
-    budget = BudgetAccountant()
-    fit(budget, math.inf, 1e-6)
-    assert budget.total() == (math.inf, 1e-6)
-    fit(budget, 1.0, 1e-6)
-    assert len(budget.entries) == 4
-
-
-def test_fit_without_noise_needs_an_endless_budget() -> None:
-    budget = BudgetAccountant(1e9, 1e-6)
-    with pytest.raises(BudgetError):
-        fit(budget, math.inf, 1e-6)
-    assert budget.entries == ()
-
-
-def test_gaussian_fit_needs_a_delta() -> None:
-    budget = BudgetAccountant(100.0, 0.0)
-    with pytest.raises(BudgetError):
-        fit(budget, 0.01, 1e-9)
-    assert budget.total() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, -1e-9, math.nan])
@@ -259,56 +222,39 @@ def test_numbers_of_other_types_are_amounts() -> None:
     assert (type(budget.epsilon), type(budget.delta)) == (float, float)
 
 
-@pytest.fixture
-def hasty_switching() -> Iterator[None]:
-    """Threads change at nearly every instruction, so that a gap would be found."""
+def test_eight_threads_never_overspend() -> None:
+    """Ten charges fit in; 8 threads try 96, and change at nearly every instruction."""
+    # Without a lock between check and record, two of them see the same room in nearly every run.
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
+    def hammer(budget: BudgetAccountant, start: threading.Barrier) -> int:
+        start.wait()
+        accepted = 0
+        for _ in range(12):
+            with suppress(BudgetError):
+                budget.spend(0.1, 0)
+                accepted += 1
+        return accepted
 
-@pytest.mark.usefixtures("hasty_switching")
-def test_eight_threads_never_overspend() -> None:
-    # Ten charges fit in; 8 threads try 96. Without a lock between check and record, two of
-    # them see the same room in nearly every run.
-    for _ in range(5):
-        budget = BudgetAccountant(1.0, 0.0)
-        start = threading.Barrier(8)
-        accepted: list[int] = []
-
-        def hammer(budget: BudgetAccountant, start: threading.Barrier, accepted: list[int]) -> None:
-            start.wait()
-            for _ in range(12):
-                try:
-                    budget.spend(0.1, 0)
-                except BudgetError:
-                    continue
-                accepted.append(1)
-
-        threads = [
-            threading.Thread(target=hammer, args=(budget, start, accepted)) for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(accepted) == len(budget.entries) == 10
-        assert budget.total()[0] <= 1.0 + 1e-9
+    try:
+        for _ in range(5):
+            budget, start = BudgetAccountant(1.0, 0.0), threading.Barrier(8)
+            with ThreadPoolExecutor(8) as pool:
+                tried = [pool.submit(hammer, budget, start) for _ in range(8)]
+            assert sum(one.result() for one in tried) == len(budget.entries) == 10
+            assert budget.total()[0] <= 1.0 + 1e-9
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_pickling_is_refused_and_says_what_to_do() -> None:
-    with pytest.raises(
-        TypeError, match=r"(?s)cannot be pickled.*path=.*n_jobs=None.*accountant=None"
-    ):
+    says = r"(?s)cannot be pickled.*path=.*n_jobs=None.*accountant=None"
+    with pytest.raises(TypeError, match=says):
         pickle.dumps(BudgetAccountant(1.0))
 
 
-def test_repr_shows_budget_and_spending() -> None:
-    budget = BudgetAccountant(2.0, 1e-6)
-    budget.spend(0.5, 0)
-    assert repr(budget) == "BudgetAccountant(epsilon=2.0, delta=1e-06): spent epsilon 0.5"
-
+# Units of privacy
 
 CELLS = np.argwhere(np.ones((6, 6)))
 TEXTS = ["cats chase mice", "dogs chase cats"] * 50
@@ -321,22 +267,15 @@ def charge(budget, *units):
     )
 
 
-@pytest.fixture
-def ledger():
-    return lambda **options: BudgetAccountant(100.0, 1e-6, **options)
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
-    [
-        ("person", "document"),
-        ("sample", "person"),
-        ("entry", "slice"),
-        ("document", "entry"),
-    ],
+    [("person", "document"), ("sample", "person"), ("entry", "slice"), ("document", "entry")],
 )
-def test_another_unit_is_refused_before_any_charge(ledger, first, second):
-    budget = ledger()
+def test_another_unit_is_refused_before_any_charge(first, second):
+    budget = BudgetAccountant(100.0)
+    with pytest.raises(BudgetError, match="Nothing was charged"):
+        charge(budget, first, second)
+    assert budget.entries == ()
     charge(budget, first)
     spent = budget.total()
     with pytest.raises(BudgetError, match=rf"'{second}', but .* '{first}'.*Nothing was charged"):
@@ -348,37 +287,24 @@ def test_another_unit_is_refused_before_any_charge(ledger, first, second):
     charge(budget, first, "")
 
 
-def test_two_units_in_one_charge_are_refused(ledger):
-    budget = ledger()
-    with pytest.raises(BudgetError, match="Nothing was charged"):
-        charge(budget, "document", "person")
-    assert budget.entries == ()
-
-
 @pytest.mark.parametrize(
-    "units",
+    ("units", "taken"),
     [
-        ("document", "sample", "document"),
-        ("person", "person"),
-        ("slice", "slice"),
-        ("", "entry", ""),
+        ("one", ("document", "sample", "document")),
+        ("one", ("person", "person")),
+        ("one", ("slice", "slice")),
+        ("one", ("", "entry", "")),
+        ("any", ("document", "person", "entry", "slice")),
     ],
 )
-def test_names_of_one_kind_go_together(ledger, units):
-    budget = ledger()
-    for unit in units:
+def test_names_of_one_kind_go_together_and_all_where_that_was_asked_for(units, taken):
+    budget = BudgetAccountant(100.0, units=units)
+    for unit in taken:
         charge(budget, unit)
     budget.spend(0.1, 0)
-    assert len(budget.entries) == len(units) + 1
-
-
-def test_any_unit_is_taken_where_that_was_asked_for(ledger):
-    budget = ledger(units="any")
-    for unit in ("document", "person", "entry", "slice"):
-        charge(budget, unit)
-    assert len(budget.entries) == 4
+    assert len(budget.entries) == len(taken) + 1
     with pytest.raises(ValueError, match="units must be 'one' or 'any'"):
-        ledger(units="several")
+        BudgetAccountant(units="several")
 
 
 def test_a_file_in_which_units_are_mixed_goes_on_to_take_them(tmp_path):
@@ -408,8 +334,8 @@ def test_other_objects_of_a_file_see_its_units(tmp_path):
 
 # Fifty persons are few: noise may hide the one topic.
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-def test_a_vocabulary_by_person_and_topics_by_document_do_not_go_together(ledger):
-    budget = ledger()
+def test_a_vocabulary_by_person_and_topics_by_document_do_not_go_together():
+    budget = BudgetAccountant(100.0)
     words = PrivateCountVectorizer(epsilon=9.0, max_words_per_document=4, accountant=budget)
     counts = words.fit_transform(TEXTS, groups=PERSONS)
     spent = len(budget.entries)
@@ -421,8 +347,8 @@ def test_a_vocabulary_by_person_and_topics_by_document_do_not_go_together(ledger
     assert {entry.unit for entry in budget.entries} == {"person"}
 
 
-def test_users_and_entries_do_not_go_together(ledger):
-    budget = ledger()
+def test_users_and_entries_do_not_go_together():
+    budget = BudgetAccountant(100.0)
     options = {"bounds": (0, 1), "shape": (6, 6), "accountant": budget, "epsilon": 5.0}
     PrivateCPCompletion(0, **options).fit(CELLS, np.zeros(36))
     with pytest.raises(BudgetError, match=r"'slice', but .* 'entry'"):
