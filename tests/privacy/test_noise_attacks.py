@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
@@ -94,15 +93,10 @@ def test_rounding_gives_naive_noise_away(name: str, seed: int) -> None:
 
 def test_holes_give_textbook_laplace_noise_away(seed: int) -> None:
     # The attacker sees x = 0 excluded, or x = 1, and never the truth.
-    for excluded in (0.0, 1.0):
-        right, wrong = (
-            rates(inverse_laplace, lambda y, x=x: out_of_reach(y, x), seed)[int(x)]
-            for x in (excluded, 1 - excluded)
-        )
-        assert right == 0
-        assert wrong == 0
-        other = rates(inverse_laplace, lambda y, x=excluded: out_of_reach(y, x), seed)
-        assert other[1 - int(excluded)] > 0.1
+    for excluded in (0, 1):
+        found = rates(inverse_laplace, lambda y, x=float(excluded): out_of_reach(y, x), seed)
+        assert found[excluded] == 0
+        assert found[1 - excluded] > 0.1
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -118,41 +112,6 @@ def test_both_attacks_learn_nothing_about_noise_on_a_grid(name: str, seed: int) 
         found = rates(OURS[name], event, seed)
         for p, q in (found, found[::-1]):
             assert p <= math.e * q + 5 * math.sqrt((p + math.e**2 * q) / N)
-
-
-def steps_of(released: np.ndarray, step: float) -> np.ndarray:
-    steps = np.rint(released / step)
-    assert np.array_equal(steps * step, released)
-    return steps.astype(np.int64)
-
-
-@pytest.mark.parametrize("name", ["laplace", "gaussian"])
-def test_digits_of_noise_on_a_grid_are_those_of_neither_hypothesis(name: str, seed: int) -> None:
-    size = N if name == "laplace" else math.sqrt(N)
-    step = NoiseSource().grid(1.0, size).step
-    rng = np.random.default_rng([seed, 8])
-    for x in (0.0, 1.0, 1 / 3):
-        steps = steps_of(OURS[name](np.full(N, x), rng), step)
-        # Low binary digits of the integer are uniform, whatever x is.
-        for low in (2, 16, 64):
-            counts = np.bincount(steps % low, minlength=low)
-            assert stats.chisquare(counts).pvalue > 1e-6
-
-
-@pytest.mark.parametrize("name", ["laplace", "gaussian"])
-def test_every_output_is_reached_from_both_with_a_ratio_the_law_allows(
-    name: str, seed: int
-) -> None:
-    step = NoiseSource().grid(1.0, N if name == "laplace" else math.sqrt(N)).step
-    rng = np.random.default_rng([seed, 9])
-    draws = {x: steps_of(OURS[name](np.full(N, x), rng), step) for x in (0.0, 1.0)}
-    edges = np.arange(-1.0, 2.01, 0.25) / step
-    at_0, at_1 = (np.histogram(draws[x], edges)[0] for x in (0.0, 1.0))
-    # Between -1 and 2 the ratio of densities is at most e for Laplace and e^(3/2) for Gaussian.
-    limit = math.e if name == "laplace" else math.exp(1.5)
-    for p, q in ((at_0, at_1), (at_1, at_0)):
-        assert (q > 0).all()
-        assert (p <= limit * q + 5 * np.sqrt(p + limit**2 * q)).all()
 
 
 # A script of its own, so that it can fork without the threads of a test runner.

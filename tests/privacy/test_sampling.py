@@ -69,13 +69,17 @@ def kolmogorov(samples: np.ndarray, law: stats.rv_continuous, bits: int) -> floa
 
 @pytest.mark.parametrize("bits", [12, 35, 36, 51])
 @every_law
-def test_law_is_accepted_and_wrong_ones_are_rejected(law: Law, bits: int, seed: int) -> None:
+def test_law_is_accepted_and_wrong_ones_are_rejected(law, bits, seed, monkeypatch) -> None:
     family = FAMILIES[law]
     samples = rounded_samples(law, N, bits, source(seed))
     width = 2 ** (bits - 4)
     assert kolmogorov(samples, family(), bits) < kolmogi(ALPHA)
     assert probability_of_chi_square(samples, family(), bits, width) > ALPHA
     if bits == 12:
+        # With a margin of 1 every draw that one word did not settle takes decimal numbers.
+        monkeypatch.setattr(sampling, "MARGIN", 1.0)
+        settled = rounded_samples(law, 20_000, bits, source(seed))
+        assert kolmogorov(settled, family(), bits) < kolmogi(ALPHA)
         for wrong in (family(scale=1.03), family(scale=1 / 1.03), family(loc=0.02)):
             assert kolmogorov(samples, wrong, bits) > kolmogi(ALPHA)
             assert probability_of_chi_square(samples, wrong, bits, width) < ALPHA
@@ -216,17 +220,6 @@ def test_tails_are_not_cut_off(law: Law, least: int) -> None:
 
 
 @every_law
-def test_forced_decisions_leave_the_law_as_it_is(
-    law: Law, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    # With a margin of 1 every draw that one word did not settle takes decimal numbers.
-    monkeypatch.setattr(sampling, "MARGIN", 1.0)
-    samples = rounded_samples(law, 20_000, 12, source(seed))
-    family = stats.norm() if law is GAUSSIAN else stats.laplace()
-    assert kolmogorov(samples, family, 12) < kolmogi(ALPHA)
-
-
-@every_law
 def test_few_words_are_used(law: Law, seed: int) -> None:
     counts = []
     inner = source(seed)
@@ -243,25 +236,13 @@ def test_few_words_are_used(law: Law, seed: int) -> None:
     assert 1.28 * N < sum(counts) < 1.32 * N
 
 
-@pytest.mark.parametrize("size", [0, 1, 5, sampling.BLOCK - 1, sampling.BLOCK + 1])
-def test_any_size(size: int) -> None:
-    for bits in (10, 45):
-        samples = rounded_samples(GAUSSIAN, size, bits, source(1))
-        assert samples.shape == (size,)
-        assert samples.dtype == np.int64
-
-
-def test_too_fine_grids_are_refused() -> None:
+def test_any_size_is_drawn_and_too_fine_grids_are_refused() -> None:
+    for size in (0, 1, 5, sampling.BLOCK - 1, sampling.BLOCK + 1):
+        for bits in (10, 45):
+            samples = rounded_samples(GAUSSIAN, size, bits, source(1))
+            assert (samples.shape, samples.dtype) == ((size,), np.int64)
     with pytest.raises(ValueError, match="bits must be at most 51, got 52"):
         rounded_samples(GAUSSIAN, 3, 52, source(0))
-
-
-def test_sums_of_decimals_are_as_exact_as_said() -> None:
-    for law in (GAUSSIAN, LAPLACE):
-        rough, fine = law.cumulative(60), law.cumulative(90)
-        slack = Decimal(10) ** (sampling.GUARD - 60)
-        assert all(abs(a - b) < slack / 1000 for a, b in zip(rough, fine, strict=False))
-        assert len(rough) < 10_000
 
 
 @every_law
@@ -273,7 +254,7 @@ def test_cells_are_as_probable_as_the_exponentials_say(law: Law, digits: int) ->
         while heights[-1] > mpmath.mpf(10) ** -digits:
             heights.append(mpmath.exp(-mpmath.mpf(str(law.energy(Decimal(len(heights)))))))
         sums = law.cumulative(digits)
-        assert len(sums) == len(heights)
+        assert len(sums) == len(heights) < 10_000
         total, seen = mpmath.fsum(heights), mpmath.mpf(0)
         for height, found in zip(heights, sums, strict=True):
             seen += height / total
@@ -305,22 +286,3 @@ def test_both_samplers_agree_in_law(law: str) -> None:
         # 8 % in scale move the distribution by 0.014, or 2.1 / sqrt(N_OPENDP); 20 % by 0.034.
         rejected = stats.kstest(released, family(scale=1.2 * grid.scale).cdf, method="asymp")
         assert rejected.pvalue < 1e-6
-
-
-@pytest.mark.parametrize("bits", [0, 2, 12, 45])
-def test_discrete_noise_is_rounded_to_the_coarser_grid(bits: int) -> None:
-    for law, family in (("gaussian", stats.norm), ("laplace", stats.laplace)):
-        steps = opendp_samples(law, N_OPENDP, bits)
-        assert steps.dtype == np.int64
-        width = 2 ** max(bits - 2, 0)
-        edges = (np.arange(-12, 13) - 0.5) * width
-        shift = 0.0 if width == 1 else 0.5
-        counts = np.histogram(steps + shift, edges + shift)[0]
-        expected = N_OPENDP * np.diff(family(scale=2.0**bits).cdf(edges))
-        kept = expected > 5
-        observed = np.append(counts[kept], N_OPENDP - counts[kept].sum())
-        expected = np.append(expected[kept], N_OPENDP - expected[kept].sum())
-        observed, expected = observed[expected > 0.5], expected[expected > 0.5]
-        # Before 1.16 scipy wants sums to agree, which half a sample may be missing from.
-        expected *= observed.sum() / expected.sum()
-        assert stats.chisquare(observed, expected).pvalue > 1e-6

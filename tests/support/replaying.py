@@ -223,6 +223,7 @@ def watch(
     the recorded place of each unit that coins are drawn for, -1 for a new one.
     """
     seen, estimator, printed, logged = Seen(), build(), io.StringIO(), io.StringIO()
+    data = _bytes(lambda: pickle.dumps(X))
     handler, generators = logging.StreamHandler(logged), (np.random.get_state(), random.getstate())
     logging.getLogger().addHandler(handler)
     np.random.seed(0)
@@ -244,6 +245,7 @@ def watch(
         logging.getLogger().removeHandler(handler)
         np.random.set_state(generators[0])
         random.setstate(generators[1])
+    assert _bytes(lambda: pickle.dumps(X)) == data, "the fit changed its data"
     seen.estimator, seen.warned = estimator, [one.category for one in caught]
     seen.shown = {
         "questions": [(flow.name, flow.asked) for flow in seen.flows],
