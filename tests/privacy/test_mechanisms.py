@@ -1,6 +1,5 @@
 """Noise of the mechanisms: its law, geometry and memory, and what reports say of it."""
 
-import json
 import math
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from sktensor_dp import (
     PrivacyLeakWarning,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
+    load_statement,
     unsafe_seeded_noise,
 )
 from sktensor_dp.privacy.curators.documents import DocumentCurator
@@ -55,20 +55,16 @@ def symmetric_value(order: int, k: int = K) -> np.ndarray:
     return sum(value.transpose(axes) for axes in permutations(range(order)))
 
 
-def test_pair_masses_are_weighted_by_1_unless_told() -> None:
-    value = symmetric_value(2)
-    for release in (gaussian_pair_masses, laplace_pair_masses):
-        default = release(value.copy(), SENSITIVITY, STRENGTH, same_noise(11))
-        told = release(value.copy(), SENSITIVITY, STRENGTH, same_noise(11), 1.0)
-        assert np.array_equal(default, told)
-
-
-def test_a_matrix_gets_what_its_coordinates_get() -> None:
+def test_a_matrix_gets_what_its_coordinates_get_and_pairs_are_weighted_by_1() -> None:
     """To the last bit: where noise is added in place, and where coordinates are formed for it."""
     value = symmetric_value(2)
     in_place = gaussian_matrix(value.copy(), SENSITIVITY, STRENGTH, same_noise(11))
     by_coordinates = gaussian_symmetric(value, SENSITIVITY, STRENGTH, same_noise(11))
     assert np.array_equal(in_place, by_coordinates)
+    for release in (gaussian_pair_masses, laplace_pair_masses):
+        default = release(value.copy(), SENSITIVITY, STRENGTH, same_noise(11))
+        given = release(value.copy(), SENSITIVITY, STRENGTH, same_noise(11), 1.0)
+        assert np.array_equal(default, given)
 
 
 def test_projection_of_isotropic_noise_is_isotropic() -> None:
@@ -83,44 +79,38 @@ def test_projection_of_isotropic_noise_is_isotropic() -> None:
     np.testing.assert_allclose(whole @ whole.T, np.eye(10), atol=1e-12)
 
 
-RELEASES: dict[str, Callable[[np.ndarray, NoiseSource, float], np.ndarray]] = {
-    "gaussian_symmetric": lambda x, n, mu: gaussian_symmetric(x, SENSITIVITY, mu, n),
+LAWS = (
+    gaussian_symmetric, gaussian_vector, laplace_vector, spherical_laplace_symmetric,
     # These work in the memory of what they are given.
-    "gaussian_matrix": lambda x, n, mu: gaussian_matrix(x.copy(), SENSITIVITY, mu, n),
-    "gaussian_pair_masses": lambda x, n, mu: gaussian_pair_masses(x.copy(), SENSITIVITY, mu, n),
-    "laplace_pair_masses": lambda x, n, mu: laplace_pair_masses(x.copy(), SENSITIVITY, mu, n),
-    "gaussian_vector": lambda x, n, mu: gaussian_vector(x, SENSITIVITY, mu, n),
-    "laplace_vector": lambda x, n, mu: laplace_vector(x, SENSITIVITY, mu, n),
-    "spherical_laplace_symmetric": lambda x, n, mu: spherical_laplace_symmetric(
-        x, SENSITIVITY, mu, n
-    ),
-}
+    gaussian_matrix, gaussian_pair_masses, laplace_pair_masses,
+)  # fmt: skip
+every_law = pytest.mark.parametrize("place", range(len(LAWS)))
 
 
-@pytest.mark.parametrize("name", RELEASES)
-def test_statistics_are_kept_and_returned_without_noise_where_none_is_asked(name: str) -> None:
+def released(place: int, value: np.ndarray, noise: NoiseSource, strength: float) -> np.ndarray:
+    return LAWS[place](value.copy() if place > 3 else value, SENSITIVITY, strength, noise)
+
+
+@every_law
+def test_statistics_are_kept_and_returned_without_noise_where_none_is_asked(place: int) -> None:
     value = symmetric_value(2)
     kept = value.copy()
-    RELEASES[name](value, NoiseSource(), STRENGTH)
+    released(place, value, NoiseSource(), STRENGTH)
     assert np.array_equal(value, kept)
-    exact = RELEASES[name](value, NoiseSource(), math.inf)
+    exact = released(place, value, NoiseSource(), math.inf)
     np.testing.assert_allclose(exact, value, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", RELEASES)
-def test_digits_below_the_step_leave_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@every_law
+def test_digits_below_the_step_leave_no_trace(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Halves of steps move no statistic that lies on the grid, as zero does.
-    base = np.zeros((K, K))
-    moved = base + 1e-9
-    first = RELEASES[name](base, same_noise(11), STRENGTH)
-    second = RELEASES[name](moved, same_noise(11), STRENGTH)
-    assert np.array_equal(first, second)
+    both = np.zeros((K, K)), np.full((K, K), 1e-9)
+    assert np.array_equal(*(released(place, x, same_noise(11), STRENGTH) for x in both))
     # They do where the same noise is added to what was not rounded.
     monkeypatch.setattr(
         "sktensor_dp.privacy.noise._on_grid", lambda x, steps, grid: x + steps * grid.step
     )
-    leaky = [RELEASES[name](x, same_noise(11), STRENGTH) for x in (base, moved)]
-    assert not np.array_equal(*leaky)
+    assert not np.array_equal(*(released(place, x, same_noise(11), STRENGTH) for x in both))
 
 
 def test_mechanism_reads_its_part_of_the_cost() -> None:
@@ -256,15 +246,11 @@ def test_mean_and_variance_are_those_of_the_probabilities(epsilon, points):
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0])
-def test_noise_is_less_than_laplace_noise_at_every_value(epsilon):
+def test_noise_is_less_than_laplace_noise_and_nearly_the_least(epsilon):
+    """Of all windows, averaged over values spread evenly, of mean square 1 / 12."""
     law = Piecewise(epsilon)
     assert law.variance(0.0) <= law.variance(0.5) < 2 / epsilon**2
     assert piecewise_deviation(epsilon) == pytest.approx(math.sqrt(law.variance(0.0)))
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 5.0, 10.0])
-def test_no_other_window_has_much_less_noise(epsilon):
-    """Averaged over values spread evenly, of mean square 1 / 12."""
 
     def variance(reach: int) -> float:
         law = Piecewise(epsilon, 10_000)
@@ -273,8 +259,9 @@ def test_no_other_window_has_much_less_noise(epsilon):
         law.threshold = int(WHOLE * (share / (share + 20_000)))
         return law.variance(math.sqrt(1 / 12))
 
-    own = variance(Piecewise(epsilon, 10_000).reach)
-    assert own < 1.01 * min(variance(int(h)) for h in np.geomspace(1, 30_000, 60))
+    if 0.5 <= epsilon <= 10:
+        own = variance(Piecewise(epsilon, 10_000).reach)
+        assert own < 1.01 * min(variance(int(h)) for h in np.geomspace(1, 30_000, 60))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, 1e-10, math.nan])
@@ -283,32 +270,31 @@ def test_an_epsilon_without_a_law_is_refused(epsilon):
         Piecewise(epsilon)
 
 
-def chi_square(answers: np.ndarray, law: Piecewise, own: int) -> float:
-    """Distance of drawn answers from a law, in standard normal units."""
-    outer = law.points + law.reach
-    counts = np.bincount(answers + outer, minlength=2 * outer + 1)
-    near, far = (float(p) for p in law.probabilities)
-    expected = np.full(len(counts), far * len(answers))
-    expected[law.points + own : law.points + own + law.window] = near * len(answers)
-    statistic = float(((counts - expected) ** 2 / expected).sum())
-    return float(stats.norm.isf(stats.chi2.sf(statistic, len(counts) - 1)))
-
-
 @pytest.mark.parametrize("own", [-6, 0, 5])
 def test_drawn_answers_follow_the_law_and_no_other(own, noise):
-    """At epsilon = 1.5 a window has probability .67; an epsilon 5 % larger moves it by .016.
+    """Chi-square, n = 400,000, alpha 1e-6; power 1 - 1e-9 and more at an epsilon larger by 5 %.
 
-    With 400 000 draws that is 22 standard errors, a non-centrality of some 490 spread over 19
-    degrees of freedom: 80 standard deviations of the statistic.
+    A window has probability .67 at 1.5; the other moves it by .016, or 22 standard errors: a
+    non-centrality of some 490 in 19 degrees of freedom.
     """
     law, size = Piecewise(1.5, points=6), 400_000
     drawn = law.release(np.full(size, own / 12), noise) * (12 * law.gain)
     answers = np.rint(drawn).astype(int)
     np.testing.assert_allclose(drawn, answers, atol=1e-9)
-    assert chi_square(answers, law, own) < Z
+
+    def p_value(law: Piecewise) -> float:
+        outer = law.points + law.reach
+        near, far = (float(p) for p in law.probabilities)
+        expected = np.full(2 * outer + 1, far * size)
+        expected[law.points + own : law.points + own + law.window] = near * size
+        return float(
+            stats.chisquare(np.bincount(answers + outer, None, 2 * outer + 1), expected).pvalue
+        )
+
+    assert p_value(law) > 1e-6
     other = Piecewise(1.5 * 1.05, points=6)
     assert other.reach == law.reach
-    assert chi_square(answers, other, own) > 9
+    assert p_value(other) < 1e-18
 
 
 def test_answers_are_unbiased_and_clipped(noise):
@@ -345,11 +331,6 @@ def curator_of(name: str, cost: PrivacyCost, n: int = 300) -> EntryCurator:
     plan = ReleasePlan(1.0, 1e-6, (PlannedRelease(name, cost),))
     chunks = EntryChunks(X, rng.uniform(1, 5, n), SHAPE, (1.0, 5.0))
     return EntryCurator(chunks, plan, spender="test", unit="entry", accountant=None)
-
-
-def test_rows_without_noise_are_returned(noise):
-    rows = np.arange(6.0).reshape(2, 3)
-    assert noise.spherical_laplace_rows(rows, math.inf) is rows
 
 
 def test_purely_released_entries_have_the_variance_of_the_piecewise_law(noise):
@@ -406,7 +387,6 @@ def test_noise_of_triples_has_the_deviation_that_is_told(name, delta, seed):
 
 # Reports say where the program's noise is not proved to have the law on the page.
 
-NORMAL_SAMPLES = np.random.default_rng(0).standard_normal((200, 4))
 SPHERICAL = "Spherical Laplace noise"
 
 
@@ -420,18 +400,17 @@ def test_what_the_program_adds_to_delta_is_in_the_report(options, said):
     """The third moment has spherical noise where it is pure; the curator notes it for any fit."""
     model = PrivateSpectralLDA(2, perturbation="moment_tensor", random_state=0, **options)
     report = model.fit(counts()).privacy_report_
-    for shown in (str(report), report._repr_html_(), json.loads(report.to_json())["notes"]):
+    for shown in (str(report), report._repr_html_(), load_statement(report.to_json()).notes):
         assert (SPHERICAL in str(shown)) == said
 
 
 @tiny
-def test_a_stream_goes_on_saying_it():
+def test_a_stream_says_it_once():
     power = PrivateTensorPowerMethod(1, data_norm=1.0, delta=0.0, max_iter=2, random_state=0)
-    for start in range(0, 200, 50):
-        power.partial_fit(NORMAL_SAMPLES[start : start + 50])
+    for part in np.split(np.random.default_rng(0).standard_normal((200, 4)), 4):
+        power.partial_fit(part)
     notes = power.privacy_report_.notes
-    assert sum(SPHERICAL in note for note in notes) == 1
-    assert sum("disjoint" in note for note in notes) == 1
+    assert [sum(said in note for note in notes) for said in (SPHERICAL, "disjoint")] == [1, 1]
 
 
 def test_every_law_that_is_not_proved_has_a_note():

@@ -26,6 +26,8 @@ LAWS = ("gaussian", "laplace", "spherical_laplace")
 def test_no_noise_without_privacy_and_statistics_stay_as_they_are(law: str) -> None:
     value = np.array([0.1, 0.2, 0.3])
     assert np.array_equal(getattr(NoiseSource(), law)(value, math.inf), value)
+    rows = value[None]
+    assert NoiseSource().spherical_laplace_rows(rows, math.inf) is rows
     getattr(NoiseSource(), law)(value, 1.0)
     assert np.array_equal(value, [0.1, 0.2, 0.3])
 
