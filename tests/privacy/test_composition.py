@@ -23,12 +23,7 @@ from sktensor_dp.privacy.calibration import (
     gaussian_mu,
     pure_rho,
 )
-from sktensor_dp.privacy.composition import (
-    Composition,
-    Part,
-    ReleaseRecord,
-    unit_costs,
-)
+from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.spending import Spending
 
@@ -44,43 +39,42 @@ def parts(*nodes: Composition, times: int = 1, role: str = "batch") -> tuple[Par
     return tuple(Part(role, 10, node, times) for node in nodes)
 
 
-def test_uses_and_what_was_not_made_add_up() -> None:
-    node = Composition(
-        "releases",
-        rows=leaf(mu=3.0, uses=1).rows + leaf(epsilon=0.25, uses=4).rows,
-        unused=(PlannedRelease("more", PrivacyCost(mu=2.0), 4),),
-    )
-    assert unit_costs(node) == (PrivacyCost(mu=5.0, epsilon=1.0),)
+def tree(kind: Any, *nodes: Composition, times: int = 1, **more: Any) -> Composition:
+    return Composition(kind, parts=parts(*nodes, times=times), **more)
 
 
-def test_parallel_parts_cost_what_the_dearest_costs_however_many() -> None:
-    node = Composition("parallel", parts=parts(leaf(mu=1.0), leaf(mu=2.0), times=100))
-    assert unit_costs(node) == (PrivacyCost(mu=2.0),)
-    # Of different kinds: no unit costs both.
-    mixed = Composition("parallel", parts=parts(leaf(mu=1.0), leaf(epsilon=0.5)))
-    assert unit_costs(mixed) == (PrivacyCost(mu=1.0), PrivacyCost(epsilon=0.5))
-    assert mixed.epsilon_at(1e-6) == gaussian_epsilon(1.0, 1e-6)
+OVERLAPPING = Composition(
+    "overlapping",
+    parts=(*parts(leaf(mu=2.0), times=5, role="fit"), *parts(leaf(mu=3.0), role="score")),
+    memberships=((("fit", 4),), (("fit", 1), ("score", 1))),
+)
+RELEASES = Composition(
+    "releases",
+    rows=leaf(mu=3.0, uses=1).rows + leaf(epsilon=0.25, uses=4).rows,
+    unused=(PlannedRelease("more", PrivacyCost(mu=2.0), 4),),
+)
 
 
-def test_a_sequence_adds_up_and_counts_repetitions() -> None:
-    node = Composition("sequence", parts=parts(leaf(mu=1.0), leaf(epsilon=0.5), times=4))
-    assert unit_costs(node) == (PrivacyCost(mu=2.0, epsilon=2.0),)
-
-
-def test_overlapping_parts_cost_by_membership() -> None:
-    node = Composition(
-        "overlapping",
-        parts=(*parts(leaf(mu=2.0), times=5, role="fit"), *parts(leaf(mu=3.0), role="score")),
-        memberships=((("fit", 4),), (("fit", 1), ("score", 1))),
-    )
-    # 4 * 4 against 4 + 9.
-    assert unit_costs(node) == (PrivacyCost(mu=4.0),)
-
-
-def test_a_selection_costs_what_it_satisfies() -> None:
-    trial = parts(leaf(mu=0.1), role="trial")
-    node = Composition("selection", parts=trial, n_trials=5.0, epsilon=1.0, delta=1e-6)
-    assert unit_costs(node) == (PrivacyCost(epsilon=1.0, delta=1e-6),)
+@pytest.mark.parametrize(
+    ("node", "costs"),
+    [
+        # Uses, and what was paid for and not made.
+        (RELEASES, [(5.0, 1.0)]),
+        # Of parallel parts the dearest, however many; of different kinds no unit costs both.
+        (tree("parallel", leaf(mu=1.0), leaf(mu=2.0), times=100), [(2.0,)]),
+        (tree("parallel", leaf(mu=1.0), leaf(epsilon=0.5)), [(1.0,), (0.0, 0.5)]),
+        (tree("sequence", leaf(mu=1.0), leaf(epsilon=0.5), times=4), [(2.0, 2.0)]),
+        # By membership: 4 * 4 against 4 + 9.
+        (OVERLAPPING, [(4.0,)]),
+        (tree("selection", leaf(mu=0.1), epsilon=1.0, delta=1e-6), [(0.0, 1.0, 1e-6)]),
+        (tree("parallel", leaf(mu=math.inf), leaf(mu=1.0)), [(math.inf,)]),
+        (leaf(mu=math.inf, uses=0), [()]),
+    ],
+)
+def test_a_unit_costs_what_its_own_parts_cost(node: Composition, costs: list[Any]) -> None:
+    expected = [PrivacyCost(*amounts) for amounts in costs]
+    assert list(unit_costs(node)) == expected
+    assert node.epsilon_at(1e-6) == max(cost.epsilon_at(1e-6) for cost in expected)
 
 
 def test_equal_batches_are_counted_and_others_listed() -> None:
@@ -89,12 +83,6 @@ def test_equal_batches_are_counted_and_others_listed() -> None:
     assert [(part.times, part.n_units) for part in node.parts] == [(3, 10), (1, 5)]
     assert [row.uses for row in node.all_rows()] == [3, 1]
     assert unit_costs(node) == (PrivacyCost(mu=1.0),)
-
-
-def test_infinite_costs_are_infinite_wherever_they_are_spent() -> None:
-    node = Composition("parallel", parts=parts(leaf(mu=math.inf), leaf(mu=1.0)))
-    assert node.epsilon_at(1e-6) == math.inf
-    assert unit_costs(leaf(mu=math.inf, uses=0)) == (PrivacyCost(),)
 
 
 @pytest.mark.parametrize(

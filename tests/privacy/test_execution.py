@@ -1,5 +1,6 @@
 """Sums over partitions that lie apart are those of one process, and errors show no data."""
 
+import math
 import os
 import pickle
 import re
@@ -78,15 +79,41 @@ def test_threads_give_the_digits_of_one(matrix, seed):
     np.testing.assert_array_equal(fitted(topics(), ThreadedPartitions(parts, 2)).components_, one)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, INF])
-def test_sums_that_travel_agree(epsilon, seed):
+def components(**parameters: Any) -> PrivateTensorPowerMethod:
+    return PrivateTensorPowerMethod(
+        2, data_norm=4.0, max_iter=2, epsilon=50.0, random_state=0, **parameters
+    )
+
+
+TRAVELLING = {
+    "topics": topics(),
+    "topics, no noise": topics(epsilon=INF),
+    **{kind: components(perturbation=kind)
+       for kind in ("whitened_tensor", "moment_tensor", "iteration")},
+    **{f"groups, {prior}, {neighbours}": topics(doc_topic_prior=prior, neighbours=neighbours)
+       for prior in (0, 0.5) for neighbours in ("replace_one", "add_remove")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRAVELLING)
+def test_sums_that_travel_agree(name, seed):
     """Digits of sums differ by roundings, which noise on a grid hides or moves by a step of it."""
-    parts = parts_of(documents(seed))
-    one, apart = (fitted(topics(epsilon=epsilon), s) for s in (parts, Apart(parts)))
+    model, grouped, n = TRAVELLING[name], name.startswith("groups"), N
+    X = documents(seed)
+    if not name.startswith(("topics", "groups")):
+        X = np.random.default_rng(seed).standard_normal((N, D)) + 1
+    parts = parts_of(X)
+    if grouped:
+        groups = np.repeat(np.arange(60), 10)
+        order = np.concatenate([np.random.default_rng(seed).permutation(250), np.arange(250, N)])
+        parts = [(X[order[at]], groups[order[at]]) for at in (slice(250), slice(250, None))]
+        n = None if model.neighbours == "add_remove" else 60
+    one = fitted(model, parts, n).components_.copy()
+    apart = [fitted(model, Apart(parts, grouped=grouped), n).components_.copy() for _ in range(2)]
     # A step is 2**-20 of a deviation at most; eps = inf has roundings alone.
-    np.testing.assert_allclose(apart.components_, one.components_, atol=1e-5)
-    again = fitted(topics(epsilon=epsilon), Apart(parts))
-    np.testing.assert_array_equal(again.components_, apart.components_)
+    np.testing.assert_allclose(apart[0], one, atol=1e-5)
+    np.testing.assert_array_equal(*apart)
+    assert (model.privacy_report_.unit == "person") == grouped
 
 
 class Speculating:
@@ -144,49 +171,27 @@ def test_workers_need_memory_by_blocks(kind):
     assert peaks[1] < peaks[0] + 2**19
 
 
-@pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor", "iteration"])
-def test_samples_that_travel_agree(perturbation, seed):
-    X = np.random.default_rng(seed).standard_normal((N, D)) + 1
-    model = PrivateTensorPowerMethod(
-        2, data_norm=4.0, perturbation=perturbation, max_iter=2, epsilon=50.0, random_state=0
-    )
-    parts = parts_of(X)
-    one = fitted(model, parts).components_.copy()
-    np.testing.assert_allclose(fitted(model, Apart(parts)).components_, one, atol=1e-5)
-
-
-@pytest.mark.parametrize("prior", [0, 0.5])
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_groups_that_travel_agree(prior, neighbours, seed):
-    rng = np.random.default_rng(seed)
-    X, groups = documents(seed), np.repeat(np.arange(60), 10)
-    order = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in ((0, 250), (250, N))])
-    X, groups = X[order], groups[order]
-    parts = [(X[:250], groups[:250]), (X[250:], groups[250:])]
-    model = topics(doc_topic_prior=prior, neighbours=neighbours)
-    n = 60 if neighbours == "replace_one" else None
-    one = fitted(model, parts, n).components_.copy()
-    apart = fitted(model, Apart(parts, grouped=True), n)
-    np.testing.assert_allclose(apart.components_, one, atol=1e-5)
-    assert apart.privacy_report_.unit == "person"
-
-
 @pytest.mark.parametrize("grouped", [True, False])
 def test_partitions_are_what_the_source_says(grouped):
     """Rows without labels, told to be groups, would be protected one by one."""
     X = documents(0)
     part = X if grouped else (X, np.repeat(np.arange(60), 10))
-    budget = BudgetAccountant(1.0, 1e-6)
-    model = topics(accountant=budget)
     with pytest.raises(ValueError, match="Every chunk must be a pair"):
-        model.fit_chunks(Apart([part], grouped=grouped), n_samples=60, n_features=D)
+        topics().fit_chunks(Apart([part], grouped=grouped), n_samples=60, n_features=D)
 
 
-def test_a_group_in_two_partitions_is_no_unit_twice():
+def test_a_wrong_number_of_units_ends_the_fit_with_the_charge():
     X, groups = documents(0), np.repeat(np.arange(60), 10)
-    parts = [(X[:305], groups[:305]), (X[305:], groups[305:])]
-    with pytest.raises(ValueError, match="The chunks have 61 groups in all; n_samples is 60"):
-        topics().fit_chunks(Apart(parts, grouped=True), n_samples=60, n_features=D)
+    halves = [(X[:305], groups[:305]), (X[305:], groups[305:])]
+    for source, n, says in (
+        # A group in two partitions is no unit twice.
+        (Apart(halves, grouped=True), 60, "The chunks have 61 groups in all; n_samples is 60"),
+        (Apart(parts_of(X)), N + 1, f"have {N} documents in all; n_samples is {N + 1}"),
+    ):
+        budget = BudgetAccountant(1.0, 1e-6)
+        with pytest.raises(ValueError, match=says):
+            topics(accountant=budget).fit_chunks(source, n_samples=n, n_features=D)
+        assert budget.total()[0] == pytest.approx(1.0)
 
 
 class Quoting:
@@ -241,21 +246,6 @@ def test_nothing_is_read_before_the_charge():
     assert source.n_asked == 0
 
 
-def test_a_wrong_number_ends_the_fit_with_the_charge():
-    budget = BudgetAccountant(1.0, 1e-6)
-    with pytest.raises(ValueError, match=f"have {N} documents in all; n_samples is {N + 1}"):
-        topics(accountant=budget).fit_chunks(
-            Apart(parts_of(documents(0))), n_samples=N + 1, n_features=D
-        )
-    assert budget.total()[0] == pytest.approx(1.0)
-
-
-def test_streams_take_batches_not_sources():
-    model = PrivateTensorPowerMethod(2, data_norm=4.0, perturbation="stream")
-    with pytest.raises(TypeError, match="iterable of batches"):
-        model.fit_chunks(Apart([]))
-
-
 def test_merging_leaves_the_parts_as_they_are(seed):
     """Else a sum that a scheduler asks for again would count twice."""
     rng = np.random.default_rng(seed)
@@ -280,8 +270,6 @@ def test_merging_leaves_the_parts_as_they_are(seed):
 
 def test_merged_sums_err_by_one_rounding(seed):
     """In any tree: numbers that cancel, from 1e-8 to 1e8, against exact sums."""
-    import math
-
     rng = np.random.default_rng(seed)
     terms = rng.standard_normal(200) * 10.0 ** rng.integers(-8, 9, 200)
     leaves = []
@@ -338,6 +326,9 @@ def test_what_is_sent_holds_no_data():
 
 def test_sources_are_known_by_their_sum():
     assert isinstance(ThreadedPartitions([documents(0)], 1), PartitionedSource)
+    model = PrivateTensorPowerMethod(2, data_norm=4.0, perturbation="stream")
+    with pytest.raises(TypeError, match="iterable of batches"):
+        model.fit_chunks(Apart([]))
     with pytest.raises(TypeError, match="must be re-iterable"):
         ThreadedPartitions(iter([documents(0)]), 1)
     assert ThreadedPartitions([documents(0)], np.int64(1)).grouped is False

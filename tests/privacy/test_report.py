@@ -3,7 +3,9 @@
 import json
 import math
 import re
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,35 +24,14 @@ from sktensor_dp.privacy.spending import LedgerEntry
 NASTY = "<script>alert(\"x\")</script> & 'co'"
 
 
-def record(**changes: object) -> ReleaseRecord:
-    fields: dict[str, object] = {
-        "name": "mean",
-        "description": "a mean",
-        "sensitivity": 0.1,
-        "sigma": 0.5,
-        "mu": 0.2,
-        "epsilon": 0.0,
-        "delta": 0.0,
-        "uses": 1,
-        "mechanism": "gaussian",
-    }
-    return ReleaseRecord(**{**fields, **changes})  # type: ignore[arg-type]
+MEAN = ReleaseRecord("mean", "a mean", 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
+PAIRS = replace(MEAN, name="pairs", sigma=0.0, mu=math.inf)
 
 
-def report(**changes: object) -> PrivacyReport:
-    fields: dict[str, object] = {
-        "epsilon": 1.0,
-        "delta": 1e-6,
-        "unit": "document",
-        "neighbours": "replace_one",
-        "n_units": 20,
-        "seeded": False,
-        "rows": (record(), record(name="pairs", sigma=0.0, mu=math.inf)),
-        "notes": ("a note",),
-    }
-    fields |= changes
-    fields["composition"] = Composition("releases", fields.pop("rows"))  # type: ignore[arg-type]
-    return PrivacyReport(**fields)  # type: ignore[arg-type]
+def report(rows: tuple[ReleaseRecord, ...] = (MEAN, PAIRS), **changes: Any) -> PrivacyReport:
+    whole = Composition("releases", rows)
+    usual = PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, False, whole, ("a note",))
+    return replace(usual, **changes)
 
 
 def test_text_states_guarantee_rows_and_notes() -> None:
@@ -70,20 +51,21 @@ def test_text_states_guarantee_rows_and_notes() -> None:
     assert lines[2].index("0.2") + 3 == lines[1].index("mu") + 2
 
 
-def test_seeded_noise_is_called_not_private_everywhere() -> None:
+def test_seeded_or_no_noise_is_called_not_private_everywhere() -> None:
     seeded = report(seeded=True)
     for text in (seeded.guarantee, str(seeded), seeded._repr_html_()):
         assert "NOT PRIVATE" in text
         assert "differential privacy" not in text
     stated = json.loads(seeded.to_json())
-    assert stated["noise"]["seeded"] is True
-    assert stated["guarantee"]["protects"] is False
-
-
-def test_no_noise_is_called_not_private() -> None:
+    assert (stated["noise"]["seeded"], stated["guarantee"]["protects"]) == (True, False)
     bare = report(epsilon=math.inf)
     assert bare.guarantee == "epsilon: inf (no noise, not private)"
     assert "NOT PRIVATE" in report(epsilon=math.inf, seeded=True).guarantee
+    for one in (seeded, bare):
+        assert one.false_negative_rate(0.05) == 0
+    for rate in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="false_positive_rate must lie in"):
+            report().false_negative_rate(rate)
 
 
 def test_json_is_strict_and_complete() -> None:
@@ -99,21 +81,16 @@ def test_json_is_strict_and_complete() -> None:
     assert full.to_dict()["rows"][0].items() <= rows[0].items()
 
 
-def test_frame_has_a_row_per_release() -> None:
-    frame = report().to_frame()
-    assert list(frame["name"]) == ["mean", "pairs"]
-    assert frame.loc[0, "sigma"] == 0.5
-    assert len(report(rows=()).to_frame()) == 0
-
-
-@pytest.mark.parametrize("place", ["unit", "note", "name", "mechanism"])
-def test_html_escapes_whatever_it_shows(place: str) -> None:
-    hostile = {
-        "unit": {"unit": NASTY},
-        "note": {"notes": (NASTY,)},
-        "name": {"rows": (record(name=NASTY),)},
-        "mechanism": {"rows": (record(mechanism=NASTY),)},
-    }[place]
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"unit": NASTY},
+        {"notes": (NASTY,)},
+        {"rows": (replace(MEAN, name=NASTY),)},
+        {"rows": (replace(MEAN, mechanism=NASTY),)},
+    ],
+)
+def test_html_escapes_whatever_it_shows(hostile: dict[str, Any]) -> None:
     parser = Tags()
     parser.feed(report(**hostile)._repr_html_())
     parser.close()
@@ -122,15 +99,19 @@ def test_html_escapes_whatever_it_shows(place: str) -> None:
     assert NASTY in parser.text
 
 
-def test_reports_of_nothing_can_be_shown() -> None:
+def test_frames_have_a_row_per_release_and_reports_of_nothing_can_be_shown() -> None:
+    frame = report().to_frame()
+    assert list(frame["name"]) == ["mean", "pairs"]
+    assert frame.loc[0, "sigma"] == 0.5
     empty = report(rows=(), notes=())
+    assert len(empty.to_frame()) == 0
     assert str(empty).count("\n") == 2
     assert "<td>" not in empty._repr_html_()
 
 
 def test_disjoint_batches_cost_what_the_dearest_costs() -> None:
-    later = report(epsilon=0.5, delta=1e-5, n_units=7, seeded=True, rows=(record(),))
-    first = report(rows=(record(), record(name="pairs")))
+    later = report((MEAN,), epsilon=0.5, delta=1e-5, n_units=7, seeded=True)
+    first = report((MEAN, replace(MEAN, name="pairs")))
     joined = first.joined(later)
     dearest = first.composition.epsilon_at(1e-5)
     assert (joined.epsilon, joined.delta, joined.n_units) == (dearest, 1e-5, 27)
@@ -146,7 +127,7 @@ def test_disjoint_batches_cost_what_the_dearest_costs() -> None:
 )
 def test_missed_units_are_no_fewer_than_any_epsilon_and_delta_of_the_cost_say(cost, delta):
     mu, epsilon, fails = cost
-    rows = (record(mu=mu, epsilon=epsilon, delta=fails),)
+    rows = (replace(MEAN, mu=mu, epsilon=epsilon, delta=fails),)
     whole = Composition("releases", rows)
     found = report(epsilon=whole.epsilon_at(delta), delta=delta, rows=rows)
     assert found.mu == (mu if (epsilon, fails) == (0, 0) else None)
@@ -176,33 +157,16 @@ def test_tests_on_the_page_about_epsilon_are_those_of_reports() -> None:
     assert len(lines) == 5
     for epsilon, mu, *missed in lines:
         strength = gaussian_mu(float(epsilon), 1e-6)
-        found = report(epsilon=float(epsilon), rows=(record(mu=strength),))
+        found = report(epsilon=float(epsilon), rows=(replace(MEAN, mu=strength),))
         assert f"{strength:.3f}" == mu
         assert ", ".join(f"{one}%" for one in missed) in str(found)
 
 
-def test_rates_of_tests_are_probabilities() -> None:
-    for rate in (-0.1, 1.1, math.nan):
-        with pytest.raises(ValueError, match="false_positive_rate must lie in"):
-            report().false_negative_rate(rate)
-    for bare in (report(seeded=True), report(epsilon=math.inf)):
-        assert bare.false_negative_rate(0.05) == 0
-
-
-def costs_of(plan: ReleasePlan) -> list[tuple[PrivacyCost, int]]:
-    return [(planned.cost, planned.uses) for planned in plan.releases]
-
-
 def report_of(plan: ReleasePlan) -> PrivacyReport:
     rows = tuple(
-        ReleaseRecord(
-            one.name, "a sum", 1.0, 2.0, one.cost.mu, one.cost.epsilon, one.cost.delta, one.uses, ""
-        )
-        for one in plan.releases
+        replace(MEAN, name=one.name, uses=one.uses, **asdict(one.cost)) for one in plan.releases
     )
-    return PrivacyReport(
-        plan.epsilon, plan.delta, "document", "replace_one", 9, False, Composition("releases", rows)
-    )
+    return report(rows, epsilon=plan.epsilon, delta=plan.delta)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -211,39 +175,35 @@ def test_fractions_are_those_of_the_plan(epsilon: float, delta: float) -> None:
     reserved = {"a": delta / 20}
     plan = ReleasePlan.split(epsilon, delta, {"a": 1, "b": 3, "c": 4}, {"b": 6, "c": 2}, reserved)
     # gaussian_mu is rounded down by less than 1e-9 of itself.
-    assert budget_fractions(costs_of(plan), epsilon, delta) == pytest.approx([1 / 8, 3 / 8, 1 / 2])
-    report = report_of(plan)
-    assert report.fractions_of == ("epsilon" if delta == 0 else "mu^2")
-    for shown in (str(report), report._repr_html_()):
-        assert f"fraction of {report.fractions_of}" in shown
+    assert budget_fractions(
+        [(one.cost, one.uses) for one in plan.releases], epsilon, delta
+    ) == pytest.approx([1 / 8, 3 / 8, 1 / 2])
+    found = report_of(plan)
+    assert found.fractions_of == ("epsilon" if delta == 0 else "mu^2")
+    for shown in (str(found), found._repr_html_()):
+        assert f"fraction of {found.fractions_of}" in shown
         assert all(part in shown for part in ("12.5%", "37.5%", "50.0%"))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_no_cost_reads_as_nothing(delta: float) -> None:
     plan = ReleasePlan.split(1.0, delta, {"a": 1, "b": 3})
-    report = report_of(plan)
     budget = BudgetAccountant(1.0, delta)
     budget.charge([LedgerEntry("Model", one.name, one.uses, one.cost) for one in plan.releases])
-    for table in (table_of(report), table_of(budget)):
-        head, rows = table.head, table.rows
-        paid, unpaid = ("mu", "epsilon") if delta else ("epsilon", "mu")
-        for row in rows:
-            assert row[head.index(unpaid)] == ""
-            assert float(row[head.index(paid)]) > 0
-    assert budget.to_frame()["fraction"].tolist() == pytest.approx([0.25, 0.75])
-    assert list(report.to_frame()["fraction"]) == pytest.approx([0.25, 0.75])
+    paid, unpaid = ("mu", "epsilon") if delta else ("epsilon", "mu")
+    for shown in (report_of(plan), budget):
+        table = table_of(shown)
+        for row in table.rows:
+            assert row[table.head.index(unpaid)] == ""
+            assert float(row[table.head.index(paid)]) > 0
+        assert list(shown.to_frame()["fraction"]) == pytest.approx([0.25, 0.75])
 
 
-def test_a_mixture_says_what_each_share_is_of() -> None:
-    rows = (
-        ReleaseRecord("choice", "", 1.0, 2.0, 0.0, 0.5, 0.0, 1, "laplace"),
-        ReleaseRecord("mean", "", 1.0, 9.0, gaussian_mu(2.0, 1e-6) / 2, 0.0, 0.0, 1, "gaussian"),
-    )
-    whole = Composition("releases", rows)
-    report = PrivacyReport(2.0, 1e-6, "document", "replace_one", 9, False, whole)
-    assert report.fractions == pytest.approx((0.25, 0.25))
-    assert report.fractions_of == "budget"
+def test_a_mixture_says_what_each_fraction_is_of() -> None:
+    choice = replace(MEAN, name="choice", mu=0.0, epsilon=0.5, mechanism="laplace")
+    found = report((choice, replace(MEAN, mu=gaussian_mu(2.0, 1e-6) / 2)), epsilon=2.0)
+    assert found.fractions == pytest.approx((0.25, 0.25))
+    assert found.fractions_of == "budget"
 
 
 def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it() -> None:
@@ -270,7 +230,7 @@ def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it() -> No
         (PrivacyCost(mu=1.0, delta=1e-6), 1.0, 1e-6),
     ],
 )
-def test_what_has_no_bound_has_no_share(cost: PrivacyCost, epsilon: float, delta: float) -> None:
+def test_what_has_no_bound_has_no_fraction(cost: PrivacyCost, epsilon: float, delta: float) -> None:
     assert budget_fractions([(cost, 1)], epsilon, delta) == [None]
 
 

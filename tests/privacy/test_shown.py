@@ -62,20 +62,16 @@ def test_what_a_terminal_shows_is_the_table(shown):
         assert name == "budget" or str(item) == repr(item)
 
 
-@pytest.fixture
-def site(monkeypatch):
-    """Set where the pages of the site are, or that there are none."""
+class Nasty(Shown):
+    _page = 'a"b.html'
 
-    def at(address):
-        monkeypatch.setenv(VARIABLE, address)
-
-    at(SITE)
-    return at
+    def _table(self):
+        return Table("<i>", ["<b>"], [["<u>"]], ["<s>"])
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.usefixtures("site")
-def test_what_a_notebook_shows_is_the_same_table(shown):
+def test_what_a_notebook_shows_is_the_same_table_and_no_markup(shown, monkeypatch):
+    monkeypatch.setenv(VARIABLE, SITE)
     for name, item in shown.items():
         tags = Tags()
         tags.feed(item._repr_html_())
@@ -84,28 +80,18 @@ def test_what_a_notebook_shows_is_the_same_table(shown):
         cells += [cell for row in table_of(item).rows for cell in row]
         assert all(cell in tags.text for cell in cells), name
         assert f'href="{SITE}' in item._repr_html_()
+    monkeypatch.setenv(VARIABLE, '"><script>')
+    assert not any(f"<{tag}>" in Nasty()._repr_html_() for tag in ("i", "b", "u", "s", "script"))
 
 
-class Nasty(Shown):
-    _page = 'a"b.html'
-
-    def _table(self):
-        return Table("<i>", ["<b>"], [["<u>"]], ["<s>"])
-
-
-def test_nothing_shown_is_markup(site):
-    site('"><script>')
-    for letter in "ibus":
-        assert f"<{letter}>" not in Nasty()._repr_html_()
-    assert "<script>" not in Nasty()._repr_html_()
-
-
-@pytest.mark.usefixtures("site")
-def test_links_lead_to_pages_that_there_are(shown, fitted):
+def test_links_lead_to_pages_that_there_are(shown, fitted, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert link_to("budget.html") == ""
+    assert all("href" not in item._repr_html_() for item in shown.values())
+    monkeypatch.setenv(VARIABLE, SITE)
     reference = (DOCS / "reference" / "api.rst").read_text(encoding="utf-8")
     listed = {line.strip() for line in reference.splitlines()}
-    pages = {page_of(type(item)) for item in shown.values()} | {page_of(BudgetAccountant)}
-    for page in pages:
+    for page in {page_of(type(item)) for item in shown.values()}:
         name = page.removesuffix(".html")
         generated = name.removeprefix("reference/generated/sktensor_dp.")
         assert (DOCS / f"{name}.md").exists() or generated in listed, page
@@ -117,13 +103,6 @@ def test_links_lead_to_pages_that_there_are(shown, fitted):
         address = f"{SITE}reference/generated/sktensor_dp.{kind.__name__}.html"
         assert html.escape(address) in estimator_html_repr(kind())
     assert f"{SITE}reference/generated/sktensor_dp.PrivateSearchCV.html" in fitted._repr_html_()
-
-
-def test_without_a_site_there_is_no_link(shown, monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert link_to("budget.html") == ""
-    assert all("href" not in item._repr_html_() for item in shown.values())
-    assert "sktensor_dp.PrivateSpectralLDA.html" not in estimator_html_repr(PrivateSpectralLDA())
 
 
 def test_a_budget_is_a_line_among_parameters_and_a_table_by_itself():
