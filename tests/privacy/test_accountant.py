@@ -8,6 +8,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -222,7 +223,8 @@ def test_numbers_of_other_types_are_amounts() -> None:
     assert (type(budget.epsilon), type(budget.delta)) == (float, float)
 
 
-def test_eight_threads_never_overspend() -> None:
+@pytest.mark.parametrize("name", [None, "budget.sqlite"])
+def test_eight_threads_never_overspend(name: str | None, tmp_path: Path) -> None:
     """Ten charges fit in; 8 threads try 96, and change at nearly every instruction."""
     # Without a lock between check and record, two of them see the same room in nearly every run.
     before = sys.getswitchinterval()
@@ -238,10 +240,13 @@ def test_eight_threads_never_overspend() -> None:
         return accepted
 
     try:
-        for _ in range(5):
-            budget, start = BudgetAccountant(1.0, 0.0), threading.Barrier(8)
+        for scope in "abcde" if name is None else "a":
+            path, start = name and tmp_path / name, threading.Barrier(8)
+            budget = BudgetAccountant(1.0, 0.0, path=path, scope=scope)
+            # In a file half of them have an object of their own.
+            other = budget if path is None else BudgetAccountant(path=path, scope=scope)
             with ThreadPoolExecutor(8) as pool:
-                tried = [pool.submit(hammer, budget, start) for _ in range(8)]
+                tried = [pool.submit(hammer, one, start) for one in [budget, other] * 4]
             assert sum(one.result() for one in tried) == len(budget.entries) == 10
             assert budget.total()[0] <= 1.0 + 1e-9
     finally:
