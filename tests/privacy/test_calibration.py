@@ -53,23 +53,15 @@ def hockey_stick(mu: float, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
-def test_mu_is_the_root_of_the_exact_formula(epsilon: float, delta: float) -> None:
-    attained = exact_delta(gaussian_mu(epsilon, delta), epsilon)
-    assert abs(float(attained / delta) - 1) < RELATIVE
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
-def test_rounding_is_to_the_safe_side(epsilon: float, delta: float) -> None:
+def test_mu_is_the_root_of_the_exact_formula_on_the_safe_side(epsilon: float, delta: float) -> None:
     mu = gaussian_mu(epsilon, delta)
+    assert abs(float(exact_delta(mu, epsilon) / delta) - 1) < RELATIVE
+    found = gaussian_epsilon(mu, delta)
     assert gaussian_delta(mu, epsilon) <= delta
-    assert gaussian_delta(mu, gaussian_epsilon(mu, delta)) <= delta
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
-def test_epsilon_inverts_mu(epsilon: float, delta: float) -> None:
+    assert gaussian_delta(mu, found) <= delta
     # Where delta alone nearly pays for mu, epsilon is ill-conditioned: by d ln(mu) / d ln(epsilon),
     # at most 1e4 here (epsilon 1e-3, delta 0.9).
-    assert gaussian_epsilon(gaussian_mu(epsilon, delta), delta) == pytest.approx(epsilon, rel=1e-9)
+    assert found == pytest.approx(epsilon, rel=1e-9)
 
 
 @pytest.mark.parametrize("mu", [1e-17, 1e-10, 9.9e-6, 1.01e-5, 1e-3, 0.1, 1.0, 10.0, 60.0])
@@ -109,26 +101,26 @@ def test_known_noise_multipliers() -> None:
     assert 1 / gaussian_mu(0.5, 5e-7) == pytest.approx(8.35, abs=0.01)
 
 
-def test_monotone() -> None:
-    by_epsilon = [gaussian_mu(epsilon, 1e-6) for epsilon in np.geomspace(1e-3, 700, 60)]
-    by_delta = [gaussian_mu(1.0, delta) for delta in np.geomspace(1e-300, 0.9, 60)]
-    of_mu = [gaussian_delta(mu, 1.0) for mu in np.geomspace(0.03, 100, 60)]
-    of_epsilon = [gaussian_delta(1.0, epsilon) for epsilon in np.linspace(0, 30, 60)]
-    costs = [gaussian_epsilon(mu, 1e-6) for mu in np.geomspace(1e-5, 30, 60)]
-    assert all(np.diff(by_epsilon) > 0)
-    assert all(np.diff(by_delta) > 0)
-    assert all(np.diff(of_mu) >= 0)
-    assert all(np.diff(of_epsilon) < 0)
-    assert all(np.diff(costs) > 0)
+@pytest.mark.parametrize(
+    "values",
+    [
+        [gaussian_mu(epsilon, 1e-6) for epsilon in np.geomspace(1e-3, 700, 60)],
+        [gaussian_mu(1.0, delta) for delta in np.geomspace(1e-300, 0.9, 60)],
+        [-gaussian_delta(1.0, epsilon) for epsilon in np.linspace(0, 30, 60)],
+        [gaussian_epsilon(mu, 1e-6) for mu in np.geomspace(1e-5, 30, 60)],
+        # In floating point it is 1 from some mu on.
+        [gaussian_delta(mu, 1.0) for mu in np.geomspace(0.03, 15, 60)],
+    ],
+    ids=["mu of epsilon", "mu of delta", "delta of epsilon", "epsilon of mu", "delta of mu"],
+)
+def test_monotone(values: list[float]) -> None:
+    assert all(np.diff(values) > 0)
 
 
 def test_limits() -> None:
-    assert gaussian_delta(0.0, 1.0) == 0
-    assert gaussian_delta(math.inf, 1.0) == 1
-    assert gaussian_delta(1.0, math.inf) == 0
-    assert gaussian_mu(math.inf, 1e-6) == math.inf
-    assert gaussian_epsilon(0.0, 0.0) == 0
-    assert gaussian_epsilon(1.0, 0.0) == math.inf
+    assert (gaussian_delta(0.0, 1.0), gaussian_delta(math.inf, 1.0)) == (0, 1)
+    assert (gaussian_delta(1.0, math.inf), gaussian_mu(math.inf, 1e-6)) == (0, math.inf)
+    assert (gaussian_epsilon(0.0, 0.0), gaussian_epsilon(1.0, 0.0)) == (0, math.inf)
     assert gaussian_epsilon(math.inf, 0.5) == math.inf
 
 
@@ -141,16 +133,14 @@ def test_epsilon_is_zero_only_where_delta_pays_for_everything(mu: float) -> None
     assert gaussian_epsilon(mu, 1e-300) > 0
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, math.nan])
-def test_delta_outside_its_range_is_refused(delta: float) -> None:
-    with pytest.raises(ValueError, match="delta"):
-        gaussian_mu(1.0, delta)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
-def test_epsilon_outside_its_range_is_refused(epsilon: float) -> None:
-    with pytest.raises(ValueError, match="epsilon"):
-        gaussian_mu(epsilon, 1e-6)
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "name"),
+    [(1.0, delta, "delta") for delta in (0.0, 1.0, -1e-6, math.nan)]
+    + [(epsilon, 1e-6, "epsilon") for epsilon in (0.0, -1.0, math.nan)],
+)
+def test_numbers_outside_their_range_are_refused(epsilon: float, delta: float, name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must"):
+        gaussian_mu(epsilon, delta)
 
 
 @pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.5, 1 - 1e-12])

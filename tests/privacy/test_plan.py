@@ -12,7 +12,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 
 EPSILONS = (1e-3, 0.1, 1.0, 7.0, 100.0, 700.0)
 DELTAS = (1e-12, 1e-6, 1e-2, 0.5)
-SHARES = {"mean": 0.1, "pairs": 1 / 3, "triples": 7.0, "steps": 2.0}
+FRACTIONS = {"mean": 0.1, "pairs": 1 / 3, "triples": 7.0, "steps": 2.0}
 USES = {"steps": 7, "pairs": 3}
 # Squares of mu add up to within 1e-15; epsilon moves by d ln(epsilon) / d ln(mu) times that,
 # at most 1e4 in these budgets.
@@ -22,23 +22,23 @@ BUDGETS = list(itertools.product(EPSILONS, DELTAS))
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_gaussian_plan_composes_to_the_budget(epsilon: float, delta: float) -> None:
-    plan = ReleasePlan.split(epsilon, delta, SHARES, USES)
+    plan = ReleasePlan.split(epsilon, delta, FRACTIONS, USES)
     assert plan.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=RELATIVE)
     assert plan.cost.delta == 0
     assert plan.cost.epsilon == 0
     squares = {
         r.name: r.uses * r.cost.mu**2 / gaussian_mu(epsilon, delta) ** 2 for r in plan.releases
     }
-    whole = sum(SHARES.values())
-    assert squares == pytest.approx({name: share / whole for name, share in SHARES.items()})
+    whole = sum(FRACTIONS.values())
+    assert squares == pytest.approx({name: part / whole for name, part in FRACTIONS.items()})
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_pure_plan_composes_to_the_budget(epsilon: float) -> None:
-    plan = ReleasePlan.split(epsilon, 0.0, SHARES, USES)
+    plan = ReleasePlan.split(epsilon, 0.0, FRACTIONS, USES)
     assert plan.cost.epsilon_at(0.0) == pytest.approx(epsilon, rel=1e-12)
     assert plan.cost.mu == 0
-    assert plan.cost_of("steps").epsilon == pytest.approx(epsilon * 2 / sum(SHARES.values()) / 7)
+    assert plan.cost_of("steps").epsilon == pytest.approx(epsilon * 2 / sum(FRACTIONS.values()) / 7)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
@@ -53,38 +53,24 @@ def test_reserved_delta_is_part_of_the_budget(epsilon: float, delta: float, time
     assert plan.cost_of("words").delta == delta / 10
 
 
-def test_reserved_delta_of_a_release_without_a_share_is_given_back() -> None:
+def test_special_plans() -> None:
+    # What is reserved for a release without a fraction is given back; all of it cannot be.
     reserved = {"words": 5e-7}
     plan = ReleasePlan.split(1.0, 1e-6, {"words": 0, "mean": 1}, reserved_delta=reserved)
     assert [release.name for release in plan.releases] == ["mean"]
     assert plan.cost.mu == gaussian_mu(1.0, 1e-6)
-
-
-def test_reserving_all_of_delta_is_refused() -> None:
     with pytest.raises(ValueError, match="delta"):
         ReleasePlan.split(1.0, 1e-6, {"words": 1}, reserved_delta={"words": 1e-6})
-
-
-def test_plan_without_noise() -> None:
     for delta in (1e-6, 0.0):
-        plan = ReleasePlan.split(math.inf, delta, SHARES, USES)
-        assert plan.cost.epsilon_at(delta) == math.inf
-    assert plan.releases[0].uses == 1
-
-
-def test_empty_plan_costs_nothing() -> None:
+        plan = ReleasePlan.split(math.inf, delta, FRACTIONS, USES)
+        assert (plan.cost.epsilon_at(delta), plan.releases[0].uses) == (math.inf, 1)
     for plan in (ReleasePlan(1.0, 1e-6, ()), ReleasePlan.split(1.0, 1e-6, {"mean": 0.0})):
-        assert plan.cost == PrivacyCost()
-        assert plan.cost.epsilon_at(0.0) == 0
+        assert (plan.cost, plan.cost.epsilon_at(0.0)) == (PrivacyCost(), 0)
 
 
-def test_uses_count() -> None:
-    once = ReleasePlan(1.0, 1e-6, (PlannedRelease("a", PrivacyCost(mu=0.1)),))
+def test_uses_and_kinds_add_up() -> None:
     often = ReleasePlan(1.0, 1e-6, (PlannedRelease("a", PrivacyCost(mu=0.1), 9),))
-    assert often.cost.mu == pytest.approx(3 * once.cost.mu)
-
-
-def test_kinds_add_up() -> None:
+    assert often.cost.mu == pytest.approx(0.3)
     parts = [PrivacyCost(0.3, 0.5, 1e-7), PrivacyCost(0.4, 0.25, 2e-7), PrivacyCost()]
     total = PrivacyCost.total((part, 1) for part in parts)
     assert total.amounts == pytest.approx((0.5, 0.75, 3e-7))

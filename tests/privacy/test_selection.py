@@ -43,12 +43,12 @@ def selected(law, stop):
     return np.diff(best)
 
 
-def rho_of(p, q, stop):
+def rho_of(p, q, stop, failure=0.0):
     """The proof's rho for the exact profile of a discrete trial, by bisection."""
     low, high = 0.0, 50.0
     for _ in range(200):
         middle = (low + high) / 2
-        enough = stop * math.expm1(middle) >= (1 - stop) * excess(p, q, middle)
+        enough = stop * math.expm1(middle) >= (1 - stop) * (failure + excess(p, q, middle))
         low, high = (low, middle) if enough else (middle, high)
     return high
 
@@ -78,14 +78,10 @@ def test_corollary_holds_for_trials_that_fail(seed, stop):
         order = np.argsort(rng.permutation(6)) if rng.random() < 0.5 else np.arange(6)
         a, b = (selected(law[order], stop) for law in whole)
         # The profile of the corollary, not the smaller one of these two laws.
-        low, high = 0.0, 50.0
-        for _ in range(200):
-            rho = (low + high) / 2
-            enough = stop * math.expm1(rho) >= (1 - stop) * (failure + excess(p, q, rho))
-            low, high = (low, rho) if enough else (rho, high)
+        rho = rho_of(p, q, stop, failure)
         for inner in (0.0, 0.1, 0.5, 1.5):
             claimed = (failure + excess(p, q, inner)) / stop
-            assert excess(a, b, inner + 2 * high) <= claimed + 1e-12
+            assert excess(a, b, inner + 2 * rho) <= claimed + 1e-12
 
 
 @pytest.mark.parametrize("stop", [0.5, 0.1, 0.01])
@@ -156,21 +152,15 @@ def test_calibration_uses_the_budget_up_and_no_more(epsilon, delta, n_trials):
     pure = trial_cost(epsilon, 0.0, stop).epsilon
     assert selection_epsilon(pure, stop) <= epsilon < selection_epsilon(1.0001 * pure, stop)
     assert pure > epsilon / 3
+    assert (
+        trial_cost(math.inf, delta, stop).mu == trial_cost(math.inf, 0.0, stop).epsilon == math.inf
+    )
     if n_trials == 1:
         assert mu == pytest.approx(gaussian_mu(epsilon, delta), rel=1e-6)
         assert pure == pytest.approx(epsilon, rel=1e-6)
 
 
-def test_infinity_asks_for_no_noise():
-    assert trial_cost(math.inf, 1e-6, 0.1).mu == math.inf
-    assert trial_cost(math.inf, 0.0, 0.1).epsilon == math.inf
-
-
 # The law of the number of trials
-
-
-def numbers_of_trials(stop, size):
-    return np.array([sum(1 for _ in secret_trials(stop)) for _ in range(size)])
 
 
 def p_value(found, law):
@@ -186,7 +176,7 @@ def p_value(found, law):
 
 def test_number_of_trials_is_geometric(seed):
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        found = numbers_of_trials(stop_probability(5), 3000)
+        found = np.array([sum(1 for _ in secret_trials(stop_probability(5))) for _ in range(3000)])
     k = np.arange(1, 4000)
     # A right law fails at one of 100 seeds with probability 1e-4.
     assert p_value(found, geom.pmf(k, 0.2)) > 1e-6
