@@ -59,7 +59,7 @@ def write(tmp_path: Path, names: Any = WORDS, **options: Any) -> Page:
 def test_page_states_guarantee_topics_and_every_release(tmp_path: Path) -> None:
     words = write(tmp_path, report=report(epsilon=2.5), title="All of it").words
     assert words.startswith("All of it 4 topics, learned from 12,345 documents.")
-    assert "(ε = 2.5, δ = 1e-06)-differential privacy for replacing one document" in words
+    assert "(ε = 2.5, δ = 1e-6)-differential privacy for replacing one document" in words
     assert f"= {math.exp(2.5):.1f} times" in words
     found = topics_of(model(), WORDS)
     assert [topic.number for topic in found] == [1, 2, 3, 4]
@@ -72,7 +72,7 @@ def test_page_states_guarantee_topics_and_every_release(tmp_path: Path) -> None:
     assert words.count("Hidden by noise: too little") == sum(t.below_noise for t in found) == 1
     for cell in ("moments", "means of pairs", "0.0123", "0.456", "0.02697", "gauss", "a note"):
         assert cell in words
-    assert "ε = 2.5 at δ = 1e-06" in words
+    assert "ε = 2.5 at δ = 1e-6" in words
 
 
 def test_page_is_self_contained(tmp_path: Path) -> None:

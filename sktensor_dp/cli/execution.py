@@ -19,8 +19,8 @@ from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import save_svg
-from sktensor_dp.plotting.displays import plain
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import plain
 
 WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
 

@@ -8,11 +8,11 @@ from math import ceil, isfinite, isinf
 from pathlib import Path
 
 from sktensor_dp.exceptions import BudgetError
-from sktensor_dp.plotting.displays import plain
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.spending import LedgerEntry
+from sktensor_dp.privacy.tables import plain
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
 

@@ -18,7 +18,7 @@ from sktensor_dp import datasets
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.datasets.texts import decoded, existing_path, read_columns
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.plotting import ComponentDisplay, MixtureDisplay, TopicsDisplay, footer_of
+from sktensor_dp.plotting import ComponentDisplay, MixtureDisplay, TopicsDisplay
 from sktensor_dp.power_method import PrivateTensorPowerMethod
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
@@ -235,7 +235,7 @@ class Topics(Run):
         """Write the page, leading words, all words, and if asked the shares of texts."""
         model, names = self.models["topics"], self._names
         write_topic_page(folder / "topics.html", model, names, report=report, warnings=warnings)
-        image = topic_map(model, names, footer_of(report))
+        image = topic_map(model, names, report.in_brief)
         (folder / "topic-map.svg").write_text(image, encoding="utf-8")
         columns = ["topic", "share", "low", "high", "rank", "word", "hidden"]
         leading = (
@@ -253,7 +253,7 @@ class Topics(Run):
             write_rows(folder / SHARES, ["text", *head], self._shares, texts)
         footer = (
             "bar: share of a word in its topic; line: where noise may have moved it from (90 %); "
-            f"grey: hidden by noise\n{footer_of(report)}"
+            f"grey: hidden by noise\n{report.in_brief}"
         )
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
 
@@ -382,7 +382,7 @@ class Ratings(Run):
         write_rows(folder / "items.csv", head, self._best[:, None], self._names)
         names, values, (low, high) = self._names[:15], self._best[:15], self.options.bounds
         title = "Best for a newcomer"
-        label = f"expected rating, of {low:g} to {high:g}\n{ESTIMATES}\n{footer_of(report)}"
+        label = f"expected rating, of {low:g} to {high:g}\n{ESTIMATES}\n{report.in_brief}"
         display = ComponentDisplay(names, values, title=title, quantity=label).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
@@ -526,7 +526,7 @@ class Groups(Run):
         write_rows(folder / "groups.csv", ["group", "share", *head], table, names)
         footer = (
             "dot: average; line: where noise may have moved it from (90 %); grey: where most "
-            f"{self.unit}s of the group are\n{footer_of(report)}"
+            f"{self.unit}s of the group are\n{report.in_brief}"
         )
         return MixtureDisplay(
             shares, self._means, self._spreads, self._columns, self._ranges, footer, *ends[1:]

@@ -6,7 +6,6 @@ from sktensor_dp.plotting.displays import (
     MixtureDisplay,
     TopicsDisplay,
     TradeoffDisplay,
-    footer_of,
     save_svg,
 )
 
@@ -16,6 +15,5 @@ __all__ = [
     "MixtureDisplay",
     "TopicsDisplay",
     "TradeoffDisplay",
-    "footer_of",
     "save_svg",
 ]

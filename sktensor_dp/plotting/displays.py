@@ -275,8 +275,7 @@ class BudgetDisplay(Display):
         """
         report = estimator.privacy_report_
         fractions = np.array([fraction or 0.0 for fraction in report.fractions])
-        title = f"epsilon {report.epsilon:.4g}, delta {plain(report.delta)}"
-        return cls([row.name for row in report.rows], fractions, title).plot(ax)
+        return cls([row.name for row in report.rows], fractions, report.in_brief).plot(ax)
 
     @classmethod
     def from_accountant(cls, accountant: Any, *, ax: "Axes | None" = None) -> "BudgetDisplay":
@@ -401,7 +400,7 @@ class TopicsDisplay(Display):
                 np.take_along_axis(end, top, axis=1) for end in estimator.components_interval(level)
             )
         if footer is None:
-            footer = footer_of(estimator.privacy_report_)
+            footer = estimator.privacy_report_.in_brief
         return cls(
             [f"Topic {n} · {share:.1%}" for n, share in enumerate(shares / shares.sum(), start=1)],
             [[str(names[word]) for word in row] for row in top],
@@ -508,7 +507,7 @@ class MixtureDisplay(Display):
         means = np.asarray(estimator.components_)
         spreads = np.broadcast_to(np.sqrt(estimator.covariances_)[:, None], means.shape)
         names = [str(name) for name in _names(estimator, feature_names, means.shape[1])]
-        footer = footer_of(estimator.privacy_report_)
+        footer = estimator.privacy_report_.in_brief
         return cls(estimator.weights_, means, spreads, names, footer=footer).plot()
 
     def plot(self) -> "MixtureDisplay":
@@ -576,7 +575,7 @@ class TradeoffDisplay(Display):
         """
         rates = np.linspace(0, 1, 201)
         missed = np.array([report.false_negative_rate(rate) for rate in rates])
-        return cls(rates, missed, footer_of(report)).plot(ax)
+        return cls(rates, missed, report.in_brief).plot(ax)
 
     def plot(self, ax: "Axes | None" = None) -> "TradeoffDisplay":
         """Draw into axes, or into a new figure."""
@@ -586,19 +585,6 @@ class TradeoffDisplay(Display):
         styled(ax, self.title, xlabel="false alarms", ylabel="missed")
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         return self
-
-
-def footer_of(report: Any) -> str:
-    """Say in a line who is protected, and how strongly."""
-    if report.seeded or math.isinf(report.epsilon):
-        return "not private"
-    several = f"{report.n_units:,} {report.unit}s"
-    return f"{several}, epsilon {report.epsilon:.4g}, delta {plain(report.delta)}"
-
-
-def plain(number: float) -> str:
-    """Return a number as people write it: 1e-6, not 1e-06."""
-    return f"{number:g}".replace("e-0", "e-")
 
 
 def _names(estimator: Any, given: Names, n_features: int) -> Any:

@@ -17,7 +17,7 @@ from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, budget_fractions
 from sktensor_dp.privacy.spending import LedgerEntry, Spending, check_one_unit
 from sktensor_dp.privacy.spending import charges_of as charges_of
-from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, printable
+from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, plain, printable
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
@@ -441,7 +441,7 @@ class BudgetAccountant(Shown):
         fits = len({entry.fit for entry in entries})
         title = (
             f"{printable(self.scope)}: epsilon {spent:.6g} of {self.epsilon:g} is spent at "
-            f"delta {self.delta:g}, by {fits} {'fit' if fits == 1 else 'fits'}"
+            f"delta {plain(self.delta)}, by {fits} {'fit' if fits == 1 else 'fits'}"
         )
         rows = [[text(*cell) for cell in row.items()] for row in self._rows(entries)]
         notes = [LEGEND] if entries else []
@@ -456,7 +456,7 @@ class BudgetAccountant(Shown):
         if not after.within(self.epsilon, self.delta):
             raise BudgetError(
                 f"This would bring the total to epsilon {after.epsilon_at(self.delta):.6g} at "
-                f"delta {self.delta:g}, but the budget is {self.epsilon:g}, of which "
+                f"delta {plain(self.delta)}, but the budget is {self.epsilon:g}, of which "
                 f"{before.epsilon_at(self.delta):.6g} is spent. Nothing was charged. Ask for "
                 "less (see remaining()), or use a larger budget."
             )

@@ -25,7 +25,7 @@ from sktensor_dp.privacy.plan import (
     written_cost,
 )
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
-from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite
+from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, plain
 
 FORMAT, VERSION = "sktensor_dp privacy statement", 1
 NOT_COVERED = {
@@ -95,7 +95,7 @@ class PrivacyReport(Shown):
     >>> row = ReleaseRecord("mean", "a mean", 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
     >>> whole = Composition("releases", rows=(row,))
     >>> print(PrivacyReport(1.0, 1e-6, "document", "replace_one", 20, False, whole))
-    (epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20
+    (epsilon = 1, delta = 1e-6)-differential privacy for replacing one document of 20
     release  mechanism  sensitivity  sigma   mu  epsilon  uses  fraction of mu^2
     mean     gaussian           0.1    0.5  0.2              1          71.4%
     mu = 0.2: a test of what one document holds, with false alarms in 1%, 5%, 10%, misses at least
@@ -125,15 +125,22 @@ class PrivacyReport(Shown):
             return "NOT PRIVATE: the noise was seeded (unsafe_seeded_noise)"
         if math.isinf(self.epsilon):
             return "epsilon: inf (no noise, not private)"
-        change = f"for replacing one {self.unit} of {self.n_units}"
+        change = f"for replacing one {self.unit} of {self.n_units:,}"
         if self.neighbours == "add_remove":
-            change = (
-                f"for adding or removing one {self.unit} of about {self.n_units}, a released count"
-            )
+            several = f"about {self.n_units:,}, a released count"
+            change = f"for adding or removing one {self.unit} of {several}"
         elif self.neighbours != "replace_one":
             change = f"between {self.neighbours}"
-        numbers = f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:g})"
+        numbers = f"(epsilon = {self.epsilon:.6g}, delta = {plain(self.delta)})"
         return f"{numbers}-differential privacy {change}"
+
+    @property
+    def in_brief(self) -> str:
+        """Who is protected, and how strongly, for the foot of a figure."""
+        if self.seeded or math.isinf(self.epsilon):
+            return "not private"
+        several = f"{self.n_units:,} {self.unit}s"
+        return f"{several}, epsilon {self.epsilon:.4g}, delta {plain(self.delta)}"
 
     @property
     def mu(self) -> float | None:

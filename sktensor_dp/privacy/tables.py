@@ -112,6 +112,11 @@ def finite(value: Any) -> Any:
     return [finite(item) for item in value] if isinstance(value, list) else value
 
 
+def plain(number: float) -> str:
+    """Number as people write it: 1e-6, not 1e-06."""
+    return f"{number:g}".replace("e-0", "e-")
+
+
 def printable(text: str) -> str:
     """Text with control characters replaced, so that a file's text cannot control the terminal."""
     return "".join(

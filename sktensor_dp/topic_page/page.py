@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.plan import written_cost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.tables import printable
+from sktensor_dp.privacy.tables import plain, printable
 from sktensor_dp.topic_page.explorer import Explorer
 
 NUMBERS = ("Sensitivity", "σ", "μ", "ε", "Uses", "Fraction")
@@ -207,7 +207,7 @@ def topic_map(model: Any, feature_names: Sequence[str] | NDArray[Any], footer: s
     feature_names : sequence of str of length n_features
         The words.
     footer : str, default=""
-        Line below the map, such as :func:`~sktensor_dp.plotting.footer_of` gives it.
+        Line below the map, such as ``report.in_brief``.
 
     Returns
     -------
@@ -244,7 +244,7 @@ def _facts(report: PrivacyReport) -> dict[str, str]:
     unit = escape(report.unit)
     return {
         "unit": unit, "units": f"{unit}s", "n_units": f"{report.n_units:,}",
-        "epsilon": f"{report.epsilon:.4g}", "delta": f"{report.delta:.3g}",
+        "epsilon": f"{report.epsilon:.4g}", "delta": plain(report.delta),
     }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def test_a_sound_statement_is_explained(path: str, capsys: pytest.CaptureFixture
     shown, errors = capsys.readouterr()
     assert errors == ""
     assert shown.startswith(
-        f"{path}: adds up. (epsilon = 1, delta = 1e-06)-differential privacy for replacing one "
+        f"{path}: adds up. (epsilon = 1, delta = 1e-6)-differential privacy for replacing one "
         "document of 120\n"
     )
     for words in ("Unit: document", "costs add up", "2 norm_histogram", "pair_moments", "How long"):

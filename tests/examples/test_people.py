@@ -52,7 +52,7 @@ def test_a_file_of_comments_becomes_a_table_and_a_page(tmp_path):
     # Shares are a third each; noise at this epsilon moves them by less than a tenth.
     assert (abs(table["share"] - 1 / 3) < 0.1).all()
     assert secret not in page + printed + table.to_csv()
-    assert "ε = 4 at δ = 1e-06" in page
+    assert "ε = 4 at δ = 1e-6" in page
     assert "<svg" in (tmp_path / "topics.svg").read_text()
     data = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     assert data is not None

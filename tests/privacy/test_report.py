@@ -37,7 +37,7 @@ def report(rows: tuple[ReleaseRecord, ...] = (MEAN, PAIRS), **changes: Any) -> P
 def test_text_states_guarantee_rows_and_notes() -> None:
     lines = str(report()).splitlines()
     assert lines[0] == (
-        "(epsilon = 1, delta = 1e-06)-differential privacy for replacing one document of 20"
+        "(epsilon = 1, delta = 1e-6)-differential privacy for replacing one document of 20"
     )
     assert lines[1].split() == [
         "release", "mechanism", "sensitivity", "sigma", "mu", "epsilon", "uses", "fraction",
