@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from sktensor_dp.cli.arguments import parse
+from sktensor_dp.exceptions import LedgerError
 
 __all__ = ["main"]
 
@@ -50,4 +51,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for parameter, option in {**OPTIONS, "n_components": f"--{options.command}"}.items():
             text = text.replace(parameter, option)
         print(f"error: {text}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, LedgerError) else 2

@@ -1,10 +1,10 @@
-"""Runs of the command: read, check the budget, forecast, fit, write what was found."""
+"""Runs of the command: read, forecast, check the budget, fit, write what was found."""
 
 import math
 import sys
 import webbrowser
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import reduce
@@ -27,13 +27,10 @@ WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
 
 def execute(options: Namespace) -> int:
     """Do what was asked for; return the status."""
-    if options.command == "report":
-        return check_statements(options)
-    if options.command == "budget":
-        return show_budget(options)
-    if options.command == "forecast":
-        return _show_forecast(options)
-    return _run(RUNS[options.command](options))
+    whole: dict[str, Callable[[Namespace], int]] = {
+        "report": check_statements, "budget": show_budget, "forecast": _show_forecast
+    }  # fmt: skip
+    return whole.get(options.command, _run)(options)
 
 
 def _show_forecast(options: Namespace) -> int:
@@ -41,39 +38,22 @@ def _show_forecast(options: Namespace) -> int:
     run.n_units, run.n_items = options.persons, getattr(options, "items", 0)
     run.build()
     print("\n".join(run.expected()))
-    if options.find:
-        print(_least(run, options.find))
+    if options.find == "epsilon":
+        least = least_epsilon(lambda value: bool(_changed(run, epsilon=value).is_enough()))
+        found = f"Enough from --epsilon {least} on, for {run.units}."
+        print(found if least else f"No epsilon up to 100 would be enough for {run.units}.")
+    elif options.find:
+        n = least_number(lambda n: bool(_changed(run, n).is_enough()))
+        where = f"at --epsilon {options.epsilon:g}."
+        found = f"Enough from --persons {n} on, {where}"
+        print(found if n else f"No number of persons would be enough {where}")
     return 0
 
 
-def _least(run: Any, sought: str) -> str:
-    """Say from which epsilon, or from how many persons, on the forecast is good enough."""
-    if sought == "epsilon":
-        epsilon = least_epsilon(lambda value: _changed(run, epsilon=value).is_enough())
-        if epsilon is None:
-            return f"No epsilon up to 100 would be enough for {run.units}."
-        return f"Enough from --epsilon {epsilon:g} on, for {run.units}."
-
-    def reached(n: int) -> bool:
-        other = copy(run)
-        other.n_units = n
-        return bool(other.is_enough())
-
-    n = least_number(reached)
-    if n is None:
-        return f"No number of persons would be enough at --epsilon {run.options.epsilon:g}."
-    return f"Enough from --persons {n} on, at --epsilon {run.options.epsilon:g}."
-
-
-def _run(run: Any) -> int:
-    options, progress = run.options, Progress()
+def _run(options: Namespace) -> int:
+    run, progress, folder = RUNS[options.command](options), Progress(), None
     public = options.file is None  # built-in texts
-    folder = Folder(
-        options.output or Path("demo-output" if public else f"private-{options.command}")
-    )
-    status = 0
-    first = math.inf if public else options.epsilon
-    folder.open(first, options.delta, options.budget, options.raise_budget)
+    path = options.output or Path("demo-output" if public else f"private-{options.command}")
     try:
         run.build()
         with progress.warned():
@@ -81,87 +61,88 @@ def _run(run: Any) -> int:
                 run.read()
             used = [f"{what}: {value}" for what, value in run.settings().items()]
             if not options.forecast:
+                first = math.inf if public else options.epsilon
+                folder = Folder(path, first, options.delta, options.budget, options.raise_budget)
                 folder.check(run.cost, run.ledger_unit, options.epsilon)
                 used.append(folder.spending(options.epsilon))
             progress.note("; ".join(used))
-            if _is_enough(run, progress):
-                run.build(folder.keep())
-                with progress.step(f"Learning {options.command}"):
-                    run.fit()
-                if doubts := run.doubts(progress.noisy):
-                    progress.warn(doubts)
-                _write(run, folder, progress)
+            _show_expected(run, progress)
+            if folder is None:
+                progress.note("This was the forecast: nothing was spent.")
+                return 0
+            if run.too_few() and not options.anyway:
+                raise NotEnoughDataError(_stopped(run))
+            run.build(folder.keep())
+            with progress.step(f"Learning {options.command}"):
+                run.fit()
+            if doubts := run.doubts(progress.noisy):
+                progress.warn(doubts)
+            _write(run, folder, progress)
     except KeyboardInterrupt:
-        spent = "its budget is spent" if folder.spent_by_run() else "nothing was spent"
-        print(f"\nStopped; {spent}. {folder.summary()}", file=sys.stderr)
-        status = 130
+        spent = folder is not None and folder.spent_by_run()
+        print(f"\nStopped; {'its budget' if spent else 'nothing'} was spent.", file=sys.stderr)
+        return 130
     except NotEnoughDataError as error:
-        spent = f" The budget of this run is spent. {folder.summary()}"
-        error.args = (f"{error}{spent * folder.spent_by_run()}",)
+        if folder is not None and folder.spent_by_run():
+            error.args = (f"{error} The budget of this run is spent. {folder.summary()}",)
         raise
     finally:
-        folder.tidy()
-    return status
+        if folder is not None:
+            folder.tidy()
+    return 0
 
 
-def _is_enough(run: Any, progress: Progress) -> bool:
-    """Show the forecast, and say whether to go on."""
-    options = run.options
-    progress.note(f"{run.units}; each {run.unit} is protected")
-    if run.unit != "person" and options.file is not None:
+def _show_expected(run: Any, progress: Progress) -> None:
+    """Say who is protected, and show the forecast."""
+    unit, delta = run.unit, run.options.delta
+    progress.note(f"{run.units}; each {unit} is protected")
+    if unit != "person" and run.options.file is not None:
         progress.note(
-            f"warning: whoever is behind several {run.unit}s is not protected as a person. Name "
-            "the column that says whose each is: --person COLUMN"
+            f"warning: whoever is behind several {unit}s is not protected as a person. Name the "
+            "column that says whose each is: --person COLUMN"
         )
-    if options.delta > 1 / run.n_units:
+    if delta > 1 / run.n_units:
         progress.note(
-            f"warning: delta {options.delta:g} is above 1 in {run.n_units:,}: it would allow to "
-            f"publish a {run.unit} picked at random. Take a smaller --delta"
+            f"warning: delta {delta:g} is above 1 in {run.n_units:,}: it would allow to publish a "
+            f"{unit} picked at random. Take a smaller --delta"
         )
     progress.note("\n".join(run.expected()))
-    if options.forecast:
-        progress.note("This was the forecast: nothing was spent.")
-        return False
-    if run.too_few() and not options.anyway:
-        ways = " or ".join(_proposals(run))
-        better = f"More can be expected with {ways}" if ways else "No change of one option would do"
-        raise NotEnoughDataError(
-            f"too few {run.unit}s for this, so it stopped; nothing was spent. {better}. To go on "
-            "all the same: --anyway"
-        )
-    return True
 
 
-def _promise(report: PrivacyReport) -> str:
-    """Say in a line what is promised to whom."""
-    if report.seeded or math.isinf(report.epsilon):
-        return f"{report.guarantee}: nothing is protected."
-    return (
-        f"Each of {report.n_units:,} {report.unit}s is protected by differential privacy: epsilon "
-        f"{report.epsilon:.4g}, delta {plain(report.delta)}, for replacing one {report.unit}."
-    )
-
-
-def _changed(run: Any, **options: Any) -> Any:
-    """Make the same run with other options, built anew."""
+def _changed(run: Any, n_units: int | None = None, **options: Any) -> Any:
+    """Make the same run for another number of units, or with other options, built anew."""
     other = copy(run)
+    other.n_units = run.n_units if n_units is None else n_units
     other.options = Namespace(**{**vars(run.options), **options})
     other.build()
     return other
 
 
-def _proposals(run: Any) -> Iterator[str]:
-    """Changes of one option each with which the forecast is better."""
-    for name, factor in (("epsilon", 2), ("topics", 0.5), ("groups", 0.5), ("words", 0.5)):
+def _stopped(run: Any) -> str:
+    """Say why a run stopped, and with what change of one option more can be expected."""
+    ways = []
+    for name in ("epsilon", "topics", "groups", "words"):
         value = getattr(run.options, name, 0)
         for power in range(1, 7):
-            changed = value * factor**power
-            if changed < 1 and name != "epsilon":
+            changed = value * 2**power if name == "epsilon" else value // 2**power
+            if changed and not _changed(run, **{name: changed}).too_few():
+                ways.append(f"--{name} {changed:g}")
                 break
-            changed = changed if name == "epsilon" else int(changed)
-            if not _changed(run, **{name: changed}).too_few():
-                yield f"--{name} {changed:g}"
-                break
+    better = f"More can be expected with {' or '.join(ways)}"
+    return (
+        f"too few {run.unit}s for this, so it stopped; nothing was spent. "
+        f"{better if ways else 'No change of one option would do'}. To go on all the same: --anyway"
+    )
+
+
+def _promise(report: PrivacyReport) -> str:
+    """Say in a line what is promised to whom."""
+    if report.in_brief == "not private":
+        return f"{report.guarantee}: nothing is protected."
+    return (
+        f"Each of {report.n_units:,} {report.unit}s is protected by differential privacy: epsilon "
+        f"{report.epsilon:.4g}, delta {plain(report.delta)}, for replacing one {report.unit}."
+    )
 
 
 def _write(run: Any, folder: Folder, progress: Progress) -> None:
@@ -186,9 +167,7 @@ def _write(run: Any, folder: Folder, progress: Progress) -> None:
     if earlier is not None:
         print(f"What an earlier run found is in {earlier}")
     if unprotected:
-        print(
-            f"{unprotected} is about single texts, and nothing protects it: keep it with the texts"
-        )
+        print(f"{SHARES} is about single texts, and nothing protects it: keep it with the texts")
     if options.open:
         page = "topics.html" if options.command == "topics" else "for-the-officer.html"
         webbrowser.open((path / page).resolve().as_uri())

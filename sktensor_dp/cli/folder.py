@@ -20,39 +20,35 @@ LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
 class Folder:
     """Folder that git ignores, with the budget of everything that was ever written to it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, first: float, delta: float, budget: float | None, raised: float | None
+    ) -> None:
+        """Open the ledger with the budget that its first run set; `raised` alone enlarges it."""
         self.path, self._file = path, path / LEDGER
         path.mkdir(parents=True, exist_ok=True)
-        ignored = path / ".gitignore"
-        if not ignored.exists():
-            ignored.write_text("*\n", encoding="utf-8")
-
-    def open(self, first: float, delta: float, budget: float | None, raised: float | None) -> None:
-        """Open the ledger with the budget that its first run set; `raised` alone enlarges it."""
+        (path / ".gitignore").write_text("*\n", encoding="utf-8")
         wanted = budget if raised is None else raised
-        if not (self._file.exists() and SCOPE in scopes_of(self._file)):
-            limit = first if wanted is None else wanted
-            self.ledger = BudgetAccountant(limit, delta)
-            if wanted is not None:
-                self.keep()
+        self._known = self._file.exists() and SCOPE in scopes_of(self._file)
+        if not self._known:
+            self.ledger = BudgetAccountant(first if wanted is None else wanted, delta)
         else:
             self.ledger = BudgetAccountant(path=self._file, scope=SCOPE)
-            if wanted is not None and wanted != self.ledger.epsilon:
-                if wanted > self.ledger.epsilon and raised is None:
-                    raise BudgetError(
-                        f"The budget of {self.path} is {self.ledger.epsilon:g}, and --budget "
-                        f"{wanted:g} is more. If it is decided that everyone may lose that much: "
-                        f"--raise-budget {wanted:g}. Nothing was read or spent."
-                    )
-                Ledger(self._file, SCOPE).set_budget(wanted)
-                self.ledger.epsilon = wanted
+            if raised is None and budget is not None and budget > self.ledger.epsilon:
+                raise BudgetError(
+                    f"The budget of {path} is {self.ledger.epsilon:g}, and --budget {budget:g} is "
+                    "more. If it is decided that everyone may lose that much: --raise-budget "
+                    f"{budget:g}. Nothing was spent."
+                )
+            self.ledger.epsilon = self.ledger.epsilon if wanted is None else wanted
         self.spent_before, self._n_before = self.ledger.total()[0], len(self.ledger.entries)
 
     def keep(self) -> BudgetAccountant:
-        """Write the budget down; one that nobody chose only when something is spent of it."""
-        if self.ledger.path is None:
-            epsilon, delta = self.ledger.epsilon, self.ledger.delta
-            self.ledger = BudgetAccountant(epsilon, delta, path=self._file, scope=SCOPE)
+        """Write the budget down, before the first charge of a run."""
+        if self._known:
+            Ledger(self._file, SCOPE).set_budget(self.ledger.epsilon)
+        else:
+            budget = self.ledger.epsilon, self.ledger.delta
+            self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
         return self.ledger
 
     def check(self, cost: Callable[[float], PrivacyCost], unit: str, epsilon: float) -> None:
@@ -66,35 +62,32 @@ class Folder:
             )
 
         def is_beyond(value: float) -> bool:
-            entry = LedgerEntry("sktensor-dp", "run", 1, cost(value), unit)
             try:
+                entry = LedgerEntry("sktensor-dp", "run", 1, cost(value), unit)
                 self.ledger.check_charge([entry])
             except BudgetError:
                 return True
             return False
 
-        if is_beyond(epsilon):
-            most = min(epsilon, self.ledger.epsilon)
-            hundredths = range(1, ceil(100 * most) + 1)
-            left = bisect_left(hundredths, True, key=lambda n: is_beyond(n / 100)) / 100
-            rest = f"--epsilon {left:g}" if left else "nothing"
-            both = PrivacyCost.total([(self.ledger.cost, 1), (cost(epsilon), 1)])
-            needed = both.epsilon_at(self.ledger.delta)
-            advice = (
-                f"No budget at delta {plain(self.ledger.delta)} would be enough: ask for less "
-                "(--epsilon, --delta), or choose another --output folder"
-            )
-            if isfinite(needed):
-                advice = (
-                    "Ask for less (--epsilon), or decide on more for all runs together: "
-                    f"--raise-budget {ceil(100 * needed) / 100:g}"
-                )
-            raise BudgetError(
-                f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
-                f"{self.spent_before:.4g} of {self.ledger.epsilon:g} is spent, and "
-                f"{rest} is left (epsilons of runs add up to less than their sum). {advice}. "
-                "Nothing was spent."
-            )
+        if not is_beyond(epsilon):
+            return
+        hundredths = range(1, ceil(100 * min(epsilon, self.ledger.epsilon)) + 1)
+        left = bisect_left(hundredths, True, key=lambda n: is_beyond(n / 100)) / 100
+        both = PrivacyCost.total([(self.ledger.cost, 1), (cost(epsilon), 1)])
+        needed = both.epsilon_at(self.ledger.delta)
+        advice = (
+            "Ask for less (--epsilon), or decide on more for all runs together: --raise-budget "
+            f"{ceil(100 * needed) / 100:g}"
+            if isfinite(needed)
+            else f"No budget at delta {plain(self.ledger.delta)} would be enough: ask for less "
+            "(--epsilon, --delta), or choose another --output folder"
+        )
+        raise BudgetError(
+            f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
+            f"{self.spent_before:.4g} of {self.ledger.epsilon:g} is spent, and "
+            f"{f'--epsilon {left:g}' if left else 'nothing'} is left (epsilons of runs add up to "
+            f"less than their sum). {advice}. Nothing was spent."
+        )
 
     def spending(self, epsilon: float) -> str:
         """Say what a run is about to spend of the budget."""
@@ -121,13 +114,12 @@ class Folder:
 
     def keep_earlier(self) -> Path | None:
         """Move the results of an earlier run, which were paid for, to a folder of their own."""
-        kept = {LEDGER, f"{LEDGER}-journal", ".gitignore"}
-        found = [path for path in self.path.iterdir() if path.is_file() and path.name not in kept]
+        found = [path for path in self.path.glob("[!.]*") if path.is_file()]
+        found = [path for path in found if not path.name.startswith(LEDGER)]
         if not found:
             return None
-        number = 1
-        while (target := self.path / f"earlier-{number}").exists():
-            number += 1
+        number = 1 + sum(1 for _ in self.path.glob("earlier-*"))
+        target = self.path / f"earlier-{number}"
         target.mkdir()
         for path in found:
             path.rename(target / path.name)

@@ -3,27 +3,23 @@
 import argparse
 import csv
 import math
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-from sklearn.metrics.pairwise import euclidean_distances
 
 from sktensor_dp import datasets
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
-from sktensor_dp.datasets.texts import decoded, existing_path, read_columns
-from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.datasets.texts import SUFFIXES, decoded, existing_path, read_columns, suffix_of
 from sktensor_dp.plotting import ComponentDisplay, MixtureDisplay, TopicsDisplay
 from sktensor_dp.power_method import PrivateTensorPowerMethod
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import Table, as_text, plain
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topic_map, topics_of, write_topic_page
@@ -35,13 +31,10 @@ CONTRACTED = (
     "weren wouldn"
 )
 ENGLISH = sorted(ENGLISH_STOP_WORDS.union(CONTRACTED.split()))
-# What columns hold, and the options that name them.
-ROLES = {"texts": "text", "persons": "person", "items": "item", "ratings": "rating"}
+# Options that do not say what was learned from.
+ASIDE = {"budget", "raise_budget", "forecast", "anyway", "output", "open", "command"}
 ESTIMATES = "These numbers are estimates, with noise."
-UNKNOWN = (math.nan, math.nan)
 SHARES = "PRIVATE-document-shares.csv"
-# Fits that show how far noise moves averages of groups, and the deviations of 90 % of it.
-N_BOOTSTRAPS, REACH = 20, 1.645
 
 
 class Run:
@@ -51,8 +44,8 @@ class Run:
     ----------
     unit, ledger_unit : str
         Unit of privacy: for people, and as estimators charge it.
-    found, option : str
-        What is found, and the option that says how many.
+    found : str
+        What is found; the option that says how many is `option`.
     n_units : int
         Public number of units, once the file is read.
     models : dict of str to estimator
@@ -64,11 +57,18 @@ class Run:
     option: str
     n_units = 0
     models: dict[str, Any]
-    forecast: Callable[[], Any]
-    n_found: Callable[[], tuple[int, int]]
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
+
+    def forecast(self) -> Any:
+        """Forecast of the fit."""
+        raise NotImplementedError
+
+    def n_found(self) -> tuple[int, int]:
+        """Number of what was found, and of those that noise hides."""
+        *_, model = self.models.values()
+        return int(model.n_components_), 0
 
     @property
     def units(self) -> str:
@@ -80,10 +80,9 @@ class Run:
         return PrivacyCost(gaussian_mu(epsilon, self.options.delta))
 
     def settings(self) -> dict[str, Any]:
-        """Columns used, and other public settings, in words."""
-        columns = {what: getattr(self.options, name, None) for what, name in ROLES.items()}
-        used = {what: f"column {name!r}" for what, name in columns.items() if name is not None}
-        return {**used, self.found: getattr(self.options, self.option)}
+        """Columns used, and other public settings: the options given."""
+        given = {name: value for name, value in vars(self.options).items() if name not in ASIDE}
+        return {name.replace("_", " "): in_words(value) for name, value in given.items() if value}
 
     def how(self) -> dict[str, Any]:
         """How the file is to be read."""
@@ -101,7 +100,7 @@ class Run:
         return bool(self.forecast().verdict == "too few")
 
     def is_enough(self) -> bool:
-        """Return whether nine of ten runs find all that is asked for."""
+        """Return whether nine of ten runs find what is asked for."""
         return bool(self.forecast().enough) and not self.too_few()
 
     def expected(self) -> list[str]:
@@ -109,19 +108,18 @@ class Run:
         forecast = self.forecast()
         # One step of several, each of which adds to what the others show.
         shown = [r for r in forecast.releases if r.name != "expected_counts"]
-        return [
+        said = (
             f"{forecast.verdict.capitalize()}: {self.units} for {forecast.n_components} "
-            f"{self.found}, which need about {forecast.n_samples_needed:,} at the very least.",
-            f"{'what is measured':24}  signal over noise (above 1: visible)",
-            *(f"{r.name.replace('_', ' '):24}  {r.ratio:.3g}" for r in shown),
-        ]
+            f"{self.found}, which need about {forecast.n_samples_needed:,} at the very least."
+        )
+        head = "what is measured", "signal over noise (above 1: visible)"
+        rows = [(r.name.replace("_", " "), f"{r.ratio:.3g}") for r in shown]
+        return [as_text(Table(said, head, rows, left=head))]
 
     def doubts(self, noisy: bool) -> str:
-        """Say what to doubt of results, and "" if nothing."""
-        return self._missing() if noisy else ""
-
-    def _missing(self) -> str:
-        """Say that noise hides some of what was asked for, and what would help."""
+        """Say that noise hides some of what was asked for, and what would help; "" if not."""
+        if not noisy:
+            return ""
         asked, n_found, n_hidden = getattr(self.options, self.option), *self.n_found()
         hidden = f", {n_hidden} of them marked as hidden by noise" if n_hidden else ""
         were = "was" if n_found == 1 else "were"
@@ -148,9 +146,15 @@ class Topics(Run):
             self.unit, self.ledger_unit = "text", "document"
         if options.stop_words != "none":
             own = options.stop_words
-            self._stop_words = public_names(Path(own), self.how()["encoding"]) if own else ENGLISH
+            self._stop_words = public_names(Path(own)) if own else ENGLISH
         if options.vocabulary is not None:
-            self._known = self._public_words()
+            words = datasets.load_word_frequencies(options.vocabulary)
+            # As texts are split into words.
+            split = PrivateCountVectorizer(stop_words=self._stop_words).build_analyzer()
+            kept = [word for word in words if split(word) == [word]][: options.words]
+            if not kept:
+                raise ValueError("--vocabulary has no word but stop words")
+            self._known = {word: words[word] for word in kept}
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make both models; public words cost nothing."""
@@ -195,18 +199,21 @@ class Topics(Run):
 
     def expected(self) -> list[str]:
         """Forecast of topics, and of words unless they are public."""
-        if self._known:
-            return super().expected()
-        words = self._words_forecast()
-        few = "" if words.enough else f"Too few: {self.units} are not enough to keep any word. "
-        kept = f"{few}A word is kept if about {words.threshold:,.0f} {self.unit}s use it."
-        return [*super().expected(), kept]
+        lines = super().expected()
+        if not self._known:
+            words = self._words_forecast()
+            fewest = f"about {math.ceil(words.threshold):,} {self.unit}s"
+            if not words.enough:
+                lines.append(f"Too few for any word: it has to be used by {fewest}.")
+            elif words.threshold > 1:
+                lines.append(f"Words that fewer than {fewest} use are left out.")
+        return lines
 
     def _words_forecast(self) -> Any:
         return self.models["words"].forecast(self.n_units)
 
     def n_found(self) -> tuple[int, int]:
-        """Numbers of topics found, and of those that noise hides."""
+        """Number of topics found, and of those that noise hides."""
         return len(self._topics), sum(topic.below_noise for topic in self._topics)
 
     def fit(self) -> None:
@@ -221,15 +228,18 @@ class Topics(Run):
 
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
-        found = ["topic   share  within (90 %)   words that set it apart"]
-        for topic in self._topics:
-            words = "".join(c if c.isprintable() else "?" for c in " ".join(topic.distinctive[:8]))
-            mark = "*" if topic.below_noise else " "
-            within = " to ".join(f"{end:.1%}" for end in topic.interval or ())
-            found.append(f"{topic.number:>5}{mark} {topic.weight:>6.1%}  {within:14}  {words}")
+        head, hidden = ("topic", "share", "within (90 %)", "words that set it apart"), []
+        rows = [
+            (
+                f"{topic.number}{'*' * topic.below_noise}", f"{topic.weight:.1%}",
+                " to ".join(f"{end:.1%}" for end in topic.interval or ()),
+                " ".join(topic.distinctive[:8]),
+            )
+            for topic in self._topics
+        ]  # fmt: skip
         if any(topic.below_noise for topic in self._topics):
-            found.append("* hidden by noise: it cannot be told from the words of all texts")
-        return found
+            hidden = ["* hidden by noise: it cannot be told from the words of all texts"]
+        return [as_text(Table("Topics", head, rows, hidden, head))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
@@ -237,34 +247,26 @@ class Topics(Run):
         write_topic_page(folder / "topics.html", model, names, report=report, warnings=warnings)
         image = topic_map(model, names, report.in_brief)
         (folder / "topic-map.svg").write_text(image, encoding="utf-8")
-        columns = ["topic", "share", "low", "high", "rank", "word", "hidden"]
         leading = (
             [topic.number, *shares, rank, word, "yes" if topic.below_noise else "no"]
             for topic in self._topics
-            for shares in [[f"{x:.6f}" for x in (topic.weight, *(topic.interval or UNKNOWN))]]
+            for shares in [numbers(topic.weight, *(topic.interval or (math.nan, math.nan)))]
             for rank, word in enumerate(topic.words, start=1)
         )
-        write_rows(folder / "topics.csv", columns, leading)
+        columns = ["topic", "share", "low", "high", "rank", "word", "hidden"]
+        write_rows(folder / "topics.csv", [columns, *leading])
         head = [f"topic_{topic.number}" for topic in self._topics]
-        table = np.column_stack([model.unigram_, model.components_.T])
-        write_rows(folder / "topic_words.csv", ["word", "all_texts", *head], table, names)
+        table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)
+        rows = ([word, *numbers(*row)] for word, row in table)
+        write_rows(folder / "topic_words.csv", [["word", "all_texts", *head], *rows])
         if self._shares is not None:
-            texts = range(1, len(self._shares) + 1)
-            write_rows(folder / SHARES, ["text", *head], self._shares, texts)
+            rows = ([text, *numbers(*row)] for text, row in enumerate(self._shares, start=1))
+            write_rows(folder / SHARES, [["text", *head], *rows])
         footer = (
             "bar: share of a word in its topic; line: where noise may have moved it from (90 %); "
             f"grey: hidden by noise\n{report.in_brief}"
         )
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
-
-    def _public_words(self) -> dict[str, float]:
-        """Commonest words of a public list, as texts are split into words."""
-        words = datasets.load_word_frequencies(self.options.vocabulary)
-        split = PrivateCountVectorizer(stop_words=self._stop_words).build_analyzer()
-        kept = [word for word in words if split(word) == [word]][: self.options.words]
-        if not kept:
-            raise ValueError("--vocabulary has no word but stop words")
-        return {word: words[word] for word in kept}
 
 
 class Ratings(Run):
@@ -273,18 +275,14 @@ class Ratings(Run):
     ledger_unit = "slice"
     found, option = "directions of taste", "rank"
     n_items = 0
-    _items: Sequence[str] = ()
+    _items: dict[str, str]  # titles by the names that are rated
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
         low, high = options.bounds
         if not -math.inf < low < high < math.inf:
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
-
-    def settings(self) -> dict[str, Any]:
-        """Columns and their bounds."""
-        low, high = self.options.bounds
-        return {**super().settings(), "ratings there can be": f"{low:g} to {high:g}"}
+        self._items = {}
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""
@@ -307,12 +305,16 @@ class Ratings(Run):
                 f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows "
                 "out of the file"
             )
-        items = sorted(set(what))
-        if options.items is not None and options.items.suffix == ".csv":
-            (items,) = read_columns(options.items, [(options.item, "item")], **self.how())
-        elif options.items is not None:
-            items = public_names(options.items, self.how()["encoding"])
-        self._items = list(dict.fromkeys(items))
+        if options.title is not None and options.items is None:
+            raise ValueError("--title needs --items FILE, which has the titles")
+        titles = [(options.title, "title")] if options.title is not None else []
+        if options.items is None:
+            names = [sorted(set(what))]
+        elif suffix_of(options.items) in SUFFIXES:
+            names = public_columns(options.items, [(options.item, "item"), *titles])
+        else:
+            names = [public_names(options.items)]
+        self._items = dict(zip(names[0], names[-1], strict=True))
         self._entries = np.column_stack([who, what]).astype(object)
         self.n_units, self.n_items = len(set(who)), len(self._items)
 
@@ -337,10 +339,6 @@ class Ratings(Run):
             verdict = "Too few: noise hides all but the average of all ratings"
         elif forecast.finds_components:
             verdict = "Enough for what is liked on average, and for directions of taste"
-        listed = (
-            f"{self.n_items:,} items, such as {name}; ratings of any other are left out."
-            for name in self._items[:1]
-        )
         errors = {
             "the average of all ratings": forecast.of_mean,
             "the average of each item": forecast.of_biases,
@@ -348,42 +346,45 @@ class Ratings(Run):
         }
         if not forecast.of_model < forecast.of_biases:
             del errors["directions of taste too"]
-        return [
-            *listed,
-            f"{verdict} ({self.units}; about {each} ratings each are assumed, --each).",
-            f"{'predicted by':28}  typical error",
-            *(f"{name:28}  {error:.3g}" for name, error in errors.items()),
-            f"if ratings are typically {forecast.of_mean:.3g} away from their average",
+        listed = [
+            f"{self.n_items:,} items, such as {name!r}; ratings of any other are left out."
+            for name in list(self._items)[:1]
         ]
-
-    def n_found(self) -> tuple[int, int]:
-        """Numbers of directions of taste found, and of hidden ones."""
-        return int(self.models["ratings"].n_components_), 0
+        said = f"{verdict} ({self.units}; about {each} ratings each are assumed, --each)."
+        head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
+        below = [f"if ratings are typically {forecast.of_mean:.3g} away from their average"]
+        return [*listed, as_text(Table(said, head, rows, below, head))]
 
     def fit(self) -> None:
         """Learn what is common to items."""
-        model = self.models["ratings"]
-        names = RowIndex.from_public(self._items)
-        model.set_params(shape=(self.n_units, self.n_items), row_names=(None, names))
-        model.fit(self._entries, self._values)
-        expected = model.predict_rows(None)
+        model, names = self.models["ratings"], list(self._items)
+        index = RowIndex.from_public(names)
+        model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
+        expected = model.fit(self._entries, self._values).predict_rows(None)
         order = np.argsort(-expected, kind="stable")
-        self._best, self._names = expected[order], [self._items[row] for row in order]
+        self._best, self._names = expected[order], [names[row] for row in order]
 
     def lines(self) -> list[str]:
         """Best items for somebody who has rated nothing."""
         best = zip(self._best[:10], self._names[:10], strict=True)
-        title = "rating  best for a newcomer, of whom nothing is known"
-        return [title, *(f"{value:6.2f}  {name}" for value, name in best), ESTIMATES]
+        rows = [(f"{value:.2f}", name, self._items[name]) for value, name in best]
+        head = ("rating", "item", "title")
+        if self.options.title is None:
+            head, rows = head[:2], [row[:2] for row in rows]
+        said = "Best for a newcomer, of whom nothing is known"
+        return [as_text(Table(said, head, rows, [ESTIMATES], head))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order."""
-        head = ["item", "expected_rating"]
-        write_rows(folder / "items.csv", head, self._best[:, None], self._names)
-        names, values, (low, high) = self._names[:15], self._best[:15], self.options.bounds
-        title = "Best for a newcomer"
+        best = zip(self._names, self._best, strict=True)
+        rows = ([name, self._items[name], *numbers(value)] for name, value in best)
+        write_rows(folder / "items.csv", [["item", "title", "expected_rating"], *rows])
+        low, high = self.options.bounds
+        names = [self._items[name] for name in self._names[:15]]
         label = f"expected rating, of {low:g} to {high:g}\n{ESTIMATES}\n{report.in_brief}"
-        display = ComponentDisplay(names, values, title=title, quantity=label).plot()
+        display = ComponentDisplay(
+            names, self._best[:15], title="Best for a newcomer", quantity=label
+        ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
 
@@ -413,15 +414,11 @@ class Groups(Run):
             )
 
     def settings(self) -> dict[str, Any]:
-        """Columns, their ranges, and how cells and rows count."""
-        used = (
-            f"column {name!r} from {low:g} to {high:g}"
-            for name, (low, high) in zip(self._columns, self._ranges, strict=True)
-        )
+        """Options, and how cells and rows count."""
         rows = {"an empty cell": "counts as the middle of the range"}
         if self.options.person is not None:
             rows["rows of one person"] = "weigh as much as one row, in equal parts"
-        return {"numbers": ", ".join(used), **super().settings(), **rows}
+        return {**super().settings(), **rows}
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
@@ -434,15 +431,12 @@ class Groups(Run):
     def read(self) -> None:
         """Read the columns, each scaled from its range to -1 to 1."""
         options, columns = self.options, [(name, "numbers") for name in self._columns]
-        self._groups = None
-        if options.person is not None:
-            columns.append((options.person, "person"))
-        found = read_columns(options.file, columns, **self.how())
-        if options.person is not None:
-            self._groups = found.pop()
-        X = np.column_stack(found)
+        persons = [] if options.person is None else [(options.person, "person")]
+        found = read_columns(options.file, [*columns, *persons], **self.how())
+        self._groups = found.pop() if persons else None
         low, high = self._ranges.T
-        self._X = np.nan_to_num((2 * np.clip(X, low, high) - low - high) / (high - low))
+        X = np.clip(np.column_stack(found), low, high)
+        self._X = np.nan_to_num((2 * X - low - high) / (high - low))
         self.n_units = len(set(self._groups) if self._groups else X)
 
     def forecast(self) -> Any:
@@ -456,87 +450,88 @@ class Groups(Run):
 
     def doubts(self, noisy: bool) -> str:
         """Ask for ranges where averages lie at their ends, or all in their middle."""
-        scaled = (2 * self._means - self._ranges.sum(axis=1)) / np.ptp(self._ranges, axis=1)
+        farthest = np.abs(self.models["groups"].components_).max(axis=0)
         doubted = [
             f"the averages of {name} lie {where} of its range: is --range right?"
-            for name, places in zip(self._columns, np.abs(scaled).T, strict=True)
-            for where, holds in (
-                ("at the end", (places >= 0.98).any()),
-                ("all in the middle", (places <= 0.04).all()),
-            )
+            for name, far in zip(self._columns, farthest, strict=True)
+            for where, holds in (("at the end", far >= 0.98), ("all in the middle", far <= 0.04))
             if holds
         ]
         return "; ".join(doubted) or super().doubts(noisy)
-
-    def n_found(self) -> tuple[int, int]:
-        """Numbers of groups found, and of hidden ones."""
-        return int(self.models["groups"].n_components_), 0
 
     def fit(self) -> None:
         """Find the groups, and give their averages in units of the columns."""
         model = self.models["groups"].fit(self._X, groups=self._groups)
         low, high = self._ranges.T
-
-        def in_units(scaled: Any) -> Any:
-            return (low + high + np.clip(scaled, -1, 1) * (high - low)) / 2
-
-        reach = REACH * self._deviations(model)
-        self._means = in_units(model.components_)
-        self._low, self._high = (in_units(model.components_ + way * reach) for way in (-1, 1))
-        self._spreads = np.sqrt(model.covariances_)[:, None] * (high - low) / 2
-
-    def _deviations(self, model: Any) -> Any:
-        """Deviations of averages by noise and by chance, of fits to what the groups predict.
-
-        They read drawn rows alone, and cost no privacy.
-        """
-        again = clone(model).set_params(accountant=None, verbose=0)
-        moved = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotEnoughDataWarning)
-            for _ in range(N_BOOTSTRAPS):
-                drawn = again.fit(model.sample(self.n_units)[0]).components_
-                if len(drawn) == len(model.components_):
-                    places = linear_sum_assignment(euclidean_distances(model.components_, drawn))
-                    moved.append(drawn[places[1]] - model.components_)
-        return np.sqrt(np.mean(np.square(moved), axis=0)) if moved else 2.0
+        self._shares, self._spreads = model.weights_, np.sqrt(model.covariances_)[:, None]
+        self._spreads = self._spreads * (high - low) / 2
+        self._means, self._low, self._high = (
+            (low + high + np.clip(scaled, -1, 1) * (high - low)) / 2
+            for scaled in (model.components_, *model.components_interval())
+        )
 
     def lines(self) -> list[str]:
         """Shares and averages of the groups."""
-        weights = self.models["groups"].weights_
-        longest = max(map(len, self._columns))
-        found = [f"group   share  {'column':{longest}}  average  noise may have moved it from"]
-        for row, share in enumerate(weights):
-            first = f"{row + 1:>5}  {share:>6.1%}"
-            for place, name in enumerate(self._columns):
-                mean, low, high = (
-                    f"{ends[row, place]:.4g}" for ends in (self._means, self._low, self._high)
-                )
-                found.append(f"{first:13}  {name:{longest}}  {mean:>7}  {low} to {high}")
-                first = ""
-        return found
+        head, rows = ("group", "share", "column", "average", "noise may have moved it from"), []
+        for group, share in enumerate(self._shares):
+            columns = zip(
+                self._columns, self._means[group], self._low[group], self._high[group], strict=True
+            )
+            for place, (name, mean, low, high) in enumerate(columns):
+                first = ("", "") if place else (str(group + 1), f"{share:.1%}")
+                rows.append((*first, name, f"{mean:.4g}", f"{low:.4g} to {high:.4g}"))
+        return [as_text(Table("Groups", head, rows, left=("column", head[-1])))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write shares, averages and their intervals."""
-        shares, ends = self.models["groups"].weights_, (self._means, self._low, self._high)
-        suffixes = ("", "_low", "_high")
-        head = [f"{name}{suffix}" for suffix in suffixes for name in self._columns]
-        table = np.column_stack([shares, *ends])
-        names = range(1, len(table) + 1)
-        write_rows(folder / "groups.csv", ["group", "share", *head], table, names)
+        ends = ("", "_low", "_high")
+        head = ["group", "share", *(f"{name}{end}" for end in ends for name in self._columns)]
+        table = np.column_stack([self._shares, self._means, self._low, self._high])
+        rows = ([number, *numbers(*row)] for number, row in enumerate(table, start=1))
+        write_rows(folder / "groups.csv", [head, *rows])
         footer = (
             "dot: average; line: where noise may have moved it from (90 %); grey: where most "
             f"{self.unit}s of the group are\n{report.in_brief}"
         )
         return MixtureDisplay(
-            shares, self._means, self._spreads, self._columns, self._ranges, footer, *ends[1:]
+            self._shares, self._means, self._spreads, self._columns, self._ranges, footer,
+            self._low, self._high,
         ).plot().figure_  # fmt: skip
 
 
-def public_names(path: Path, encoding: str) -> list[str]:
+def in_words(value: Any) -> str:
+    """Value of an option: a number, a file, words, or lists of them."""
+    if isinstance(value, list):
+        apart = ", " if isinstance(value[0], list) else " "
+        return apart.join(map(in_words, value))
+    if isinstance(value, Path):
+        return value.name
+    return plain(value) if isinstance(value, float) else str(value)
+
+
+def public_names(path: Path) -> list[str]:
     """Lines of a public list."""
-    lines = decoded(existing_path(path), encoding).splitlines()
+    lines = decoded(existing_path(path), encoding_of(path)).splitlines()
     return [line for line in lines if line.strip()]
+
+
+def public_columns(path: Path, columns: Sequence[tuple[str, str]]) -> list[Any]:
+    """Columns of a public table, whose encoding and delimiter are looked up in it."""
+    delimiter, encoding = None, "utf-8"
+    if suffix_of(path) in (".csv", ".tsv"):
+        encoding = encoding_of(path)
+        head = decoded(path, encoding).partition("\n")[0]
+        delimiter = max("\t,;|", key=head.count)
+    return read_columns(path, columns, delimiter, "auto", encoding)
+
+
+def encoding_of(path: Path) -> str:
+    """Encoding of a public file: utf-8, or that of older Windows programs."""
+    try:
+        decoded(existing_path(path), "utf-8")
+    except ValueError:
+        return "cp1252"
+    return "utf-8"
 
 
 def public_range(column: str, *ends: str) -> tuple[float, float]:
@@ -553,12 +548,12 @@ def public_range(column: str, *ends: str) -> tuple[float, float]:
 RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
 
 
-def write_rows(
-    path: Path, head: Sequence[str], rows: Iterable[Any], names: Iterable[Any] | None = None
-) -> None:
-    """Write a table with a header; rows of numbers have a name each."""
-    if names is not None:
-        named = zip(names, rows, strict=True)
-        rows = ([name, *(f"{value:.6g}" for value in row)] for name, row in named)
+def numbers(*values: float) -> list[str]:
+    """Cells of a row of numbers."""
+    return [f"{value:.6g}" for value in values]
+
+
+def write_rows(path: Path, rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([head, *rows])
+        csv.writer(file).writerows(rows)

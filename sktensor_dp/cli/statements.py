@@ -5,7 +5,6 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from sktensor_dp.cli.folder import LEDGER
@@ -32,30 +31,20 @@ def show_budget(options: argparse.Namespace) -> int:
     path = Path(options.file)
     path = path / LEDGER if path.is_dir() else path
     if not path.exists():
-        print(
-            f"error: {printable(str(path))} does not exist: no run has spent anything there",
-            file=sys.stderr,
-        )
-        return 1
-    try:
-        scopes = scopes_of(path)
-        if options.scope is not None:
-            if options.scope not in scopes:
-                listed = ", ".join(map(repr, scopes))
-                raise ValueError(f"--scope: the ledger has no {options.scope!r}; it has {listed}")
-            scopes = (options.scope,)
-        for scope in scopes:
-            Ledger(path, scope).verify()
-        budgets = [BudgetAccountant(path=path, scope=scope) for scope in scopes]
-        shown = [budget.to_dict() if options.json else str(budget) for budget in budgets]
-    except LedgerError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        raise LedgerError(f"{path} does not exist: no run has spent anything there")
+    scopes = scopes_of(path)
+    if options.scope is not None:
+        if options.scope not in scopes:
+            listed = ", ".join(map(repr, scopes))
+            raise ValueError(f"--scope: the ledger has no {options.scope!r}; it has {listed}")
+        scopes = (options.scope,)
+    for scope in scopes:
+        Ledger(path, scope).verify()
+    budgets = [BudgetAccountant(path=path, scope=scope) for scope in scopes]
     if options.json:
-        print(json.dumps(shown, indent=2))
+        print(json.dumps([budget.to_dict() for budget in budgets], indent=2))
     else:
-        where = [f"ledger {printable(str(budget.path))}" for budget in budgets[:1]]
-        print("\n\n".join([*where, *map(str, shown)]))
+        print("\n\n".join([f"ledger {printable(str(path.resolve()))}", *map(str, budgets)]))
     return 0
 
 
@@ -65,12 +54,11 @@ def check_statements(options: argparse.Namespace) -> int:
         print(schema_text(), end="")
         return 0
     at_most = getattr(options, "at_most", math.inf)
-    return max([_check(file, at_most, options.kind) for file in options.file])
+    return max([_check(Path(file), at_most, options.kind) for file in options.file])
 
 
-def _check(file: str, at_most: float, kind: str) -> int:
+def _check(path: Path, at_most: float, kind: str) -> int:
     """Check one file and say what was found, or write it for the registry; 0 if it adds up."""
-    path = Path(file)
     path = path / "statement.json" if path.is_dir() else path
     name = printable(str(path))
     try:
@@ -80,20 +68,17 @@ def _check(file: str, at_most: float, kind: str) -> int:
         if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
             what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
             raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
-        if kind == "registry":
-            print(json.dumps(registry_entry(report), indent=2))
-            return 0
     except OSError as error:
-        print(
-            f"{name}: cannot be read: {error.strerror}. Name the output folder of a run, or its "
-            "statement.json",
-            file=sys.stderr,
-        )
+        advice = "Name the output folder of a run, or its statement.json"
+        print(f"{name}: cannot be read: {error.strerror}. {advice}", file=sys.stderr)
         return 1
-    except (StatementError, ValueError) as error:
+    except ValueError as error:
         reasons = str(error).replace("\n", "\n  ")
         print(f"{name}: REFUSED\n  {reasons}", file=sys.stderr)
         return 1
+    if kind == "registry":
+        print(json.dumps(registry_entry(report), indent=2))
+        return 0
     print(f"{name}: adds up. {printable(report.guarantee)}")
     if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
@@ -107,15 +92,8 @@ def _explained(report: PrivacyReport) -> Iterator[str]:
     yield "How it adds up:"
     yield from _tree(report.composition, "  ")
     yield "Releases:"
-    rows = tuple(replace(row, name=printable(row.name)) for row in report.rows)
-    # The first line is the guarantee, which was said, and the last are the notes.
-    shown = replace(
-        report, composition=Composition("releases", rows), unit="unit", neighbours="replace_one"
-    )
-    table = str(shown).splitlines()
-    yield from (f"  {line}" for line in table[1 : 2 + len(rows)])
-    for note in report.notes:
-        yield f"Note: {printable(note)}"
+    # The first line is the guarantee, which was said.
+    yield from (f"  {line}" for line in str(report).splitlines()[1:])
     yield "Not covered:"
     yield from (f"  {words}" for words in NOT_COVERED.values())
 
@@ -128,5 +106,5 @@ def _tree(node: Composition, indent: str) -> Iterator[str]:
         yield f"{indent}  {printable(', '.join(names))}"
     for part in node.parts:
         units = "unit" if part.n_units == 1 else "units"
-        yield f"{indent}  {part.times} {printable(part.role)} of {part.n_units} {units}"
+        yield f"{indent}  {part.times} {printable(part.role)} of {part.n_units:,} {units}"
         yield from _tree(part.of, indent + "    ")

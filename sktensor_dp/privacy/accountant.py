@@ -17,7 +17,7 @@ from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, budget_fractions
 from sktensor_dp.privacy.spending import LedgerEntry, Spending, check_one_unit
 from sktensor_dp.privacy.spending import charges_of as charges_of
-from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, plain, printable
+from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, plain
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
@@ -435,12 +435,12 @@ class BudgetAccountant(Shown):
                 return ""
             if name == "fraction":
                 return f"{value:.1%}"
-            return f"{value:.4g}" if name in NUMBERS else printable(str(value))
+            return f"{value:.4g}" if name in NUMBERS else str(value)
 
         entries, spent = self.entries, self.total()[0]
         fits = len({entry.fit for entry in entries})
         title = (
-            f"{printable(self.scope)}: epsilon {spent:.6g} of {self.epsilon:g} is spent at "
+            f"{self.scope}: epsilon {spent:.6g} of {self.epsilon:g} is spent at "
             f"delta {plain(self.delta)}, by {fits} {'fit' if fits == 1 else 'fits'}"
         )
         rows = [[text(*cell) for cell in row.items()] for row in self._rows(entries)]

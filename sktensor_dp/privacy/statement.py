@@ -21,7 +21,7 @@ from sktensor_dp.privacy.report import (
     allowed_trial,
     written,
 )
-from sktensor_dp.privacy.tables import finite, printable
+from sktensor_dp.privacy.tables import finite, plain, printable
 
 MOST_BYTES, DEEPEST, LONGEST_NUMBER = 16 * 2**20, 60, 400
 # Words of JSON Schema, and Python's types for its own.
@@ -324,7 +324,7 @@ def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any
     if not _close(report.epsilon, total, SMALLEST_EPSILON):
         yield (
             f"guarantee.epsilon states {report.epsilon:.9g}, but the releases add up to "
-            f"{total:.9g} at delta {delta:g}"
+            f"{total:.9g} at delta {plain(delta)}"
         )
     for node, n_units, place in _nodes(whole, report.n_units, "composition"):
         yield from _kind_reasons(node, place)

@@ -59,9 +59,11 @@ class Shown:
 
 
 def as_text(table: Table) -> str:
-    """Format a table: title, aligned columns (``table.left`` to the left) and notes."""
+    """Format a table: title, aligned columns (``table.left`` to the left) and notes.
+    Names from a file can neither control the terminal nor forge lines.
+    """
     head, left = table.head, table.left
-    cells = [head, *table.rows]
+    cells = [[printable(cell) for cell in row] for row in (head, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "  ".join(
@@ -70,7 +72,7 @@ def as_text(table: Table) -> str:
         ).rstrip()
         for row in cells
     ]
-    return "\n".join([table.title, *lines, *table.notes])
+    return "\n".join([printable(table.title), *lines, *map(printable, table.notes)])
 
 
 def as_html(table: Table, link: str = "") -> str:

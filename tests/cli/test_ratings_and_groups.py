@@ -28,7 +28,8 @@ def ratings(tmp_path: Path) -> Path:
             rows.append(f"person{person},film {film:02d},{stars},x")
     path = tmp_path / "ratings.csv"
     path.write_text("\n".join(rows), encoding="utf-8")
-    (tmp_path / "films.csv").write_text("film\n" + "\n".join(f"film {n:02d}" for n in range(30)))
+    listed = "".join(f"film {n:02d}|The {n}\n" for n in range(30))
+    (tmp_path / "films.csv").write_text("film|title\n" + listed)
     return path
 
 
@@ -48,7 +49,9 @@ def visits(tmp_path: Path) -> Path:
 
 
 def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> None:
-    done = command("ratings", ratings, *STARS, "--items", "films.csv", "--epsilon", 8)
+    done = command(
+        "ratings", ratings, *STARS, "--items", "films.csv", "--title", "title", "--epsilon", 8
+    )
     assert done.status == 0, done.err
     folder = tmp_path / "private-ratings"
     with (folder / "items.csv").open(newline="") as file:
@@ -59,8 +62,9 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
     assert order[0] < 5 < 24 < order[-1]
     assert "1,000 persons; each person is protected" in done.err
     assert "about 20 ratings each are assumed, --each" in done.err
-    assert "persons: column 'user'; items: column 'film'; ratings: column 'stars'" in done.err
+    assert "person: user; item: film; rating: stars; bounds: 1 5; items: films.csv;" in done.err
     assert f"\n{runs.ESTIMATES}\n" in done.out
+    assert re.search(r"\nrating  item     title\n4\.\d+    film 0\d  The \d\n", done.out)
     report = load_statement((folder / "statement.json").read_text("utf-8"))
     assert (report.unit, report.n_units) == ("person", 1000)
     assert "Each of 1,000 persons is protected by differential privacy: epsilon 8" in done.out
@@ -79,7 +83,7 @@ def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings:
     done = command("ratings", ratings, *STARS, "--items-are-public", "--forecast")
     assert done.status == 0
     assert "typical error" in done.err
-    assert "30 items, such as film 00; ratings of any other are left out" in done.err
+    assert "30 items, such as 'film 00'; ratings of any other are left out" in done.err
     (ratings.parent / "films.txt").write_text("\n".join(f"film {n:02d}" for n in range(30)))
     for name, status in (("films.txt", 0), ("films.csv", 0), (ratings, 2), ("absent", 2)):
         assert command("ratings", ratings, *STARS, "--items", name, "--forecast").status == status
@@ -103,13 +107,13 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
     assert found["1"]["age"] == pytest.approx(25, abs=3)
     assert found["2"]["visits"] == pytest.approx(12, abs=1)
     assert "3,000 persons; each person is protected" in done.err
-    assert "numbers: column 'age' from 0 to 100, column 'visits' from 0 to 20; persons" in done.err
+    assert "range: age 0 100, visits 0 20; person: patient; groups: 2; " in done.err
     assert "an empty cell: counts as the middle of the range; rows of one person: " in done.err
     assert "four standard deviations apart; closer ones need more" in done.err
     assert "is --range right?" not in done.err
     page = (folder / "for-the-officer.md").read_text("utf-8")
     assert page.count(f"- version: sktensor_dp {sktensor_dp.__version__}\n- command: ") == 1
-    assert "- numbers: column 'age' from 0 to 100, column 'visits' from 0 to 20\n" in page
+    assert "- range: age 0 100, visits 0 20\n" in page
     assert "- groups: 2\n" in page
     assert (folder / "groups.svg").read_text("utf-8").startswith("<?xml")
     assert PrivateTensorPowerMethod.load(folder / "groups.model").n_features_in_ == 2

@@ -48,7 +48,7 @@ def test_compositions_are_drawn_as_trees(
         assert "parallel: a unit is in one part only" in shown
         assert re.search(r"\d+ batch of \d+ units", shown)
     else:
-        for words in ("selection: the best", "overlapping:", "1 refit of 120 units", "Note: These"):
+        for words in ("selection: the best", "overlapping:", "1 refit of 120 units", "These "):
             assert words in shown
 
 

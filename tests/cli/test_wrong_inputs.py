@@ -29,6 +29,9 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes(f"author,post\nann,{SECRET} ".encode() + b"\xe9\n")
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "u.item").write_bytes(b"caf\xe9\n")
+    (tmp_path / "odd").write_bytes(b"\x81\n")
+    (tmp_path / "list.csv").write_text("id;title\nx;Up\n")
+    (tmp_path / "items.csv").write_text("what;title\nx;Up\n")
     (tmp_path / "stars.tsv").write_text("who\twhat\tstars\na\tx\t4\n")
     (tmp_path / "nan.tsv").write_text("who\twhat\tstars\na\tx\t4\nb\ty\t\n")
 
@@ -44,7 +47,7 @@ WRONG = [
     ),
     ((*TEXT, "--pers", "author"), "unrecognized arguments: --pers author"),
     ((*TEXT, "--encoding", "klingon"), "encoding 'klingon' is not one"),
-    ((*TEXT, "--quoting", "maybe"), "quoting must be"),
+    ((*TEXT, "--quoting", "maybe"), "--quoting: invalid choice"),
     ((*TEXT, "--delimiter", ";;"), "delimiter must be one character"),
     ((*TEXT, "--vocabulary", "nowhere.csv"), "nothing is at 'nowhere.csv'"),
     ((*TEXT, "--stop-words", "nowhere.txt"), "nothing is at 'nowhere.txt'"),
@@ -74,11 +77,13 @@ WRONG = [
         ("ratings", "nan.tsv", *RATED, "--items", "u.item"),
         "have no 'stars': leave such rows out of the file",
     ),
+    (("ratings", "stars.tsv", *RATED, "--items", "odd"), "'odd' is not cp1252 text at line 1"),
+    (("ratings", "stars.tsv", *RATED, "--items", "list.csv"), "column 'what' does not exist"),
     (
-        ("ratings", "stars.tsv", *RATED, "--items", "u.item"),
-        "'u.item' is not utf-8 text at line 1; name its encoding, such as --encoding cp1252",
+        ("ratings", "stars.tsv", *RATED, "--items", "items.csv", "--title", "name"),
+        "column 'name' does not exist",
     ),
-    ((*TEXT, "--stop-words", "u.item"), "name its encoding, such as --encoding cp1252"),
+    (("ratings", "stars.tsv", *RATED, "--title", "name", "--items-are-public"), "--title needs"),
     (("groups", "posts.csv"), "required: --range"),
     (("forecast",), "required"),
     (("recommend",), "invalid choice"),

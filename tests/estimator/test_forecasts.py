@@ -100,7 +100,7 @@ def test_a_forecast_says_what_number_it_assumes(model, gain):
     assert "released" not in str(public)
     strength = model.epsilon if model.delta == 0 else 1 / private.count_sigma
     assert strength > 0
-    assert "50000 is taken for the number that would be released" in str(private)
+    assert "50,000 is taken for the number that would be released" in str(private)
     # A percent of the budget goes to the count, and every release moves by less.
     left = 0.99 if model.delta == 0 else math.sqrt(0.99)
     first = public.releases[0].sigma / private.releases[0].sigma

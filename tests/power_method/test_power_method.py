@@ -122,7 +122,7 @@ def test_plans_say_what_a_fit_releases(perturbation, moment, delta, raw):
             assert row.sigma == pytest.approx(spread * sigmas[row.name])
     assert plan.enough
     assert not estimator.forecast(5, 6).enough
-    assert f"{len(raw)} samples: enough" in str(plan)
+    assert f"{len(raw):,} samples: enough" in str(plan)
 
 
 def test_plans_need_fewer_samples_with_more_budget():

@@ -164,7 +164,7 @@ def test_a_total_is_compared_first_and_in_plain_words() -> None:
     statement = STATEMENTS["topics"]
     reasons = refused(changed(statement, ("guarantee", "epsilon"), lambda e: e / 2))
     assert reasons.splitlines()[0] == (
-        "guarantee.epsilon states 0.5, but the releases add up to 1 at delta 1e-06"
+        "guarantee.epsilon states 0.5, but the releases add up to 1 at delta 1e-6"
     )
     at = ("composition", "releases", 1, "sigma")
     assert "composition.releases[1].sigma is" in refused(changed(statement, at, lambda s: 2 * s))
