@@ -68,6 +68,7 @@ def _check(path: Path, at_most: float, kind: str) -> int:
         if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
             what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
             raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
+        entry = registry_entry(report) if kind == "registry" else None
     except OSError as error:
         advice = "Name the output folder of a run, or its statement.json"
         print(f"{name}: cannot be read: {error.strerror}. {advice}", file=sys.stderr)
@@ -76,8 +77,8 @@ def _check(path: Path, at_most: float, kind: str) -> int:
         reasons = str(error).replace("\n", "\n  ")
         print(f"{name}: REFUSED\n  {reasons}", file=sys.stderr)
         return 1
-    if kind == "registry":
-        print(json.dumps(registry_entry(report), indent=2))
+    if entry is not None:
+        print(json.dumps(entry, indent=2))
         return 0
     print(f"{name}: adds up. {printable(report.guarantee)}")
     if kind == "show":

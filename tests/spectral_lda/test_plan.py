@@ -93,7 +93,7 @@ def test_forecast_says_itself():
     forecast = PrivateSpectralLDA(10).forecast(50_000, 2000)
     text = str(forecast)
     assert all(release.name in text for release in forecast.releases)
-    assert str(forecast.n_samples_needed) in text
+    assert f"{forecast.n_samples_needed:,}" in text
     assert f": {forecast.verdict};" in text
     assert forecast.n_samples == 50_000
     sizes = (10, 5000, 9000, 10**8)
