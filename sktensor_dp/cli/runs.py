@@ -248,20 +248,20 @@ class Topics(Run):
         image = topic_map(model, names, report.in_brief)
         (folder / "topic-map.svg").write_text(image, encoding="utf-8")
         leading = (
-            [topic.number, *shares, rank, word, "yes" if topic.below_noise else "no"]
+            [topic.number, topic.weight, *ends, rank, word, "yes" if topic.below_noise else "no"]
             for topic in self._topics
-            for shares in [numbers(topic.weight, *(topic.interval or (math.nan, math.nan)))]
+            for ends in [topic.interval or (math.nan, math.nan)]
             for rank, word in enumerate(topic.words, start=1)
         )
         columns = ["topic", "share", "low", "high", "rank", "word", "hidden"]
         write_rows(folder / "topics.csv", [columns, *leading])
         head = [f"topic_{topic.number}" for topic in self._topics]
         table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)
-        rows = ([word, *numbers(*row)] for word, row in table)
+        rows = ([word, *row] for word, row in table)
         write_rows(folder / "topic_words.csv", [["word", "all_texts", *head], *rows])
         if self._shares is not None:
-            rows = ([text, *numbers(*row)] for text, row in enumerate(self._shares, start=1))
-            write_rows(folder / SHARES, [["text", *head], *rows])
+            shares = ([text, *row] for text, row in enumerate(self._shares, start=1))
+            write_rows(folder / SHARES, [["text", *head], *shares])
         footer = (
             "bar: share of a word in its topic; line: where noise may have moved it from (90 %); "
             f"grey: hidden by noise\n{report.in_brief}"
@@ -367,18 +367,17 @@ class Ratings(Run):
     def lines(self) -> list[str]:
         """Best items for somebody who has rated nothing."""
         best = zip(self._best[:10], self._names[:10], strict=True)
-        rows = [(f"{value:.2f}", name, self._items[name]) for value, name in best]
-        head = ("rating", "item", "title")
-        if self.options.title is None:
-            head, rows = head[:2], [row[:2] for row in rows]
+        rows = [(f"{value:.2f}", *self._shown(name)) for value, name in best]
+        head = ("rating", "item", "title")[: len(rows[0])]
         said = "Best for a newcomer, of whom nothing is known"
         return [as_text(Table(said, head, rows, [ESTIMATES], head))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order."""
         best = zip(self._names, self._best, strict=True)
-        rows = ([name, self._items[name], *numbers(value)] for name, value in best)
-        write_rows(folder / "items.csv", [["item", "title", "expected_rating"], *rows])
+        rows = [[value, *self._shown(name)] for name, value in best]
+        head = ["expected_rating", "item", "title"][: len(rows[0])]
+        write_rows(folder / "items.csv", [head, *rows])
         low, high = self.options.bounds
         names = [self._items[name] for name in self._names[:15]]
         label = f"expected rating, of {low:g} to {high:g}\n{ESTIMATES}\n{report.in_brief}"
@@ -387,6 +386,10 @@ class Ratings(Run):
         ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
+
+    def _shown(self, name: str) -> tuple[str, ...]:
+        """Name of an item, and its title where there are any."""
+        return (name,) if self.options.title is None else (name, self._items[name])
 
 
 class Groups(Run):
@@ -487,7 +490,7 @@ class Groups(Run):
         ends = ("", "_low", "_high")
         head = ["group", "share", *(f"{name}{end}" for end in ends for name in self._columns)]
         table = np.column_stack([self._shares, self._means, self._low, self._high])
-        rows = ([number, *numbers(*row)] for number, row in enumerate(table, start=1))
+        rows = ([number, *row] for number, row in enumerate(table, start=1))
         write_rows(folder / "groups.csv", [head, *rows])
         footer = (
             "dot: average; line: where noise may have moved it from (90 %); grey: where most "
@@ -548,12 +551,9 @@ def public_range(column: str, *ends: str) -> tuple[float, float]:
 RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
 
 
-def numbers(*values: float) -> list[str]:
-    """Cells of a row of numbers."""
-    return [f"{value:.6g}" for value in values]
-
-
 def write_rows(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table."""
+    """Write a table, with six digits of numbers."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(rows)
+        for row in rows:
+            cells = (f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row)
+            csv.writer(file).writerow(cells)
