@@ -53,8 +53,6 @@ ABLATIONS = (
     constant("completion.DIRECTION_FRACTION", 0.5, PERSON),
     constant("completion.DIRECTION_SWEEPS", 6, PERSON),
     constant("completion.DIRECTION_TRIAL", 1 / 8, PERSON),
-    constant("completion.FORGETTING", 1.0, PERSON),
-    constant("completion.ROOM", 0.0, PERSON),
     constant("completion.COMPONENT_VARIANCE", 1.0, PERSON),
     constant("completion.PAIR_LOSS", 0.02, ENTRY),
     constant("completion.CERTAIN", 0.0, PERSON),

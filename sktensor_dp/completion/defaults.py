@@ -11,13 +11,9 @@ DIRECTION_FRACTION = 0.9
 DIRECTION_SWEEPS = 24
 # Fraction of these after which components must show, or biases get the rest.
 DIRECTION_TRIAL = 3 / 8
-# Factor by which earlier sums count less from one to the next, before a direction is found.
-FORGETTING = 0.7
-# Columns are as many as leave room for growth: so many times what reaches the noise.
-ROOM = 4.3
 # Variance of a component that fits start from, relative to that of values.
 COMPONENT_VARIANCE = 0.1
 # Largest expected loss of predictions that pairs may cost.
 PAIR_LOSS = 0.002
-# Deviations of noise that what a direction explains must exceed.
+# Significance level of a direction: deviations of noise that what it explains must exceed.
 CERTAIN = 3.0

@@ -208,7 +208,7 @@ class _Search:
         self._weight = n_units * math.sqrt(each) / n_rows
         weights = np.full(n_rows, self._weight)
         self._columns = columns_worth(weights, n_units, plan, rank)
-        self._by_chance = variance_by_chance(weights, n_units)
+        self._by_chance = variance_by_chance(weights, n_units, self._columns)
         self._left = assumed.about_biases(len(shape))
         # As many components as have the variance that directions assume, and as were asked for;
         # columns may hold fewer.
@@ -224,14 +224,16 @@ class _Search:
         plan, trial = self._plan, trial_sweeps(self._plan)
         total = variance = weight_of_all = 0.0
         found: list[float] = []
+        own, cosine = self._weight / math.sqrt(self._each) / self._columns, self.overlap
+        part = self._deviation**2 / (self._deviation**2 + own)
         for step in range(plan.n_sweeps):
             explained = np.array(self._share * self.overlap / defaults.COMPONENT_VARIANCE)
-            kept = float(forgetting_factor(explained)) if step > 0 else 0.0
+            kept = float(forgetting_factor(explained, cosine, trial, part)) if step > 0 else 0.0
             total = kept * total + self._signal()
             variance = kept**2 * variance + self._deviation**2
             weight_of_all = kept * weight_of_all + 1
             # Units differ by variance_by_chance, and are the same in all sweeps.
-            by_units = weight_of_all**2 * self._weight / math.sqrt(self._each) / self._columns
+            by_units = weight_of_all**2 * own
             ratio = total**2 / (variance + by_units)
             self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
             found.append(self._found() / self._columns)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
+from scipy.stats import chi, chi2
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.model import (
@@ -37,6 +38,10 @@ from sktensor_dp.tensor.tucker_completion import mode_product
 LEAST_WEIGHT = 1e-100
 # Least share of a unit's entries in rows of their own.
 LEAST_ROOM = 0.01
+# Least part of the prior variance of weights that a unit's entries are taken to explain.
+LEAST_REST = 0.05
+# Where distribution functions are read to take a mean.
+QUANTILES = (np.arange(100) + 0.5) / 100
 # EM steps for effects, and for those that another release will be about.
 STEPS, ROUGH_STEPS = 60, 20
 
@@ -193,19 +198,25 @@ class Directions:
     Each sweep releases sums over units of residuals times the unit's own weights of the directions
     so far, both of norm 1: noise is in proportion to these contributions. Sums of earlier sweeps
     are averaged in. `start` has the first directions, (n_cells, r); `biases` are of all shared
-    modes.
+    modes; directions must show after `trial` sweeps.
     """
 
-    def __init__(self, curator: SliceCurator, biases: Sequence[ItemBiases], start: Floats) -> None:
-        self._curator, self._biases = curator, biases
+    def __init__(
+        self, curator: SliceCurator, biases: Sequence[ItemBiases], start: Floats, trial: int
+    ) -> None:
+        self._curator, self._biases, self._trial = curator, biases, trial
         self._deviation = biases[0].deviation
         self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
         self._weights = cell_weights(biases, curator.n_units)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
+        total = float(self._weights.sum())
         # Number of entries of a typical unit.
-        self._each = (float(self._weights.sum()) / max(curator.n_units, 1)) ** 2
+        self._each = (total / max(curator.n_units, 1)) ** 2
+        # Variance of a row of one sum, over its weight, that stems from units' own noise: a unit
+        # of m entries adds one over m times a square of mean 1 / r.
+        self._own = min(curator.n_units / max(total, 1.0), 1.0) / n_columns
         # Covariance of the noise of a row of the sums, and how much releases count in them.
         self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
         self._axes = self._scaled(start)
@@ -233,21 +244,19 @@ class Directions:
         # Where directions say nothing, the second moment of a unit's weights is what the first
         # sweep shows; where they explain what is assumed, it is 1.
         first, r = self._moments[0], self._axes.shape[1]
-        none = min(float(np.trace(first.moment)), 0.95)
-        found = r * self._moment(last) - none * np.eye(r)
-        return found / (1 - none), self._moment_noise(last) / (1 - none)
+        none = float(np.trace(first.moment))
+        found, rest = r * self._moment(last) - none * np.eye(r), max(1 - none, LEAST_REST)
+        return found / rest, self._moment_noise(last) / rest
 
-    def pay(self, trial: int, rest: float) -> bool:
-        """True if components will gain more than biases would at `rest` times their budget.
-        `trial` is the number of sweeps so far.
-        """
+    def pay(self, rest: float) -> bool:
+        """True if components will gain more than biases would at `rest` times their budget."""
         # A standard error is taken off, and what directions explain of the units that they are
         # found from by chance, as far as these and not noise turn them.
-        moment, noise = self.explained(max(trial // 2, 2))
+        moment, noise = self.explained(max(self._trial // 2, 2))
         r = self._axes.shape[1]
         found = (float(np.trace(moment)) - noise * math.sqrt(r)) / r
         by_units = self._by_units() * float(np.mean(self._weights))
-        by_chance = variance_by_chance(self._weights, self._curator.n_units)
+        by_chance = variance_by_chance(self._weights, self._curator.n_units, r)
         by_chance *= by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         variance = self._deviation**2
         left = residual_variance(self._biases) / variance
@@ -289,7 +298,11 @@ class Directions:
         # a weight variance 1, and what a direction explains adds to that.
         sizes = np.sqrt(1 + defaults.COMPONENT_VARIANCE * self._each * np.maximum(values, 0.0))
         preconditioner = np.clip((vectors / sizes) @ vectors.T, -1.0, 1.0)
-        return preconditioner, (vectors * forgetting_factor(values)) @ vectors.T
+        noise, weights = self._moments[0].sigma ** 2, self._weights
+        part = noise / max(noise + float(np.mean(weights)) * self._own, LEAST_WEIGHT)
+        cosine = len(values) / _effective_rows(weights)
+        kept = forgetting_factor(values, cosine, self._trial, part)
+        return preconditioner, (vectors * kept) @ vectors.T
 
     def _rows(self) -> Floats:
         """Rows that explain the sums, shrunk by their noise, up to a common factor."""
@@ -302,11 +315,8 @@ class Directions:
         return posterior_rows(self._sums, grams, noise, residual, prior)
 
     def _by_units(self) -> float:
-        """Variance of a row of the sums, over its weight, that stems from units' own noise."""
-        # A unit of m entries adds one over m times a square of mean 1 / r.
-        total = max(float(self._weights.sum()), 1.0)
-        counted = float(np.mean(self._unit.diagonal())) ** 2
-        return counted * min(self._curator.n_units / total, 1.0) / self._axes.shape[1]
+        """Variance of a row of all sums, over its weight, that stems from units' own noise."""
+        return float(np.mean(self._unit.diagonal())) ** 2 * self._own
 
     def _scaled(self, rows: Floats) -> Floats:
         """Orthogonal columns of the assumed size, turned from `rows` as little as possible."""
@@ -314,12 +324,17 @@ class Directions:
         return np.asarray(self._size * rows @ inverse_root((gram + gram.T) / 2))
 
 
-def forgetting_factor(explained: Floats) -> Floats:
-    """Weight of earlier sums: 1 once a direction explains half of the assumed variance.
-    `explained` is in units of that variance.
+def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float) -> Floats:
+    """Weight of earlier sums in power steps on directions that explain so much.
+
+    `explained` is in units of the variance assumed, `cosine` the squared cosine of random
+    directions, and `noise` the fraction of the sums' variance that is new in each.
     """
-    growth = 1 / defaults.FORGETTING - 1
-    return np.asarray(1 / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
+    # A squared cosine that grows by a factor g from sweep to sweep grows most where sums keep the
+    # weight 1 / sqrt(g), and is near 1 at the trial for this g. A direction that explains half
+    # has grown.
+    growth = max(cosine ** (-0.5 / trial), 1.0) - 1
+    return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 
 
 def found_components(
@@ -333,11 +348,11 @@ def found_components(
     rank = math.prod(ranks) if options.full_core else ranks[0]
     n_columns = columns_worth(weights, curator.n_units, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
-    search = Directions(curator, biases, start[:, :n_columns])
     trial, rest = trial_sweeps(plan), rest_after_trial(plan)
+    search = Directions(curator, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.sweep()
-        if step + 1 == trial and not search.pay(trial, rest):
+        if step + 1 == trial and not search.pay(rest):
             return None
     factor = search.factor() / np.sqrt(options.regularization)
     shape = [len(of.shares) for of in biases]
@@ -389,32 +404,36 @@ def gain_of_components(explained: float, n_columns: int, each: float, left: floa
     return n_columns * variance * each * variance / (each * variance + left)
 
 
-def variance_by_chance(weights: Floats, n_units: int) -> float:
-    """Variance that directions of pure noise explain of the units they were fitted to.
+def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
+    """Variance that directions of pure noise seem to explain of the units they were fitted to.
     In units of the variance assumed of a component.
     """
-    # In units of what components are assumed to have: the largest singular value of n units'
-    # residuals in d rows is as far above the mean one (Marchenko & Pastur 1967).
+    # The largest singular value of n units' residuals in d rows is as far above the mean one
+    # (Marchenko & Pastur 1967).
     ratio = _effective_rows(weights) / n_units
     each = max(float(weights.sum()) / n_units, 1e-9) ** 2
-    return float((2 * np.sqrt(ratio) + ratio) / (defaults.COMPONENT_VARIANCE * each))
+    explained = (2 * np.sqrt(ratio) + ratio) / (defaults.COMPONENT_VARIANCE * each)
+    # Moments ``own + w w'`` of units' weights w are clipped to the norm n_columns.
+    own = 1 / (1 + defaults.COMPONENT_VARIANCE * each)
+    none = 1 - (1 - own) ** 2
+    variances = none - own + (1 - none) * np.array([[0.0], [explained]])
+    squares = variances * chi2.ppf(QUANTILES, n_columns)
+    norms = np.sqrt((own + squares) ** 2 + (n_columns - 1) * own**2)
+    without, seen = np.mean((own + squares / n_columns) / np.maximum(norms / n_columns, 1.0), 1)
+    return float((seen - without) / (1 - none))
 
 
 def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> int:
-    """Number of columns for which the budget suffices, if each has the assumed variance."""
-    # Squared signal over noise of one direction grows by this rate times the budget spent, over
-    # the number of columns; it starts from that of a random direction.
-    cost = plan.releases.cost_of("shared_factor_sums")
-    strength = cost.mu * np.sqrt(plan.n_sweeps) / SharedFactorSums.farthest
-    common = float((weights**2).sum()) / max(float(weights.sum()), 1e-100)
-    each = float(weights.sum()) / n_units
-    rate = (common * each * defaults.COMPONENT_VARIANCE * strength) ** 2
-    rows = _effective_rows(weights)
-    most = min(rank, len(weights))
-    worth = [
-        k for k in range(1, most + 1) if rate / k >= defaults.ROOM * np.log(max(rows / k, math.e))
-    ]
-    return max(worth, default=1)
+    """Number of columns that are expected at the trial, if each has the assumed variance."""
+    mu, trial = plan.releases.cost_of("shared_factor_sums").mu, trial_sweeps(plan)
+    total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
+    common, each = float((weights**2).sum()) / total, total / n_units
+    signal = common * each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
+    k = np.arange(1, min(rank, len(weights)) + 1)
+    # The squared cosine with k components is k / rows at random, and is to be a half. A sweep
+    # adds its squared signal over noise, with weights that are divided by their norm.
+    growth = trial * np.log1p((signal * chi.mean(k) / k) ** 2)
+    return max(k[growth >= np.log(rows / 2 / k)].tolist(), default=1)
 
 
 def _effective_rows(weights: Floats) -> float:

@@ -238,7 +238,7 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     biases.effects, biases.weights = SharedEffects(none, none, none, 1.0), none + 1
     biases.shares = biases.weights / len(none)
     curator = Noise(rng)
-    search = Directions(curator, [biases], rng.standard_normal((4000, 3)))
+    search = Directions(curator, [biases], rng.standard_normal((4000, 3)), 5)
     for _ in range(12):
         search.sweep()
     sums, covariance = sums_and_covariance(search)
@@ -254,11 +254,14 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
         assert 0 < np.linalg.eigvalsh(by)[0] <= np.linalg.eigvalsh(by)[-1] <= 1 + 1e-12
 
 
-def test_what_is_found_is_kept():
+def test_what_is_found_is_kept_as_long_as_it_is_noise_that_averages_lessen():
     explained = np.array([-0.3, 0.0, 0.2, 0.5, 3.0])
-    kept = forgetting_factor(explained)
+    kept = forgetting_factor(explained, 0.001, 9, 1.0)
     assert kept[0] == kept[1] < kept[2] < kept[3] == kept[4] == 1
-    assert kept[0] == pytest.approx(defaults.FORGETTING)
+    # From .001 to 1 in nine steps is a factor of 2.15 each.
+    assert kept[0] == pytest.approx(2.15**-0.5, abs=0.01)
+    np.testing.assert_allclose(forgetting_factor(explained, 0.001, 9, 0.5), kept / 2)
+    np.testing.assert_array_equal(forgetting_factor(explained, 0.001, 9, 0.0), 0.0)
 
 
 def test_effects_of_one_mode_are_taken_from_the_next():
