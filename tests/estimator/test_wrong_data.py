@@ -11,16 +11,19 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from small_corpora import counts
+from toy_regressor import constant
 
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateKFold,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
+    make_private_scorer,
 )
 from sktensor_dp.queries.error_sanitising import read
 
@@ -207,7 +210,7 @@ def test_chunks_are_read_once_before_the_charge_if_they_can_be_paid(name):
 
 N, OTHER = 1711, 1712
 LABELS = np.arange(N) // 7
-SHOWN = {"1711", "1712", "245", "1_711"}
+SHOWN = {"1711", "1712", "1710", "245", "1_711"}
 TABLES: dict[str, Any] = {
     "a vector": np.ones(N),
     "a vector of text": np.full(N, "a"),
@@ -244,22 +247,26 @@ def shows_none(message: str, hidden: set[str] = SHOWN) -> bool:
     return [number for number in hidden if number in message] == []
 
 
-@pytest.mark.parametrize("kind", ["topics", "samples", "stream"])
+@pytest.mark.parametrize("kind", ["topics", "samples", "stream", "search"])
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("private", ["groups", "add_remove"])
 def test_errors_about_tables_show_no_number_of_rows(kind, table, private):
-    X, build = TABLES[table], MODELS[kind]
+    X, build = TABLES[table], MODELS.get(kind)
     options = {} if private == "groups" else {"neighbours": "add_remove"}
     passed = {} if private == "add_remove" else {"groups": LABELS}
     calls = [lambda: build(**options).fit(X, **passed)]
-    if kind != "samples":
+    if kind == "search":
+        search = PrivateSearchCV(PrivateSpectralLDA(2, **options), {}, score_bounds=(-9, 0))
+        calls = [lambda: search.fit(X, **passed), lambda: search.fit(X, np.ones(N - 1), **passed)]
+    elif kind != "samples":
         calls.append(lambda: build(**options).partial_fit(X, **passed))
         good = np.ones((30, 2))
         begun = build(**options).partial_fit(good, **(passed and {"groups": np.arange(30)}))
         calls.append(lambda: begun.partial_fit(X, **passed))
     source = [(X, LABELS) if passed else X]
     sizes = {"n_samples": 245} if private == "groups" else {}
-    calls.append(lambda: build(**options).fit_chunks(source, n_features=2, **sizes))
+    if kind != "search":
+        calls.append(lambda: build(**options).fit_chunks(source, n_features=2, **sizes))
     for call in calls:
         message = said(call)
         assert message or (table, private) == ("more rows than labels", "add_remove")
@@ -281,6 +288,24 @@ def test_errors_about_texts_show_no_number_of_texts(texts):
         assert shows_none(message)
 
 
+def search_of(X: Any, labels: Any, payer: BudgetAccountant) -> None:
+    search = PrivateSearchCV(PrivateSpectralLDA(2), {"n_components": [1]}, accountant=payer)
+    search.fit(X, groups=labels)
+
+
+def score_of(X: Any, labels: Any, payer: BudgetAccountant) -> None:
+    scorer = make_private_scorer("neg_mean_absolute_error", bounds=(-1, 0), accountant=payer)
+    scorer(constant(), X, np.zeros(N), groups=labels)
+
+
+def folds_of(X: Any, labels: Any, payer: BudgetAccountant) -> None:
+    one_label = np.ndim(labels) == 1 and len(set(np.asarray(labels, object).tolist())) == 1
+    next(PrivateKFold().split(X, groups=LABELS > 3 if one_label else labels))
+
+
+OF_GROUPS = {"search": search_of, "score": score_of, "folds": folds_of}
+
+
 @pytest.mark.parametrize(
     "labels",
     [
@@ -293,9 +318,17 @@ def test_errors_about_texts_show_no_number_of_texts(texts):
     ],
     ids=lambda labels: type(labels).__name__,
 )  # fmt: skip
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_chunks"])
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_chunks", *OF_GROUPS])
 def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(labels, method):
     X = np.ones((N, 2))
+    if method in OF_GROUPS:
+        payer = BudgetAccountant(10.0, 1e-3)
+        message = said(lambda: OF_GROUPS[method](X, labels, payer))
+        assert "groups must hold" in message
+        assert SECRET not in message
+        assert shows_none(message)
+        assert not payer.entries
+        return
     for name in ("topics", "samples", "stream", "words"):
         model = MODELS[name](accountant=(payer := BudgetAccountant(10.0, 1e-3)))
         if not hasattr(model, method):

@@ -130,25 +130,6 @@ def test_neighbours_are_those_of_the_estimator():
     assert drawn.best_estimator_.neighbours == "add_remove"
 
 
-def test_no_message_tells_how_many_rows_there_are():
-    X = corpus(37)
-    for kind in (
-        {"y": np.zeros(36)},
-        {"groups": np.zeros(36, int)},
-        {"groups": [None] * 37},
-        {"y": np.zeros(36), "groups": np.arange(37)},
-    ):
-        with pytest.raises(ValueError) as caught:
-            search(score_bounds=(-9, 0)).fit(X, **kind)
-        assert "36" not in str(caught.value)
-        assert "37" not in str(caught.value)
-    for wrong in (np.zeros(37), np.zeros((37, 2, 2)), np.zeros((37, 0))):
-        for fit in ({}, {"groups": np.arange(37)}):
-            with pytest.raises(ValueError) as caught:
-                search(n_trials=1).fit(wrong, **fit)
-            assert "37" not in str(caught.value)
-
-
 # Scores for scikit-learn's own tools
 
 

@@ -163,6 +163,12 @@ def test_refuses_what_cannot_be_scored_before_charging():
     ):
         with pytest.raises((ValueError, TypeError), match=match):
             scorer_of(metric, epsilon=1.0, accountant=budget)(estimator, X_, given)
+    for given, match in ((TARGETS[1:], "with equally many rows"), (None, "needs y")):
+        with pytest.raises(ValueError, match=match) as error:
+            scorer_of(ABSOLUTE, accountant=budget)(
+                constant(), np.zeros((5, 1)), given, groups=WHOSE
+            )
+        assert "5" not in str(error.value)
     assert budget.entries == ()
 
 
@@ -374,21 +380,6 @@ def test_a_model_of_groups_is_scored_with_groups_alone():
     rows = PrivateSpectralLDA(1, epsilon=9.0).fit(X)
     with pytest.raises(BudgetError, match="'document'"):
         scorer(rows, X)
-
-
-def test_wrong_groups_are_refused_unspent_and_unseen():
-    rows, budget = np.zeros((5, 1)), BudgetAccountant(100.0, 1e-6)
-    scorer = scorer_of(ABSOLUTE, epsilon=1.0, accountant=budget)
-    for y, groups, message in (
-        (TARGETS, WHOSE[1:], "length is not the number of rows"),
-        (TARGETS, ["b"] * 5, "at least two different labels"),
-        (TARGETS[1:], WHOSE, "with equally many rows"),
-        (None, WHOSE, "needs y"),
-    ):
-        with pytest.raises(ValueError, match=message) as error:
-            scorer(constant(0.0), rows, y, groups=groups)
-        assert "5" not in str(error.value)
-    assert budget.entries == ()
 
 
 # In scikit-learn's own tools

@@ -71,18 +71,6 @@ def test_how_rows_are_split_does_not_depend_on_them(seed):
     assert sorted(changed)[-2:] == [0, 1]
 
 
-@pytest.mark.parametrize("fit", [fit_whole, fit_a_generator])
-def test_a_new_fit_is_a_new_stream(fit, seed):
-    """It may read the same rows again, and is charged for them."""
-    X = np.random.default_rng(seed).standard_normal((N, D))
-    accountant = BudgetAccountant(epsilon=5.0, delta=1e-6)
-    estimator = build({**STREAM, "accountant": accountant})
-    spent = [accountant.total()[0] for _ in range(2) if fit(estimator, X)]
-    assert spent[0] == pytest.approx(1.0, rel=1e-6)
-    assert spent[1] > 1.4
-    assert estimator.privacy_report_.n_units == N
-
-
 @pytest.mark.parametrize("n_samples", [3, 16, 17])
 def test_a_small_batch_has_a_large_sensitivity(n_samples, seed):
     X = np.random.default_rng(seed).standard_normal((n_samples, D))
