@@ -167,22 +167,6 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
     return labels
 
 
-def check_source(
-    source: Iterable[Any], n_samples: Any, n_features: Any, neighbours: str = "replace_one"
-) -> None:
-    """Raise an error for a source of chunks that can be read only once, or wrong public sizes."""
-    if not any(hasattr(source, name) for name in ("sum", "__iter__", "__getitem__")):
-        raise TypeError(f"source must be an iterable of chunks, got a {type(source).__name__}.")
-    if not hasattr(source, "sum") and iter(source) is source:
-        raise TypeError(
-            f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
-            f"got a {type(source).__name__}, which can be read once."
-        )
-    if not number_is_private(n_samples, neighbours):
-        check_sizes(n_samples=n_samples)
-    check_sizes(n_features=n_features)
-
-
 def number_is_private(n_samples: Any, neighbours: str) -> bool:
     """True where `neighbours` makes the number of units private; ValueError if it is given then."""
     if neighbours == "add_remove" and n_samples is not None:
@@ -217,9 +201,20 @@ def row_chunks(
 def source_chunks(
     estimator: Any, kind: Callable[..., Kind], source: Any, n_samples: Any, n_features: Any
 ) -> Kind:
-    """Chunks of class `kind` that read a source of announced public sizes."""
-    check_source(source, n_samples, n_features, estimator.neighbours)
-    return kind(as_chunks(source), n_samples, n_features, prepared=Numeric)
+    """Chunks of class `kind` of a source of announced public sizes, which is read several times."""
+    if not any(hasattr(source, name) for name in ("sum", "__iter__", "__getitem__")):
+        raise TypeError(f"source must be an iterable of chunks, got a {type(source).__name__}.")
+    if not hasattr(source, "sum") and iter(source) is source:
+        raise TypeError(
+            f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
+            f"got a {type(source).__name__}, which can be read once."
+        )
+    if not number_is_private(n_samples, estimator.neighbours):
+        check_sizes(n_samples=n_samples)
+    check_sizes(n_features=n_features)
+    # An array whose items are chunks would be taken for checked rows.
+    whole = sp.issparse(source) or isinstance(source, np.ndarray)
+    return kind(Numeric(source) if whole else source, n_samples, n_features, prepared=Numeric)
 
 
 class Numeric:
@@ -240,12 +235,6 @@ class Numeric:
                 # Its shape would tell how many rows it has, which may be private.
                 raise ValueError(f"a chunk must be two-dimensional, got {len(given.shape)} axes.")
             yield given if groups is None else (given, groups)
-
-
-def as_chunks(source: Any) -> Any:
-    """Wrap an array whose items are chunks; one that is not wrapped is taken for checked rows."""
-    whole = sp.issparse(source) or isinstance(source, np.ndarray)
-    return Numeric(source) if whole else source
 
 
 def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:
