@@ -85,22 +85,3 @@ def test_many_values_at_one_place_leave_fewer_digits():
         assert root == pytest.approx(value, abs=1e-3)
         # 2 * 11 digits of products and 30 of how many there are.
         assert (root * 2**11).is_integer()
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"predictions": np.zeros(3)}, "predictions must have shape"),
-        ({"weights": np.full(6, 1.5)}, "weights must hold"),
-        ({"weights": np.full(5, 0.5)}, "weights must have shape"),
-        ({"scale": 0.0}, "the scale"),
-    ],
-)
-def test_wrong_public_numbers_are_refused(changed, message):
-    X = np.zeros((N, 2), dtype=int)
-    given = {
-        "cells": RowCells(IndexSet(X, SHAPE), 0), "predictions": np.zeros(N),
-        "weights": np.ones(6), "scale": 1.0, "half": 1.0, **changed,
-    }  # fmt: skip
-    with pytest.raises(ValueError, match=message):
-        EntryPairs(**given)

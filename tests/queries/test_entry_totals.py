@@ -156,24 +156,6 @@ def test_gradients_are_the_products_with_the_jacobian(seed):
         np.testing.assert_allclose(found.value, model.scatter(clamped(y)), atol=1e-9)
 
 
-def test_frames_and_weights_that_do_not_fit_are_refused():
-    places = IndexSet(data(0)[1], SHAPE)
-    with pytest.raises(ValueError, match="a row for each of the 60"):
-        RidgeBlock(places, 0, np.ones((3, 2)), 1.0, HALF)
-    with pytest.raises(ValueError, match="rows must hold numbers of size"):
-        RidgeBlock(places, 0, np.full((N, 2), np.inf), 1.0, HALF)
-    with pytest.raises(ValueError, match="regularization must hold numbers from 0"):
-        RidgeBlock(places, 0, np.ones((N, 2)), -1.0, HALF)
-    with pytest.raises(ValueError, match=r"shape \(60, 3\)"):
-        RowSums(places, np.ones((N, 2)), HALF)
-    with pytest.raises(ValueError, match="not all be 0"):
-        RowSums(places, np.zeros((N, 3)), HALF)
-    with pytest.raises(ValueError, match="core must have shape"):
-        Jacobian(places, [np.ones((n, 2)) for n in SHAPE], np.ones((2, 2)))
-    with pytest.raises(ValueError, match="rows"):
-        Jacobian(places, [np.ones((4, 2))] * 3)
-
-
 def test_badly_conditioned_frames_leave_the_bound_exact(seed):
     """Rows nearly parallel: A^-1 is far larger than what it makes of z."""
     rng = np.random.default_rng(seed)
@@ -202,20 +184,6 @@ def test_whatever_a_frame_is_no_value_moves_further_than_the_sensitivity(seed):
     moved = np.linalg.norm(totals[0] - totals[1])
     # The entry is at length 1, and moves by all of the range.
     assert 2 * HALF * (1 - 1e-9) < moved <= query.l2_sensitivity
-
-
-def test_sums_do_not_depend_on_how_entries_are_cut_into_blocks(seed, cache_of):
-    rng, X, y = data(seed)
-    chunk, z = EntryChunks(X, y, SHAPE, LIMITS), rng.standard_normal((N, 3))
-    found = []
-    for numbers in (32, 200, 2**18):
-        cache_of(numbers)
-        query = RidgeBlock(chunk.index_set, 1, z, 0.1, HALF)
-        found.append((query.scales, query.total(chunk)))
-    for scales, coordinates in found[1:]:
-        # Sums of up to 60 terms in another order.
-        np.testing.assert_allclose(scales, found[0][0], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(coordinates, found[0][1], rtol=1e-9, atol=1e-12)
 
 
 # Slice level
@@ -285,32 +253,6 @@ def test_no_entries_at_all_are_a_data_set_of_slices():
     assert not SharedRowSums(0, SHAPE, 0.0, 1.0, 1.0).total(nothing).any()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"scale": 0.0}, "scale must be a number from"),
-        ({"scale": math.nan}, "scale must be a number from"),
-        ({"shrinkage": -1.0}, "shrinkage"),
-        ({"level": math.inf}, "level must be"),
-        ({"order": 3}, "order must be"),
-        ({"effects": (None,)}, "one item for each of 3"),
-        ({"effects": (None, np.ones(3), None)}, "one number for each of a mode.s 7 rows"),
-        ({"effects": (None, np.full(7, np.nan), None)}, r"shape \(7,\) holds others"),
-    ],
-)
-def test_questions_on_slices_that_cannot_be_bounded_are_refused(changes, message):
-    asked = {"mode": 1, "shape": SHAPE, "level": 0.0, "scale": 1.0, "shrinkage": 1.0}
-    with pytest.raises(ValueError, match=message):
-        SharedRowSums(**{**asked, **changes})
-
-
-def test_the_units_own_mode_is_never_released():
-    _, X, y = data(0)
-    chunk = SliceChunks(X, y, SHAPE, 0, LIMITS)
-    with pytest.raises(ValueError, match="another one than the units"):
-        SharedRowSums(0, SHAPE, 0.0, 1.0, 1.0).total(chunk)
-
-
 # What comes in
 
 
@@ -324,14 +266,6 @@ def test_values_are_clamped_exactly(seed):
         assert np.abs(chunk.values).max() == chunk.half
         np.testing.assert_allclose(chunk.values + chunk.middle, np.clip(y, low, high), rtol=1e-12,
                                    atol=1e-12 * (abs(low) + abs(high)))  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "limits", [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-1.7e308, 1.7e308)]
-)
-def test_bounds_that_are_no_range_are_refused(limits):
-    with pytest.raises(ValueError, match="bounds must"):
-        EntryChunks(np.zeros((1, 2), dtype=np.intp), np.zeros(1), (1, 1), limits)
 
 
 def test_entries_are_validated():
@@ -372,16 +306,6 @@ def test_entries_that_are_none_are_refused_unshown(X, y, shape, message):
     with pytest.raises(ValueError, match=message) as caught:
         as_entries(X, y, shape)
     assert "4321" not in str(caught.value)
-
-
-def test_no_values_at_all_are_refused_where_their_number_is_public():
-    with pytest.raises(ValueError, match="at least one"):
-        EntryChunks(np.zeros((0, 2), dtype=np.intp), np.zeros(0), (1, 1), LIMITS)
-
-
-def test_a_unit_mode_that_is_none_is_refused():
-    with pytest.raises(ValueError, match=r"unit_mode must be one of 0\.\.2"):
-        SliceChunks(np.zeros((1, 3), dtype=np.intp), np.zeros(1), SHAPE, 3, LIMITS)
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])

@@ -30,7 +30,6 @@ from sktensor_dp.queries.counts import (
     WhitenedTripleNorm,
     WordFrequencies,
     as_counts,
-    weights,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
@@ -255,23 +254,6 @@ def test_rounding_hides_nothing_of_the_whitened_norm():
     assert bound >= 3 * n * (n - 1) * 0.501 * unit
 
 
-@pytest.mark.parametrize("limit", [1e-3, 1.0, 30.0, math.inf])
-def test_weights_keep_every_norm_within_its_limit(limit, seed):
-    chunk, W = chunk_of(corpus(seed)), whitener(D, seed)
-    norms = [CountNorm(1), CountNorm(2), PairNorm(1.0), PairNorm(0.2, WORDS)]
-    norms += [TripleNorm(), WhitenedTripleNorm(W)]
-    clips = [Clip(norm, limit) for norm in norms]
-    for chosen in [*([clip] for clip in clips), clips]:
-        for min_tokens in (0, 2, 3):
-            weight = weights(chunk, chosen, min_tokens)
-            assert ((weight >= 0) & (weight <= 1)).all()
-            assert (weight[chunk.lengths < min_tokens] == 0).all()
-            for clip in chosen:
-                assert (weight * clip.norm.of(chunk) <= limit * (1 + 1e-12)).all()
-    if math.isinf(limit):
-        np.testing.assert_array_equal(weights(chunk, clips, 3), chunk.lengths >= 3)
-
-
 # What the last digits may do
 
 
@@ -286,44 +268,3 @@ def test_words_of_any_probability_and_any_prior_stay_within_the_clip(single, ord
         query = ExpectedCounts(topics, np.full(2, prior), single, 1.0, order, scales=scales)
         for row in X:
             assert np.linalg.norm(query.total(chunk_of(row[None, :])).ravel(), order) <= 1
-
-
-def test_a_document_adds_the_same_to_the_last_bit_wherever_it_stands(seed):
-    """Else replacing one document would move, by a little, what all others add.
-
-    The words of the document followed are no others', so that its part can be told apart.
-    """
-    rng = np.random.default_rng(seed)
-    d, own = 400, 37
-    others = rng.poisson(1.0, (400, d)).astype(float)  # blocks of 60 000 non-zeros: several
-    others[:, :own] = 0
-    followed = np.zeros((1, d))
-    followed[:, :own] = rng.poisson(3.0, own)
-    topics = rng.dirichlet(np.full(d, 0.3), 5)
-    for single in (False, True):
-        query = ExpectedCounts(topics, np.full(5, 0.2), single, 3.0, scales=np.geomspace(0.2, 5, d))
-        alone = query.total(chunk_of(followed))[:, :own]
-        assert alone.sum() > 0.1
-        for place in (0, 1, 7, 130, 255, 400):
-            X = np.vstack([others[:place], followed, others[place:]])
-            np.testing.assert_array_equal(query.total(chunk_of(X))[:, :own], alone)
-
-
-@every_query
-def test_rounding_of_long_sums_is_covered_by_the_slack(place, seed):
-    """Recomputed on a neighbour, a sum moves by the difference of two contributions and by
-    rounding, of which NORM_SLACK allows 1e-4 of the limit.
-
-    Each of n additions errs by at most 1.1e-16 of the sum of moduli so far, at most n limits
-    (1000 n for triples, whose terms cancel): 2 n^2 1.1e-16, or 9e-8 (1e-4) for n = 20 000.
-    """
-    rng = np.random.default_rng(seed)
-    X = np.repeat(corpus(seed, 2000), 10, axis=0)
-    X *= rng.integers(1, 50, (len(X), 1))
-    query, *_ = list(queries(seed))[place]
-    chosen = int(rng.integers(len(X)))
-    neighbour = X.copy()
-    neighbour[chosen] = rng.poisson(5, D)
-    moved = query.total(chunk_of(X)) - query.total(chunk_of(neighbour))
-    one, other = (query.total(chunk_of(part[chosen : chosen + 1])) for part in (X, neighbour))
-    assert np.linalg.norm(moved - (one - other)) <= 1e-6 * (NORM_SLACK - 1) * query.l2_sensitivity

@@ -62,18 +62,3 @@ def test_parts_of_a_table_are_mapped_as_the_whole():
     ]
     found = sum(UnitLevels(1.0).total(part) for part in parts)
     np.testing.assert_allclose(found, UnitLevels(1.0).total(whole), rtol=1e-12)
-
-
-def test_bounds_of_other_rows_are_refused():
-    for bounds in (RowBounds(1, np.zeros(4), np.ones(4)), RowBounds(3, np.zeros(5), np.ones(5))):
-        with pytest.raises(ValueError, match="bounds"):
-            EntryChunks(np.zeros((1, 3), dtype=np.intp), np.ones(1), SHAPE, bounds)
-    for low, high in (
-        ([0.0], [0.0]),
-        ([0.0], [np.nan]),
-        ([0.0], [1e-60]),
-        ([-1e60], [0.0]),
-        ([], []),
-    ):
-        with pytest.raises(ValueError, match="bounds"):
-            RowBounds(0, np.array(low), np.array(high))

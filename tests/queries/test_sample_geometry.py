@@ -1,7 +1,6 @@
-"""Queries on samples as linear maps of third moments, tensors' neighbours, and laws of noise."""
+"""Queries on samples as linear maps of third moments, and the laws of their noise."""
 
 import math
-from itertools import combinations_with_replacement, permutations
 from typing import Any
 
 import numpy as np
@@ -10,17 +9,14 @@ import pytest
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,
     SampleChunk,
-    TensorChunk,
-    TensorPowerIterations,
     ThirdMoments,
     as_samples,
 )
-from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates, tensor_oracle
+from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates
 
 D = 5
 Rng = np.random.Generator
@@ -74,46 +70,6 @@ def test_power_iterations_shorten_every_symmetric_tensor(seed):
             outside = matrix[: D * len(query.unmixing)]
             values = np.linalg.svd(outside, compute_uv=False)
             np.testing.assert_allclose(values[values > 1e-4], 1.0, atol=1e-6)
-
-
-# Tensors
-
-
-def changes(bound: float) -> dict[tuple[int, ...], Floats]:
-    """All differences of neighbours, by the entry that differs."""
-    result = {}
-    for triple in combinations_with_replacement(range(D), 3):
-        result[triple] = np.zeros((D, D, D))
-        for order in permutations(triple):
-            result[triple][order] += bound
-    return result
-
-
-def test_tensors_that_differ_in_one_entry(seed):
-    rng = np.random.default_rng(seed)
-    tensor = sum(changes(1.0)[t] * rng.standard_normal() for t in changes(1.0))
-    for n_starts in (1, 2, 7):
-        bound = float(10 ** rng.uniform(-2, 2))
-        query = TensorPowerIterations(rng.standard_normal((D, n_starts)), bound)
-        root = query.l2_sensitivity / (6 * NORM_SLACK)
-        before = query.total(TensorChunk(tensor_oracle(tensor)))
-        shares = {}
-        for triple, change in changes(bound).items():
-            moved = query.total(TensorChunk(tensor_oracle(tensor - change))) - before
-            shares[triple] = np.linalg.norm(moved) / root
-            limit = {1: 6.0, 2: math.sqrt(20), 3: math.sqrt(12)}[len(set(triple))]
-            assert shares[triple] <= limit * (1 + 1e-9)
-        assert max(shares.values()) == pytest.approx(6.0)
-
-
-def test_starts_that_attain_the_bounds_of_other_entries():
-    """u_i = u_j (= u_k) for one start."""
-    for entries, limit in ((2, math.sqrt(20)), (3, math.sqrt(12))):
-        start = np.append(np.ones(entries), np.zeros(D - entries))[:, None]
-        query = TensorPowerIterations(start, 1.0)
-        triple = (0, 0, 1) if entries == 2 else (0, 1, 2)
-        moved = query.total(TensorChunk(tensor_oracle(changes(1.0)[triple])))
-        assert np.linalg.norm(moved) * NORM_SLACK / query.l2_sensitivity == pytest.approx(limit / 6)
 
 
 # Laws of noise

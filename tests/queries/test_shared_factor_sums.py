@@ -12,15 +12,13 @@ from sktensor_dp.privacy.curators.entries import SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
-    MOST_CELLS,
     SharedFactorSums,
     SliceChunks,
     by_unit,
     clipped_moments,
 )
-from sktensor_dp.queries.sums import sums_by_row
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
-from sktensor_dp.tensor.normal_equations import products_of_roots, unpack_rows
+from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     CellEntries,
@@ -137,33 +135,6 @@ def test_units_of_tiny_weights_send_nothing_or_length_one(seed):
         assert (length > 0) or exponent < -95
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"preconditioner": np.eye(RANK + 1)}, r"preconditioner must have shape \(3, 3\)"),
-        ({"preconditioner": np.full((RANK, RANK), np.nan)}, "preconditioner must hold numbers"),
-        ({"preconditioner": 2 * np.eye(RANK)}, "preconditioner must hold numbers"),
-        ({"components": np.ones((N_CELLS + 1, RANK))}, "a row for each of at most 16384 cells"),
-        ({"components": np.full((N_CELLS, RANK), 1e20)}, "within 1e\\+20 scales"),
-        ({"noise_variance": 0.0}, "noise_variance must be from"),
-    ],
-)
-def test_released_numbers_of_another_size_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        replace(query(np.random.default_rng(0)), **change)
-
-
-def test_cells_beyond_the_most_are_refused():
-    with pytest.raises(ValueError, match="at most 16384 cells"):
-        query(np.random.default_rng(0), shared=(MOST_CELLS + 1,))
-
-
-def test_effects_of_another_shape_are_refused():
-    asked = query(np.random.default_rng(0), shared=(4, 3))
-    with pytest.raises(ValueError, match="shape must be that of the data"):
-        asked.total(chunk_of(*entries(np.random.default_rng(0), 0.4)))
-
-
 def known_of(cells, X):
     """Means, roots and residuals of units with entries where X is not 0."""
     matrix = sp.csr_matrix(X)
@@ -189,23 +160,6 @@ def test_what_a_unit_has_does_not_depend_on_the_others(n_units, seed):
     wanted = [residuals[unit] for unit in chosen]
     np.testing.assert_array_equal(np.concatenate(found[2]), np.concatenate(wanted))
     np.testing.assert_array_equal(found[3], lengths[chosen])
-
-
-def test_roots_are_those_of_the_covariances(seed):
-    rng = np.random.default_rng(seed)
-    shared = [rng.normal(size=N_CELLS), rng.uniform(0, 1, N_CELLS), rng.normal(size=N_CELLS)]
-    cells = EntryEffects(*shared, rng.normal(size=(N_CELLS, RANK)))
-    X = rng.normal(size=(N_UNITS, N_CELLS)) * (rng.random((N_UNITS, N_CELLS)) < 0.5)
-    means, roots, _, _ = known_of(cells, X)
-    packed = products_of_roots(np.split(roots, [3, 5]), np.zeros((RANK, N_UNITS)))
-    found, design = unpack_rows(packed.T, RANK), cells.design()
-    prior = [LEVEL_VARIANCE / 2, SLOPE_VARIANCE, POPULARITY_VARIANCE / 2, *np.ones(RANK)]
-    for unit, values in enumerate(X):
-        weights = (values != 0) / (0.5 + cells.variances)
-        covariance = np.linalg.inv(design * weights @ design.T + np.diag(1 / np.array(prior)))
-        mean = covariance @ (design * weights) @ (values - 0.1 - cells.effects)
-        np.testing.assert_allclose(means[:, unit], mean, atol=1e-9)
-        np.testing.assert_allclose(found[unit], covariance[3:, 3:], atol=1e-9)
 
 
 def test_sums_of_rounded_rows_are_exact(seed):
@@ -292,18 +246,6 @@ def test_entries_are_sorted_by_unit_place_and_value(shape, seed):
     # Equal entries are alike.
     np.testing.assert_array_equal(X[found], X[expected])
     np.testing.assert_array_equal(values[found], values[expected])
-
-
-@pytest.mark.parametrize("n", [50, 20_000])
-def test_split_sums_are_nearly_exact(n, seed):
-    """All terms in one row: beyond 2^14 of them, sums one after the other would err."""
-    rng = np.random.default_rng(seed)
-    rows, terms = np.zeros(n, dtype=np.intp), rng.uniform(-1, 1, (n, 2))
-    sums = sums_by_row(rows, terms, 3)
-    exact = [np.sum(column.astype(np.longdouble)) for column in terms.T]
-    # One rounding of a sum below n, and a few of numbers 2^-38 as large.
-    np.testing.assert_allclose(sums[0], np.array(exact, float), rtol=0, atol=n * 2e-16)
-    assert not sums[1:].any()
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")

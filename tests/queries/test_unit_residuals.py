@@ -1,7 +1,6 @@
 """Sums of residuals about what units fit to their own entries, against a loop over units."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,14 +68,3 @@ def test_sums_about_what_units_fit(mode, seed):
     with SliceCurator(chunk, plan, spender="test", unit="unit", accountant=None) as curator:
         rows = curator.shared_row_sums(mode, 9.0, SCALE, 1.0, about=about)
     np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-9)
-
-
-@pytest.mark.parametrize("part", [None, "effects", "variances", "popularity"])
-def test_effects_of_other_rows_are_refused(part):
-    chunk = SliceChunks(*entries(), SHAPE, 0, BOUNDS)
-    first, second = released(np.random.default_rng(0)).effects
-    # A part that is too short would fail only where a unit has entries in its last rows.
-    short = () if part is None else (replace(second, **{part: getattr(second, part)[:-1]}),)
-    about = ReleasedEffects((first, *short), 0.0, 1.0)
-    with pytest.raises(ValueError, match="those of the shared modes"):
-        SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0, about=about).total(chunk)
