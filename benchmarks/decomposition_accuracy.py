@@ -15,9 +15,9 @@ from scipy.optimize import linear_sum_assignment
 from sktensor_dp.tensor import (
     orthogonal_decomposition,
     robust_tensor_power_method,
-    simultaneous_power_iteration,
     symmetric_outer_sum,
 )
+from sktensor_dp.tensor.power_method import simultaneous_power_iteration
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
 METHODS = {

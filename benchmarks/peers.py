@@ -50,7 +50,8 @@ from sktensor_dp.published import (
 from sktensor_dp.published.completion import Stochastic
 from sktensor_dp.published.spectral_lda import CorpusMoments
 from sktensor_dp.queries.counts import CountChunk
-from sktensor_dp.tensor import multilinear, whitener
+from sktensor_dp.tensor import whitener
+from sktensor_dp.tensor.symmetric import multilinear
 
 __all__ = ["run"]
 

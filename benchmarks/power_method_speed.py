@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import Report
-from sktensor_dp.tensor import (
-    robust_tensor_power_method,
-    symmetric_outer_sum,
-    tensor_oracle,
-)
-from sktensor_dp.tensor.symmetric import symmetrize
+from sktensor_dp.tensor import robust_tensor_power_method, symmetric_outer_sum
+from sktensor_dp.tensor.symmetric import symmetrize, tensor_oracle
 
 __all__ = ["run"]
 

@@ -33,8 +33,8 @@ from fitted_rates import half_point, log_slope
 from numpy.typing import NDArray
 from tensor_diagnostics import operator_norm
 
-from sktensor_dp.tensor import Oracle, robust_tensor_power_method
-from sktensor_dp.tensor.symmetric import symmetrize
+from sktensor_dp.tensor import robust_tensor_power_method
+from sktensor_dp.tensor.symmetric import Oracle, symmetrize
 
 NAME = "wang-anandkumar-figure-1"
 WEIGHTS = np.array([1.0, 0.75, 0.5])

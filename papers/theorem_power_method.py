@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from verdicts import Claim, closeness, graded, plus_minus, short
 
-from sktensor_dp.tensor import Oracle, robust_tensor_power_method
+from sktensor_dp.tensor import robust_tensor_power_method
+from sktensor_dp.tensor.symmetric import Oracle
 
 NAME = "wang-anandkumar-theorem-2-2"
 WEIGHTS = np.linspace(1.0, 0.5, 5)

@@ -28,8 +28,8 @@ from tensor_diagnostics import (
 )
 from verdicts import Claim, closeness, graded, plus_minus, short
 
-from sktensor_dp.tensor import robust_tensor_power_method, tensor_oracle
-from sktensor_dp.tensor.symmetric import symmetrize
+from sktensor_dp.tensor import robust_tensor_power_method
+from sktensor_dp.tensor.symmetric import symmetrize, tensor_oracle
 
 NAME = "wang-anandkumar-proposition-b-1"
 RANK, QUANTILE = 3, 0.9

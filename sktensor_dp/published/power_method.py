@@ -34,10 +34,9 @@ from sktensor_dp.estimator.parameters import Constraint, Number, OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
-from sktensor_dp.tensor import Oracle, tensor_oracle
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.power_method import unit_columns
-from sktensor_dp.tensor.symmetric import is_symmetric
+from sktensor_dp.tensor.symmetric import Oracle, is_symmetric, tensor_oracle
 
 POSITIVE_INT = Number(1, math.inf, integer=True)
 EPSILON = Number(0, math.inf, closed="right")

@@ -55,19 +55,15 @@ from sktensor_dp.published.power_method import (
 from sktensor_dp.queries.counts import Clip, CountChunk, CountNorm, as_counts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
 from sktensor_dp.queries.query import NORM_SLACK
-from sktensor_dp.tensor import (
-    Oracle,
-    Whitener,
-    multilinear,
-    robust_tensor_power_method,
-    tensor_oracle,
-    whitener,
-)
+from sktensor_dp.tensor import Whitener, robust_tensor_power_method, whitener
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.symmetric import (
+    Oracle,
     coordinates_to_symmetric,
+    multilinear,
     n_unique,
     symmetric_to_coordinates,
+    tensor_oracle,
 )
 
 # Weight 1 / l per document (the norm is NORM_SLACK l): the statistics are in the scale of counts,

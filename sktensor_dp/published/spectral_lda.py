@@ -46,14 +46,10 @@ from sktensor_dp.published.single_topic import (
 )
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
-from sktensor_dp.tensor import (
-    Whitener,
-    multilinear,
-    simultaneous_power_iteration,
-    whitener,
-)
+from sktensor_dp.tensor import Whitener, whitener
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.symmetric import symmetric_product
+from sktensor_dp.tensor.power_method import simultaneous_power_iteration
+from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
 
 
 class CorpusMoments:

@@ -31,68 +31,10 @@ def simultaneous_power_iteration(
     tol: float = 1e-10,
     random_state: RandomState = None,
 ) -> tuple[Floats, Floats]:
-    """Orthogonalised power iteration on all components at once.
-
-    An orthonormal frame V is replaced by the polar factor of
-    [T(v_j, v_j, v_j) T(I, v_j, v_j)]_j, the direction in which the diagonal
-    energy sum_j T(v_j, v_j, v_j)^2 rises fastest. A frame that maximises it is
-    the least-squares fit to `T` by an orthogonally decomposable tensor, hence
-    the maximum-likelihood fit under isotropic Gaussian noise. Without deflation
-    no component inherits the errors of the others.
-
-    Parameters
-    ----------
-    T : array-like of shape (k, k, k), or callable
-        As in `robust_tensor_power_method`. An oracle is queried for
-        `n_components` columns per restart, at most ``max_iter + 1`` times, and
-        as often again for the best restart.
-    n_components : int
-        Number of components, at most k.
-    dim : int, optional
-        Length k of a mode; required with an oracle, else read from `T`.
-    starts : array-like of shape (n_components, k), optional
-        Rows to start one more restart from, after orthonormalisation.
-    n_restarts : int, default=10
-        Random starting frames; may be 0 if `starts` is given.
-    max_iter : int, default=100
-        Most iterations of all restarts, and again of the best one alone.
-    tol : float, default=1e-10
-        Iterations stop once no vector moves by more than this.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the starting frames.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_components,)
-        T(v, v, v), non-negative and decreasing, for the restart of largest
-        diagonal energy.
-    vectors : ndarray of shape (n_components, k)
-        Orthonormal rows.
-
-    Raises
-    ------
-    ValueError
-        If a parameter or the shape of `T` or `starts` is invalid.
-
-    References
-    ----------
-    J. Chen, Y. Saad, "On the tensor SVD and the optimal low rank orthogonal
-    approximation of tensors", SIAM J. Matrix Anal. Appl. 30, 2009, section 5
-    (here with one frame for the three modes). P. Comon, "Independent component
-    analysis, a new concept?", Signal Processing 36, 1994, for the contrast.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.power_method import simultaneous_power_iteration
-    >>> from sktensor_dp.tensor.symmetric import symmetric_outer_sum
-    >>> weights, vectors = simultaneous_power_iteration(
-    ...     symmetric_outer_sum([1.0, -2.0], np.eye(2)), 2, random_state=0
-    ... )
-    >>> weights.round(6), vectors.round(6) + 0.0
-    (array([2., 1.]), array([[ 0., -1.],
-           [ 1.,  0.]]))
-    """
+    """Weights and orthonormal rows by orthogonalised power iteration on all components at once."""
+    # A frame V is replaced by the polar factor of [T(v, v, v) T(I, v, v)], along which the energy
+    # sum_j T(v, v, v)^2 rises fastest: its maximum is the least-squares fit to T (Chen & Saad,
+    # SIMAX 2009, section 5; Comon 1994). `starts` are the rows of one more restart.
     oracle, k = resolve(T, dim, n_components)
     check_at_least(1, n_restarts=n_restarts + (starts is not None), max_iter=max_iter)
     rng = as_generator(random_state)
@@ -157,20 +99,14 @@ def robust_tensor_power_method(
 ) -> tuple[Floats, Floats]:
     """Robust tensor power method: one component at a time, with deflation.
 
-    Each component starts from `n_restarts` uniform points of the unit sphere,
-    iterates u <- T(I, u, u) / |T(I, u, u)|, keeps the restart of largest
-    |T(u, u, u)|, and polishes it alone. Deflation is kept as weights
-    and vectors: `T` is never copied or changed.
+    Each component starts from `n_restarts` uniform points of the unit sphere, iterates
+    u <- T(I, u, u) / |T(I, u, u)|, keeps the restart of largest |T(u, u, u)|, and polishes it.
 
     Parameters
     ----------
     T : array-like of shape (k, k, k), or callable
-        Symmetric tensor (not checked: it may be read by half, see
-        `tensor_oracle`), or an oracle that maps U of shape (k, L) to the (k, L)
-        array of T(I, u, u) for the columns u of U. An oracle may be noisy. It is
-        queried once for all starting points, of all components; then per component
-        for at most `n_restarts` columns and, while polishing, for one, each at most
-        `max_iter` times. Columns that have stopped moving are left out of queries.
+        Symmetric tensor, which is not checked, or an oracle that maps U of shape (k, L) to the
+        (k, L) array of T(I, u, u) for the columns u of U, and may be noisy.
     n_components : int
         Number of components, at most k.
     dim : int, optional
@@ -180,20 +116,18 @@ def robust_tensor_power_method(
     max_iter : int, default=100
         Most iterations of the restarts, and again of the polishing (R).
     tol : float, default=1e-10
-        Polishing stops once the vector would move by no more than this, up to
-        sign. Restarts, which need only tell basins apart, stop at 0.2 if that
-        is more. A negative value makes all iterations run.
+        Polishing stops once the vector would move by no more than this, up to sign. Restarts, which
+        need only tell basins apart, stop at 0.2 if that is more. If negative, all iterations run.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the starting points.
 
     Returns
     -------
     weights : ndarray of shape (n_components,)
-        T(v, v, v) after deflation, positive and decreasing; exactly 0 beyond the
-        rank of `T`.
+        T(v, v, v) after deflation, positive and decreasing; exactly 0 beyond the rank of `T`.
     vectors : ndarray of shape (n_components, k)
-        Unit vectors as rows. Under noise they are only nearly orthogonal. Those of
-        weight 0 are arbitrary unit vectors orthogonal to the others.
+        Unit vectors as rows, nearly orthogonal under noise. Those of weight 0 are arbitrary ones
+        orthogonal to the others.
 
     Raises
     ------
@@ -202,20 +136,17 @@ def robust_tensor_power_method(
 
     References
     ----------
-    A. Anandkumar, R. Ge, D. Hsu, S. M. Kakade, M. Telgarsky, "Tensor
-    decompositions for learning latent variable models", JMLR 15, 2014,
-    Algorithm 1. Y. Wang, A. Anandkumar, "Online and differentially-private
-    tensor decomposition", NIPS 2016, Algorithm 1.
+    A. Anandkumar, R. Ge, D. Hsu, S. M. Kakade, M. Telgarsky, "Tensor decompositions for learning
+    latent variable models", JMLR 15, 2014, Algorithm 1. Y. Wang, A. Anandkumar, "Online and
+    differentially-private tensor decomposition", NIPS 2016, Algorithm 1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sktensor_dp.tensor.power_method import robust_tensor_power_method
-    >>> from sktensor_dp.tensor.symmetric import symmetric_outer_sum
+    >>> from sktensor_dp.tensor import robust_tensor_power_method, symmetric_outer_sum
     >>> V = np.array([[0.6, 0.8], [-0.8, 0.6]])
-    >>> weights, vectors = robust_tensor_power_method(
-    ...     symmetric_outer_sum([1.0, 2.0], V), 2, random_state=0
-    ... )
+    >>> T = symmetric_outer_sum([1.0, 2.0], V)
+    >>> weights, vectors = robust_tensor_power_method(T, 2, random_state=0)
     >>> weights.round(6), vectors.round(6)
     (array([2., 1.]), array([[-0.8,  0.6],
            [ 0.6,  0.8]]))
@@ -260,20 +191,17 @@ def orthogonal_decomposition(
     tol: float = 1e-10,
     random_state: RandomState = None,
 ) -> tuple[Floats, Floats]:
-    """Decompose a nearly orthogonally decomposable tensor by both iterations.
+    """Decompose a nearly orthogonally decomposable tensor by least squares.
 
-    `simultaneous_power_iteration` from random frames and from the components of
-    `robust_tensor_power_method`; the restart of largest diagonal energy
-    sum_j T(v_j, v_j, v_j)^2 wins.
+    All components are iterated at once, from random frames and from the components of
+    `robust_tensor_power_method`, so that none inherits the errors of the others; the frame of
+    largest energy sum_j T(v_j, v_j, v_j)^2 wins. With as many components as rows errors are two
+    thirds of those of the robust method; ``benchmarks/decomposition_accuracy.py`` measures them.
 
     Parameters
     ----------
-    T : array-like of shape (k, k, k), or callable
+    T, n_components, dim, n_restarts, max_iter, tol, random_state
         As in `robust_tensor_power_method`.
-    n_components : int
-        Number of components, at most k.
-    dim, n_restarts, max_iter, tol, random_state
-        As in those functions.
 
     Returns
     -------
@@ -287,16 +215,15 @@ def orthogonal_decomposition(
     ValueError
         If a parameter or the shape of `T` is invalid.
 
-    Notes
-    -----
-    With as many components as rows, errors are two thirds of those of the robust method alone;
-    ``benchmarks/decomposition_accuracy.py`` measures them.
+    References
+    ----------
+    J. Chen, Y. Saad, "On the tensor SVD and the optimal low rank orthogonal approximation of
+    tensors", SIAM J. Matrix Anal. Appl. 30, 2009, section 5 (here one frame for all modes).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sktensor_dp.tensor.power_method import orthogonal_decomposition
-    >>> from sktensor_dp.tensor.symmetric import symmetric_outer_sum
+    >>> from sktensor_dp.tensor import orthogonal_decomposition, symmetric_outer_sum
     >>> T = symmetric_outer_sum([1.0, 2.0, 3.0], np.eye(3))
     >>> orthogonal_decomposition(T, 3, random_state=0)[0].round(6)
     array([3., 2., 1.])

@@ -14,18 +14,7 @@ LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
 
 @dataclass(frozen=True, eq=False)
 class RowBounds:
-    """Ranges of values that differ by the row of one mode, such as those of sensors.
-
-    Values are clamped to the range of their row and mapped to [-1, 1], the scale that all of
-    them share.
-
-    Parameters
-    ----------
-    mode : int
-        Mode whose rows have ranges; public.
-    low, high : ndarray of shape (n_rows,)
-        Ends of the range of each row; public.
-    """
+    """Public ranges of the rows of one mode, in which values are clamped and mapped to `SCALE`."""
 
     # What the range of each row is mapped to.
     SCALE: ClassVar[tuple[float, float]] = (-1.0, 1.0)

@@ -19,9 +19,8 @@ Integers = NDArray[np.signedinteger[Any]]
 class SortedEntries:
     """Coordinates of observed entries, sorted by each mode once and read in blocks.
 
-    "Sorted by a mode" means: in increasing order of the coordinate in that mode, ties in the order
-    given. Sorting is done when first asked for. Memory is n_modes^2 integers per entry at most,
-    whatever the shape, of 32 bits where lengths and number of entries allow.
+    "Sorted by a mode" means: in increasing order of the coordinate in that mode, ties as given.
+    Memory is n_modes^2 integers per entry at most, whatever the shape.
 
     Parameters
     ----------
@@ -44,16 +43,12 @@ class SortedEntries:
     Raises
     ------
     ValueError
-        If there is no entry, fewer than two modes, a coordinate that is not an
-        integer, or one outside `shape`.
+        If there is no entry, fewer than two modes, or a coordinate that is no integer in `shape`.
 
     Examples
     --------
-    >>> from sktensor_dp.tensor.sorted_entries import SortedEntries
-    >>> entries = SortedEntries([[1, 0], [0, 0], [1, 2]], (2, 3))
-    >>> entries.row_sums([5.0, 2.0, 1.0], 0)
-    array([2., 6.])
-    >>> entries.counts[1]
+    >>> from sktensor_dp.tensor import SortedEntries
+    >>> SortedEntries([[1, 0], [0, 0], [1, 2]], (2, 3)).counts[1]
     array([2, 0, 1])
     """
 

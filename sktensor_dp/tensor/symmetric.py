@@ -111,7 +111,30 @@ def coordinates_to_symmetric(c: ArrayLike, k: int, order: int) -> Floats:
 
 
 def symmetrize(T: ArrayLike) -> Floats:
-    """Average of a matrix or cube over all orders of its modes, symmetric to the last bit."""
+    """Average of a matrix or cube over all orders of its modes, symmetric to the last bit.
+
+    Parameters
+    ----------
+    T : array-like of shape (k, k) or (k, k, k)
+        Tensor of any kind.
+
+    Returns
+    -------
+    ndarray of the same shape
+        The nearest symmetric tensor.
+
+    Raises
+    ------
+    ValueError
+        If `T` has another number of modes, or they differ in length.
+
+    Examples
+    --------
+    >>> from sktensor_dp.tensor import symmetrize
+    >>> symmetrize([[1.0, 4.0], [0.0, 3.0]])
+    array([[1., 2.],
+           [2., 3.]])
+    """
     tensor = as_cube(T, "T", 2, 3)
     total = np.zeros_like(tensor)
     for axes in permutations(range(tensor.ndim)):
@@ -125,35 +148,7 @@ def symmetrize(T: ArrayLike) -> Floats:
 
 
 def multilinear(T: ArrayLike, A: ArrayLike) -> Floats:
-    """Multilinear form T(A, A, A) of a symmetric third-order tensor.
-
-    Its entry (a, b, c) is the sum over i, j, l of
-    T[i, j, l] A[i, a] A[j, b] A[l, c].
-
-    Parameters
-    ----------
-    T : array-like of shape (k, k, k)
-        Symmetric tensor.
-    A : array-like of shape (k, m)
-        Matrix applied to every mode.
-
-    Returns
-    -------
-    ndarray of shape (m, m, m)
-        Symmetric up to rounding.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import multilinear
-    >>> float(multilinear(np.ones((2, 2, 2)), np.ones((2, 1)))[0, 0, 0])
-    8.0
-    """
+    """Multilinear form T(A, A, A) of a symmetric tensor: the sum of T_ijl A_ia A_jb A_lc."""
     tensor = as_cube(T, "T", 3)
     matrix = np.asarray(A, dtype=np.float64)
     k = tensor.shape[0]
@@ -185,11 +180,9 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import symmetric_outer_sum
-    >>> T = symmetric_outer_sum([2.0, 5.0], np.eye(2))
-    >>> float(T[0, 0, 0]), float(T[1, 1, 1]), float(T[0, 1, 1])
-    (2.0, 5.0, 0.0)
+    >>> from sktensor_dp.tensor import symmetric_outer_sum
+    >>> symmetric_outer_sum([2.0, 5.0], [[1.0], [1.0]])
+    array([[[7.]]])
     """
     w, vectors = (np.asarray(of, dtype=np.float64) for of in (weights, V))
     if vectors.ndim != 2 or w.shape != vectors.shape[:1]:
@@ -224,41 +217,8 @@ def is_symmetric(tensor: Floats, rtol: float = 1e-8) -> bool:
 
 
 def tensor_oracle(T: ArrayLike) -> Oracle:
-    """Oracle of a dense symmetric tensor.
-
-    Parameters
-    ----------
-    T : array-like of shape (k, k, k)
-        Symmetric tensor, which is not checked: of a tensor that is not symmetric
-        the answers mean nothing (see `symmetrize`). It is not copied if it is a
-        float64 array.
-
-    Returns
-    -------
-    callable
-        Maps U of shape (k, L) to the (k, L) array of T(I, u, u) for the columns u
-        of U.
-
-    Raises
-    ------
-    ValueError
-        If `T` does not have three modes of equal length, or is not finite.
-
-    Notes
-    -----
-    Tensors of at least 64 rows are read by half: of the slices T[j] only the rows
-    from a multiple of the block size up to j on, since T[j, l] = T[l, j].
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp.tensor.symmetric import tensor_oracle
-    >>> T = np.zeros((2, 2, 2))
-    >>> T[0, 0, 0] = 4.0
-    >>> tensor_oracle(T)(np.array([[0.5], [1.0]]))
-    array([[1.],
-           [0.]])
-    """
+    """Function from U (k, L) to T(I, u, u) for its columns u; symmetry of T is not checked."""
+    # From 64 rows on it is read by half: of T[j] only the rows from a block's first up to j.
     tensor = np.asarray(T, dtype=np.float64)
     if tensor.ndim != 3 or len(set(tensor.shape)) > 1 or tensor.size == 0:
         raise ValueError(f"T must have shape (k, k, k), k >= 1; got shape {tensor.shape}.")

@@ -23,7 +23,7 @@ from sktensor_dp.queries.samples import (
     ThirdMoments,
     as_samples,
 )
-from sktensor_dp.tensor import tensor_oracle
+from sktensor_dp.tensor.symmetric import tensor_oracle
 
 D = 5
 

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from small_tensors import random_frame
 
-from sktensor_dp.tensor import symmetric_outer_sum, tensor_oracle
+from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import (
     coordinates_to_symmetric,
     n_unique,
     symmetric_product,
     symmetrize,
+    tensor_oracle,
 )
 
 

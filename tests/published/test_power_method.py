@@ -15,7 +15,8 @@ from sktensor_dp.published.power_method import (
     noisy_columns,
     noisy_power_iteration,
 )
-from sktensor_dp.tensor import symmetric_outer_sum, tensor_oracle
+from sktensor_dp.tensor import symmetric_outer_sum
+from sktensor_dp.tensor.symmetric import tensor_oracle
 
 
 def frame(dim, n_components, rng):

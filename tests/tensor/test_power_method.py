@@ -8,12 +8,15 @@ from small_tensors import random_frame
 from sktensor_dp.tensor import (
     orthogonal_decomposition,
     robust_tensor_power_method,
-    simultaneous_power_iteration,
     symmetric_outer_sum,
+)
+from sktensor_dp.tensor.power_method import OnlinePowerMethod, simultaneous_power_iteration
+from sktensor_dp.tensor.symmetric import (
+    coordinates_to_symmetric,
+    n_unique,
+    symmetrize,
     tensor_oracle,
 )
-from sktensor_dp.tensor.power_method import OnlinePowerMethod
-from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique, symmetrize
 
 METHODS = [robust_tensor_power_method, simultaneous_power_iteration, orthogonal_decomposition]
 

@@ -7,9 +7,10 @@ from math import comb
 import numpy as np
 import pytest
 
-from sktensor_dp.tensor import multilinear, symmetric_outer_sum
+from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import (
     coordinates_to_symmetric,
+    multilinear,
     n_unique,
     symmetric_product,
     symmetric_to_coordinates,

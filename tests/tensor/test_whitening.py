@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor import (
-    multilinear,
     orthogonal_decomposition,
     symmetric_outer_sum,
     top_eigenpairs,
     whitener,
 )
+from sktensor_dp.tensor.symmetric import multilinear
 from sktensor_dp.tensor.whitening import noisy_whitener
 
 LARGE = 620  # beyond the size that is reduced densely
