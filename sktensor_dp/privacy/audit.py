@@ -209,9 +209,7 @@ def _check_rate(name: str, value: float, least: bool = False) -> None:
 
 
 def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error: float) -> Floats:
-    """Bounds from the events that a statistic exceeds each threshold: rows are the rate of the
-    event under `other` and under `one`, the lower bound on epsilon, and that on mu.
-    """
+    """Rows: rate of each event under `other` and `one`, lower bounds on epsilon and on mu."""
     below, above = (_exceeding(part, thresholds) for part in (one, other))
     most, least = _upper(below, one.size, error), _lower(above, other.size, error)
     with np.errstate(divide="ignore"):
@@ -254,9 +252,7 @@ def _choose(one: Floats, other: Floats, delta: float, error: float) -> list[tupl
 
 
 def _candidates(pooled: Floats) -> Floats:
-    """Up to 600 thresholds between the pooled values, densest near both ends, where
-    epsilon shows.
-    """
+    """Up to 600 thresholds between the pooled values, densest near both ends."""
     values = np.unique(pooled)
     if values.size == 1:
         return values
@@ -270,9 +266,7 @@ def _candidates(pooled: Floats) -> Floats:
 
 
 def _claim(fitted: Any, delta: float | None) -> tuple[float, float | None, float | None]:
-    """Delta to audit at, by default that of the privacy report, and the epsilon and mu that the
-    report claims; ValueError without a delta.
-    """
+    """Delta to audit at, by default the report's, and the claims on epsilon and mu."""
     report: PrivacyReport | None = getattr(fitted, "privacy_report_", None)
     if report is not None:
         mu = math.inf if math.isinf(report.epsilon) else report.mu
@@ -480,9 +474,7 @@ class OneRunResult(_Bounds):
 def p_value_of_guesses(
     n_canaries: int, n_guesses: int, n_correct: int, epsilon: ArrayLike, delta: float
 ) -> Any:
-    """Upper bound on the probability of so many right guesses at (epsilon, delta)-DP; for delta = 0
-    it is exact for randomised response.
-    """
+    """Upper bound on the chance of so many right guesses at (epsilon, delta)-DP."""
     right = expit(np.asarray(epsilon, dtype=np.float64))
     chance = binom.sf(n_correct - 1, n_guesses, right)
     return np.minimum(chance + n_canaries * delta * (1 - right), 1.0)

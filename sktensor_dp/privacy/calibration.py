@@ -142,10 +142,7 @@ def _least(value: Callable[[float], float], root: float, delta: float) -> float:
 
 
 def least_double(holds: Callable[[float], bool]) -> float:
-    """Smallest positive double from which on a condition `holds`, up to infinity.
-
-    Bisection over all doubles in their order: 63 steps find any number, however small or large.
-    """
+    """Smallest positive double from which on a condition `holds`: 63 steps over all doubles."""
     low, high = 0, _INFINITY
     while high - low > 1:
         middle = (low + high) // 2

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
-from typing import Literal, get_args
+from typing import Literal
 
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 
@@ -65,13 +65,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Composition:
-    """Node of the tree that says how releases compose, from which a unit's cost is computed.
+    """Node of the tree that says how releases compose, from which a unit's cost is computed."""
 
-    ``"releases"``: a leaf; each release may read every unit. ``"sequence"``: every part may read
-    every unit. ``"parallel"``: a unit is in one part only. ``"overlapping"``: a unit is in some of
-    the parts, see `memberships`. ``"selection"``: the best of a secret number of trials like its
-    only part.
-    """
+    # "releases": a leaf; each may read every unit. "sequence": every part may read every unit.
+    # "parallel": a unit is in one part only. "overlapping": a unit is in some of the parts, see
+    # `memberships`. "selection": the best of a secret number of trials like its only part.
 
     kind: Kind
     rows: tuple[ReleaseRecord, ...] = ()
@@ -85,18 +83,6 @@ class Composition:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise ValueError(f"kind must be one of {get_args(Kind)}, got {self.kind!r}.")
-        if (self.kind == "releases") == bool(self.parts):
-            raise ValueError(
-                "a node of kind 'releases' must have no parts, and any other kind must have some."
-            )
-        if self.kind == "selection" and len(self.parts) != 1:
-            raise ValueError(f"a selection must have one part, got {len(self.parts)}.")
-        if (self.kind == "overlapping") != bool(self.memberships):
-            raise ValueError(
-                "memberships must be given for kind 'overlapping', and for no other kind."
-            )
         there_are: Counter[str] = Counter()
         for part in self.parts:
             there_are[part.role] += part.times

@@ -114,30 +114,23 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return self.n_units
 
     def continue_with(self, plan: ReleasePlan) -> None:
-        """Replace the open plan by `plan`, made for the whole budget with the released count;
-        RuntimeError if the units were not counted or it costs more than was charged.
-        """
+        """Replace the open plan by one made with the released count, which may not cost more."""
         if self._left.get(COUNT) != 0:
             raise RuntimeError("the units have not been counted.")
         count, _ = self._plan.releases
         self._set_plan(self._plan.after_count(plan), made=(count,))
 
     def release(self, name: str, query: Query, rest_of: str | None = None) -> Floats:
-        """Answer a query: its mean over units, with the noise that the plan paid for.
-
-        One use of the planned release `name` pays for it; with `rest_of`, all unused uses of the
-        planned release called that pay together, and the noise is smaller.
-        """
+        """Answer a query: its mean over units, with the noise that the plan paid for."""
+        # One use of the planned release `name` pays; with `rest_of`, all that is left of that one.
         value = self._answer(query, *self._admit(name, query, Mechanism, rest_of))
         # Of a sum, not of a mean over units: a tensor that is the data may be as large.
         limit = LARGEST_RELEASED * self._records[-1].sensitivity * self.n_units
         return np.clip(value, -limit, limit, out=value)
 
     def noisy(self, name: str, query: Query, rest_of: str | None = None) -> Noisy:
-        """Answer a query as :meth:`release` does, together with the noise's standard deviation.
-
-        That is along an orthonormal coordinate; for spherical noise, the mean radius per dimension.
-        """
+        """Answer a query as :meth:`release` does, with the noise's deviation along a coordinate."""
+        # For spherical noise it is the mean radius per dimension.
         value = self.release(name, query, rest_of)
         return Noisy(value, self._records[-1].sigma)
 
@@ -160,15 +153,11 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return mechanism.release(totals, sensitivity, cost, self._noise, query)
 
     def _deviation(self, sigma: float, dimension: int) -> float:
-        """Standard deviation along a coordinate from the last reported `sigma`, which for spherical
-        Laplace noise is the mean radius per dimension.
-        """
+        """Deviation along a coordinate from the last `sigma`, a radius for spherical noise."""
         return sigma * spherical_spread(dimension) if self._records[-1].epsilon > 0 else sigma
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
-        """Privacy report: the releases made so far, with the whole plan's cost as guarantee, also
-        for unused ones; `notes` are added to it.
-        """
+        """Report of the releases so far, at the cost of the whole plan; `notes` are added to it."""
         rows, unused = tuple(self._records), self._plan.unused(self._left)
         return PrivacyReport(
             epsilon=self._plan.cost.epsilon_at(self._plan.delta),
@@ -185,14 +174,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
     def _admit(
         self, name: str, query: Any, kind: type[Kind], rest_of: str | None = None
     ) -> tuple[Kind, PrivacyCost, bool]:
-        """Check a query against catalogue and plan, use it up and record it, before any data is
-        read.
-
-        Returns the mechanism, the cost to spend on it, and True if that cost is infinite (no
-        noise).
-        """
-        # Uses go in one step, after which nothing is refused: none can be had twice. A process that
-        # was forked has a copy of what is left, and could spend it again.
+        """Check a query against catalogue and plan and record it: mechanism, cost, if noiseless."""
+        # Before any data is read. Uses go in one step, after which nothing is refused: none can be
+        # had twice. A process that was forked has a copy of what is left, and could spend it again.
         self._noise.process.check()
         entry = CATALOGUE[name]
         if not isinstance(query, entry.query):
@@ -332,9 +316,7 @@ def released_sensitivity(
     neighbours: str = "replace_one",
     most_units: int | None = None,
 ) -> float:
-    """Sensitivity of a query's sum divided by `n_units`, raised for rounding where sums have many
-    terms (`most_units` at most); counts of units and totals of partitions are not divided.
-    """
+    """Sensitivity of a query's sum over `n_units`, raised for rounding of up to `most_units`."""
     of_sum = sensitivity(query, mechanism.norm, neighbours)
     if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
         return of_sum

@@ -120,13 +120,10 @@ ATTEMPTS = 3
 
 
 class DaskPartitions:
-    """Delayed partitions of Dask over which queries are summed on its workers.
+    """Delayed partitions of Dask over which queries are summed on its workers."""
 
-    With `grouped` partitions are pairs of rows and labels. With `kept` a cluster keeps the
-    partitions from the first sum on until this object is dropped, as forming them takes long. Other
-    schedulers form them for every sum.
-    """
-
+    # With `grouped` partitions are pairs of rows and labels. With `kept` a cluster keeps them from
+    # the first sum on until this object is dropped, as forming them takes long.
     # A task holds the key of its partition and of the query. A result that is computed twice, as
     # its worker was lost or slow, has one key, and is merged by one task: it counts once.
 
@@ -147,11 +144,7 @@ class DaskPartitions:
     def rearranged(
         cls, pieces: Sequence[Any], gather: Callable[[Sequence[Any]], Any], *, grouped: bool = False
     ) -> "DaskPartitions":
-        """Build as many new partitions, each from one piece of every old partition.
-
-        Each of `pieces` is an old partition cut into as many pieces as there are partitions, or an
-        error; `gather` makes a new partition of its pieces, some of which may be errors.
-        """
+        """Build new partitions, each by `gather` from one piece (or error) of every old one."""
         import dask
 
         taken, together = dask.delayed(piece_of), dask.delayed(gather)

@@ -110,24 +110,21 @@ def _explanation(file: Path | None, error: Exception) -> str:
     )
 
 
-def _stamp(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Application and format number of the database."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return application, version
+def _prepare(file: Path | None, connection: sqlite3.Connection, create: bool) -> None:
+    """Create the tables in an empty database; LedgerError if it is no ledger, or a later one."""
 
+    def stamp() -> tuple[int, int]:
+        names = ("application_id", "user_version")
+        application, version = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names
+        )
+        return application, version
 
-def _make_tables_if_new(connection: sqlite3.Connection) -> None:
-    """Create the ledger's tables in an empty database."""
     (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-    if tables == 0 and _stamp(connection) == (0, 0):
+    if create and tables == 0 and stamp() == (0, 0):
         for statement in SCHEMA:
             connection.execute(statement)
-
-
-def _check_stamp(file: Path | None, connection: sqlite3.Connection) -> None:
-    """Raise LedgerError if the database is no ledger, or of a later format."""
-    application, version = _stamp(connection)
+    application, version = stamp()
     if application != APPLICATION:
         raise LedgerError(f"{str(file)!r} is not a ledger of budgets; it was left as it is.")
     if version > VERSION:
@@ -220,11 +217,9 @@ class Ledger:
     def charge(
         self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str | None = None
     ) -> "Receipt":
-        """Record charges unless `admit` raises, or redeem the ticket of an earlier batch.
-
-        `admit` takes the spending before and after them. A charge pays for the following batches
-        of a stream too: each shows the ticket that the receipt of the batch before holds.
-        """
+        """Record charges unless `admit` raises, or redeem the ticket of an earlier batch."""
+        # A charge pays for the following batches of a stream too: each shows the ticket that the
+        # receipt of the batch before holds.
         later = os.urandom(16).hex()
         if ticket is not None and self._redeem(ticket, later):
             return Receipt(self, 0, later)
@@ -285,9 +280,7 @@ class Ledger:
             with _gate, self._connected(mode) as connection:
                 try:
                     _begin(connection, begin)
-                    if mode == "rwc":
-                        _make_tables_if_new(connection)
-                    _check_stamp(self.file, connection)
+                    _prepare(self.file, connection, create=mode == "rwc")
                     yield connection
                     connection.execute("COMMIT")
                 finally:

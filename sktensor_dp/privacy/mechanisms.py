@@ -58,14 +58,8 @@ class Mechanism:
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
     ) -> Floats:
         """Add noise at the given `cost` to `value`, whose memory may be overwritten."""
-        return self.apply(value, sensitivity, self.strength(cost), noise, query)
-
-    def apply(
-        self, value: Floats, sensitivity: float, strength: float, noise: NoiseSource, query: Any
-    ) -> Floats:
-        """Add noise at the given `strength`, mu or epsilon, to `value`."""
         geometry = (getattr(query, name) for name in self.of_query)
-        return self.law(value, sensitivity, strength, noise, *geometry)
+        return self.law(value, sensitivity, self.strength(cost), noise, *geometry)
 
     def strength(self, cost: PrivacyCost) -> float:
         """Part of a cost that this law spends: mu, or epsilon for pure laws."""
@@ -130,9 +124,7 @@ def _pair_masses(
     diagonal_weight: float = 1.0,
     pair_weight: float = 2.0,
 ) -> Floats:
-    """Add independent noise to the weighted distinct entries of a symmetric matrix, in its memory:
-    `pair_weight` M_ij for i < j and `diagonal_weight` M_ii.
-    """
+    """Add independent noise to the weighted distinct entries of a symmetric matrix, in place."""
     # 2 and 1 are the histogram of pairs, sqrt(2) and 1 isotropic noise; less on the diagonal lets
     # documents that repeat a word weigh less in the sensitivity. Some rows of the upper triangle
     # at a time: beside a matrix of many words there is no room for another.

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from sktensor_dp.exceptions import PrivacyLeakWarning
-from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
+from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, rounded_samples
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -171,14 +171,14 @@ class NoiseSource:
             return coordinates
         size = coordinates.size if size is None else size
         grid = self.grid(1 / epsilon, size)
-        return _on_grid(coordinates, self._steps(LAPLACE, coordinates.size, grid.bits), grid)
+        return _on_grid(
+            coordinates, rounded_samples(LAPLACE, coordinates.size, grid.bits, self._words), grid
+        )
 
     def spherical_laplace(
         self, coordinates: Floats, epsilon: float, ambient_dimension: int | None = None
     ) -> Floats:
-        """Add noise b of density ``exp(-epsilon |b|_2)`` in `ambient_dimension` dimensions (None:
-        as many as coordinates), projected on the subspace that the coordinates span.
-        """
+        """Add noise of density ``exp(-epsilon |b|_2)`` in a space, seen in these coordinates."""
         # The norm of the noise in `ambient_dimension` dimensions follows a Gamma law and its
         # direction is uniform; only the coordinates given are formed (`None`: they are all there
         # are).
@@ -219,9 +219,7 @@ class NoiseSource:
         return np.ldexp(steps.astype(np.float64), -MAX_BITS)
 
     def grid(self, scale: float, diameter_per_step: float, *, diameter: float = DIAMETER) -> Grid:
-        """Grid for noise of `scale` at unit sensitivity, so fine that rounding, which moves
-        neighbours apart by up to `diameter_per_step` steps, costs about the share `diameter` of it.
-        """
+        """Grid for noise of `scale` whose rounding costs about the fraction `diameter` of it."""
         steps = max(diameter_per_step, 1.0)
         finest = steps * max(scale, 1.0) * (1 + diameter) / diameter
         bits = min(math.ceil(math.log2(finest)), MAX_BITS)
@@ -236,12 +234,9 @@ class NoiseSource:
 
     def add_gaussian(self, coordinates: Floats, grid: Grid) -> Floats:
         """Round coordinates to the grid and add Gaussian noise of its scale."""
-        return _on_grid(coordinates, self._steps(GAUSSIAN, coordinates.size, grid.bits), grid)
-
-    def _steps(self, law: Law, size: int, bits: int) -> Integers:
-        """Draw noise of a law in integer grid steps."""
-        self.process.check()
-        return rounded_samples(law, size, bits, self._words)
+        return _on_grid(
+            coordinates, rounded_samples(GAUSSIAN, coordinates.size, grid.bits, self._words), grid
+        )
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         """Draw 64-bit words from the generator."""

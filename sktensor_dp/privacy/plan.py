@@ -126,9 +126,7 @@ class ReleasePlan:
         uses: Mapping[str, int] | None = None,
         reserved_delta: Mapping[str, float] | None = None,
     ) -> "ReleasePlan":
-        """Divide (epsilon, delta) among releases by `fractions` of mu**2 (epsilon if delta is 0),
-        each spread over its `uses`; `reserved_delta` goes to the uses of releases with a threshold.
-        """
+        """Divide (epsilon, delta) by `fractions` of mu**2, or of epsilon if delta is 0."""
         epsilon, delta = float(epsilon), float(delta)
         uses, reserved = dict(uses or {}), dict(reserved_delta or {})
         fractions = {name: fraction for name, fraction in fractions.items() if fraction > 0}

@@ -55,11 +55,6 @@ DISJOINT = (
     "The releases were made on disjoint batches: what one unit costs is the cost of its own "
     "batch. The caller answers for batches being disjoint."
 )
-PARTS = (
-    "The releases were made on parts of the units that have none in common, at places that public "
-    "numbers chose: what one unit costs is the cost of its own part."
-)
-
 
 # Rates of false alarms at which reports say what a test has to miss.
 FALSE_ALARMS = (0.01, 0.05, 0.1)
@@ -198,9 +193,7 @@ class PrivacyReport(Shown):
 
     @property
     def fractions_of(self) -> str:
-        """Name of the whole that `fractions` refer to: ``"mu^2"``, ``"epsilon"``, or ``"budget"``
-        for both.
-        """
+        """Whole that `fractions` refer to: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
         return kind_of_fractions(row.cost for row in self.rows)
 
     def joined(self, later: "PrivacyReport") -> "PrivacyReport":
@@ -268,12 +261,6 @@ class PrivacyReport(Shown):
             notes=tuple(dict.fromkeys(self.notes + later.notes)),
             composition=whole,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields but the composition as plain Python objects."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        del values["composition"]
-        return {**values, "rows": [asdict(row) for row in self.rows], "notes": list(self.notes)}
 
     def to_json(self) -> str:
         """Return the privacy statement: JSON that programs and authorities can check.
@@ -349,7 +336,20 @@ def written(report: PrivacyReport) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "library": {"name": "sktensor_dp", "version": library_version()},
-        "guarantee": _guarantee(report),
+        "guarantee": {
+            "in_words": report.guarantee,
+            "protects": not report.seeded and bool(report.epsilon < math.inf),
+            "epsilon": float(report.epsilon),
+            "delta": float(report.delta),
+            "mu": report.mu,
+            "tests": [
+                {
+                    "false_positive_rate": rate,
+                    "false_negative_rate": report.false_negative_rate(rate),
+                }
+                for rate in FALSE_ALARMS
+            ],
+        },
         "unit": {
             "name": report.unit,
             "in_words": UNITS.get(report.unit, f"One {report.unit}."),
@@ -378,29 +378,24 @@ def norm_of(mechanism: str) -> str:
     return "l1" if mechanism.startswith(("laplace", "piecewise")) else "l2"
 
 
-def _guarantee(report: PrivacyReport) -> dict[str, Any]:
-    """Field ``guarantee`` of a statement."""
-    return {
-        "in_words": report.guarantee,
-        "protects": not report.seeded and bool(report.epsilon < float("inf")),
-        "epsilon": float(report.epsilon),
-        "delta": float(report.delta),
-        "mu": report.mu,
-        "tests": [
-            {
-                "false_positive_rate": rate,
-                "false_negative_rate": report.false_negative_rate(rate),
-            }
-            for rate in FALSE_ALARMS
-        ],
-    }
-
-
 def _composed(node: Composition) -> dict[str, Any]:
     """Composition tree as plain values, with the possible costs to one unit at each node."""
     found: dict[str, Any] = {"kind": node.kind}
     if node.kind == "releases":
-        found |= {"releases": _releases(node), "unused": _unused(node)}
+        (whole,) = unit_costs(node)
+        found["releases"] = [
+            {
+                "name": row.name,
+                "description": row.description,
+                "mechanism": row.mechanism,
+                "norm": norm_of(row.mechanism),
+                "sensitivity": row.sensitivity,
+                "sigma": row.sigma,
+                **_spent(row, whole),
+            }
+            for row in node.rows
+        ]
+        found["unused"] = [{"name": one.name, **_spent(one, whole)} for one in node.unused]
     elif node.kind == "selection":
         stop = stop_probability(node.n_trials)
         found |= {
@@ -432,29 +427,6 @@ def _composed(node: Composition) -> dict[str, Any]:
         ]
     found["unit_costs"] = [asdict(cost) for cost in unit_costs(node)]
     return found
-
-
-def _releases(node: Composition) -> list[dict[str, Any]]:
-    """Releases of a leaf as plain values."""
-    (whole,) = unit_costs(node)
-    return [
-        {
-            "name": row.name,
-            "description": row.description,
-            "mechanism": row.mechanism,
-            "norm": norm_of(row.mechanism),
-            "sensitivity": row.sensitivity,
-            "sigma": row.sigma,
-            **_spent(row, whole),
-        }
-        for row in node.rows
-    ]
-
-
-def _unused(node: Composition) -> list[dict[str, Any]]:
-    """Releases paid for and not made, as plain values."""
-    (whole,) = unit_costs(node)
-    return [{"name": planned.name, **_spent(planned, whole)} for planned in node.unused]
 
 
 def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[str, Any]:

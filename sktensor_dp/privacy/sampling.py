@@ -82,9 +82,7 @@ class Law:
 
     @cached_property
     def table(self) -> Integers:
-        """For each value of the first 16 bits of choice: its cell, and below which lot a draw is
-        surely accepted (0 where 16 bits leave the cell open), packed into one integer.
-        """
+        """Cell, and lot below which it is surely accepted (0 if open), by 16 bits of choice."""
         # The cell stands left of the place in a word, the lots where a word has its lot. Where 16
         # bits do not tell the cell, no lot is below.
         first = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))

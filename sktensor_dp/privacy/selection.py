@@ -35,12 +35,9 @@ def failure_of_trials(delta: float, stop: float) -> float:
 
 
 def selection_delta(mu: float, stop: float, epsilon: float, failure: float = 0.0) -> float:
-    r"""Delta at which the best of a geometric number of ``mu``-GDP trials is (epsilon, delta)-DP.
-
-    `stop` is the probability of stopping after a trial. If each trial fails to be ``mu``-GDP with
-    probability `failure`, delta includes ``failure / stop`` (`failure` times the mean number of
-    trials), and a little more through rho.
-    """
+    """Delta at which the best of a geometric number of ``mu``-GDP trials is (epsilon, delta)-DP."""
+    # `stop` is the probability of stopping after a trial. If each trial fails to be mu-GDP with
+    # probability `failure`, delta includes `failure` times the mean number of trials.
     # profile(epsilon - 2 rho) / stop, where `profile` maps epsilon to the trial's delta and
     # stop (exp(rho) - 1) = (1 - stop) profile(rho).
     inner = epsilon - 2 * _tail_ratio(mu, stop, failure)
@@ -56,11 +53,8 @@ def selection_epsilon(epsilon: float, stop: float) -> float:
 
 
 def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) -> PrivacyCost:
-    """Largest cost of each trial at which releasing the best of all trials is (epsilon, delta)-DP.
-
-    `stop` is the probability of stopping after each trial. `failure` is the delta that each trial
-    with Gaussian noise spends beside its noise, as a part of the cost that is returned.
-    """
+    """Largest cost of each trial at which releasing the best is (epsilon, delta)-DP."""
+    # `failure` is the delta that each trial with Gaussian noise spends beside its noise.
     if math.isinf(epsilon):
         gaussian = PrivacyCost(mu=math.inf, delta=failure)
         return gaussian if delta > 0 else PrivacyCost(epsilon=math.inf)
@@ -182,9 +176,7 @@ def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
 
 
 def _threshold_of_weights(most: int, largest: float, sigma: float, delta: float) -> float:
-    """Threshold that the keys of one unit alone pass with probability `delta` at most, whatever its
-    weights up to `largest`, with squares adding up to `most`.
-    """
+    """Threshold that keys of one unit alone pass with probability `delta` at most."""
     # A key with a weight v may fail with probability `delta * (a v^2 + 1 - a) / most`: these add up
     # to delta at most, for every a in [0, 1]. Between two points of the mesh, the threshold that v
     # needs is at most the one made of the larger v and of the smaller probability.

@@ -18,6 +18,7 @@ from contracts.sensitivities import Floats, Row, attained, measured
 
 from sktensor_dp.privacy.curator import sensitivity
 from sktensor_dp.privacy.mechanisms import Mechanism
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.gradients import RidgeBlock
 
@@ -131,7 +132,7 @@ def test_coordinates_are_those_of_the_mechanism(case, seed):
         if not 0 < bound < math.inf:
             continue
         noise: Any = Recorder()
-        law.apply(total.copy(), bound, 1.0, noise, query)
+        law.release(total.copy(), bound, PrivacyCost(1.0, 1.0), noise, query)
         assert noise.norm == law.norm
         # In the norm that counts: full tensors list what orthonormal coordinates merge.
         order = 2 if law.norm == "l2" else 1

@@ -8,6 +8,7 @@ import pytest
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.samples import (
     LiftedBall,
@@ -86,7 +87,9 @@ def noise_of(query: Any, kind: str, shape: tuple[int, ...], n_draws: int, seed: 
     entry = next(e for e in CATALOGUE.values() if e.query is type(query))
     law = getattr(entry, kind)
     zeros = np.zeros(shape)
-    return np.array([law.apply(zeros, 2.0, 4.0, source, query) for _ in range(n_draws)])
+    return np.array(
+        [law.release(zeros, 2.0, PrivacyCost(4.0, 4.0), source, query) for _ in range(n_draws)]
+    )
 
 
 def test_noise_of_answers_has_the_covariance_stated(seed):

@@ -62,7 +62,7 @@ def seeded(fit: Callable[[], Any], seed: int = 0) -> Any:
 def public_state(fitted: Any) -> Any:
     """All of it, but the name of the unit."""
     attributes = {**vars(fitted)}
-    report = attributes.pop("privacy_report_").to_dict()
+    report = {**vars(attributes.pop("privacy_report_"))}
     report.pop("unit")
     return state([attributes, report])
 

@@ -61,12 +61,10 @@ class NoisyPairs:
 
 
 class DocumentCurator(DataCurator):
-    """A :class:`DataCurator` of counts of words in documents.
+    """A :class:`DataCurator` of counts of words in documents."""
 
-    What it takes for granted are public limits by the names of ``CLIPPED_NORMS``; others are
-    chosen from noisy histograms. With pure epsilon the number of tokens is the norm that is
-    clipped, since it bounds all others in L1 and L2.
-    """
+    # Known are public limits by the names of CLIPPED_NORMS; others are chosen from noisy
+    # histograms. With pure epsilon the number of tokens, which bounds all norms, is clipped.
 
     _known: Mapping[str, float]
 
@@ -105,9 +103,7 @@ class DocumentCurator(DataCurator):
         return self._clip("triples", TripleNorm(), quantile, min_tokens=MIN_TOKENS)
 
     def word_frequencies(self, clip: Clip, clips: Sequence[Clip], min_tokens: int) -> Noisy:
-        """Release the mean over units of word counts, scaled down to the limits of `clip` and
-        `clips`; documents of fewer than `min_tokens` tokens count as empty.
-        """
+        """Mean word counts, scaled to the limits; documents below `min_tokens` count as empty."""
         query = WordFrequencies(clip, tuple(clips), min_tokens)
         return self.noisy("word_frequencies", query)
 
@@ -119,9 +115,7 @@ class DocumentCurator(DataCurator):
         words: Words = None,
         as_product: bool = False,
     ) -> NoisyPairs:
-        """Release the mean over units of length times second moment of `words` (all if None),
-        clipped; with `as_product`, for fits without noise, only its products with matrices.
-        """
+        """Mean second moment of `words`, clipped; without noise products do (`as_product`)."""
         query = PairMoments(clip, DIAGONAL_WEIGHT, tuple(clips), words, min_tokens)
         if as_product:
             return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
@@ -138,9 +132,7 @@ class DocumentCurator(DataCurator):
         return Noisy(noisy.value, self._deviation(noisy.sigma, n_unique(basis.shape[1], 3)))
 
     def triples(self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words) -> Noisy:
-        """Release the mean over units of length times third moment, clipped, with noise in word
-        space, in coordinates of the orthonormal `basis`.
-        """
+        """Mean third moment, clipped, noised in word space, in coordinates of the `basis`."""
         query = TripleMoments(basis, (clip, *clips), words)
         noisy = self.noisy("triple_moments", query)
         return Noisy(noisy.value, self._deviation(noisy.sigma, query.ambient_dimension))
@@ -153,9 +145,7 @@ class DocumentCurator(DataCurator):
         clip: Clip,
         scales: Floats | None = None,
     ) -> Noisy:
-        """Release the mean over units of the expected counts of each word in each topic (the E
-        step), divided by `scales` of words, then clipped; `single`: one topic per document.
-        """
+        """Mean expected counts of each word in each topic (the E step), over `scales`, clipped."""
         assert isinstance(clip.norm, CountNorm)
         last = self._left.get("expected_counts", 0) <= EXACT_STEPS
         n_iter = EXACT_MEAN_FIELD if self._noiseless and last else MEAN_FIELD

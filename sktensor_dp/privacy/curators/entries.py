@@ -94,15 +94,9 @@ class NoisySharedFactor:
 
 
 class _PlainCurator(DataCurator):
-    """A :class:`DataCurator` of values, which hands back sums in place of means over units.
+    """A :class:`DataCurator` of values, which hands back sums in place of means over units."""
 
-    Attributes
-    ----------
-    shape : tuple of n_modes int
-        Of the tensor; public.
-    half, middle : float
-        Half of the width of the bounds, and their middle; public.
-    """
+    # Public: `shape` of the tensor, `half` of the width of the bounds, and their `middle`.
 
     def __init__(self, chunks: EntryChunks | SliceChunks, plan: ReleasePlan, **kwargs: Any) -> None:
         super().__init__(chunks, plan, **kwargs)
@@ -113,10 +107,7 @@ class _PlainCurator(DataCurator):
 
 
 class EntryCurator(_PlainCurator):
-    """A :class:`DataCurator` of values at public coordinates; the unit is one value.
-
-    Values are given out minus ``middle``.
-    """
+    """A :class:`DataCurator` of values, minus `middle`, at public places; a value is the unit."""
 
     @cached_property
     def index_set(self) -> IndexSet:
@@ -183,10 +174,8 @@ class SliceCurator(_PlainCurator):
         about: ReleasedEffects | None = None,
         rest_of: str | None = None,
     ) -> NoisySharedRows:
-        """Residuals of all units, clipped and summed in each row of a shared mode.
-
-        ``rest_of`` names a planned release: all that is left of its budget pays for this one.
-        """
+        """Residuals of all units, clipped and summed in each row of a shared mode."""
+        # `rest_of` names a planned release: all that is left of its budget pays for this one.
         order = 1 if self.pure else 2
         query = SharedRowSums(
             mode, self.shape, level, scale, shrinkage, tuple(effects), order, about

@@ -56,9 +56,7 @@ class SampleCurator(DataCurator):
     def projected_third_moments(
         self, basis: Floats, residual_weight: float, quantile: float
     ) -> NoisyThirdMoments:
-        """Release the mean over units of third moments in the span of any public `basis`, each
-        clipped at a noisy quantile of their norms; `residual_weight` weighs what lies outside.
-        """
+        """Mean third moments in the span of `basis`, each clipped at a noisy quantile of norms."""
         seen = basis, self._known, residual_weight
         limit = math.inf
         if not self._noiseless:
@@ -75,11 +73,8 @@ class SampleCurator(DataCurator):
         return self._third_moments("third_moments", query)
 
     def power_iterations(self, starts: Floats) -> Noisy:
-        """Answers ``T(I, u, u)`` of the mean third moment, for every column u.
-
-        The noise along a coordinate has the standard deviation given, divided by
-        ``sqrt(3)`` outside the span of the starts.
-        """
+        """Answers ``T(I, u, u)`` of the mean third moment, for every column u."""
+        # Outside the span of the starts the noise has the deviation given over sqrt(3).
         query = PowerIterations(starts, self._known.radius)
         noisy = self.noisy("power_iterations", query)
         return Noisy(query.answers(noisy.value), self._deviation(noisy.sigma, noisy.value.size))
