@@ -1,8 +1,9 @@
 """Forecasts of topics against fits: how often the words of a verdict are kept.
 
-Texts and documents drawn from laws, of several sizes, numbers of topics and epsilons. The limits of
-verdicts were chosen on the *first* cases (noise seed 0), and are judged on *new* ones: other texts,
-laws, sizes, numbers of topics, epsilons and seeds. A fit keeps a verdict where it finds
+Texts and documents drawn from laws, of several sizes, numbers of topics and epsilons: *first* cases
+(noise seed 0), and *new* ones with other texts, laws, sizes, numbers of topics, epsilons and seeds.
+The limits of verdicts were chosen on neither, but on documents drawn from other laws, with topics
+of equal and of unequal shares. A fit keeps a verdict where it finds
 
 - *enough*: four fifths of the topics or more, and they predict held-out words better than exact
   word frequencies do;
@@ -73,7 +74,7 @@ def first_cases(folder: Path) -> Iterator[Case]:
 
 
 def new_cases(folder: Path) -> Iterator[Case]:
-    """Cases that no limit was chosen on."""
+    """Further texts, laws, sizes, numbers of topics and epsilons."""
     for name, X, labels in topics.corpora(folder):
         if name not in NEW_TEXTS:
             continue

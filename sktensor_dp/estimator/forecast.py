@@ -125,11 +125,11 @@ class Forecast(Sought):
     Examples
     --------
     >>> from sktensor_dp import PrivateSpectralLDA
-    >>> forecast = PrivateSpectralLDA(5, epsilon=1.0).forecast(3000, 2000)
+    >>> forecast = PrivateSpectralLDA(5, epsilon=1.0).forecast(1500, 2000)
     >>> forecast.verdict
     'may be enough'
     >>> forecast.n_for("enough"), forecast.epsilon_for("enough")
-    (3603, 1.22)
+    (3044, 2.16)
     """
 
     releases: tuple[ReleaseForecast, ...]

@@ -60,7 +60,6 @@ from sktensor_dp.spectral_topics.plan import TopicForecast, TopicPlan, forecast_
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
-from sktensor_dp.topics.concentration import USUAL
 from sktensor_dp.topics.inference import (
     log_likelihoods,
     proportions,
@@ -658,8 +657,7 @@ class PrivateSpectralLDA(
         check_sizes(n_samples=n_samples, n_features=n_features)
         plan, asked = self._plan(n_samples, n_features), self._concentration()
         found = forecast_topics(
-            plan, n_samples, n_features, document_length, USUAL if asked is None else asked,
-            self.delta == 0, self.neighbours,
+            plan, n_samples, n_features, document_length, asked, self.delta == 0, self.neighbours,
         )  # fmt: skip
         sizes = {"n_samples": n_samples, "n_features": n_features}
         question = Question.of(self, **sizes, document_length=document_length)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scipy.special import ndtri
+
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
@@ -14,7 +16,8 @@ from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTrip
 from sktensor_dp.queries.query import Bounded
 from sktensor_dp.spectral_topics import defaults
 from sktensor_dp.tensor.symmetric import n_unique
-from sktensor_dp.topics.concentration import USUAL
+from sktensor_dp.topics.concentration import USUAL, has_one_topic
+from sktensor_dp.topics.moments import spread_of_pairs
 
 # Matrices of pairs at a time: their sum, what rounding left of it, and what is added next.
 PAIR_MATRICES = 3
@@ -177,6 +180,9 @@ def _release_plan(
 # A topic's probability is spread over about this many words in ordinary text, as
 # measured by one over the sum of its squared probabilities.
 WORDS_PER_TOPIC = 100
+# The frequency of a text's word of rank r is about in proportion to 1 / (r + OFFSET) (Mandelbrot),
+# where words of little content are left out.
+OFFSET = 50.0
 # Who says how far one document moves what.
 QUERIES: dict[str, type[Bounded]] = {
     "word_frequencies": WordFrequencies,
@@ -194,7 +200,7 @@ class TopicForecast(Forecast):
     ``n_samples_needed`` is the number from which the weakest of ``n_components``
     equally likely topics that share no words stands out from the noise of the second
     moment: a least number, as topics that share words need more. Fits find all topics of texts
-    from about three times as many documents (``verdict``).
+    from about four times as many documents (``verdict``).
 
     Attributes
     ----------
@@ -214,7 +220,7 @@ class TopicForecast(Forecast):
     public_topics: bool = False
 
     unit = "documents"
-    verdicts = (("enough", 3.0), ("may be enough", 1.5), ("likely too few", 0.5))
+    verdicts = (("enough", 4.0), ("may be enough", 1.0), ("likely too few", 0.5))
 
     def _typically_needed(self) -> float:
         # Of topics of texts, further ones are ever weaker than the first ten.
@@ -234,7 +240,7 @@ def forecast_topics(
     n_samples: int,
     n_features: int,
     document_length: float,
-    concentration: float,
+    concentration: float | None,
     pure: bool,
     neighbours: str = "replace_one",
 ) -> TopicForecast:
@@ -242,11 +248,16 @@ def forecast_topics(
     releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
     length = max(document_length, 3.0)
     k = plan.n_components
+    if concentration is None:
+        single = plan.triples is None and has_one_topic(USUAL, length, k)
+        concentration = 0.0 if single else USUAL
     spread = min(WORDS_PER_TOPIC, max(n_features / k, 1.0))
-    # Norm of one document's statistic over its number of tokens, all words distinct.
+    # Norm of one document's statistic over its number of tokens; but for pairs all words distinct.
     norms = {
         "word_frequencies": 1.0 if pure else length**-0.5,
-        "pair_moments": 1.0 if pure else math.sqrt(2 / (length * (length - 1))),
+        "pair_moments": 1.0
+        if pure
+        else _pair_norm(plan, n_features, length, spread, concentration),
         "expected_counts": 1.0 if pure else length**-0.5,
         "triple_moments": 1.0 if pure else (length * (length - 1) * (length - 2)) ** -0.5,
         "whitened_triple_moments": k**1.5,
@@ -270,6 +281,29 @@ def forecast_topics(
     )  # fmt: skip
 
 
+def _pair_norm(
+    plan: TopicPlan, n_features: int, length: float, spread: float, concentration: float
+) -> float:
+    """Norm at which pairs are clipped, of words whose pairs are released, over all pairs."""
+    # Of all words: odds that two tokens of a document are alike, by its topics or by all.
+    of_all = n_features / (OFFSET * (n_features + OFFSET)) / math.log1p(n_features / OFFSET) ** 2
+    repeats = (1 / spread + concentration * of_all) / (1 + concentration)
+    tokens = length
+    if not plan.all_words:
+        share = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)
+        above = float(ndtri(1 - plan.clip_quantile)) * math.sqrt(length * share * (1 - share))
+        tokens = min(max(length * share + above, 2.0), length)
+        repeats *= _squares(plan, n_features) / share**2
+    pairs = tokens * (tokens - 1) / (length * (length - 1))
+    return pairs * math.sqrt(spread_of_pairs(tokens, repeats))
+
+
+def _squares(plan: TopicPlan, n_features: int) -> float:
+    """Fraction of words' squared frequencies that is of words whose pairs are released."""
+    d = plan.n_words
+    return d * (n_features + OFFSET) / (n_features * (d + OFFSET))
+
+
 def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
     """Deviation of the noise on a sum of statistics, at mu = 1, or at epsilon = 1 if `pure`."""
     if name.endswith("triple_moments") or not pure:
@@ -286,7 +320,9 @@ def _against(
     # Eigenvalue of k equally likely topics with disjoint words.
     eigenvalue = 1 / (k * spread * (concentration + 1))
     if name == "pair_moments":
-        return sigma * math.sqrt(plan.n_words), eigenvalue
+        # Entries off the diagonal have half the deviation, and an eigenvalue lifts an eigenvector
+        # out of the noise from half its edge on (Baik, Ben Arous & Peche, 2005).
+        return sigma / 2 * math.sqrt(plan.n_words), eigenvalue * _squares(plan, n_features)
     if name == "whitened_triple_moments":
         return sigma * math.sqrt(k * (k + 1) * (k + 2) / 6), k
     if name == "triple_moments":

@@ -205,7 +205,7 @@ class _SpectralFit:
             found = concentration_of_pairs(
                 topics, weights, pairs.released.matrix / pairs.total, frequencies,
                 pairs.released.sigma / pairs.total,
-                spread_of_pairs(length, frequencies) / (2 * self._curator.n_units),
+                spread_of_pairs(length, float(frequencies @ frequencies)) / (2 * self._curator.n_units),
             )  # fmt: skip
         self.assumed = found is None
         return USUAL if found is None else found
@@ -290,7 +290,7 @@ class _SpectralFit:
             pairs=released.matrix / pairs.total, pairs_sigma=released.sigma / pairs.total,
             diagonal_sigma=released.diagonal_sigma / pairs.total, basis=basis,
             triples=triples.value, triples_sigma=triples.sigma,
-            n_documents=self._curator.n_units, spread=spread_of_pairs(length, unigram),
+            n_documents=self._curator.n_units, spread=spread_of_pairs(length, float(unigram @ unigram)),
             second=np.outer(unigram, unigram),
         )  # fmt: skip
         given = self._options.concentration

@@ -180,9 +180,11 @@ def match_with_concentration(
     return estimated, moments, False
 
 
-def spread_of_pairs(length: float, frequencies: Floats) -> float:
-    """Expected squared norm of the relative frequencies of word pairs in one document."""
-    length, repeats = max(length, 2.0), float((frequencies**2).sum())
+def spread_of_pairs(length: float, repeats: float) -> float:
+    """Expected squared norm of the relative frequencies of word pairs in one document, of which two
+    tokens are alike with probability `repeats`.
+    """
+    length = max(length, 2.0)
     # Two of its pairs are alike by one token that differs, or by two.
     alike = 1 + 2 * (length - 2) * repeats + (length - 2) * max(length - 3, 0.0) * repeats**2
     return 2 * alike / (length * (length - 1))

@@ -96,7 +96,7 @@ def test_forecast_says_itself():
     assert f"{forecast.n_samples_needed:,}" in text
     assert f": {forecast.verdict};" in text
     assert forecast.n_samples == 50_000
-    sizes = (10, 5000, 9000, 10**8)
+    sizes = (10, 2000, 5000, 10**8)
     forecasts = [PrivateSpectralLDA(10).forecast(size, 2000) for size in sizes]
     verdicts = ["too few", "likely too few", "may be enough", "enough"]
     assert [one.verdict for one in forecasts] == verdicts
