@@ -7,12 +7,14 @@ line with all pairs, and the pairs tell the concentration. 5. Of many words, EM 
 releases.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import laplace, norm
 from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import Fitted
@@ -38,6 +40,7 @@ from sktensor_dp.topics.concentration import (
     has_one_topic,
 )
 from sktensor_dp.topics.moments import (
+    LEVEL,
     PriorCorrection,
     ReleasedMoments,
     match_with_concentration,
@@ -160,7 +163,7 @@ class _SpectralFit:
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
         corrected = corrected_pairs(released, correction, total)
         scale = correction.pair_scale / total
-        edge = _noise_edge(released.sigma * scale, correction)
+        edge = noise_edge(released, scale, correction, self._curator.pure)
         white = self._white(corrected, edge, len(own))
         return WhitenedPairs(
             words, tuple(clips), total, correction, released, corrected, scale, white, edge
@@ -202,10 +205,10 @@ class _SpectralFit:
             return self._options.concentration
         found = None
         if pairs.released.matrix is not None:
+            spread = spread_of_pairs(length, float(frequencies @ frequencies))
             found = concentration_of_pairs(
                 topics, weights, pairs.released.matrix / pairs.total, frequencies,
-                pairs.released.sigma / pairs.total,
-                spread_of_pairs(length, float(frequencies @ frequencies)) / (2 * self._curator.n_units),
+                pairs.released.sigma / pairs.total, spread / (2 * self._curator.n_units),
             )  # fmt: skip
         self.assumed = found is None
         return USUAL if found is None else found
@@ -222,7 +225,7 @@ class _SpectralFit:
             known = pairs.of_words(unigram)
             concentration = self._concentration(topics, weights, pairs, known, length)
             pairs = pairs.with_concentration(concentration)
-            edge = _noise_edge(pairs.released.sigma * pairs.scale, pairs.correction)
+            edge = noise_edge(pairs.released, pairs.scale, pairs.correction, self._curator.pure)
             pairs = replace(pairs, white=self._white(pairs.corrected, edge, topics.shape[1]))
         basis = self._basis(pairs.white)
         noisy = self._triples(basis, pairs)
@@ -290,7 +293,8 @@ class _SpectralFit:
             pairs=released.matrix / pairs.total, pairs_sigma=released.sigma / pairs.total,
             diagonal_sigma=released.diagonal_sigma / pairs.total, basis=basis,
             triples=triples.value, triples_sigma=triples.sigma,
-            n_documents=self._curator.n_units, spread=spread_of_pairs(length, float(unigram @ unigram)),
+            n_documents=self._curator.n_units,
+            spread=spread_of_pairs(length, float(unigram @ unigram)),
             second=np.outer(unigram, unigram),
         )  # fmt: skip
         given = self._options.concentration
@@ -351,9 +355,17 @@ def _mass(released: NoisyPairs, n_words: int) -> float:
     return float(released.product(np.ones((n_words, 1))).sum())
 
 
-def _noise_edge(sigma: float, correction: PriorCorrection) -> float:
+def noise_edge(
+    released: NoisyPairs, scale: float, correction: PriorCorrection, pure: bool
+) -> float:
     """Largest eigenvalue that noise alone gives the corrected second moment."""
-    return 2 * sigma * float(np.sqrt(len(correction.frequencies))) + correction.pair_shift
+    d, diagonal = len(correction.frequencies), released.diagonal_sigma
+    bulk = released.sigma * math.sqrt(d)
+    # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
+    # lifts an eigenvalue to x + bulk^2 / x (Capitaine, Donati-Martin & Feral, 2009).
+    entry = diagonal * float(laplace.isf(LEVEL / d) / math.sqrt(2) if pure else norm.isf(LEVEL / d))
+    edge = entry + bulk**2 / entry if entry > bulk else 2 * bulk
+    return scale * edge + correction.pair_shift
 
 
 def _normalised(values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What fits and streams report, charge, seed and warn of."""
+"""Charges and seeds of fits, and warnings of noise that hides topics."""
 
 import warnings
 
@@ -13,6 +13,9 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     unsafe_seeded_noise,
 )
+from sktensor_dp.privacy.curators.documents import NoisyPairs
+from sktensor_dp.spectral_topics.recipe import noise_edge
+from sktensor_dp.topics.moments import PriorCorrection
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
@@ -64,6 +67,22 @@ def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):
             pytest.warns(NotEnoughDataWarning, match="the data shows [0-4] at this"),
         ):
             lda.fit(X)
+
+
+def test_laplace_noise_alone_stays_below_its_edge(seed):
+    """Of 400 matrices 2 % exceeded it, and two thirds the edge of normal noise: more than ten of
+    100 come up once in 100,000 runs, and would always with that edge.
+    """
+    d, sigma, diagonal = 100, 0.5, np.sqrt(2.0)
+    released = NoisyPairs(None, lambda V: V, sigma, diagonal)
+    edge = noise_edge(released, 1.0, PriorCorrection(0.0, np.zeros(d), 0.0), pure=True)
+    rng, largest = np.random.default_rng(seed), []
+    for _ in range(100):
+        noise = np.triu(rng.laplace(0, sigma / np.sqrt(2), (d, d)), 1)
+        np.fill_diagonal(noise, rng.laplace(0, diagonal / np.sqrt(2), d) / 2)
+        largest.append(np.linalg.eigvalsh(noise + noise.T)[-1])
+    assert (np.array(largest) > edge).sum() <= 10
+    assert edge < 1.25 * np.quantile(largest, 0.9)
 
 
 @tiny
