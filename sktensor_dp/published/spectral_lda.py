@@ -36,17 +36,18 @@ from sktensor_dp.estimator.parameters import Number
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claims import claim_of_call
-from sktensor_dp.published.power_method import check
+from sktensor_dp.published.power_method import check, noisy_columns
 from sktensor_dp.published.single_topic import (
     ONE_DRAW,
     PublishedTopics,
     gaussian_unique_entries,
+    positive_whitener,
     topics_of_eigenpairs,
     validated_counts,
 )
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
-from sktensor_dp.tensor import Whitener, whitener
+from sktensor_dp.tensor import Whitener
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import simultaneous_power_iteration
 from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
@@ -285,7 +286,7 @@ class _Configuration:
 
     def first(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
         """Noise on M3, on M2 for the whitener, and on M2 again (edges 3, 4 and 8)."""
-        white = self._whitener(self._noisy_pairs(epsilon, delta))
+        white = positive_whitener(self._noisy_pairs(epsilon, delta), self._k, self._k)
         sigma = printed_sigma(self._printed.triples, epsilon, delta)
         noise = gaussian_unique_entries(len(self._pairs), 3, sigma, self._source)
         # M3(W, W, W) by way of M3(U, U, U): the same, without a dense tensor of words.
@@ -329,19 +330,9 @@ class _Configuration:
         sigma = printed_sigma(self._printed.pairs, epsilon, delta)
         return self._pairs + gaussian_unique_entries(len(self._pairs), 2, sigma, self._source)
 
-    def _whitener(self, pairs: Floats) -> Whitener:
-        """Whitener of a second moment; ValueError unless it has k positive eigenvalues."""
-        white = whitener(pairs, self._k)
-        if white.n_components < self._k:
-            raise ValueError(
-                "X must have n_components positive eigenvalues in its second moment, with noise: "
-                "more documents, fewer components or a larger epsilon are needed."
-            )
-        return white
-
     def _whitened(self) -> tuple[Floats, Whitener]:
         """Whitened third moment T and the whitener, both without noise."""
-        white = self._whitener(self._pairs)
+        white = positive_whitener(self._pairs, self._k, self._k)
         return multilinear(self._moments.triples(white.basis), white.transform), white
 
     def _eigenpairs(self, T: Floats) -> tuple[Floats, Floats]:
@@ -368,7 +359,7 @@ class _Configuration:
         self, values: Floats, vectors: Floats, epsilon: float, delta: float
     ) -> tuple[Floats, Floats]:
         """Topics and weights from eigenpairs of T, by a whitener of M2 with new noise (edge 8)."""
-        white = self._whitener(self._noisy_pairs(epsilon, delta))
+        white = positive_whitener(self._noisy_pairs(epsilon, delta), self._k, self._k)
         return self._topics(values, white.unwhiten(vectors))
 
     def _topics(self, values: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
@@ -379,9 +370,7 @@ class _Configuration:
         return topics, weights * 4 * (n + 1) / (n + 2) ** 2
 
     def _with_noise(self, values: Floats, sigma: float) -> Floats:
-        if sigma == 0:
-            return values
-        return sigma * self._source.gaussian(values.ravel() / sigma, 1.0).reshape(values.shape)
+        return noisy_columns(values, np.array(sigma), self._source)
 
 
 def _exact_epsilon(printed: PrintedSensitivities, epsilon: float, delta: float) -> float:

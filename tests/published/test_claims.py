@@ -207,7 +207,6 @@ def test_every_verdict_test_has_its_row():
         "test_two_releases_calibrated_apart_and_together",
         "test_moments_of_counts_are_probabilities",
         "test_corrected_moments_are_sums_over_topics",
-        "test_raw_moments_of_counts_move_by_root_two",
         "test_norm_of_unique_entries_is_not_that_of_the_proof",
         "test_the_corpus_with_a_gap_exists",
         "test_a_flipped_eigenvector_moves_the_tensor_by_twice_its_norm",

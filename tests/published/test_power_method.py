@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published import online_tensor_power_method, private_tensor_power_method
 from sktensor_dp.published.power_method import (
@@ -159,19 +159,12 @@ def test_tensor_without_noise_is_decomposed(seed):
     np.testing.assert_allclose(found.vectors[order], V, atol=1e-8)
 
 
-# Printed: 6.6 to 7.3 times the noise that exact composition asks for.
-@pytest.mark.parametrize(
-    ("k", "L", "R", "delta", "exact"),
-    [(5, 10, 10, 1e-6, 0.133), (5, 10, 10, 1e-5, 0.127), (20, 50, 30, 1e-5, 0.115)],
-)
-def test_printed_calibration_gives_an_eighth_of_epsilon(k, L, R, delta, exact):
-    claim = private_tensor_power_method(np.zeros((20,) * 3), k, 1.0, delta, L, R).claim
-    assert claim.exact_epsilon == pytest.approx(exact, abs=0.001)
+def test_exact_epsilon_is_that_of_all_queries_together():
+    claim = private_tensor_power_method(np.zeros((20,) * 3), 5, 1.0, 1e-6, 10, 10).claim
+    mu = math.sqrt(550) / noise_multiplier(1.0, 1e-6, 550)
+    assert gaussian_delta(mu, claim.exact_epsilon) == pytest.approx(1e-6, rel=1e-6)
+    assert claim.exact_epsilon == pytest.approx(0.133, abs=0.001)
     assert claim.holds
-    n_queries = k * L * (R + 1)
-    mu = math.sqrt(n_queries) / noise_multiplier(1.0, delta, n_queries)
-    assert gaussian_delta(mu, claim.exact_epsilon) == pytest.approx(delta, rel=1e-6)
-    assert 6.5 < gaussian_mu(1.0, delta) / mu < 7.4
 
 
 def test_noise_of_the_value_query_is_six_printed_multipliers(seed):

@@ -54,7 +54,7 @@ def test_symmetrised_words_move_moments_by_root_two():
     for moment in (pair_moment, triple_moment):
         values = np.array([moment(x).ravel() for x in all_documents(3, 5)])
         gaps = np.linalg.norm(values[:, None] - values[None], axis=2)
-        assert gaps.max() <= math.sqrt(2) + 1e-12
+        assert gaps.max() == pytest.approx(math.sqrt(2))
 
 
 def test_norm_of_unique_entries_keeps_avn_private(seed):

@@ -244,14 +244,6 @@ def test_sensitivity_of_u_statistics_is_attained(alpha0):
 # -------------------------------------------------------- raw moments, L2
 
 
-@pytest.mark.parametrize("moment", [pair_moment, triple_moment])
-def test_raw_moments_of_counts_move_by_root_two(moment):
-    moments = np.array([moment(x).ravel() for x in all_documents(4, 4)])
-    gaps = np.linalg.norm(moments[:, None] - moments[None], axis=2)
-    assert gaps.max() == pytest.approx(math.sqrt(2))
-    assert gaps.max() <= math.sqrt(2) + 1e-12
-
-
 def unit(tensor):
     return tensor / np.linalg.norm(tensor)
 
