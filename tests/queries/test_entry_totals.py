@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
+from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.entries import EntryChunks, IndexSet, RowSums, as_entries
 from sktensor_dp.queries.gradients import Jacobian, RidgeBlock
-from sktensor_dp.queries.slices import SharedRowSums, SliceChunks, UnitLevels
+from sktensor_dp.queries.slices import SliceChunks
 
 SHAPE, N, LIMITS, MIDDLE, HALF = (5, 7, 3), 60, (1.0, 5.0), 3.0, 2.0
 
@@ -26,12 +26,9 @@ def clamped(y):
     return np.array([min(max(v, 1.0), 5.0) - 3.0 for v in y])
 
 
-def exact(kind, chunks, names):
+def exact(chunks, names):
     plan = ReleasePlan.split(math.inf, 1e-6, dict.fromkeys(names, 1.0))
-    return kind(chunks, plan, spender="test", unit="unit", accountant=None)
-
-
-# Entry level
+    return EntryCurator(chunks, plan, spender="test", unit="unit", accountant=None)
 
 
 def test_index_sets_add_up_rows(seed):
@@ -65,7 +62,7 @@ def test_row_sums(seed):
                 for m in range(3) for i in range(SHAPE[m])]  # fmt: skip
     total = RowSums(chunk.index_set, w, HALF).total(chunk)
     np.testing.assert_allclose(total, expected, atol=1e-12)
-    with exact(EntryCurator, chunk, ["row_sums", "entries"]) as curator:
+    with exact(chunk, ["row_sums", "entries"]) as curator:
         np.testing.assert_allclose(np.concatenate(curator.row_sums(w).sums), expected, atol=1e-11)
         released = curator.entries()
         np.testing.assert_allclose(released.value, x, atol=1e-12)
@@ -81,7 +78,7 @@ def test_ridge_rows(seed, ridge, block, cache_of):
     z = rng.standard_normal((N, 3)) * [2, 1, 0.1]
     chunk, x = EntryChunks(X, y, SHAPE, LIMITS), clamped(y)
     for mode in range(3):
-        with exact(EntryCurator, chunk, ["ridge_block"]) as curator:
+        with exact(chunk, ["ridge_block"]) as curator:
             rows = curator.ridge_block(mode, z, ridge)
         coordinates = RidgeBlock(chunk.index_set, mode, z, ridge, HALF).total(chunk)
         for i in range(SHAPE[mode]):
@@ -151,7 +148,7 @@ def test_gradients_are_the_products_with_the_jacobian(seed):
     rng, X, y = data(seed)
     chunk = EntryChunks(X, y, SHAPE, LIMITS)
     for model in models(rng, chunk.index_set):
-        with exact(EntryCurator, chunk, ["entry_gradients"]) as curator:
+        with exact(chunk, ["entry_gradients"]) as curator:
             found = curator.entry_gradients(model)
         np.testing.assert_allclose(found.value, model.scatter(clamped(y)), atol=1e-9)
 
@@ -184,73 +181,6 @@ def test_whatever_a_frame_is_no_value_moves_further_than_the_sensitivity(seed):
     moved = np.linalg.norm(totals[0] - totals[1])
     # The entry is at length 1, and moves by all of the range.
     assert 2 * HALF * (1 - 1e-9) < moved <= query.l2_sensitivity
-
-
-# Slice level
-
-
-def units_of(X, y):
-    """Entries of each unit of mode 0, equal coordinates merged by their mean."""
-    for u in range(SHAPE[0]):
-        merged = {}
-        for x, v in zip(X[X[:, 0] == u], clamped(y)[X[:, 0] == u], strict=True):
-            merged.setdefault(tuple(x), []).append(v)
-        yield {x: float(np.mean(v)) for x, v in merged.items()}
-
-
-def test_unit_levels(seed):
-    _, X, y = data(seed)
-    expected = np.zeros(2)
-    for v in (np.array(list(unit.values())) for unit in units_of(X, y) if unit):
-        expected += [v.mean(), v.std()]
-    chunk = SliceChunks(X, y, SHAPE, 0, LIMITS)
-    np.testing.assert_allclose(UnitLevels(HALF).total(chunk), expected, atol=1e-12)
-    with exact(SliceCurator, chunk, ["unit_levels"]) as curator:
-        levels = curator.unit_levels()
-    np.testing.assert_allclose([levels.mean, levels.deviation], expected / SHAPE[0], atol=1e-12)
-
-
-@pytest.mark.parametrize("mode", [1, 2])
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("shrinkage", [0.0, 5.0])
-def test_shared_row_sums(mode, order, shrinkage, seed):
-    rng, X, y = data(seed)
-    # Effects of the units and of the rows asked for are left out.
-    effects = tuple(rng.standard_normal(n) for n in SHAPE)
-    other, level, scale = 3 - mode, 0.4, 0.8
-    expected = np.zeros((2, SHAPE[mode]))
-    for unit in units_of(X, y):
-        values = {x: v - effects[other][x[other]] for x, v in unit.items()}
-        n = len(values)
-        if n == 0:
-            continue
-        own = (sum(values.values()) + shrinkage * level) / (n + shrinkage)
-        part = np.zeros_like(expected)
-        for x, v in values.items():
-            part[:, x[mode]] += [min(max((v - own) / scale, -1), 1), 1]
-        expected += part / np.linalg.norm(part[1], order)
-    chunk = SliceChunks(X, y, SHAPE, 0, LIMITS)
-    query = SharedRowSums(mode, SHAPE, level, scale, shrinkage, effects, order)
-    np.testing.assert_allclose(query.total(chunk), expected, atol=1e-12)
-    if order == 2:
-        with exact(SliceCurator, chunk, ["shared_row_sums"]) as curator:
-            rows = curator.shared_row_sums(mode, level, scale, shrinkage, effects)
-        np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-12)
-
-
-def test_slices_do_not_depend_on_the_order_of_rows(seed):
-    rng, X, y = data(seed)
-    order = rng.permutation(N)
-    one, other = (SliceChunks(*part, SHAPE, 0, LIMITS) for part in ((X, y), (X[order], y[order])))
-    np.testing.assert_array_equal(one.coordinates, other.coordinates)
-    np.testing.assert_array_equal(one.values, other.values)
-
-
-def test_no_entries_at_all_are_a_data_set_of_slices():
-    nothing = SliceChunks(np.zeros((0, 3), dtype=np.intp), np.zeros(0), SHAPE, 1, LIMITS)
-    assert nothing.n_units == 7
-    assert not UnitLevels(HALF).total(nothing).any()
-    assert not SharedRowSums(0, SHAPE, 0.0, 1.0, 1.0).total(nothing).any()
 
 
 # What comes in

@@ -212,11 +212,6 @@ def test_directions_that_are_all_alike_leave_units_finite(seed):
             assert np.linalg.norm(found[N_CELLS:]) <= MOMENT_WEIGHT * (1 + 1e-12)
 
 
-def test_no_entries_at_all_are_a_data_set():
-    nothing = np.zeros((0, 3), dtype=np.intp)
-    assert not query(np.random.default_rng(0)).total(chunk_of(nothing, np.zeros(0))).any()
-
-
 def test_moments_have_no_obtuse_angles(seed):
     """Of roots and weights of any size: no length is above 1, and no product below 0."""
     rng = np.random.default_rng(seed)

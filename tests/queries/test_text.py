@@ -1,11 +1,11 @@
-"""Document frequencies: values, and the threshold's law."""
+"""Queries on words of texts: frequencies, buckets and votes, and the laws of their threshold."""
 
 import math
 from collections import Counter
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
@@ -14,15 +14,29 @@ from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.selection import (
     STEP,
     gaussian_partition_selection,
+    largest_weight,
     selection_threshold,
 )
-from sktensor_dp.queries.text import DocumentFrequencies, TextChunks
+from sktensor_dp.queries.text import (
+    N_BUCKETS,
+    VOTE,
+    DocumentFrequencies,
+    TextChunks,
+    WordBuckets,
+    WordCounts,
+    WordVotes,
+    checksums,
+)
+
+WORDS = [f"w{i}" for i in range(30)]
 
 
-def corpus_of(rng, n_documents, n_words=30, longest=25):
-    words = np.array([f"w{i}" for i in range(n_words)])
-    lengths = rng.integers(0, longest, n_documents)
-    return [list(map(str, rng.choice(words, length))) for length in lengths]
+def word_buckets(words):
+    return checksums(words) % N_BUCKETS
+
+
+def corpus_of(rng, n, longest=25):
+    return [list(map(str, rng.choice(WORDS, rng.integers(0, longest)))) for _ in range(n)]
 
 
 def frequencies(documents, m):
@@ -170,3 +184,156 @@ def test_the_curator_gives_no_frequencies_without_a_threshold():
         pytest.raises(RuntimeError, match="not made by"),
     ):
         curator.release_partitions("document_frequencies", query)
+
+
+# Buckets and votes
+
+
+def weighted(rng, m, largest=None):
+    """Votes by weights of very different sizes, some of them 0."""
+    weights = np.where(rng.random(N_BUCKETS) < 0.3, 0.0, 10.0 ** -rng.uniform(0, 8, N_BUCKETS))
+    return WordVotes(m, math.sqrt(m) if largest is None else largest, weights)
+
+
+def test_documents_count_once_in_every_bucket_of_their_words():
+    found = WordBuckets(3).total(WordCounts.of([["a", "a", "b"], ["a"], []]))
+    assert found.shape == (N_BUCKETS,)
+    assert found.sum() == 3
+    assert list(found[word_buckets(["a", "b"])]) == [2, 1]
+
+
+def test_known_words_are_buckets_and_the_others_take_no_place():
+    # The unknown word is used most, and would be the one that counts.
+    found = WordBuckets(1, ("b", "a", "z")).total(
+        WordCounts.of([["c", "c", "c", "a", "a", "b"], ["b"]])
+    )
+    assert list(found) == [1, 1, 0]
+
+
+def test_votes_are_shared_out_by_weight():
+    weights = np.zeros(N_BUCKETS)
+    weights[word_buckets(["a", "b"])] = 0.3, 0.4
+    votes = WordVotes(4, 2.0, weights).total(
+        WordCounts.of([["a", "b", "c", "c"], ["b"], ["c"], []])
+    )
+    # A norm of 2, in the shares .6 and .8, and all of it for the one candidate of the second.
+    assert set(votes) == {"a", "b"}
+    assert votes["a"] == pytest.approx(1.2, abs=1e-5)
+    assert votes["b"] == pytest.approx(1.6 + 2.0, abs=1e-5)
+    capped = WordVotes(4, 1.5, weights).total(WordCounts.of([["a", "b"], ["b"]]))
+    assert capped["b"] == 3.0
+    assert WordVotes(4, 2.0, np.zeros(N_BUCKETS)).total(WordCounts.of([["a"]])) == {}
+
+
+def test_votes_of_full_documents_are_ones():
+    votes = WordVotes(3, 3**0.5, np.ones(N_BUCKETS)).total(WordCounts.of([["a", "b", "c", "d"]]))
+    np.testing.assert_allclose(sorted(votes.values()), 1.0, atol=2 * VOTE)
+    assert len(votes) == 3
+
+
+def test_sums_of_votes_are_exact_in_any_order(seed):
+    rng = np.random.default_rng(seed)
+    documents, query = corpus_of(rng, 5000), weighted(rng, 5)
+    whole = query.total(WordCounts.of(documents))
+    shuffled = [documents[i] for i in rng.permutation(5000)]
+    parts = Counter()
+    for chunk in TextChunks(shuffled, list):
+        parts.update(query.total(chunk))
+    assert parts == whole
+    assert all((value / VOTE).is_integer() for value in whole.values())
+
+
+def test_weights_however_small_give_no_more_votes_than_allowed():
+    for size in (1.0, 1e-100, 1e-200, 5e-324):
+        votes = WordVotes(9, 3.0, np.full(N_BUCKETS, size)).total(WordCounts.of([WORDS[:4]]))
+        assert 2.9 < math.hypot(*votes.values()) <= 3.0
+
+
+@pytest.mark.parametrize("m", [1, 10**6, 10**9, 10**12, 10**15, 2**52])
+def test_votes_leave_room_for_rounded_squares_of_as_many_words_as_may_count(m):
+    """A sum of m rounded squares errs by m 2^-53 of itself, and its root by half of that."""
+    given = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)).total(WordCounts.of([["a"]]))[
+        "a"
+    ] / math.sqrt(m)
+    assert given <= 1 - min(m * 2.0**-54, 0.49)
+    # No more room than is of use: what a vote has below 10^6 words stays as it was.
+    least = 1 - 1e-9 if m <= 10**6 else max(1 - 1.1e-15 * m, 0.5)
+    assert given >= least * (1 - 1e-12) - VOTE
+
+
+def test_many_words_of_one_bucket_count_once():
+    """Counted each, they would move one number as far as a document has words."""
+    words = [f"word{number}" for number in range(3 * N_BUCKETS)]
+    buckets = checksums(words) % N_BUCKETS
+    bucket = np.bincount(buckets).argmax()
+    alike = [words[place] for place in np.flatnonzero(buckets == bucket)]
+    assert len(alike) > 9
+    found = WordBuckets(20).total(WordCounts.of([alike]))
+    assert found[bucket] == found.sum() == 1
+
+
+def shapes(m, largest):
+    """Votes of one document: even for any number of words, falling, and one for all."""
+    even = [np.full(k, min(math.sqrt(m / k), largest)) for k in range(1, m + 1)]
+    falling = []
+    for rate in (0.3, 0.6, 0.9):
+        votes = rate ** np.arange(m)
+        falling.append(np.minimum(votes * math.sqrt(m / (votes @ votes)), largest))
+    first = [
+        np.r_[v, np.full(m - 1, math.sqrt(max(m - v * v, 0) / max(m - 1, 1)))]
+        for v in np.linspace(1, largest, 15)
+    ]
+    return [*even, *falling, *(votes for votes in first if votes.max() <= largest)]
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.5, 2.0, 10.0, 100.0])
+@pytest.mark.parametrize("m", [1, 5, 100])
+def test_no_shape_of_votes_fails_with_more_than_delta(m, mu):
+    delta = 5e-7
+    cost = PrivacyCost(mu=mu, delta=delta)
+    even, worst = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)), []
+    sensitivity = even.l2_sensitivity
+    for largest in (math.sqrt(m), largest_weight(m, sensitivity, cost)[0]):
+        query = WordVotes(m, largest, np.ones(N_BUCKETS))
+        threshold, sigma = selection_threshold(query, sensitivity, cost), sensitivity / mu
+        failures = [
+            -math.expm1(np.log1p(-ndtr((votes - threshold) / sigma)).sum())
+            for votes in shapes(m, largest)
+        ]
+        assert max(failures) <= delta
+        worst.append(max(failures))
+        # No larger than one for ones by more than a tenth and the largest vote.
+        ones = 1 - sigma * ndtri(delta / m)
+        assert threshold <= 1.1 * ones + largest - 1
+    # The bound is right within a factor of six in delta: a twentieth of the threshold.
+    assert max(worst) > delta / 6
+
+
+def test_the_threshold_for_ones_would_not_do():
+    """A deliberate mistake: one document with one candidate then fails far too often."""
+    m, cost = 100, PrivacyCost(mu=20.0, delta=5e-7)
+    sigma = math.sqrt(2 * m) / cost.mu
+    ones = 1 - sigma * ndtri(cost.delta / m)
+    assert ndtr((math.sqrt(m) - ones) / sigma) > 1e4 * cost.delta
+
+
+@pytest.mark.parametrize("query", [WordVotes(9, 3.0, np.ones(N_BUCKETS)), DocumentFrequencies(9)])
+def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
+    """Beyond 2^31 a grid has fewer than 2^-20 steps, and more noise than a threshold is for."""
+    sensitivity = query.l2_sensitivity
+    for sigma in [*np.geomspace(1e-3, 2.0**30, 400), 2.0**30]:
+        grid = NoiseSource().grid(sigma, 1.0, diameter=STEP)
+        # Scales are rounded up by 2^-50.
+        assert grid.scale <= sigma * (1 + STEP) * (1 + 2.0**-49)
+        assert grid.step <= STEP * (1 + 2.0**-49)
+        assert (
+            selection_threshold(query, sensitivity, PrivacyCost(sensitivity / sigma, delta=1e-9))
+            > 1
+        )
+    for sigma in (1.001 * 2.0**30, 2.0**31, 2.0**40):
+        cost = PrivacyCost(mu=sensitivity / sigma, delta=1e-13)
+        for asked, of in ((selection_threshold, query), (largest_weight, query.max_partitions)):
+            with pytest.raises(
+                ValueError, match=r"deviation of at most 1.07374e.09, got .*epsilon"
+            ):
+                asked(of, sensitivity, cost)
