@@ -429,25 +429,21 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
     packed, number = path.suffix.lower() == ".gz", 0
     opened: Any = gzip.open if packed else open
     with opened(path, "rt", encoding=encoding, newline=newline) as file:
-        while True:
-            try:
-                line = file.readline()
-            except UnicodeDecodeError as error:
-                place = number + error.object[: error.start].count(b"\n") + 1
-                wrong = (
-                    f"is not {encoding} text at line {place}; name its encoding, such as "
-                    "encoding='cp1252' for files of older Windows programs"
-                )
-                break
-            except (OSError, EOFError, zlib.error):
-                if not packed:
-                    raise
-                wrong = "cannot be decompressed: it is damaged or no gzip"
-                break
-            if not line:
-                return
-            yield line if number else line.removeprefix("\ufeff")
-            number += 1
+        try:
+            for line in iter(file.readline, ""):
+                yield line if number else line.removeprefix("\ufeff")
+                number += 1
+            return
+        except UnicodeDecodeError as error:
+            place = number + error.object[: error.start].count(b"\n") + 1
+            wrong = (
+                f"is not {encoding} text at line {place}; name its encoding, such as "
+                "encoding='cp1252' for files of older Windows programs"
+            )
+        except (OSError, EOFError, zlib.error):
+            if not packed:
+                raise
+            wrong = "cannot be decompressed: it is damaged or no gzip"
     # Not in the handlers: the decoder's exception, which holds the bytes, would stay attached.
     raise ValueError(f"{path.name!r} {wrong}")
 

@@ -426,30 +426,6 @@ class PrivateEstimatorMixin(
         """True where the number of units is private, so that a fit releases a noisy count."""
         return self.neighbours == "add_remove"
 
-    def _open_curator(
-        self,
-        kind: type[Curator],
-        chunks: Chunks | Source,
-        plan: ReleasePlan,
-        *,
-        charge: bool = True,
-        unit: str | None = None,
-        **options: Any,
-    ) -> Curator:
-        """Curator of class `kind` that holds the data, and has charged `plan` if it is to."""
-        if charge and getattr(chunks, "announced", False):
-            self._read_through(chunks, plan)
-        return kind(
-            chunks,
-            plan,
-            spender=type(self).__name__,
-            unit=unit_of(unit or self._unit, getattr(chunks, "grouped", False)),
-            accountant=self._payer(),
-            charge=charge,
-            verbose=int(self.verbose),  # type: ignore[attr-defined]
-            **options,
-        )
-
     def _validation_copy(self) -> Self:
         """Shallow copy of the estimator, with fitted attributes, that validation may write on."""
         # Neither `copy` nor `clone`: no constructor or `__setstate__` of a subclass runs, and
@@ -491,19 +467,30 @@ class PrivateEstimatorMixin(
         """Charge a planned fit, run its recipe and add the privacy report to the attributes."""
         # Products are small or bound by memory: threads that wait for each other made fits ten
         # times slower on a busy machine, and none faster on an idle one.
-        with _libraries().limit(limits=1, user_api="blas"):
-            opened = planned.kind, planned.chunks, planned.releases
-            with self._open_curator(*opened, progress=progress, **planned.options) as curator:
-                replanned = planned.after_count(curator) if planned.by_count else planned
-                fitted = replanned.recipe(curator)
-                report = curator.report((*replanned.notes, *fitted.notes))
-                ticket = curator.ticket
+        one_thread = _libraries().limit(limits=1, user_api="blas")
+        with one_thread, self._curator(planned, progress) as curator:
+            replanned = planned.after_count(curator) if planned.by_count else planned
+            fitted = replanned.recipe(curator)
+            report = curator.report((*replanned.notes, *fitted.notes))
+            ticket = curator.ticket
         if planned.earlier is not None:
             report = planned.earlier.joined(report)
         attributes = {**planned.columns, **fitted.attributes, "privacy_report_": report}
         if "_stream" in attributes:
             attributes["_stream"] = replace(attributes["_stream"], ticket=ticket)
         return replace(fitted, attributes=attributes)
+
+    def _curator(self, planned: PlannedFit[Any], progress: Callable[[str], None] | None) -> Any:
+        """Curator that holds the data of a planned fit, and has charged it if it is to."""
+        options = {"charge": True, "unit": self._unit, **planned.options}
+        chunks = planned.chunks
+        if options["charge"] and getattr(chunks, "announced", False):
+            self._read_through(chunks, planned.releases)
+        options["unit"] = unit_of(options["unit"], getattr(chunks, "grouped", False))
+        return planned.kind(
+            chunks, planned.releases, spender=type(self).__name__, accountant=self._payer(),
+            verbose=int(self.verbose), progress=progress, **options,  # type: ignore[attr-defined]
+        )  # fmt: skip
 
     def _end(self, fitted: Fitted) -> Self:
         """Issue the warnings of a finished fit, then publish its attributes."""

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
@@ -39,12 +39,13 @@ class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
         chunks = HeldOutChunk(X, y, Units.single(len(y)))
         plan = ReleasePlan.split(self.factor * self.epsilon, self.delta, {NAME: 1.0})
         query = HeldOutScores(target, *self.bounds)
-        with self._open_curator(DataCurator, chunks, plan) as curator:
-            self.mean_ = float(curator.release(NAME, query)[0]) + query.middle
-            self.privacy_report_ = curator.report()
-        self.seed_ = self.random_state
-        self.n_features_in_ = X.shape[1]
-        return self
+
+        def mean(curator):
+            found = float(curator.release(NAME, query)[0]) + query.middle
+            return Fitted({"mean_": found, "seed_": self.random_state})
+
+        columns = {"n_features_in_": X.shape[1]}
+        return self._run(PlannedFit(DataCurator, chunks, plan, mean, columns))
 
     def predict(self, X):
         return np.full(len(X), self.mean_ + self.shift)
