@@ -2,13 +2,15 @@
 
 A figure that is scaled down to a card has letters of three points. So the first figure of an
 example is drawn a second time, small and without legends, and replaces the thumbnail. Of a figure
-of several panels the first one is shown.
+of several panels the first one is drawn.
 """
 
+import pickle
 import shutil
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx_gallery.scrapers import matplotlib_scraper
@@ -19,21 +21,42 @@ SMALL = "_small.png"
 
 
 def draw_small(figure: Figure, path: Path) -> None:
-    """Save a figure, or its first panel, at the size of a card; leave the figure as it was."""
-    size, panels = figure.get_size_inches(), figure.axes
-    if 1 < len(panels) < MANY:
-        figure.draw_without_rendering()
-        box = panels[0].get_tightbbox().transformed(figure.dpi_scale_trans.inverted())
-        figure.savefig(path, dpi=192, bbox_inches=box.padded(0.05))
-        return
-    legends = [panel.get_legend() for panel in panels if panel.get_legend()] + figure.legends
-    for legend in legends:
-        legend.set_visible(False)
+    """Save a copy of a figure, or of its first panel, at the size of a card."""
+    figure = pickle.loads(pickle.dumps(figure))
+    panels, many = figure.axes, MANY > len(figure.axes) > 1
+    for legend in [panel.get_legend() for panel in panels if panel.get_legend()] + figure.legends:
+        legend.remove()
+    if many:
+        first, last = panels[0], panels[-1]
+        first.tick_params(labelbottom=True, labelleft=True)
+        for axis in ("xlabel", "ylabel"):
+            if not first.properties()[axis]:
+                first.set(**{axis: last.properties()[axis]})
+        for panel in panels[1:]:
+            panel.remove()
+        for text in (figure.texts, figure._suptitle, figure._supxlabel, figure._supylabel):
+            for one in text if isinstance(text, list) else filter(None, [text]):
+                one.set_visible(False)
+        first.set_subplotspec(figure.add_gridspec(1, 1)[0, 0])
+        figure.set_layout_engine("constrained")
     figure.set_size_inches(WIDTH, HEIGHT)
+    figure.draw_without_rendering()
+    for panel in figure.axes:
+        thin_labels(panel)
     figure.savefig(path, dpi=192, bbox_inches="tight")
-    figure.set_size_inches(size)
-    for legend in legends:
-        legend.set_visible(True)
+    plt.close(figure)
+
+
+def thin_labels(panel: Axes) -> None:
+    """Leave out every other number below a panel until none touches the next."""
+    labels = [label for label in panel.get_xticklabels() if label.get_text()]
+    while any(
+        one.get_window_extent().x1 > other.get_window_extent().x0 - 2
+        for one, other in zip(labels, labels[1:], strict=False)
+    ):
+        for label in labels[1::2]:
+            label.set_visible(False)
+        labels = labels[::2]
 
 
 def scrape(block: tuple, variables: dict, settings: dict, **options: object) -> str:

@@ -125,15 +125,15 @@ axis.plot(
     color="C0",
     label="everything of a user is protected",
 )
-for height, text in [
-    (mean, "always the mean"),
-    (without, "no privacy"),
+for height, text, away in [
+    (mean, "always the mean", 4),
+    (without, "no privacy", -13),
 ]:
     axis.axhline(height, color="0.4", linestyle="--", linewidth=1)
     axis.annotate(
         text,
         (levels[0], height),
-        xytext=(0, -13),
+        xytext=(0, away),
         textcoords="offset points",
         color="0.3",
         fontsize="small",

@@ -55,7 +55,7 @@ for row, number in enumerate(numbers):
 
 # %%
 # Darker cells have smaller errors than predicting the mean. Where a
-# cell says "tastes too", components can be found on top, which no
+# cell has a star, components (tastes) can be found on top, which no
 # colour shows.
 
 import matplotlib.pyplot as plt
@@ -71,10 +71,9 @@ for row, column in np.argwhere(tastes):
     axis.text(
         column,
         row,
-        "tastes\ntoo",
+        "★",
         ha="center",
         va="center",
-        fontsize="small",
         color="white" if dark else "black",
     )
 axis.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
