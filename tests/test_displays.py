@@ -46,7 +46,7 @@ def test_components_are_drawn_with_their_intervals(axes):
 
 def test_topics_are_drawn_in_the_order_of_their_shares():
     found = model()
-    display = TopicsDisplay.from_estimator(found, WORDS, n_words=4)
+    display = TopicsDisplay.from_estimator(found, WORDS, n_words=4, n_columns=4)
     order = range(len(found.components_))
     assert display.words == found.top_words(4, WORDS, relevance=0.6)
     low, high = found.components_interval()

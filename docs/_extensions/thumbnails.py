@@ -7,6 +7,7 @@ of several panels the first one is drawn.
 
 import pickle
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -52,7 +53,7 @@ def thin_labels(panel: Axes) -> None:
     labels = [label for label in panel.get_xticklabels() if label.get_text()]
     while any(
         one.get_window_extent().x1 > other.get_window_extent().x0 - 2
-        for one, other in zip(labels, labels[1:], strict=False)
+        for one, other in pairwise(labels)
     ):
         for label in labels[1::2]:
             label.set_visible(False)

@@ -49,13 +49,17 @@ def officer_text(
     ask = f"Can anybody be behind more than one {unit}?"
     if by_person:
         ask = "Does everything of one person bear the same name in the data?"
+    whole = (
+        f"with everything of theirs in the data: all rows with the same value in "
+        f"{settings.get('person', 'the column of persons')} are one person"
+    )
     when = {"date": date.today().isoformat(), "version": f"sktensor_dp {library_version()}"}
     run = (f"- {what}: {printable(str(value))}" for what, value in {**when, **settings}.items())
     return text.format(
         n=f"{report.n_units:,}", unit=unit, run="\n".join(run), epsilon=f"{report.epsilon:.4g}",
         delta=f"1 in {1 / report.delta:,.0f}" if report.delta else "0",
         size=strength(report.epsilon), spent=spent, ask=ask,
-        whole="with everything of theirs in the data" if by_person else "taken by itself",
+        whole=whole if by_person else "taken by itself",
         several="" if by_person else SEVERAL.format(unit=unit), odds="\n".join(odds),
         missed=math.floor(100 * report.false_negative_rate(0.05)),
         exception=unprotected and f", except {unprotected}: that is raw data and must stay with it",

@@ -25,14 +25,18 @@ from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topic_map, topics_of, write_topic_page
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
-# Texts are split at apostrophes, which leaves "don" of "don't".
-CONTRACTED = (
+# Texts are split at signs, which leaves "don" of "don't", and "www" and "com" of addresses.
+PIECES = (
     "ain aren couldn didn didnt doesn doesnt don dont hadn hasn haven isn ll shouldn ve wasn "
-    "weren wouldn"
+    "weren wouldn com htm html http https org www"
 )
-ENGLISH = sorted(ENGLISH_STOP_WORDS.union(CONTRACTED.split()))
-# Options that do not say what was learned from.
-ASIDE = {"budget", "raise_budget", "forecast", "anyway", "output", "open", "command"}
+ENGLISH = sorted(ENGLISH_STOP_WORDS.union(PIECES.split()))
+# Options that do not say what was learned from, and those that name columns.
+ASIDE = {
+    *("budget", "raise_budget", "forecast", "anyway", "output", "open", "command"),
+    *("delimiter", "quoting", "encoding"),
+}
+COLUMNS = {"text", "person", "item", "rating", "title"}
 ESTIMATES = "These numbers are estimates, with noise."
 SHARES = "PRIVATE-document-shares.csv"
 
@@ -81,8 +85,11 @@ class Run:
 
     def settings(self) -> dict[str, Any]:
         """Columns used, and other public settings: the options given."""
-        given = {name: value for name, value in vars(self.options).items() if name not in ASIDE}
-        return {name.replace("_", " "): in_words(value) for name, value in given.items() if value}
+        given = {n: value for n, value in vars(self.options).items() if value and n not in ASIDE}
+        return {
+            name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
+            for name, value in given.items()
+        }
 
     def how(self) -> dict[str, Any]:
         """How the file is to be read."""
@@ -505,8 +512,10 @@ class Groups(Run):
 def in_words(value: Any) -> str:
     """Value of an option: a number, a file, words, or lists of them."""
     if isinstance(value, list):
-        apart = ", " if isinstance(value[0], list) else " "
-        return apart.join(map(in_words, value))
+        if isinstance(value[0], list):
+            return ", ".join(map(in_words, value))
+        *name, low, high = map(in_words, value)
+        return " ".join([*map(repr, name), low, "to", high])
     if isinstance(value, Path):
         return value.name
     return plain(value) if isinstance(value, float) else str(value)

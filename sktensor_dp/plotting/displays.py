@@ -28,6 +28,7 @@ FIRST, SECOND, TEXT, MUTED, HIDDEN = "#2f6690", "#b3541e", "#1f2933", "#52606d",
 # Vocabulary is text, never markup: a dollar sign must not start a formula.
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 LONGEST = 36  # characters of a name beside bars
+WIDEST = 13.0  # inches of a figure of several charts: a slide, or the window of a laptop
 
 
 def new_figure(**options: Any) -> Any:
@@ -609,15 +610,16 @@ def _grid(
     The footer stands in the cells that are left over, or below all.
     """
     n_charts, n_lines = len(words), len(words[0])
+    # Titles are larger, and bold.
+    width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))
     if n_columns is None:
-        full = [columns for columns in (4, 3, 5) if n_charts % columns == 0]
-        n_columns = full[0] if full else 4
+        most = max(min(5, int(WIDEST / width)), 1)
+        full = [columns for columns in (4, 3, 5) if n_charts % columns == 0 and columns <= most]
+        n_columns = full[0] if full else min(most, 4)
     elif n_columns < 1:
         raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
     n_columns = min(n_columns, n_charts)
     n_rows = math.ceil(n_charts / n_columns)
-    # Titles are larger, and bold.
-    width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))
     figure = new_figure(figsize=(width * n_columns, n_rows * (0.8 + 0.22 * n_lines) + 0.5))
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.03, hspace=0.02)
     cells = figure.add_gridspec(n_rows, n_columns)

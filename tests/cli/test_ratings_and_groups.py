@@ -62,7 +62,10 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
     assert order[0] < 5 < 24 < order[-1]
     assert "1,000 persons; each person is protected" in done.err
     assert "about 20 ratings each are assumed, --each" in done.err
-    assert "person: user; item: film; rating: stars; bounds: 1 5; items: films.csv;" in done.err
+    assert (
+        "rating: column 'stars'; bounds: 1 to 5; items: films.csv; title: column 'title';"
+        in done.err
+    )
     assert f"\n{runs.ESTIMATES}\n" in done.out
     assert re.search(r"\nrating  item     title\n4\.\d+    film 0\d  The \d\n", done.out)
     report = load_statement((folder / "statement.json").read_text("utf-8"))
@@ -107,13 +110,15 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
     assert found["1"]["age"] == pytest.approx(25, abs=3)
     assert found["2"]["visits"] == pytest.approx(12, abs=1)
     assert "3,000 persons; each person is protected" in done.err
-    assert "range: age 0 100, visits 0 20; person: patient; groups: 2; " in done.err
+    assert (
+        "range: 'age' 0 to 100, 'visits' 0 to 20; person: column 'patient'; groups: 2; " in done.err
+    )
     assert "an empty cell: counts as the middle of the range; rows of one person: " in done.err
     assert "four standard deviations apart; closer ones need more" in done.err
     assert "is --range right?" not in done.err
     page = (folder / "for-the-officer.md").read_text("utf-8")
     assert page.count(f"- version: sktensor_dp {sktensor_dp.__version__}\n- command: ") == 1
-    assert "- range: age 0 100, visits 0 20\n" in page
+    assert "- range: 'age' 0 to 100, 'visits' 0 to 20\n" in page
     assert "- groups: 2\n" in page
     assert (folder / "groups.svg").read_text("utf-8").startswith("<?xml")
     assert PrivateTensorPowerMethod.load(folder / "groups.model").n_features_in_ == 2

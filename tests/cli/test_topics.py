@@ -62,7 +62,7 @@ def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path)
     assert f": {N_PERSONS:,} persons for 2 topics" in done.err
     assert "document" not in done.err
     for used in (
-        "text: post; person: author; topics: 2;",
+        "text: column 'post'; person: column 'author'; topics: 2;",
         "delta: 1e-6; this run spends epsilon 8 of",
     ):
         assert used in done.err
