@@ -71,8 +71,8 @@ SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 CATEGORIES = (
     "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, or give "
-    "public lists of them as row_names=; dates and times are numbered by "
-    "RowIndex.from_calendar(start, n_periods)"
+    "public lists of them as row_names=; count days or weeks from a "
+    "public first one"
 )
 
 
@@ -354,9 +354,6 @@ def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[A
 def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
     """Copy of `indices` in which the units of `X` are numbered by the ids that occur in it."""
     # Of the holder of X alone: ids of persons are numbered, and not kept by any fit.
-    index = indices[mode]
-    if index is not None and index.is_calendar:
-        return indices
     columns = _columns(X)
     if mode >= len(columns) or len(columns[mode]) == 0:
         return indices  # too few columns are refused by whoever reads all

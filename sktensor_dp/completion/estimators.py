@@ -51,7 +51,6 @@ from sktensor_dp.completion.row_names import (
     bounds_of_rows,
     check_names,
     checked_features,
-    features_by_mode,
     indices_of,
     names_at,
 )
@@ -243,7 +242,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), self.rank)
-        features = None if self.row_features is None else features_by_mode(self, shape)
+        features = checked_features(self, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
             self.max_iter, features,
@@ -390,8 +389,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         bounds = self._check_all()
         check_forecast_sizes(n_observed, shape)
         size = tuple(shape)
-        if self.row_features is not None:
-            features_by_mode(self, size)
+        checked_features(self, size)
         if isinstance(bounds, RowBounds):
             bounds.check_shape(size)
         plan, ranks = self._plan(n_observed, size)
@@ -431,8 +429,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         check_combination(self)
         if self.row_names is not None:
             check_names(self)
-        if self.row_features is not None:
-            checked_features(self)
+        checked_features(self, self.shape)
         return bounds_of_rows(self) if isinstance(self.bounds, Mapping) else plain_bounds(self)
 
     def _parameter_to_save(self, name: str) -> Any:
@@ -440,7 +437,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             return indices_of(self.row_names)
         # Rows of a table in order need no names.
         if name == "row_features" and self.row_features is not None:
-            return checked_features(self)
+            return checked_features(self, None)
         if name == "bounds" and isinstance(bounds := self.bounds, Mapping):
             found = bounds_of_rows(self)
             return {mode: np.column_stack([found.low, found.high]) for mode in bounds}

@@ -33,8 +33,7 @@ class _BlockGaussNewton:
     def __init__(self, curator: EntryCurator, options: ModelOptions) -> None:
         self._regularization, self._ranks = options.regularization, options.ranks
         self._curator, self._index_set = curator, curator.index_set
-        known = options.features is not None
-        self._features = options.features_at(curator.index_set) if known else None
+        self._features = options.features_at(curator.index_set)
         self._residual = (2 * curator.half * ASSUMED.residual) ** 2
         shape, rng = self._index_set.shape, options.random_state
         self._factors = [

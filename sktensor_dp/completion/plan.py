@@ -1,13 +1,12 @@
 """Releases of a completion, and assumptions about values: public numbers only."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from sktensor_dp.completion import defaults
@@ -16,6 +15,7 @@ from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.mechanisms import piecewise_deviation
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.slices import MOST_CELLS, SharedFactorSums
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_effects import standardised_given
 from sktensor_dp.tensor.shared_parameters import clipped_response
 from sktensor_dp.tensor.sorted_entries import SortedEntries
@@ -150,15 +150,16 @@ class ModelOptions:
     random_state: np.random.RandomState  # of starts
     regularization: float  # divides the variances of rows and of the core
     max_iter: int | None = None  # most sweeps over released values
-    features: tuple[NDArray[np.float64] | None, ...] | None = None  # public, as given
+    features: Mapping[int, Floats] = field(default_factory=dict)  # public, by mode
 
-    def features_of(self, mode: int, weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def features_of(self, mode: int, weights: Floats) -> Floats | None:
         """Public features of the rows of a mode, standardised with `weights` of rows; or None."""
-        given = None if self.features is None else self.features[mode]
-        found = None if given is None else standardised_given(given, weights)
-        return None if found is None or found.shape[1] == 0 else found
+        if mode not in self.features:
+            return None
+        found = standardised_given(self.features[mode], weights)
+        return found if found.shape[1] else None
 
-    def features_at(self, entries: SortedEntries) -> list[NDArray[np.float64] | None]:
+    def features_at(self, entries: SortedEntries) -> list[Floats | None]:
         """Public features of each mode or None, standardised over entries of public coordinates."""
         counts = [counts.astype(np.float64) for counts in entries.counts]
         return [self.features_of(mode, of) for mode, of in enumerate(counts)]

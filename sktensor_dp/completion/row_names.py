@@ -1,9 +1,6 @@
 """Names of the rows of modes, and public tables with a line for each row: bounds and features."""
 
-import datetime
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
 from typing import Any, Self
 
 import numpy as np
@@ -17,27 +14,19 @@ from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, RowBounds
 
 # Whole numbers that JSON and arrays of 64 bits hold alike.
 LARGEST_NUMBER = 2**62
-# Seconds from 1970, either way; far beyond any calendar.
-LATEST = 10**14
-# How a time of day ends that is not of UTC by itself.
-ZONE = re.compile(r"[T ]\d\d.*?(Z|[+-]\d\d(:?\d\d)?)$")
-POSITIVE = Number(1, LARGEST_NUMBER, integer=True)
-CALENDAR = {"start", "n_periods", "days"}
 
 
 class RowIndex:
-    """Public names of the rows of one mode: a list of names, or the periods of a calendar.
+    """Public names of the rows of one mode, made by :meth:`from_public`.
 
-    It tells :class:`~sktensor_dp.PrivateCPCompletion` which row a name means. It is made of
-    what is public and never of the data of a fit: a list of the items that occur in private
-    ratings would tell that somebody rated them. Made by :meth:`from_public` or
-    :meth:`from_calendar`.
+    It tells :class:`~sktensor_dp.PrivateCPCompletion` which row a name means. Never make it from
+    the data of a fit: a list of the items that occur in private ratings would tell that somebody
+    rated them.
 
     Notes
     -----
-    **Privacy.** Names are public: they are a parameter, and stand in saved models. A name
-    that is not on the list is no row, and what is said of it is what is said of any such
-    name; whether it was in the data of the fit changes nothing.
+    **Privacy.** Names are public: they are a parameter, and stand in saved models. All names
+    that are not on the list are treated alike, whether or not they occur in the data of a fit.
 
     Examples
     --------
@@ -45,31 +34,21 @@ class RowIndex:
     >>> drinks = RowIndex.from_public(["tea", "mate", "milk"])
     >>> drinks.encode(["milk", "tea", "beer"]).tolist()
     [2, 0, -1]
-    >>> days = RowIndex.from_calendar("2026-01-01", 52, days=7)
-    >>> days.encode(["2026-01-08", "2025-12-31"]).tolist()
-    [1, -1]
     """
 
-    def __init__(self) -> None:
-        raise TypeError(
-            "A RowIndex is made by RowIndex.from_public(names) or "
-            "RowIndex.from_calendar(start, n_periods)."
-        )
+    _names: tuple[str, ...] | tuple[int, ...]
 
-    _names: tuple[str, ...] | tuple[int, ...] | None
-    _start: np.datetime64
-    _n_periods: int
-    _days: int
+    def __init__(self) -> None:
+        raise TypeError("A RowIndex is made by RowIndex.from_public(names).")
 
     @classmethod
     def from_public(cls, names: Iterable[Any]) -> Self:
-        """Rows by name, of a list that is public.
+        """Number rows in the order of a public list of names.
 
         Parameters
         ----------
         names : iterable of str or of int
-            For example a column of a catalogue. The rows are numbered in this order; a name
-            that comes again is left out.
+            For example a column of a catalogue. A name that comes again is left out.
 
         Returns
         -------
@@ -90,10 +69,8 @@ class RowIndex:
             raise ValueError(f"names must be a list of names, got {type(names).__name__}.")
         # Of numpy's and pandas' own types plain ones are made.
         plain = names.tolist() if hasattr(names, "tolist") else list(names)
+        plain = [item.item() if isinstance(item, np.generic) else item for item in plain]
         kinds = set(map(type, plain))
-        if any(issubclass(kind, np.generic) for kind in kinds):
-            plain = [item.item() if isinstance(item, np.generic) else item for item in plain]
-            kinds = set(map(type, plain))
         if kinds not in ({str}, {int}):
             told = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none at all"
             raise ValueError(f"names must be all text or all whole numbers; got {told}.")
@@ -104,115 +81,40 @@ class RowIndex:
         return index
 
     @classmethod
-    def from_calendar(cls, start: Any, n_periods: int, *, days: int = 1) -> Self:
-        """Rows by time: equally long periods from a public day on.
-
-        Parameters
-        ----------
-        start : str, date or datetime64
-            First day, for example ``"2026-01-01"``; UTC, as all times.
-        n_periods : int
-            Number of periods.
-        days : int, default=1
-            Length of a period: 7 makes weeks.
-
-        Returns
-        -------
-        RowIndex
-            Of `n_periods` rows. Times before and after are no rows.
-
-        Raises
-        ------
-        ValueError
-            If `start` is no day, or a number is no int >= 1.
-
-        Notes
-        -----
-        First and last day are public. Take them from what everyone knows, such as the day
-        on which a service opened, and not from the first and last rating.
-
-        Examples
-        --------
-        >>> RowIndex.from_calendar("2026-01-01", 365).encode(["2026-02-01T12:00"]).tolist()
-        [31]
-        """
-        for name, value in (("n_periods", n_periods), ("days", days)):
-            if not POSITIVE.accepts(value):
-                raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")
-        dated = isinstance(start, str | datetime.date | np.datetime64)
-        day = np.datetime64("NaT")
-        if dated:
-            try:
-                day = np.datetime64(start, "D")
-            except (ValueError, TypeError):
-                dated = False
-        if not dated or np.isnat(day):
-            raise ValueError(f"start must be a day such as '2026-01-01', got {shown(start)}.")
-        index = cls.__new__(cls)
-        index._names = None
-        index._start, index._n_periods, index._days = day, int(n_periods), int(days)
-        return index
-
-    @classmethod
     def _of(cls, value: Any) -> Self:
-        """Index made from one, or from its form in a model's file: a list, or a mapping."""
-        if isinstance(value, cls):
-            return value
-        if isinstance(value, Mapping) and set(value) == CALENDAR:
-            return cls.from_calendar(value["start"], value["n_periods"], days=value["days"])
-        return cls.from_public(value)
+        """Index from an index or a list of names."""
+        return value if isinstance(value, cls) else cls.from_public(value)
 
-    def _plain_parameter(self) -> Any:
+    def _plain_parameter(self) -> list[Any]:
         """Form of the index in a model's file, from which :meth:`_of` makes the same index."""
-        if self._names is not None:
-            return list(self._names)
-        days = {"n_periods": self._n_periods, "days": self._days}
-        return {"start": str(self._start), **days}
-
-    @property
-    def is_calendar(self) -> bool:
-        """True if rows are periods of time."""
-        return self._names is None
+        return list(self._names)
 
     def encode(self, values: Any) -> Integers:
-        """Numbers of rows.
+        """Return the numbers of rows.
 
         Parameters
         ----------
         values : array-like of shape (n,)
-            Names; of a calendar dates, times, their ISO text, or seconds since 1970.
+            Names.
 
         Returns
         -------
         ndarray of intp of shape (n,)
-            -1 for what is no row.
+            -1 for names that are no rows.
 
         Raises
         ------
         TypeError
             If values are numbers where names are text, or are text where names are numbers.
         """
-        if self._names is None:
-            return self._periods(read(lambda: _times(values), "X"))
         column = read(lambda: np.asarray(values), "X")
         _check_kind(getattr(values, "dtype", column.dtype), type(self._names[0]))
         rows = {name: row for row, name in enumerate(self._names)}
-
-        def found() -> Integers:
-            items = column.tolist()
-            return np.fromiter(map(rows.get, items, repeat(-1)), np.intp, len(items))
-
-        return read(found, "X")
-
-    def _periods(self, times: NDArray[np.datetime64]) -> Integers:
-        """Period of each time, -1 for times outside the calendar and NaT."""
-        none = np.isnat(times)
-        since = (np.where(none, self._start, times) - self._start).astype(np.int64)
-        rows = since // (86_400 * self._days)
-        return np.where(none | (rows < 0) | (rows >= self._n_periods), -1, rows).astype(np.intp)
+        found = read(lambda: [rows.get(item, -1) for item in column.tolist()], "X")
+        return np.array(found, dtype=np.intp)
 
     def decode(self, rows: Any) -> NDArray[Any]:
-        """Names of rows.
+        """Return the names of rows.
 
         Parameters
         ----------
@@ -221,33 +123,25 @@ class RowIndex:
 
         Returns
         -------
-        ndarray of object, or of datetime64
-            Of the same shape; None, or NaT, for numbers below 0 or beyond the rows.
+        ndarray of object
+            Of the same shape; None for numbers below 0 or beyond the rows.
         """
         numbers = np.asarray(rows, dtype=np.intp)
         inside = (numbers >= 0) & (numbers < len(self))
-        if self._names is None:
-            first = self._start + np.where(inside, numbers, 0) * self._days
-            return np.where(inside, first, np.datetime64("NaT"))
-        names = np.empty(len(self) + 1, dtype=object)
-        names[:-1] = self._names
+        names = np.array([*self._names, None], dtype=object)
         return np.asarray(names[np.where(inside, numbers, len(self))])
 
     def __len__(self) -> int:
-        return self._n_periods if self._names is None else len(self._names)
+        return len(self._names)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RowIndex):
-            return NotImplemented
-        return bool(self._plain_parameter() == other._plain_parameter())
+        return isinstance(other, RowIndex) and self._names == other._names
 
     def __hash__(self) -> int:
-        return hash(repr(self._plain_parameter()))
+        return hash(self._names)
 
     def __repr__(self) -> str:
-        if self._names is not None:
-            return f"RowIndex({len(self)} names)"
-        return f"RowIndex({len(self)} periods of {self._days} days from {self._start})"
+        return f"RowIndex({len(self)} names)"
 
 
 def _check_kind(dtype: Any, kind: type) -> None:
@@ -255,9 +149,9 @@ def _check_kind(dtype: Any, kind: type) -> None:
     `kind` is the type of the names, str or int.
     """
     # Frames have types of their own, with or without a letter for their kind.
-    letter = getattr(dtype, "kind", "")
-    number, time = letter in tuple("iufb"), letter in tuple("mM")
-    text = letter in tuple("UST") or getattr(dtype, "type", None) is str
+    letter = getattr(dtype, "kind", "-")
+    number, time = letter in "iufb", letter in "mM"
+    text = letter in "UST" or getattr(dtype, "type", None) is str
     if time or (number if kind is str else text):
         wanted = "text" if kind is str else "whole numbers"
         have = "times" if time else ("numbers" if number else "text")
@@ -265,32 +159,6 @@ def _check_kind(dtype: Any, kind: type) -> None:
             f"X has a column of {have} where row_names are {wanted}. Convert one of the two: as "
             "they are no row has its name."
         )
-
-
-def _times(values: Any) -> NDArray[np.datetime64]:
-    """Times in UTC to the second, as datetime64; NaT for missing ones."""
-    if getattr(getattr(values, "dtype", None), "tz", None) is not None:
-        values = values.dt.tz_convert(None)
-    column = np.asarray(values)
-    if column.dtype.kind in "OUT":
-        column = _in_utc(column.astype(object))
-    if column.dtype.kind not in "iuf":
-        return column.astype("datetime64[s]")
-    finite = np.isfinite(column)
-    seconds = np.where(finite, np.clip(column, -LATEST, LATEST), 0).astype(np.int64)
-    return np.where(finite, seconds.astype("datetime64[s]"), np.datetime64("NaT"))
-
-
-def _in_utc(column: NDArray[Any]) -> NDArray[Any]:
-    """Column with aware times converted to naive ones in UTC.
-    numpy would warn of aware times, and so tell that there is one.
-    """
-    for place, item in enumerate(column.tolist()):
-        if isinstance(item, str) and ZONE.search(item):
-            item = datetime.datetime.fromisoformat(item)
-        if isinstance(item, datetime.datetime) and item.tzinfo is not None:
-            column[place] = item.astimezone(datetime.UTC).replace(tzinfo=None)
-    return column
 
 
 Indices = tuple[RowIndex | None, ...]
@@ -303,15 +171,14 @@ class RowNames:
         """Return True for a list or tuple of two or more indices, lists of names or Nones."""
         if not isinstance(value, list | tuple) or len(value) < 2:
             return False
-        kinds = RowIndex | list | tuple | range | dict | None
+        kinds = RowIndex | list | tuple | range | None
         # Arrays and columns of frames have one axis.
         return all(isinstance(one, kinds) or len(getattr(one, "shape", ())) == 1 for one in value)
 
     def __str__(self) -> str:
         return (
-            "a tuple with an element for each mode: RowIndex.from_public(names), "
-            "RowIndex.from_calendar(start, n_periods), a list or column of names, or None where "
-            "rows have numbers"
+            "a tuple with an element for each mode: RowIndex.from_public(names), a list or column "
+            "of names, or None where rows have numbers"
         )
 
 
@@ -325,13 +192,10 @@ def indices_of(row_names: Any) -> Indices | None:
 def check_names(estimator: Any) -> None:
     """Raise ValueError for `row_names` that make no index or contradict `shape`."""
     name, shape = f"The 'row_names' parameter of {type(estimator).__name__}", estimator.shape
-    indices, wrong = None, ""
     try:
         indices = indices_of(estimator.row_names)
     except ValueError as error:
-        wrong = str(error)
-    if wrong:
-        raise ValueError(f"{name} must hold public names of rows: {wrong}")
+        raise ValueError(f"{name} must hold public names of rows: {error}") from None
     if indices is None or shape is None:
         return
     if len(indices) != len(shape):
@@ -381,92 +245,62 @@ def table_of_rows(table: Any, index: RowIndex | None, name: str) -> Floats:
     """
     if sp.issparse(table):
         raise ValueError(f"{name} must be dense, got a {type(table).__name__}; use .toarray().")
-    table, wrong = _in_order(table, index, name), ""
+    if index is not None and hasattr(table, "iloc"):
+        table = _in_order(table, index, name)
     values = read(lambda: np.asarray(table), name)
-    if values.dtype.kind not in "iufbO":
-        wrong = f"of type {values.dtype}"
-    elif values.ndim != 2 or 0 in values.shape:
-        wrong = f"of shape {values.shape}"
-    numbers = np.zeros((0, 0))
-    if not wrong:
-        said = f"{name} must hold numbers; encode categories first, as a column for each."
-        numbers = read(lambda: values.astype(np.float64), name, lambda message: said)
-        wrong = "" if np.isfinite(numbers).all() else "with NaN or infinity in it"
-    if wrong:
+    if values.dtype.kind not in "iufbO" or values.ndim != 2 or 0 in values.shape:
+        wrong = f"type {values.dtype} and shape {values.shape}"
         raise ValueError(
-            f"{name} must be a table of finite numbers, of shape (n_rows, n_columns); got one "
-            f"{wrong}."
+            f"{name} must be a table of numbers, of shape (n_rows, n_columns); got one of {wrong}."
         )
+    said = f"{name} must hold numbers; encode categories first, as a column for each."
+    numbers: Floats = read(lambda: values.astype(np.float64), name, lambda message: said)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must hold finite numbers; got NaN or infinity.")
     return numbers
 
 
-def _in_order(table: Any, index: RowIndex | None, name: str) -> Any:
-    """Frame with its rows in the order of the names of `index`; other tables unchanged."""
-    if index is None or not hasattr(table, "iloc"):
-        return table
-    labels, wrong = table.index, ""
-    if not labels.is_unique:
-        wrong = "holds a name twice"
-    else:
-        places = labels.get_indexer(index.decode(np.arange(len(index))))
-        if (places < 0).any():
-            wrong = f"lacks {int(np.sum(places < 0))} of the {len(index)} names"
-    if wrong:
-        raise ValueError(
-            f"{name} must have a row for each of row_names, by its index, which {wrong}."
-        )
-    return table.iloc[places]
+def _in_order(table: Any, index: RowIndex, name: str) -> Any:
+    """Frame with its rows in the order of the names of `index`."""
+    wrong = "holds a name twice"
+    if table.index.is_unique:
+        places = table.index.get_indexer(index.decode(np.arange(len(index))))
+        if (places >= 0).all():
+            return table.iloc[places]
+        wrong = f"lacks {int(np.sum(places < 0))} of the {len(index)} names"
+    raise ValueError(f"{name} must have a row for each of row_names, by its index, which {wrong}.")
 
 
-def check_lengths(tables: Mapping[int, Floats], shape: Sequence[int], name: str) -> None:
-    """Raise ValueError for tables of modes that do not exist, or of a wrong number of rows."""
-    for mode, table in tables.items():
-        if mode >= len(shape):
+def checked_features(estimator: Any, shape: Sequence[int] | None) -> dict[int, Floats]:
+    """Tables of public features by mode, rows in order; ValueError for wrong ones.
+    Their lengths are checked against a public `shape`, if there is one.
+    """
+    indices, found = indices_of(estimator.row_names), {}
+    for mode, table in (estimator.row_features or {}).items():
+        index = indices[mode] if indices is not None and mode < len(indices) else None
+        found[int(mode)] = table = table_of_rows(table, index, f"row_features[{mode}]")
+        if shape is not None and mode >= len(shape):
             raise ValueError(
-                f"{name} must be of modes 0 to {len(shape) - 1}, those of the tensor; got {mode}."
+                f"row_features must be of modes 0 to {len(shape) - 1}, those of the tensor; got "
+                f"{mode}."
             )
-        if len(table) != shape[mode]:
+        if shape is not None and len(table) != shape[mode]:
             raise ValueError(
-                f"{name}[{mode}] must have a row for each of the {shape[mode]} rows of mode "
+                f"row_features[{mode}] must have a row for each of the {shape[mode]} rows of mode "
                 f"{mode}; it has {len(table)}. Give shape=, where rows without entries count too."
             )
-
-
-# One for each mode, None where none were given.
-Features = tuple[Floats | None, ...]
-
-
-def checked_features(estimator: Any) -> dict[int, Floats]:
-    """Tables of public features by mode, rows in order; ValueError for wrong ones."""
-    given = estimator.row_features
-    if given is None:
-        return {}
-    indices, found = indices_of(estimator.row_names), {}
-    for mode, table in given.items():
-        named = indices is not None and mode < len(indices)
-        index = indices[mode] if indices is not None and named else None
-        found[int(mode)] = table_of_rows(table, index, f"row_features[{mode}]")
     if estimator.unit_mode in found:
         raise ValueError(
             f"row_features must not be of mode {estimator.unit_mode}, which is unit_mode: nothing "
             "of a unit is released that they could tell of."
         )
-    if estimator.shape is not None:
-        check_lengths(found, estimator.shape, "row_features")
-    return found
-
-
-def features_by_mode(estimator: Any, shape: Sequence[int]) -> Features:
-    """Table of public features for each mode of a public shape; None for modes without."""
-    found = checked_features(estimator)
-    check_lengths(found, shape, "row_features")
     size = max([table.shape[1] for table in found.values()], default=0)
     check_feasible(
         4.0 * size**2 + sum(2.0 * table.size for table in found.values()),
         f"A regression on {size} row_features",
         "Give fewer columns.",
     )
-    return tuple(found.get(mode) for mode in range(len(shape)))
+    return found
 
 
 BOUNDS = (

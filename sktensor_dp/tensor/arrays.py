@@ -49,7 +49,7 @@ class TopRows(NamedTuple):
     Attributes
     ----------
     rows : ndarray of shape (n_units, n) or (n,)
-        Numbers of rows, or their names; -1 or None (NaT of a calendar) where there are
+        Numbers of rows, or their names; -1 or None where there are
         fewer than n.
     values : ndarray of the same shape
         Their values; NaN where there are fewer.

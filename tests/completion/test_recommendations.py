@@ -207,17 +207,16 @@ def test_folded_in_parameters_are_saved(unit_mode, model, tmp_path):
 
 def test_folded_in_ids_are_saved(tmp_path):
     names = RowIndex.from_public([10, 20, 30])
-    days = RowIndex.from_calendar("2026-01-01", 2)
     model = PrivateCPCompletion(
-        1, bounds=(1, 5), shape=(50, 3, 2), row_names=(None, names, days), unit_mode=0
+        1, bounds=(1, 5), shape=(50, 3, 2), row_names=(None, names, None), unit_mode=0
     )
-    rows = [[f"p{i}", item, day] for i in range(50) for item in (10, 30) for day in ("2026-01-02",)]
+    rows = [[f"p{i}", item, day] for i in range(50) for item in (10, 30) for day in (1,)]
     own = model.fit(rows, [4.0, 2.0] * 50).fold_in(rows[6:10], [5.0, 1.0, 2.0, 3.0])
     own.save(tmp_path / "own")
     loaded = UnitParameters.load(tmp_path / "own")
     assert loaded.units.tolist() == ["p3", "p4"]
     np.testing.assert_array_equal(loaded.predict(rows), own.predict(rows))
-    assert loaded.recommend(1, context={2: "2026-01-02"}).rows.shape == (2, 1)
+    assert loaded.recommend(1, context={2: 1}).rows.shape == (2, 1)
 
 
 def test_other_files_are_refused(tmp_path):

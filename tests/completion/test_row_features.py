@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 from small_completions import MODELS, PERTURBATIONS, SHAPE, X0, Y0, build
 
-from sktensor_dp import PrivateCPCompletion, RowIndex, unsafe_seeded_noise
+from sktensor_dp import PrivateCPCompletion, unsafe_seeded_noise
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sktensor_dp.NotEnoughDataWarning", "ignore::sktensor_dp.PrivacyLeakWarning"
@@ -130,17 +130,3 @@ def test_frames_are_read_by_the_names_of_rows(tmp_path):
     loaded = PrivateCPCompletion.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.row_features[1], FEATURES)
     np.testing.assert_array_equal(loaded.predict(table), fitted.predict(table))
-
-
-def test_calendars_find_their_days_in_frames():
-    days = RowIndex.from_calendar("2026-01-01", 6)
-    frame = pd.DataFrame({"holiday": np.arange(6.0)}, index=pd.date_range("2026-01-01", periods=6))
-    table = pd.DataFrame({"u": X0[:, 0], "i": X0[:, 1]})
-    table["t"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(X0[:, 2], unit="D")
-    options = {"row_names": (None, None, days), "shape": SHAPE}
-    found = []
-    for given in (frame[::-1], np.arange(6.0)[:, None]):
-        with unsafe_seeded_noise(0):
-            fitted = build(row_features={2: given}, **options).fit(table, Y0)
-        found.append(fitted.predict(table))
-    np.testing.assert_array_equal(*found)

@@ -1,8 +1,6 @@
-"""Entries by name: public lists, calendars, ids of persons that no fit keeps."""
+"""Entries by name: public lists, and ids of persons that no fit keeps."""
 
-import datetime
 import pickle
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -19,7 +17,6 @@ pytestmark = [
 ]
 all_models = pytest.mark.parametrize("model", MODELS)
 PEOPLE, DRINKS = ["ann7", "bob7", "eve7", "joe7"], ["tea", "mate", "milk"]
-DAYS = RowIndex.from_calendar("2026-01-01", 4, days=7)
 
 
 def entries(seed=0, n=60):
@@ -29,15 +26,14 @@ def entries(seed=0, n=60):
 
 
 def frame_of(X):
-    days = np.datetime64("2026-01-01") + 7 * X[:, 2] + X[:, 0]
     names = np.array(PEOPLE, dtype=object)[X[:, 0]], np.array(DRINKS, dtype=object)[X[:, 1]]
-    return pd.DataFrame({"person": names[0], "drink": names[1], "day": days})
+    return pd.DataFrame({"person": names[0], "drink": names[1], "day": X[:, 2]})
 
 
-NAMED = {"bounds": (1, 5), "row_names": (np.array(PEOPLE), RowIndex.from_public(DRINKS), DAYS)}
+NAMED = {"bounds": (1, 5), "row_names": (np.array(PEOPLE), RowIndex.from_public(DRINKS), None)}
 SLICED = {
     "bounds": (1, 5), "unit_mode": 0, "shape": (4, 3, 4),
-    "row_names": (None, pd.Series(DRINKS), DAYS),
+    "row_names": (None, pd.Series(DRINKS), None),
 }  # fmt: skip
 
 
@@ -78,8 +74,7 @@ def test_names_that_are_no_rows_change_nothing(options):
     """They are left out of a fit, and predicted from the other modes, met by it or not."""
     X, y = entries()
     frame = frame_of(X)
-    more = pd.concat([frame, frame[:6].assign(drink="absinthe"), frame[:5].assign(day="1999")])
-    more["day"] = pd.to_datetime(more["day"].astype(str), format="mixed")
+    more = pd.concat([frame, frame[:6].assign(drink="absinthe"), frame[:5].assign(drink="gin")])
     models = []
     for table, values in ((frame, y), (more, np.append(y, np.ones(11)))):
         with unsafe_seeded_noise(0):
@@ -110,33 +105,15 @@ def test_what_a_frame_is_made_of_does_not_matter():
     np.testing.assert_array_equal(arrow.predict(pa.Table.from_pandas(frame)), expected)
 
 
-def test_calendars_read_times_of_many_kinds():
-    days = RowIndex.from_calendar(datetime.date(2026, 1, 1), 3)
-    second = [
-        np.array(["2026-01-02T23:59"], dtype="datetime64[m]"), ["2026-01-02"],
-        [datetime.datetime(2026, 1, 2, 5)], [1767312000 + 5], [1767312000.5],
-        pd.Series(pd.to_datetime(["2026-01-03 00:30"]).tz_localize("Europe/Berlin")),
-    ]  # fmt: skip
-    assert [days.encode(times).tolist() for times in second] == [[1]] * len(second)
-    beyond = ["2025-12-31T23:59:59", "2026-01-04", "NaT"]
-    assert days.encode(beyond).tolist() == [-1, -1, -1]
-    assert days.encode([np.nan, np.inf, 1e300, -1e300]).tolist() == [-1] * 4
-    assert (
-        days.decode([0, 2, -1, 3]).astype(str).tolist()
-        == ["2026-01-01", "2026-01-03"] + ["NaT"] * 2
-    )
-
-
 def test_an_index_is_a_value():
-    names, days = RowIndex.from_public(np.array([3, 1, 3])), DAYS
+    names = RowIndex.from_public(np.array([3, 1, 3]))
     assert names == RowIndex.from_public([3, 1])
-    assert (len(names), names == DAYS) == (2, False)
+    assert (len(names), names == RowIndex.from_public([1, 3])) == (2, False)
     assert names.encode([1, 2, 3.0, np.nan]).tolist() == [1, -1, 0, -1]
     assert names.decode([[1, 0], [-1, 2]]).tolist() == [[1, 3], [None, None]]
-    for index in (names, days, RowIndex.from_public(pd.Series(DRINKS))):
+    for index in (names, RowIndex.from_public(pd.Series(DRINKS))):
         assert pickle.loads(pickle.dumps(index)) == clone(index, safe=False) == index
         assert hash(index) == hash(clone(index, safe=False))
-    assert repr(days) == "RowIndex(4 periods of 7 days from 2026-01-01)"
     assert "tea" not in repr(RowIndex.from_public(DRINKS))
 
 
@@ -146,10 +123,6 @@ WRONG = {
     "mixed": (lambda: RowIndex.from_public(["tea", 1]), "int, str"),
     "floats": (lambda: RowIndex.from_public([1.5]), "float"),
     "large": (lambda: RowIndex.from_public([2**70]), "of size"),
-    "no day": (lambda: RowIndex.from_calendar("yesterday", 3), "start"),
-    "a number": (lambda: RowIndex.from_calendar(20260101, 3), "start"),
-    "no periods": (lambda: RowIndex.from_calendar("2026-01-01", 0), "n_periods"),
-    "half days": (lambda: RowIndex.from_calendar("2026-01-01", 3, days=0.5), "days"),
 }
 
 
@@ -164,14 +137,14 @@ def test_wrong_indices_are_refused(name):
 
 REFUSED = {
     "one list": ({"row_names": DRINKS[:1]}, "row_names"),
-    "a table": ({"row_names": (None, pd.DataFrame({"a": DRINKS}), DAYS)}, "RowIndex.from_public"),
-    "mixed names": ({"row_names": (None, ["tea", 1], DAYS)}, "row_names"),
+    "a table": ({"row_names": (None, pd.DataFrame({"a": DRINKS}), None)}, "RowIndex.from_public"),
+    "mixed names": ({"row_names": (None, ["tea", 1], None)}, "row_names"),
     "other length": ({"shape": (4, 5, 4)}, "number of names"),
     "fewer modes": ({"shape": (4, 3)}, "2 modes"),
     "uncounted persons": ({"shape": None}, "shape"),
     "more persons than counted": ({"shape": (3, 3, 4)}, "more ids"),
     "names of two modes": ({"row_names": (None, DRINKS), "shape": None}, "shape|elements"),
-    "numbers of text": ({"row_names": (None, [1, 2, 3], DAYS)}, "column of text"),
+    "numbers of text": ({"row_names": (None, [1, 2, 3], None)}, "column of text"),
 }  # fmt: skip
 
 
@@ -218,7 +191,7 @@ def test_names_are_saved(options, model, tmp_path):
     np.testing.assert_array_equal(loaded.predict(frame_of(X)), fitted.predict(frame_of(X)))
     own = [m.fold_in(frame_of(X), y).parameters for m in (fitted, loaded)]
     np.testing.assert_array_equal(*own)
-    assert loaded.recommend(None, 1, context={2: "2026-01-01"}).rows[0] in DRINKS
+    assert loaded.recommend(None, 1, context={2: 0}).rows[0] in DRINKS
     # What is loaded can be fitted again.
     assert np.isfinite(clone(loaded).fit(frame_of(X), y).mean_)
 
@@ -231,22 +204,3 @@ def test_worst_neighbours_have_names(options):
         assert X.dtype == object
         values.append(case.statistic(build(**{**options, "epsilon": INF}).fit(X, y)))
     assert values[1] != values[0]
-
-
-@pytest.mark.parametrize(
-    ("time", "row"),
-    [
-        ("2026-01-02T00:00Z", 1), ("2026-01-02T00:00:30.5Z", 1), ("2026-01-02T00:30+02:00", 0),
-        ("2026-01-01T23:30-0100", 1), ("2026-01-02 10:00", 1), ("2026-01-02", 1), ("2026-01", 0),
-        (datetime.datetime(2026, 1, 2, 0, 30, tzinfo=ZoneInfo("Asia/Tokyo")), 0),
-        (datetime.datetime(2026, 1, 2), 1), (datetime.date(2026, 1, 2), 1), (None, -1),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_time_with_a_zone_is_no_warning(time, row):
-    """Which units have such a time is private; warnings are errors here."""
-    days = RowIndex.from_calendar("2026-01-01", 30)
-    assert days.encode([time, "2026-01-03"]).tolist() == [row, 2]
-    assert days.encode(["2026-01-03", time, time]).tolist() == [2, row, row]
-    if isinstance(time, str):
-        assert days.encode(np.array([time, "2026-01-03"])).tolist() == [row, 2]
