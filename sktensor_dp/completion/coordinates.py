@@ -1,6 +1,7 @@
 """Coordinates and values as callers pass them, by number or by name; errors quote none of them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from sklearn.utils.validation import validate_data
 
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
-from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.inputs import (
     check_columns,
     computed,
@@ -67,6 +67,12 @@ def lazy_slices(
     return LazySlices(DaskPartitions.rearranged(pieces, reader.gather), reader)
 
 
+WITHOUT_NAMES = (
+    "X must have integer coordinates in column {mode}, for which row_names has None. Give "
+    "row_names[{mode}]=RowIndex.from_public(names) with a list of names that is public, never one "
+    "that is read off the data."
+)
+
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 CATEGORIES = (
@@ -115,24 +121,42 @@ def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:
         raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
 
 
-def observed_chunks(
-    estimator: Any, X: Any, y: Any, shape: Sequence[int] | None, bounds: Bounds
-) -> tuple[EntryChunks | SliceChunks | LazySlices, dict[str, Any]]:
-    """Entries of a fit as its curator reads them, and the fitted attributes of their columns.
-    Coordinates are numbers here; those by name are read by `named_chunks`.
-    """
-    if hasattr(X, "to_delayed") or hasattr(y, "to_delayed"):
-        if estimator.unit_mode is not None and shape is not None and hasattr(X, "to_delayed"):
-            check_given(estimator, y)
-            mode = estimator.unit_mode
-            chunks = lazy_slices(estimator, X, y, shape, mode, bounds)
-            return chunks, columns_of(estimator)
-        # Coordinates are public where the unit is a value, and are needed here as a whole.
-        X, y = computed(X, "Reading X"), computed(y, "Reading y")
-    given = coordinate_array(estimator, X, reset=True)
-    # Columns of an array that is as it was have no names.
-    columns = {"n_features_in_": given.shape[1]} if given is X else columns_of(estimator)
-    return entry_chunks(estimator, given, checked_values(estimator, y), shape, bounds), columns
+def read_entries(
+    checked: Any,
+    X: Any,
+    y: Any,
+    indices: Indices | None,
+    shape: Sequence[int] | None,
+    bounds: Bounds,
+) -> EntryChunks | SliceChunks | LazySlices:
+    """Entries of a fit as its curator reads them; the columns of `X` are stored on `checked`.
+
+    Coordinates are numbers, or names by `indices`: entries with a name that is no row are left
+    out, and without an index of the unit mode units have ids of their own. `shape` is public; None
+    takes it from names and coordinates.
+    """  # fmt: skip
+    by_slice = checked.unit_mode is not None
+    if by_slice and hasattr(X, "to_delayed"):
+        if indices is None:
+            check_given(checked, y)
+            return lazy_slices(checked, X, y, shape or (), checked.unit_mode, bounds)
+        raise TypeError(
+            f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
+            "and y.compute(), or coordinates that are numbers, without row_names."
+        )
+    # Coordinates are public where the unit is a value, and are needed here as a whole.
+    X, y = computed(X, "Reading X"), computed(y, "Reading y")
+    if indices is None:
+        given, values = coordinate_array(checked, X, reset=True), checked_values(checked, y)
+    else:
+        values = checked_values(checked, y)
+        given, values, shape = _known_entries(checked, X, values, indices, shape)
+    coordinates, values, rows = as_entries(given, values, shape)
+    # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
+    with np.errstate(all="ignore"):
+        if by_slice:
+            return SliceChunks(coordinates, values, rows, checked.unit_mode, bounds)
+        return EntryChunks(coordinates, values, rows, bounds)
 
 
 def refuse_entries(estimator: Any, X: Any, y: Any) -> None:
@@ -140,39 +164,10 @@ def refuse_entries(estimator: Any, X: Any, y: Any) -> None:
     as_entries(coordinate_array(estimator, X, reset=True), checked_values(estimator, y))
 
 
-def entry_chunks(
-    estimator: Any,
-    given: Any,
-    values: NDArray[Any],
-    shape: Sequence[int] | None,
-    bounds: Bounds,
-) -> EntryChunks | SliceChunks:
-    """Entries as SliceChunks if the estimator has a unit_mode, else as EntryChunks.
-    `given` are coordinates; their range is checked against `shape`, or gives it where that is None.
-    """
-    coordinates, values, rows = as_entries(given, values, shape)
-    # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
-    with np.errstate(all="ignore"):
-        if estimator.unit_mode is not None:
-            return SliceChunks(coordinates, values, rows, estimator.unit_mode, bounds)
-        return EntryChunks(coordinates, values, rows, bounds)
-
-
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Coordinates as an array of shape (n, n_modes) from an array, a frame or a list.
     `reset` is True in a fit, where coordinates below 0 raise a ValueError and columns are stored.
     """
-    numbers = _array_of(estimator, X, reset=reset)
-    if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
-        raise ValueError(
-            "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
-            "category is unknown; predict takes them."
-        )
-    return numbers
-
-
-def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
-    """Validated array of shape (n, n_modes) from `X`; errors for other shapes and kinds."""
     if sp.issparse(X):
         raise TypeError(
             f"Sparse data was passed for X: a {type(X).__name__}. Use '.toarray()' to convert a "
@@ -199,7 +194,13 @@ def _array_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
         "X",
         _unless_counting(estimator, "X must have a column for each of two modes or more."),
     )
-    return _plain(checked, f"X must have integer coordinates; {CATEGORIES}.")
+    numbers = _numbers(checked, "X", f"X must have integer coordinates; {CATEGORIES}.")
+    if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
+        raise ValueError(
+            "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
+            "category is unknown; predict takes them."
+        )
+    return numbers
 
 
 def no_rows(X: Any, n_modes: int) -> Any:
@@ -230,8 +231,6 @@ def check_given(estimator: Any, y: Any) -> None:
 
 def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     """Values as a numeric array of shape (n,); errors quote none."""
-    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iuf":
-        return y
     check_given(estimator, y)
     told = _unless_counting(
         estimator, "y must have one number for each row of X, in an array of one axis."
@@ -239,9 +238,8 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")
-    return _plain(
-        read(lambda: _column(y), "y", told), "y must hold numbers, one for each row of X."
-    )
+    column = read(lambda: _column(y), "y", told)
+    return _numbers(column, "y", "y must hold numbers, one for each row of X.")
 
 
 def _column(y: Any) -> NDArray[Any]:
@@ -261,42 +259,17 @@ def _unless_counting(estimator: Any, message: str) -> Callable[[str], str | None
     return lambda said: message if private and "shape" in said else None
 
 
-def _plain(array: NDArray[Any], message: str) -> NDArray[Any]:
+def _numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
     """Numeric array from an array of numbers or objects; ValueError with `message` for text."""
     if array.dtype.kind in "US":
         raise ValueError(message)
     if array.dtype.kind != "O":
         return array
-    name = message[:1]
     # numpy's own message quotes the entry.
     return read(
-        lambda: array.astype(np.float64),
-        name,
+        lambda: array.astype(np.float64), name,
         lambda quoting: message if quoting.startswith("could not convert") else None,
-    )
-
-
-def named_chunks(
-    checked: Any,
-    X: Any,
-    y: Any,
-    indices: Indices,
-    shape: Sequence[int] | None,
-    bounds: Bounds,
-) -> tuple[EntryChunks | SliceChunks, dict[str, Any]]:
-    """Entries of a fit by names of rows, as `observed_chunks`; others' names are left out.
-    Without row_names for the unit mode units have ids of their own.
-    """
-    if checked.unit_mode is not None and hasattr(X, "to_delayed"):
-        raise TypeError(
-            f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
-            "and y.compute(), or coordinates that are numbers, without row_names."
-        )
-    if checked.unit_mode is not None:
-        X = no_rows(X, len(indices))
-    values = checked_values(checked, computed(y, "Reading y"))
-    given, values, shape = _known_entries(checked, computed(X, "Reading X"), values, indices, shape)
-    return entry_chunks(checked, given, values, shape, bounds), columns_of(checked)
+    )  # fmt: skip
 
 
 def _known_entries(
@@ -304,6 +277,8 @@ def _known_entries(
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
     """Coordinates and values of the entries all of whose names are rows, and the public shape."""
     by_slice, own, units = checked.unit_mode is not None, indices, checked.unit_mode
+    if by_slice:
+        X = no_rows(X, len(indices))
     if by_slice and units < len(indices) and indices[units] is None:
         own = of_own_units(indices, units, X)
     numbers = named_numbers(checked, X, own, reset=True)
@@ -394,7 +369,6 @@ def columns_to_numbers(X: Any, indices: Indices, nobody: int | None = None) -> N
     """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
     Without an index, mode `nobody` gets -1 everywhere: of its rows nothing is known.
     """
-    # Without an index, the column of the mode `nobody` is of rows that nothing is known of.
     columns = _columns(X)
     if len(columns) != len(indices):
         raise ValueError(
@@ -408,7 +382,8 @@ def columns_to_numbers(X: Any, indices: Indices, nobody: int | None = None) -> N
         elif mode == nobody:
             numbers.append(np.full(len(column), -1, dtype=np.intp))
         else:
-            numbers.append(_plain_numbers(column, mode))
+            given = read(partial(np.asarray, column), "X")
+            numbers.append(_numbers(given, "X", WITHOUT_NAMES.format(mode=mode)))
     return np.column_stack(numbers)
 
 
@@ -427,18 +402,3 @@ def _columns(X: Any) -> list[Any]:
             "and one column per mode."
         )
     return list(rows.T)
-
-
-def _plain_numbers(column: Any, mode: int) -> NDArray[Any]:
-    """Column of a mode without names as an array of numbers; ValueError for text."""
-    wrong = (
-        f"X must have integer coordinates in column {mode}, for which row_names has None. Give "
-        f"row_names[{mode}]=RowIndex.from_public(names) with a list of names that is public, "
-        "never one that is read off the data."
-    )
-    given = read(lambda: np.asarray(column), "X")
-    if given.dtype.kind in "iuf":
-        return given
-    if given.dtype.kind != "O":
-        raise ValueError(wrong)
-    return read(lambda: given.astype(np.float64), "X", lambda message: wrong)

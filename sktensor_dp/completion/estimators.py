@@ -23,9 +23,8 @@ from sktensor_dp.completion.coordinates import (
     checked_values,
     coordinates_of,
     coordinates_or_unknown,
-    named_chunks,
-    observed_chunks,
     plain_bounds,
+    read_entries,
     refuse_entries,
 )
 from sktensor_dp.completion.entries import fit_entries
@@ -61,6 +60,7 @@ from sktensor_dp.estimator.base import (
     PlannedFit,
     PrivateEstimatorMixin,
     check_arguments,
+    columns_of,
 )
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import computed, dense_tensor, lazy_rows
@@ -230,11 +230,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 "The 'shape' parameter must be given with a unit_mode: which indices occur is "
                 "private. Pass the public numbers of rows, such as (n_persons, n_items)."
             )
-        chunks, columns = (
-            observed_chunks(checked, X, y, announced, bounds)
-            if indices is None
-            else named_chunks(checked, X, y, indices, announced, bounds)
-        )
+        chunks = read_entries(checked, X, y, indices, announced, bounds)
         shape = chunks.shape
         kind: type[Any] = SliceCurator if by_slice else EntryCurator
         fit: Any = fit_slices if by_slice else fit_entries  # a recipe of the kind of plan
@@ -256,7 +252,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             missing = asked and seeks and count_components(found.attributes) == 0
             return replace(found, warnings=(*found.warnings, none)) if missing else found
 
-        known = {**columns, "shape_": shape, "bounds_": bounds, "_ranks": ranks}
+        known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
         return PlannedFit(kind, chunks, plan.releases, recipe, known, how, warnings)

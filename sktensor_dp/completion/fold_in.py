@@ -1,7 +1,7 @@
 """Own parameters of units, computed by the holder of their entries, and recommendations."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.completion.coordinates import columns_to_numbers, coordinates_or_unknown
-from sktensor_dp.completion.model import SHARED_LAYOUT, SharedModel, check_bounds, check_shared
+from sktensor_dp.completion.model import SHARED_LAYOUT, SharedModel, check_parts
 from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.estimator.parameters import Number, check_sizes, shown
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import made
 from sktensor_dp.model_files.saving import load_record, save_record
 from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, top_rows
+from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, top_rows_by_parts
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale, in_units, limits_at
 from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
+
+# Values that are ranked at a time.
+BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Candidates:
     unit_mode: int
     n_rows: int
     others: tuple[int, ...]
+    bounds: Bounds
+    indices: Indices | None
 
     @classmethod
     def of(
@@ -37,6 +42,7 @@ class Candidates:
         unit_mode: int,
         mode: int | None,
         context: Mapping[int, Any] | None,
+        bounds: Bounds,
         indices: Indices | None,
     ) -> Self:
         """Candidates in `mode` (None: the first without units), after checking the arguments.
@@ -57,71 +63,67 @@ class Candidates:
         others = [0] * len(lengths)
         for m in rest:
             others[m] = row_number(given[m], f"context[{m}]", m, indices)
-        return cls(chosen, unit_mode, lengths[chosen], tuple(others))
+        return cls(chosen, unit_mode, lengths[chosen], tuple(others), bounds, indices)
 
-    def rows(self, unit: int) -> Integers:
-        """Coordinates of all candidates for a unit, of shape (n_rows, n_modes)."""
-        coordinates = np.tile(np.array(self.others, dtype=np.intp), (self.n_rows, 1))
-        coordinates[:, self.mode] = np.arange(self.n_rows)
-        coordinates[:, self.unit_mode] = unit
-        return coordinates
+    def coordinates(self, unit: int, rows: Any) -> Integers:
+        """Coordinates of candidates for a unit, of shape (n, n_modes)."""
+        found = np.tile(np.array(self.others, dtype=np.intp), (len(rows), 1))
+        found[:, self.mode], found[:, self.unit_mode] = rows, unit
+        return found
 
-    def limits(self, bounds: Bounds, units: Integers) -> tuple[Any, Any]:
-        """Low and high bounds of all candidates, to be broadcast to (n_units, n_rows)."""
-        if not isinstance(bounds, RowBounds):
-            return bounds
-        if bounds.mode == self.unit_mode:
-            low, high = bounds.limits(units)
-            return low[:, None], high[:, None]
-        if bounds.mode == self.mode:
-            return bounds.low, bounds.high
-        return bounds.limits(self.others[bounds.mode])
-
-    def limits_of(self, bounds: Bounds, units: Integers, rows: NDArray[Any]) -> tuple[Any, Any]:
-        """Low and high bounds at some candidates of each unit, `rows` of shape (n_units, n).
+    def limits(self, units: Integers, rows: NDArray[Any]) -> tuple[Any, Any]:
+        """Low and high bounds, to be broadcast to the shape (n_units, n) of `rows`.
         Rows below 0 fill up; their bounds do not matter.
         """
-        low, high = self.limits(bounds, units)
-        if not isinstance(bounds, RowBounds):
-            return low, high
-        whole = len(rows), self.n_rows
-        places = np.maximum(rows, 0)
-        lows, highs = (np.broadcast_to(end, whole) for end in (low, high))
-        return np.take_along_axis(lows, places, 1), np.take_along_axis(highs, places, 1)
+        if not isinstance(self.bounds, RowBounds):
+            return self.bounds
+        if self.bounds.mode == self.unit_mode:
+            return self.bounds.limits(units[:, None])
+        if self.bounds.mode == self.mode:
+            return self.bounds.limits(np.maximum(rows, 0))
+        return self.bounds.limits(self.others[self.bounds.mode])
 
-    def entries(self, rows: Any, units: Integers, indices: Indices | None) -> Integers:
-        """Coordinates (n_rows, n_modes) of rows by number or name, for the only one of `units`."""
+    def all_limits(self, units: Integers) -> tuple[Any, Any]:
+        """Low and high bounds of all candidates, to be broadcast to (n_units, n_rows)."""
+        return self.limits(units, np.arange(self.n_rows))
+
+    def excluded(
+        self, exclude: Any, units: Integers, read_entries: Callable[[Any], Integers]
+    ) -> Integers | None:
+        """Coordinates of the entries to exclude: entries, or rows of the only one of `units`."""
+        if exclude is None or np.ndim(exclude) != 1:
+            return None if exclude is None else read_entries(exclude)
         if len(units) != 1:
             raise ValueError(
                 "exclude is a list of rows, which is for one unit; for several units pass entries "
                 "of shape (n_entries, n_modes), such as X of fold_in."
             )
-        listed = [row_number(row, "exclude", self.mode, indices) for row in rows]
-        coordinates = np.tile(self.rows(units[0])[:1], (len(listed), 1))
-        coordinates[:, self.mode] = listed
-        return coordinates
+        listed = [row_number(row, "exclude", self.mode, self.indices) for row in exclude]
+        return self.coordinates(units[0], listed)
 
-    def excluded(self, places: Integers, coordinates: Integers, n_units: int) -> NDArray[np.bool_]:
-        """Mask (n_units, n_rows) of the candidates that entries contain, by unit.
-
-        `places` has the index in 0 to n_units - 1 of each entry's unit; entries of others are
-        ignored.
+    def best(
+        self, n: int, units: Integers, values: Callable[[slice], Floats], entries: Integers | None
+    ) -> TopRows:
+        """Rank the candidates of each unit, without those in `entries`; rows by name.
+        `values` are predictions for some of `units`, of shape (n_units, n_rows).
         """
-        found = np.zeros((n_units, self.n_rows), dtype=bool)
-        rows = coordinates[:, self.mode]
-        inside = (places >= 0) & (places < n_units) & (rows >= 0) & (rows < self.n_rows)
-        found[places[inside], rows[inside]] = True
-        return found
+        found = top_rows_by_parts(
+            len(units), self.n_rows, n, values,
+            lambda part: None if entries is None else self._seen_by(units[part], entries),
+            block=BLOCK,
+        )  # fmt: skip
+        clipped = np.clip(found.values, *self.limits(units, found.rows))
+        return TopRows(names_of(found.rows, self.indices, self.mode), clipped)
 
-    def seen_by(self, places: Integers, coordinates: Integers) -> NDArray[np.bool_]:
-        """Mask (n_asked, n_rows) of the candidates that entries contain, for the units `places`.
-        A unit may be asked for twice.
-        """
-        distinct, again = np.unique(places, return_inverse=True)
-        units = coordinates[:, self.unit_mode]
-        spots = np.searchsorted(distinct, units)
-        mine = np.append(distinct, -2)[spots] == units
-        return self.excluded(np.where(mine, spots, -1), coordinates, len(distinct))[again]
+    def _seen_by(self, units: Integers, entries: Integers) -> NDArray[np.bool_]:
+        """Mask (n_units, n_rows) of the candidates that entries contain; a unit may come twice."""
+        distinct, again = np.unique(units, return_inverse=True)
+        rows, places = entries[:, self.mode], np.searchsorted(distinct, entries[:, self.unit_mode])
+        known = np.append(distinct, -2)[places] == entries[:, self.unit_mode]
+        known &= (rows >= 0) & (rows < self.n_rows)
+        found = np.zeros((len(distinct), self.n_rows), dtype=bool)
+        found[places[known], rows[known]] = True
+        return found[again]
 
 
 def checked_mode(mode: Any, n_modes: int) -> int:
@@ -142,15 +144,10 @@ def row_number(row: Any, what: str, mode: int, indices: Indices | None) -> int:
     return int(row)
 
 
-def named_rows(
-    found: TopRows, limits: tuple[Any, Any], indices: Indices | None, mode: int
-) -> TopRows:
-    """Copy of ranked rows of `mode` with their names in `indices` for their numbers (kept if None),
-    and with values clamped to `limits`.
-    """
-    values = np.clip(found.values, *limits)
+def names_of(rows: NDArray[Any], indices: Indices | None, mode: int) -> NDArray[Any]:
+    """Names of rows of a mode, or their numbers where they have none."""
     index = None if indices is None else indices[mode]
-    return TopRows(found.rows if index is None else index.decode(found.rows), values)
+    return rows if index is None else index.decode(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +236,8 @@ class UnitParameters:
             If `mode` does not exist or is that of units, or `context` lacks a mode.
         """
         candidates = self._candidates(mode, context)
-        return np.clip(self._values(candidates), *candidates.limits(self._bounds, self._numbers()))
+        values = self._values(candidates, slice(None))
+        return np.clip(values, *candidates.all_limits(self._numbers()))
 
     def recommend(
         self,
@@ -275,20 +273,9 @@ class UnitParameters:
             As :meth:`predict_rows`, or if `n` is no int >= 1.
         """
         check_sizes(n=n)
-        candidates = self._candidates(mode, context)
-        values = self._values(candidates)
-        excluded = None
-        if exclude is not None:
-            listed = np.ndim(exclude) == 1
-            given = (
-                candidates.entries(exclude, self._numbers(), self._indices)
-                if listed
-                else self._coordinates(exclude)
-            )
-            excluded = candidates.excluded(self._places(given), given, len(self.units))
-        found = top_rows(values, int(n), excluded)
-        limits = candidates.limits_of(self._bounds, self._numbers(), found.rows)
-        return named_rows(found, limits, self._indices, candidates.mode)
+        candidates, units = self._candidates(mode, context), self._numbers()
+        entries = candidates.excluded(exclude, units, self._coordinates)
+        return candidates.best(int(n), units, lambda part: self._values(candidates, part), entries)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the parameters to a file, together with the released shared model.
@@ -332,16 +319,19 @@ class UnitParameters:
 
     def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
         """Candidates of the arguments of `recommend`."""
-        unit_mode = self._shared.unit_mode
-        return Candidates.of(_lengths(self._shared), unit_mode, mode, context, self._indices)
+        return Candidates.of(
+            _lengths(self._shared), self._shared.unit_mode, mode, context, self._bounds,
+            self._indices,
+        )  # fmt: skip
 
-    def _values(self, candidates: Candidates) -> Floats:
-        """Predictions, not clamped, for all candidates of all units: shape (n_units, n_rows)."""
+    def _values(self, candidates: Candidates, part: slice) -> Floats:
+        """Predictions, not clamped, for all candidates of some units: shape (n_units, n_rows)."""
         # What units share at a row does not depend on the unit: a product does for all.
-        shared = self._shared.at_entries(candidates.rows(0))
+        rows = candidates.coordinates(0, np.arange(candidates.n_rows))
+        shared = self._shared.at_entries(rows)
         plain = self._shared.level + shared.effects
-        found = np.asarray(self.parameters @ shared.design() + plain, dtype=np.float64)
-        return in_units(self._bounds, found, candidates.limits(self._bounds, self._numbers()))
+        found = np.asarray(self.parameters[part] @ shared.design() + plain, dtype=np.float64)
+        return in_units(self._bounds, found, candidates.all_limits(self._numbers()[part]))
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
@@ -387,9 +377,7 @@ def fold_in(
         noise_variance=shared.noise_variance,
         level_variance=shared.level_variance,
     )
-    ids: NDArray[Any] = units
-    if indices is not None and (index := indices[shared.unit_mode]) is not None:
-        ids = index.decode(units)
+    ids = names_of(units, indices, shared.unit_mode)
     return UnitParameters(ids, parameters, shared, bounds, indices)
 
 
@@ -416,23 +404,19 @@ class SavedUnits:
         """Parameters of units, after checking that the file's parts agree; else ModelFileError."""
         units, shape, mode = self.units, _lengths(self.shared), self.shared.unit_mode
         require(mode < len(shape), "unit_mode must be a mode")
+        index = self.indices[mode] if self.indices and mode < len(self.indices) else None
         # How many units there are is known where they have bounds or names alone.
         shape[mode] = max([*units.tolist(), 0]) + 1
-        check_shared(self.shared, tuple(shape))
-        index = None
-        if self.indices is not None:
-            require(len(self.indices) == len(shape), "there must be names for each mode")
-            index = self.indices[mode]
-            for place, (names, length) in enumerate(zip(self.indices, shape, strict=True)):
-                fits = names is None or len(names) == length or place == mode
-                require(fits, "names must be as many as rows")
         if isinstance(self.bounds, RowBounds) and self.bounds.mode == mode:
-            require(len(self.bounds.low) >= shape[mode], "bounds must be as many as rows")
             shape[mode] = len(self.bounds.low)
-        made(lambda: check_bounds(self.bounds, tuple(shape)), "bounds")
+        elif index is not None:
+            shape[mode] = len(index)
+        made(lambda: check_parts(tuple(shape), self.bounds, self.indices, self.shared), "bounds")
         fits = self.parameters.shape[1] == self.shared.n_parameters
         require(fits, "parameters must be those of the shared model")
-        order = (np.diff(units) > 0).all() and (index is None or (units < len(index)).all())
+        order = (np.diff(units) > 0).all() and (units < shape[mode]).all()
         require(order, "units must be in order")
-        ids: NDArray[Any] = units if index is None else index.decode(units)
-        return UnitParameters(ids, self.parameters, self.shared, self.bounds, self.indices)
+        return UnitParameters(
+            names_of(units, self.indices, mode), self.parameters, self.shared, self.bounds,
+            self.indices,
+        )  # fmt: skip

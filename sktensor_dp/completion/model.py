@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.completion.row_names import checked_features, indices_of
+from sktensor_dp.completion.row_names import Indices, checked_features, indices_of
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, SavedState
 from sktensor_dp.tensor.arrays import Floats
@@ -253,17 +253,10 @@ class SavedCompletion(SavedState):
         require(right, "shape_ must be that of a tensor, fitted in a step or more")
         require(self.perturbation_ in WAYS, f"perturbation_ must be one of {WAYS}")
         require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
-        check_bounds(self.bounds_, shape)
-        if estimator.row_names is not None:
-            indices = found["_indices"] = indices_of(estimator.row_names) or ()
-            named = [None if index is None else len(index) for index in indices]
-            fits = len(named) == len(shape) and all(
-                n is None or n == length for n, length in zip(named, shape, strict=True)
-            )
-            require(fits, "names must be as many as rows")
         units = found.pop("units")
-        if units is not None:
-            check_shared(units, shape)
+        if estimator.row_names is not None:
+            found["_indices"] = indices_of(estimator.row_names) or ()
+        check_parts(shape, self.bounds_, found.get("_indices"), units)
         if self.mean_ is ABSENT:
             require(units is not None, "there must be a model")
             only = found.keys().isdisjoint(("biases_", "factors_", "weights_", "core_"))
@@ -294,16 +287,23 @@ class SavedCompletion(SavedState):
         return {**found, "_model": model, "_shared": units}
 
 
-def check_bounds(bounds: tuple[float, float] | RowBounds, shape: tuple[int, ...]) -> None:
-    """Raise an error for bounds from a file that do not fit the shape."""
+def check_parts(
+    shape: tuple[int, ...],
+    bounds: tuple[float, float] | RowBounds,
+    indices: Indices | None,
+    model: SharedModel | None,
+) -> None:
+    """Raise an error for parts of a file that do not fit the shape of a tensor."""
     if isinstance(bounds, RowBounds):
         bounds.check_shape(shape)
     else:
         require(-np.inf < bounds[0] < bounds[1] < np.inf, "bounds must be (low, high), low < high")
-
-
-def check_shared(model: SharedModel, shape: tuple[int, ...]) -> None:
-    """Raise ModelFileError for a shared model that does not fit the shape."""
+    if indices is not None:
+        require(len(indices) == len(shape), "there must be names for each mode")
+        for index, n in zip(indices, shape, strict=True):
+            require(index is None or len(index) == n, "names must be as many as rows")
+    if model is None:
+        return
     mode = model.unit_mode
     require(mode < len(shape), "unit_mode must be a mode")
     others = [*np.delete(shape, mode)]

@@ -16,18 +16,19 @@ from sktensor_dp.completion.coordinates import (
     of_own_units,
 )
 from sktensor_dp.completion.fold_in import (
+    BLOCK,
     Candidates,
     UnitParameters,
     checked_mode,
     fold_in,
-    named_rows,
+    names_of,
     row_number,
 )
 from sktensor_dp.completion.model import SharedModel, shared_model
 from sktensor_dp.completion.row_names import Indices
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.entries import as_entries
-from sktensor_dp.tensor.arrays import Floats, TopRows, parts_of_units, top_rows, top_rows_by_parts
+from sktensor_dp.tensor.arrays import Floats, TopRows, parts_of_units, top_rows
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
@@ -87,10 +88,6 @@ def _of_shared(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
     return factors[place], math.prod(others, start=own)
 
 
-# Values that are ranked at a time.
-BLOCK = 2**20
-
-
 class RecommenderMixin:
     """Mixin with fold-in, rankings and similar rows, all from released values alone.
     Only fold-in uses raw entries: those of the units concerned, on their side.
@@ -99,6 +96,8 @@ class RecommenderMixin:
     shape_: tuple[int, ...]
     bounds_: Bounds
     unit_mode: int | None
+    _coordinates: Any
+    _values: Any
 
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, where the entries are held.
@@ -185,7 +184,7 @@ class RecommenderMixin:
         units, single = self._rows(self._own_mode, of)
         parts = parts_of_units(len(units), candidates.n_rows, BLOCK)
         blocks = [self._of_units(candidates, units[part]) for part in parts]
-        values = np.clip(np.concatenate(blocks), *candidates.limits(self.bounds_, units))
+        values = np.clip(np.concatenate(blocks), *candidates.all_limits(units))
         return np.asarray(values[0] if single else values, dtype=np.float64)
 
     def recommend(
@@ -254,15 +253,10 @@ class RecommenderMixin:
         candidates = self._candidates(at_mode, at)
         units, single = self._rows(self._own_mode, of)
         self._refuse_unknown(of, units)
-        seen = self._excluded(candidates, units, exclude)
-        found = top_rows_by_parts(
-            len(units), candidates.n_rows, int(n),
-            lambda part: self._of_units(candidates, units[part]),
-            lambda part: None if seen is None else candidates.seen_by(units[part], seen),
-            block=BLOCK,
-        )  # fmt: skip
-        limits = candidates.limits_of(self.bounds_, units, found.rows)
-        found = named_rows(found, limits, self._named, candidates.mode)
+        entries = candidates.excluded(exclude, units, self._coordinates)
+        found = candidates.best(
+            int(n), units, lambda part: self._of_units(candidates, units[part]), entries
+        )
         return TopRows(found.rows[0], found.values[0]) if single else found
 
     def similar_rows(self, mode: int | str, row: Any, n: int = 10) -> TopRows:
@@ -304,9 +298,8 @@ class RecommenderMixin:
         own = np.where(inside[:, None], whole[np.where(inside, rows, 0)], np.nan)
         itself = rows[:, None] == np.arange(len(whole))
         found = top_rows(np.clip(own @ whole.T, -1.0, 1.0), n, itself)
-        if single:
-            found = TopRows(found.rows[0], found.values[0])
-        return named_rows(found, (-1.0, 1.0), self._named, chosen)
+        found = TopRows(names_of(found.rows, self._named, chosen), found.values)
+        return TopRows(found.rows[0], found.values[0]) if single else found
 
     @property
     def _named(self) -> Indices | None:
@@ -320,13 +313,14 @@ class RecommenderMixin:
 
     def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
         """Candidates of the arguments of `recommend`."""
-        return Candidates.of(self.shape_, self._own_mode, mode, context, self._named)
+        return Candidates.of(self.shape_, self._own_mode, mode, context, self.bounds_, self._named)
 
     def _of_units(self, candidates: Candidates, units: NDArray[np.intp]) -> Floats:
         """Predictions, not clamped, for all candidates of some units: shape (n_units, n_rows)."""
-        coordinates = np.tile(candidates.rows(0), (len(units), 1))
+        rows = candidates.coordinates(0, np.arange(candidates.n_rows))
+        coordinates = np.tile(rows, (len(units), 1))
         coordinates[:, candidates.unit_mode] = np.repeat(units, candidates.n_rows)
-        values: Floats = self._values(coordinates)  # type: ignore[attr-defined]
+        values: Floats = self._values(coordinates)
         return values.reshape(len(units), candidates.n_rows)
 
     def _refuse_unknown(self, of: Any, units: NDArray[np.intp]) -> None:
@@ -340,16 +334,6 @@ class RecommenderMixin:
                 "model.recommend(model.fold_in(X, y)). The rows that are best on average are "
                 "model.recommend(None)."
             )
-
-    def _excluded(
-        self, candidates: Candidates, units: NDArray[np.intp], exclude: Any
-    ) -> NDArray[np.intp] | None:
-        """Coordinates of the entries to exclude; None without any."""
-        if exclude is None:
-            return None
-        if np.ndim(exclude) == 1:
-            return candidates.entries(exclude, units, self._named)
-        return coordinates_or_unknown(coordinates_of(self, exclude, self._named))
 
     def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
         """Indices of rows given by number or name, and True if a single one was given."""
