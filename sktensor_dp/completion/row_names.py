@@ -192,10 +192,13 @@ def indices_of(row_names: Any) -> Indices | None:
 def check_names(estimator: Any) -> None:
     """Raise ValueError for `row_names` that make no index or contradict `shape`."""
     name, shape = f"The 'row_names' parameter of {type(estimator).__name__}", estimator.shape
+    indices, wrong = None, ""
     try:
         indices = indices_of(estimator.row_names)
     except ValueError as error:
-        raise ValueError(f"{name} must hold public names of rows: {error}") from None
+        wrong = str(error)
+    if wrong:
+        raise ValueError(f"{name} must hold public names of rows: {wrong}")
     if indices is None or shape is None:
         return
     if len(indices) != len(shape):
