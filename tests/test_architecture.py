@@ -36,7 +36,7 @@ CORE: dict[str, tuple[str, ...]] = {
     "noise": ("exceptions", "privacy.sampling"),
     "calibration": (),
     "plan": ("privacy.calibration",),
-    "tables": ("queries.error_sanitising",),
+    "tables": ("queries.frames",),
     "composition": ("privacy.plan",),
     "selection": ("privacy.calibration", "privacy.noise", "privacy.plan"),
     "report": ("privacy.composition", "privacy.plan", "privacy.selection", "privacy.tables"),

@@ -22,7 +22,8 @@ from sktensor_dp.estimator.inputs import (
 from sktensor_dp.estimator.parameters import check_sizes, shown
 from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.entries import EntryChunks, ValueRange, as_entries
-from sktensor_dp.queries.error_sanitising import read, refuse_lazy
+from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.queries.frames import refuse_lazy
 from sktensor_dp.queries.slices import SliceChunks, SliceReader
 from sktensor_dp.queries.sums import PartialQuery
 from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds, RowBounds

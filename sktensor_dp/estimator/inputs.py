@@ -13,14 +13,8 @@ from sklearn.utils.validation import validate_data
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.error_sanitising import (
-    as_numbers,
-    call_untrusted,
-    in_chunks,
-    kinds_of,
-    read,
-    refuse_lazy,
-)
+from sktensor_dp.queries.error_sanitising import call_untrusted, read
+from sktensor_dp.queries.frames import as_numbers, in_chunks, kinds_of, refuse_lazy
 from sktensor_dp.queries.sums import OneThread
 from sktensor_dp.queries.units import ONE_GROUP, are_several, as_labels, split_chunk
 

@@ -19,7 +19,8 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.error_sanitising import as_numbers, read
+from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.queries.frames import as_numbers
 from sktensor_dp.queries.query import SCORE
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.units import Units

@@ -23,7 +23,8 @@ from sktensor_dp.privacy.parts import (
     secret_coins,
     secret_key,
 )
-from sktensor_dp.queries.error_sanitising import read, taken
+from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.queries.frames import taken
 from sktensor_dp.queries.units import as_labels
 
 

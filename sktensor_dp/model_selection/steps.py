@@ -15,7 +15,8 @@ from sklearn.utils import get_tags
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.parameters import Number, check_parameters, shown
 from sktensor_dp.model_selection.splits import n_rows, one_row
-from sktensor_dp.queries.error_sanitising import as_documents, as_numbers, read
+from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.queries.frames import as_documents, as_numbers
 
 # Parameters of private steps that the search sets itself, or that decide what it protects.
 OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours")

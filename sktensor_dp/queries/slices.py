@@ -16,7 +16,8 @@ from sktensor_dp.queries.entries import (
     check_unit_mode,
     checked_shape,
 )
-from sktensor_dp.queries.error_sanitising import as_numbers, error_or
+from sktensor_dp.queries.error_sanitising import error_or
+from sktensor_dp.queries.frames import as_numbers
 from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
 from sktensor_dp.queries.sums import AccurateSum, blocks, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split

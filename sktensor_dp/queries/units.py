@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.error_sanitising import as_numbers, error_or, read, read_each
+from sktensor_dp.queries.error_sanitising import error_or, read, read_each
+from sktensor_dp.queries.frames import as_numbers
 from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery, blocks
 from sktensor_dp.tensor.arrays import Floats, Integers
 

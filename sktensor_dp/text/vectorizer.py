@@ -36,7 +36,8 @@ from sktensor_dp.model_files.fields import ABSENT, NUMBERS, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.error_sanitising import as_documents, call_untrusted
+from sktensor_dp.queries.error_sanitising import call_untrusted
+from sktensor_dp.queries.frames import as_documents
 from sktensor_dp.queries.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import (
     LazyTexts,

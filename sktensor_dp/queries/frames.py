@@ -1,0 +1,117 @@
+"""Tables and columns of pandas, polars and pyarrow, read as numbers, documents and rows."""
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, cast
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse as sp
+
+from sktensor_dp.queries.error_sanitising import read
+
+
+def refuse_lazy(data: Any, name: str) -> None:
+    """Raise TypeError for a lazy query that has no data yet, such as a ``LazyFrame`` of polars."""
+    if hasattr(type(data), "collect"):
+        kind = type(data)
+        raise TypeError(
+            f"{name} is a {kind.__module__.split('.')[0]}.{kind.__name__}, which is not computed "
+            f"yet. Pass {name}.collect()."
+        )
+
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def _known(data: Any, name: str) -> Any:
+    """Wrap a table or column of pandas, polars or pyarrow by narwhals; None for anything else."""
+    refuse_lazy(data, name)
+    # What frames are not is not worth a look; Dask computes later.
+    if isinstance(data, np.ndarray | np.generic | list | tuple | str | bytes) or sp.issparse(data):
+        return None
+    if hasattr(data, "__dask_graph__"):
+        return None
+    found = read(
+        lambda: nw.from_native(
+            in_chunks(data), eager_only=True, allow_series=True, pass_through=True
+        ),
+        name,
+    )
+    return found if isinstance(found, nw.DataFrame | nw.Series) else None
+
+
+def in_chunks(data: Any) -> Any:
+    """Convert pyarrow arrays and record batches to chunked arrays and tables."""
+    if type(data).__module__.split(".")[0] != "pyarrow":
+        return data
+    import pyarrow as pa
+
+    if isinstance(data, pa.Array):
+        return pa.chunked_array([data])
+    return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+
+
+def kinds_of(data: Any, name: str) -> list[tuple[str, str]]:
+    """Kind of each column ("text", "time" or "other"), and the name of its type."""
+    refuse_lazy(data, name)
+    types: Any = getattr(data, "dtypes", None)  # of a table
+    if types is None and hasattr(data, "dtype"):
+        types = [data.dtype]
+    elif types is not None and np.ndim(types) == 0:  # of a column
+        types = [types]
+    # Those of numpy and pandas say what they are, and no object is looked at to know.
+    if types is not None and all(isinstance(getattr(kind, "kind", None), str) for kind in types):
+        return [(_kind_of(one), str(one)) for one in types]
+    known = _known(data, name)
+    if known is None:
+        return []
+    found = [known.dtype] if isinstance(known, nw.Series) else list(known.schema.values())
+    # The values of a category would tell what is in the data.
+    return [(_kind_of_column(one), type(one).__name__) for one in found]
+
+
+def _kind_of(dtype: Any) -> str:
+    if dtype.kind in "US" or getattr(dtype, "type", None) is str:
+        return "text"
+    return "time" if dtype.kind in "mM" else "other"
+
+
+def _kind_of_column(dtype: Any) -> str:
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Binary):
+        return "text"
+    return "time" if dtype.is_temporal() else "other"
+
+
+def as_numbers(data: Any, name: str) -> Any:
+    """Convert a table or column to a numpy array; return anything else as given."""
+    known = _known(data, name)
+    return data if known is None else read(known.to_numpy, name)
+
+
+def as_documents(data: Any, name: str) -> Any:
+    """Convert a column to a list of texts; return anything else as given."""
+    known = _known(data, name)
+    return read(known.to_list, name) if isinstance(known, nw.Series) else data
+
+
+def taken(data: Any, rows: Any) -> Any:
+    """Select `rows` (indices or a slice) of an array, sparse matrix, table, column or list."""
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    known = _known(data, "X")
+    if known is not None:
+        places = rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp).tolist()
+        return known[places].to_native()
+    if hasattr(data, "shape") or isinstance(rows, slice):
+        return data[rows]
+    return [data[row] for row in rows]
+
+
+def new_frame(columns: Mapping[str, Sequence[Any]], backend: str = "pandas") -> Any:
+    """Build a table of `backend` from lists by column name; ImportError if it is not installed."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {list(BACKENDS)}, got {backend!r}.")
+    if find_spec(backend) is None:
+        raise ImportError(f"a table of {backend} needs it; install it with: pip install {backend}")
+    return nw.from_dict(dict(columns), backend=cast(Any, backend)).to_native()
