@@ -24,14 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 
 # Sums of such a row are infinite in parts, and no number as a whole.
 HUGE = 1.7e308
-
-
 HUGE_ROWS = np.ones((40, 24))
-
-
 HUGE_ROWS[7] = np.tile(np.repeat([HUGE, -HUGE], 4), 3)
-
-
 TINY_ROWS = np.full((40, 24), 5e-324)
 
 

@@ -104,12 +104,7 @@ def build(case: str, **parameters: Any) -> Any:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_numbers_at_the_ends_of_their_ranges_fit_or_cost_nothing(case):
-    offenders = [
-        (name, value, found)
-        for name, value in within(case)
-        if (found := fault_within(case, name, value)) is not None
-    ]
-    assert offenders == []
+    assert [(*at, found) for at in within(case) if (found := fault_within(case, *at))] == []
 
 
 def fault_within(case: str, name: str, value: float) -> str | None:
@@ -129,12 +124,7 @@ def fault_within(case: str, name: str, value: float) -> str | None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_numbers_beyond_the_ends_of_their_ranges_are_refused_by_name(case):
-    offenders = [
-        (name, value, found)
-        for name, value in beyond(case)
-        if (found := fault_beyond(case, name, value)) is not None
-    ]
-    assert offenders == []
+    assert [(*at, found) for at in beyond(case) if (found := fault_beyond(case, *at))] == []
 
 
 def fault_beyond(case: str, name: str, value: float) -> str | None:

@@ -22,7 +22,7 @@ def test_a_log_gets_lines_without_times(capsys):
     assert all(re.fullmatch(pattern, line) for line in lines)
 
 
-# --------------------------------------------------------------- callbacks
+# Callbacks
 
 
 class Curious(Follower):

@@ -34,9 +34,6 @@ def fitted_raw(raw):
     return model(epsilon=5.0).fit(raw)
 
 
-# ------------------------------------------------------- what components say
-
-
 def test_responsibilities_and_likelihood_are_those_of_the_densities(fitted_mixture, mixture):
     X = mixture[0][:50]
     density = np.column_stack(
@@ -96,10 +93,7 @@ def test_more_gaussians_than_features_are_refused(neighbours):
     assert accountant.entries == ()
 
 
-# ---------------------------------------------------------------- what is refused
-
-
-# -------------------------------------------------------------------- plans
+# Plans
 
 
 @pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor", "stream"])
