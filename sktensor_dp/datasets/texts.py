@@ -153,7 +153,17 @@ def load_texts_by_person(
     return texts, persons
 
 
-class OpenTexts:
+class OpenFile:
+    """Iterable over parts of a file; each pass reads the file anew."""
+
+    def __init__(self, parts: Callable[[], Iterator[Any]], doing: str) -> None:
+        self._parts, self._doing = parts, doing
+
+    def __iter__(self) -> Iterator[Any]:
+        return read_each(self._parts(), self._doing)
+
+
+class OpenTexts(OpenFile):
     """Iterable over lists of at most `chunk_size` texts of a file; each pass reads the file anew.
 
     :class:`~sktensor_dp.PrivateCountVectorizer` takes it in the place of texts, with
@@ -161,16 +171,6 @@ class OpenTexts:
     """
 
     in_chunks = True
-
-    def __init__(self, path: Path, texts: Callable[[], Iterator[str]], chunk_size: int) -> None:
-        self.path, self.chunk_size, self._texts = path, chunk_size, texts
-
-    def __iter__(self) -> Iterator[list[str]]:
-        texts = read_each(self._texts(), f"Reading {self.path.name!r}")
-        # A file without texts is a list without any: how many there are may be private.
-        yield list(islice(texts, self.chunk_size))
-        while chunk := list(islice(texts, self.chunk_size)):
-            yield chunk
 
 
 def open_texts(
@@ -223,20 +223,28 @@ def open_texts(
     path = existing_path(path)
     check_sizes(chunk_size=chunk_size)
     kind = _check_options(path, delimiter, "auto", encoding)
-    if not kind:
-        files, _ = text_files_in(path)
-        return OpenTexts(path, lambda: (decoded(file, encoding) for file in files), chunk_size)
+    files = [] if kind else text_files_in(path)[0]
 
     def texts() -> Iterator[str]:
+        if not kind:
+            yield from (decoded(file, encoding) for file in files)
+            return
         only = [(column, "text")]
         (name,), rows = _rows_of(path, only, delimiter, kind == ".csv", encoding)
         for row in rows:
             yield from as_texts(path, name, "text", row)
 
-    return OpenTexts(path, texts, chunk_size)
+    def parts() -> Iterator[list[str]]:
+        found = texts()
+        # A file without texts is a list without any: how many there are may be private.
+        yield list(islice(found, chunk_size))
+        while chunk := list(islice(found, chunk_size)):
+            yield chunk
+
+    return OpenTexts(parts, f"Reading {path.name!r}")
 
 
-class OpenTable:
+class OpenTable(OpenFile):
     """Iterable over arrays of at most `chunk_size` rows of numbers; each pass reads the file anew.
 
     Attributes
@@ -247,29 +255,9 @@ class OpenTable:
         Number of columns.
     """
 
-    def __init__(
-        self, path: Path, batches: Callable[[], Iterator[Any]], columns: list[str], size: int
-    ) -> None:
-        self.path, self.columns, self.chunk_size = path, columns, size
-        self.n_features = len(columns)
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        doing = f"Reading {self.path.name!r}, whose columns must hold numbers,"
-        arrays = read_each(self._arrays(), doing)
-        # A file without rows is an array without any: how many there are may be private.
-        for rows in chain([next(iter(arrays), np.zeros((0, self.n_features)))], arrays):
-            for start in range(0, max(len(rows), 1), self.chunk_size):
-                yield rows[start : start + self.chunk_size]
-
-    def _arrays(self) -> Iterator[NDArray[Any]]:
-        for batch in self._batches():
-            found = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-            if any(column.dtype.kind not in "iufb" for column in found):
-                raise ValueError(
-                    f"the columns of {self.path.name!r} must hold numbers; name those that do"
-                )
-            yield np.column_stack([np.zeros((batch.num_rows, 0)), *found])
+    def __init__(self, parts: Callable[[], Iterator[Any]], doing: str, columns: list[str]) -> None:
+        super().__init__(parts, doing)
+        self.columns, self.n_features = columns, len(columns)
 
 
 def open_table(
@@ -323,12 +311,26 @@ def open_table(
     for name in wanted:
         choose_column(path, name, "numbers", known)
 
-    def batches() -> Iterator[Any]:
+    def parts() -> Iterator[NDArray[Any]]:
         if kind == ".parquet":
-            return iter(_parquet_file(path).iter_batches(chunk_size, columns=wanted))
-        return iter(_csv_stream(path, wanted))
+            batches = iter(_parquet_file(path).iter_batches(chunk_size, columns=wanted))
+        else:
+            batches = iter(_csv_stream(path, wanted))
+        arrays = (_as_array(path, batch) for batch in batches)
+        # A file without rows is an array without any: how many there are may be private.
+        for rows in chain([next(arrays, np.zeros((0, len(wanted))))], arrays):
+            for start in range(0, max(len(rows), 1), chunk_size):
+                yield rows[start : start + chunk_size]
 
-    return OpenTable(path, batches, wanted, chunk_size)
+    return OpenTable(parts, f"Reading {path.name!r}, whose columns must hold numbers,", wanted)
+
+
+def _as_array(path: Path, batch: Any) -> NDArray[Any]:
+    """Array of the rows of a record batch; ValueError unless all columns hold numbers."""
+    found = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+    if any(column.dtype.kind not in "iufb" for column in found):
+        raise ValueError(f"the columns of {path.name!r} must hold numbers; name those that do")
+    return np.column_stack([np.zeros((batch.num_rows, 0)), *found])
 
 
 def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
