@@ -23,12 +23,9 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivacyLeakWarning,
-    PrivateSearchCV,
     make_private_scorer,
 )
 from sktensor_dp.privacy.accountant import HELD, OPENED
-
-THREADS_INHERIT = getattr(sys.flags, "thread_inherit_context", False)
 
 
 @pytest.fixture(autouse=True)
@@ -37,20 +34,23 @@ def all_blocks_are_left() -> Iterator[None]:
     assert (HELD, OPENED.get()) == ([], (None,))
 
 
-def test_context_nesting_and_exceptions() -> None:
+def opened() -> BudgetAccountant | None:
+    return OPENED.get()[-1]
+
+
+def test_blocks_nest_and_end_with_exceptions() -> None:
     outer, inner = BudgetAccountant(1.0), BudgetAccountant(2.0)
-    assert OPENED.get()[-1] is None
+    assert opened() is None
     with outer as entered:
         assert entered is outer
         with inner:
-            assert OPENED.get()[-1] is inner
             with outer:
-                assert OPENED.get()[-1] is outer
-            assert OPENED.get()[-1] is inner
+                assert opened() is outer
+            assert opened() is inner
         with pytest.raises(KeyError), inner:
             raise KeyError
-        assert OPENED.get()[-1] is outer
-    assert OPENED.get()[-1] is None
+        assert opened() is outer
+    assert opened() is None
 
 
 def test_interleaved_blocks_leave_each_others_ledgers_alone() -> None:
@@ -64,13 +64,13 @@ def test_interleaved_blocks_leave_each_others_ledgers_alone() -> None:
     for end in (lambda block: block.close(), lambda block: next(block, None)):
         block = generator()
         next(block)
-        assert OPENED.get()[-1] is its
+        assert opened() is its
         with mine:
             with pytest.warns(PrivacyLeakWarning, match="left before"):
                 end(block)
             # Popping the last one took this block's own, and went on with the other's.
-            assert OPENED.get()[-1] is mine
-        assert OPENED.get()[-1] is None
+            assert opened() is mine
+        assert opened() is None
 
 
 def test_a_block_left_in_another_context_closes_no_other() -> None:
@@ -78,42 +78,37 @@ def test_a_block_left_in_another_context_closes_no_other() -> None:
     contextvars.copy_context().run(its.__enter__)
     with mine:
         its.__exit__(None, None, None)
-        assert OPENED.get()[-1] is mine
-    assert OPENED.get()[-1] is None
+        assert opened() is mine
+    assert opened() is None
 
 
-def test_one_accountant_can_be_active_in_several_threads() -> None:
-    budget = BudgetAccountant(1.0)
+@pytest.mark.skipif(
+    getattr(sys.flags, "thread_inherit_context", False), reason="threads inherit blocks"
+)
+def test_one_accountant_can_be_active_in_several_threads_that_see_their_own_blocks() -> None:
+    budget, other = BudgetAccountant(1.0), BudgetAccountant(2.0)
     entered, leave = threading.Barrier(3), [threading.Event(), threading.Event()]
     seen: list[object] = []
 
     def block(number: int) -> None:
-        seen.append(OPENED.get()[-1])
+        seen.append(opened())
         with budget:
             entered.wait(10)
             leave[number].wait(10)
-        seen.append(OPENED.get()[-1])
+        seen.append(opened())
 
-    threads = [threading.Thread(target=block, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    entered.wait(10)
-    # Left in the order of entering, not the reverse.
-    for event, thread in zip(leave, threads, strict=True):
-        event.set()
-        thread.join(10)
+    with other:
+        threads = [threading.Thread(target=block, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        entered.wait(10)
+        # Left in the order of entering, not the reverse.
+        for event, thread in zip(leave, threads, strict=True):
+            event.set()
+            thread.join(10)
+        assert opened() is other
     assert seen == [None] * 4
-    assert OPENED.get()[-1] is None
-
-
-def test_blocks_of_other_threads_are_not_seen() -> None:
-    seen = []
-    with BudgetAccountant(1.0):
-        thread = threading.Thread(target=lambda: seen.append(OPENED.get()[-1]))
-        thread.start()
-        thread.join()
-    if not THREADS_INHERIT:
-        assert seen == [None]
+    assert opened() is None
 
 
 def fast(**parameters: Any) -> Any:
@@ -130,8 +125,10 @@ def in_a_thread(call: Callable[[], Any]) -> Any:
         return pool.submit(call).result()
 
 
-SAYS = "(?s)has no accountant.*{}.*block.*Nothing was charged.*accountant=BudgetAccountant"
-ELSEWHERE, PICKLED, SAYS = SAYS.format("another thread"), SAYS.format("pickled"), SAYS.format("")
+ELSEWHERE, PICKLED, SAYS = (
+    f"(?s)has no accountant.*{why}.*block.*Nothing was charged.*accountant=BudgetAccountant"
+    for why in ("another thread", "pickled", "")
+)
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -176,24 +173,20 @@ def test_a_score_is_refused_while_another_thread_holds_a_block_open() -> None:
         scorer(model, X0, Y0)
 
 
-def test_a_search_holds_no_one_elsewhere() -> None:
+def test_a_search_holds_no_one_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its trials are charged to accountants of its own, which others need not know of."""
     search = WAYS["search"].build()
-    assert isinstance(search, PrivateSearchCV)
-    errors: list[BaseException] = []
-    called = search.estimator.__class__.fit
+    kind, others = type(search.estimator), []
+    called = kind.fit
 
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            in_a_thread(lambda: fast().fit(X0, Y0))
-        except BudgetError as error:
-            errors.append(error)
+        others.append(in_a_thread(lambda: fast().fit(X0, Y0)))
         return called(self, *args, **kwargs)
 
-    with quiet(), pytest.MonkeyPatch.context() as patched:
-        patched.setattr(search.estimator.__class__, "fit", fit)
+    monkeypatch.setattr(kind, "fit", fit)
+    with quiet():
         WAYS["search"].call(search)
-    assert errors == []
+    assert others
 
 
 @pytest.mark.parametrize("carried", [pickle.dumps, lambda model: pickle.dumps(clone(model))])

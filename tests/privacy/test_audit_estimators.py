@@ -83,10 +83,8 @@ def test_no_estimator_exceeds_its_claim(name):
 class Stated(BaseEstimator):
     """An estimator that spends so many times what its report says."""
 
-    times = 1
-
-    def __init__(self, model: Any = None) -> None:
-        self.model = model
+    def __init__(self, model: Any = None, times: float = 1) -> None:
+        self.model, self.times = model, times
 
     def fit(self, *data: Any) -> "Stated":
         said = self.model.epsilon
@@ -95,28 +93,21 @@ class Stated(BaseEstimator):
         return self
 
 
-class Understated(Stated):
-    times = 100_000
-
-
-DOCUMENTS = np.full((100, 2), 5)
-OPTIONS = {"clip_norm": {"counts": 10.0, "pairs": 10.0}, "epsilon": 0.3, "random_state": 0}
-
-
-def test_a_fit_that_spends_more_than_it_says_is_caught():
+@pytest.mark.parametrize(("times", "n_runs"), [(1, 10), (100_000, 30)])
+def test_a_fit_that_spends_more_than_it_says_is_caught(times, n_runs):
     """One long document among a hundred; 30 fits tell the two apart without exception.
 
     Both rates are then off by .398 at most, and log(.602 / .398) = .41.
     """
-    one, other = DOCUMENTS.copy(), DOCUMENTS.copy()
+    one, other = (np.full((100, 2), 5) for _ in range(2))
     one[0], other[0] = (10**9, 0), (0, 10**9)
-    model = PrivateSpectralLDA(1, **OPTIONS)
-    for build, n_runs in ((Stated, 10), (Understated, 30)):
-        result = audit(
-            build(model), one, other, n_runs=n_runs, confidence=SURE, threshold=0.0,
-            statistic=lambda found: float(np.diff(found.fitted_.unigram_)[0]),
-        )  # fmt: skip
-        assert (result.epsilon_lower > result.epsilon_claim) == (build is Understated)
+    limits = {"counts": 10.0, "pairs": 10.0}
+    model = PrivateSpectralLDA(1, clip_norm=limits, epsilon=0.3, random_state=0)
+    result = audit(
+        Stated(model, times), one, other, n_runs=n_runs, confidence=SURE, threshold=0.0,
+        statistic=lambda found: float(np.diff(found.fitted_.unigram_)[0]),
+    )  # fmt: skip
+    assert (result.epsilon_lower > result.epsilon_claim) == (times > 1)
 
 
 @pytest.mark.parametrize(("halve", "n_runs"), [(False, 100), (True, 350)])
@@ -137,7 +128,7 @@ def test_half_the_noise_of_a_fit_is_caught(halve, n_runs, request):
     assert (result.mu_lower > mu) == halve
 
 
-# Groups: one group's rows are replaced by others. One row in the data, so many in the neighbour.
+# Groups: one row of a person in the data, so many in the neighbour.
 
 ROWS = 300
 
@@ -158,17 +149,8 @@ def of_groups(X: np.ndarray, place: int, times: int) -> tuple[np.ndarray, np.nda
     """Rows as groups of one, but one of them, which has its row so many times; out of order."""
     sizes = np.ones(len(X), dtype=int)
     sizes[place] = times
-    order = np.random.default_rng(0).permutation(sizes.sum())
-    groups = np.repeat(np.arange(len(X)), sizes)[order]
+    groups = np.random.default_rng(0).permutation(np.repeat(np.arange(len(X)), sizes))
     return X[groups], groups
-
-
-def worst_groups(model: Any, n: int) -> tuple[Any, Any, Callable[[Any], float]]:
-    """Neighbours of an estimator, the one that differs with one row here and many there."""
-    case = worst_case(model, n)
-    (X,), (Y,) = case.data, case.neighbour
-    (place,) = np.flatnonzero((X != Y).any(axis=1))
-    return of_groups(X, place, 1), of_groups(Y, place, ROWS), lambda f: case.statistic(f.fitted_)
 
 
 MODELS = {
@@ -181,7 +163,11 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_no_fit_of_groups_exceeds_its_claim(name):
     model = MODELS[name]
-    one, other, statistic = worst_groups(model, 100)
-    result = audit(OfGroups(model), one, other, n_runs=10, statistic=statistic, confidence=SURE)
+    case = worst_case(model, 100)
+    (X,), (Y,) = case.data, case.neighbour
+    (place,) = np.flatnonzero((X != Y).any(axis=1))
+    one, other = of_groups(X, place, 1), of_groups(Y, place, ROWS)
+    result = audit(OfGroups(model), one, other, n_runs=10, confidence=SURE,
+                   statistic=lambda found: case.statistic(found.fitted_))  # fmt: skip
     assert result.epsilon_claim == pytest.approx(1.0)
     assert not result.refutes_claim
