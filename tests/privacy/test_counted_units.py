@@ -34,7 +34,6 @@ from sktensor_dp.privacy.plan import (
     PrivacyCost,
     ReleasePlan,
 )
-from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
 from sktensor_dp.queries.sums import COVERED_UNITS, excess
 
@@ -217,15 +216,6 @@ def test_no_message_about_texts_says_which():
         assert not any(character.isdigit() for character in str(caught.value))
 
 
-def test_every_query_of_a_fit_that_counts_takes_part():
-    rng, seen = np.random.default_rng(0), set()
-    for build, draw in MODELS.values():
-        seen |= {row.name for row in build().fit(draw(rng, N)).privacy_report_.rows}
-    bounded = {name for name, entry in CATALOGUE.items() if hasattr(entry.query, "l2_contribution")}
-    elsewhere = {"document_frequencies", "word_buckets", "word_votes", "held_out_scores"}
-    assert bounded - elsewhere - seen <= {"expected_counts", "triple_moments"}
-
-
 FREQUENCIES = WordFrequencies(Clip(CountNorm(1), 5.0))
 
 
@@ -393,11 +383,6 @@ def test_a_number_of_rows_must_not_be_given():
             build().fit_chunks([], n_features=D)
     with pytest.raises(ValueError, match="n_samples must be an int"):
         topics(neighbours="replace_one")().fit_chunks([X], n_features=D)
-
-
-def test_neighbours_are_one_of_two():
-    with pytest.raises(ValueError, match="'neighbours' parameter of PrivateSpectralLDA"):
-        topics(neighbours="swap")().fit(np.ones((9, 3)))
 
 
 @pytest.mark.parametrize(

@@ -222,42 +222,6 @@ def test_a_refused_fit_reads_nothing(options):
     assert budget.entries == ()
 
 
-def test_wrong_parameters_read_nothing_and_cost_nothing():
-    budget = BudgetAccountant(epsilon=2.0, delta=DELTA)
-    for wrong in ({"epsilon": -1.0}, {"clip_norm": {"words": 1.0}}, {"n_components": 0}):
-        with pytest.raises(ValueError):
-            fit_source(lda(accountant=budget, **wrong), Source(counts(0), 0))
-    assert budget.entries == ()
-
-
-# The first pass validates, before the charge.
-@pytest.mark.parametrize("passes", range(1, 5))
-def test_a_fit_that_fails_midway_has_been_charged(passes):
-    budget = BudgetAccountant(epsilon=1.2, delta=DELTA)
-    estimator = lda(accountant=budget)
-    with pytest.raises(OSError, match=r"data was read|failed with OSError"):
-        fit_source(estimator, Source(counts(0), passes))
-    assert budget.total()[0] == pytest.approx(1.0, rel=1e-9)
-    assert not hasattr(estimator, "components_")
-    with pytest.raises(BudgetError):
-        fit_source(estimator, Source(counts(0), 0))
-
-
-def test_batches_are_charged_once(seed):
-    budget = BudgetAccountant(epsilon=1.0, delta=DELTA)
-    estimator = lda(accountant=budget)
-    for _ in range(3):
-        estimator.partial_fit(counts(seed))
-        assert budget.total()[0] == pytest.approx(1.0, rel=1e-9)
-    with pytest.raises(BudgetError):
-        lda(accountant=budget).partial_fit(counts(seed))
-    for other in ({"epsilon": 50.0}, {"epsilon": math.inf}, {"delta": 1e-3}):
-        with pytest.raises(ValueError, match="first batch"):
-            lda(accountant=None).partial_fit(counts(seed)).set_params(**other).partial_fit(
-                counts(seed)
-            )
-
-
 @pytest.mark.parametrize(
     "options",
     [{"n_refinements": 0}, {"perturbation": "moment_tensor", "n_refinements": 2}],

@@ -500,15 +500,3 @@ def test_the_wheel_has_the_schema() -> None:
     assert json.loads(path.read_text("utf-8"))["$id"] == "urn:sktensor-dp:privacy-statement:1"
     for line in (ROOT / ".gitignore").read_text("utf-8").split():
         assert not re.fullmatch(line.replace("*", ".*"), "privacy_statement.schema.json")
-
-
-@pytest.mark.parametrize("name", ["topics, next batch", "components, stream", "words"])
-def test_models_in_files_keep_how_releases_compose(name: str, tmp_path: Path) -> None:
-    way = WAYS[name]
-    with quiet():
-        model = way.build()
-        way.call(model)
-    model.save(tmp_path / "model")
-    loaded = type(model).load(tmp_path / "model").privacy_report_
-    assert loaded == model.privacy_report_
-    assert checked(loaded) == loaded
