@@ -56,8 +56,7 @@ def _checked(name: str, value: Any, rule: str, allowed: Callable[[float], bool])
     )
 
 
-# Of the ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last; None where
-# there is none. One that another thread opened is not seen.
+# The ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last.
 OPENED: "ContextVar[tuple[BudgetAccountant | None, ...]]" = ContextVar("opened", default=(None,))
 # Blocks that any thread of this process holds open. Appending and removing are atomic.
 HELD: "list[BudgetAccountant]" = []
@@ -66,11 +65,10 @@ HELD: "list[BudgetAccountant]" = []
 class BudgetAccountant(Shown):
     """Budget (epsilon, delta) that all fits over the same data share.
 
-    Every fit that is given the accountant is checked and charged *before* its
-    noise is drawn. A fit that would exceed the budget is refused and leaves
-    data and budget untouched; a fit that fails later keeps its charge. Gaussian releases
-    compose exactly (their ``mu ** 2`` add up), so two fits at (1, 1e-6) cost
-    less than (2, 2e-6).
+    Every fit that is given the accountant is checked and charged *before* its noise is drawn. A
+    fit that would exceed the budget is refused and leaves data and budget untouched; a fit that
+    fails later keeps its charge. Gaussian releases compose exactly (their ``mu ** 2`` add up), so
+    two fits at (1, 1e-6) cost less than (2, 2e-6).
 
     Parameters
     ----------
@@ -81,22 +79,18 @@ class BudgetAccountant(Shown):
         The delta at which the total is stated, in [0, 1). None takes that of an
         existing scope, otherwise 1e-6.
     path : str or path-like, optional
-        An SQLite file to keep the ledger in, made if it does not exist. Threads,
-        processes and later sessions that name the file share the budget; a charge is
-        on the disk before anything is released. A relative path starts from the current
-        folder: in another one it names another ledger. Without it the ledger ends with
-        the process.
+        An SQLite file to keep the ledger in, made if it does not exist. Threads, processes
+        and later sessions that name the file share the budget; a charge is on the disk before
+        anything is released. A relative path starts from the current folder. Without a path
+        the ledger ends with the process.
     scope : str, default="default"
-        Name of the data set. Every scope of a file has a budget and a ledger of its
-        own.
+        Name of the data set. Every scope of a file has a budget and a ledger of its own.
     units : {"one", "any"}, default="one"
-        Whether fits may protect different things. ``"one"`` refuses a fit whose unit of
-        privacy is of another kind than those charged before: rows (documents, samples),
-        groups of rows, entries of a tensor, or slices of it. A vocabulary by person and
-        topics by document, say, add up to no promise about persons. Nor may units be
-        replaced in some fits and added or removed in others (`neighbours`). ``"any"`` adds
-        costs up whatever they protect: each fit's guarantee holds for its own unit, and the
-        total for one unit of each kind together. A file does not keep this choice.
+        ``"one"`` refuses a fit whose unit of privacy (row, group of rows, entry or slice of a
+        tensor) or whose `neighbours` are of another kind than those charged before: a
+        vocabulary by person and topics by document add up to no promise about persons.
+        ``"any"`` adds costs up whatever they protect: each fit's guarantee holds for its own
+        unit, and the total for one unit of each kind together. A file does not keep this choice.
 
     Attributes
     ----------
@@ -114,13 +108,11 @@ class BudgetAccountant(Shown):
 
     Notes
     -----
-    Clones of an estimator share its accountant (``sklearn.clone`` returns the
-    same object), so ``GridSearchCV`` and ``cross_val_score`` are charged for
-    every fit. An accountant with a ``path`` may be pickled into worker processes
-    (``n_jobs=2``), which open the same file. Without one it refuses to be pickled:
-    charges would be lost. A ``with`` block is seen by the thread that opened it, from
-    entering to leaving, also while a generator is suspended inside; pass ``accountant=``
-    to fits in generators, in other threads or in processes.
+    Clones of an estimator share its accountant, so ``GridSearchCV`` and ``cross_val_score`` are
+    charged for every fit. An accountant with a ``path`` may be pickled into worker processes
+    (``n_jobs=2``), which open the same file; without one it refuses to be pickled, as charges
+    would be lost. A ``with`` block is seen by the thread that opened it: pass ``accountant=`` to
+    fits in generators, in other threads or in processes.
 
     Gaussian noise adds up as squares do. Epsilons of pure noise are added, or composed as
     concentrated differential privacy where that gives less. Fits of one kind may be planned
@@ -209,10 +201,9 @@ class BudgetAccountant(Shown):
         k : int, default=1
             Number of fits to come.
         kind : {"gaussian", "pure"}, default="gaussian"
-            Noise of these fits. ``"gaussian"``: topics, components, vocabularies, and completions
-            with a ``unit_mode``. ``"pure"``: fits with ``delta=0``, and completions that
-            protect single entries, whose noise mostly is pure whatever their delta: it is
-            smaller in one fit, and its epsilons add up.
+            Noise of these fits. ``"pure"``: fits with ``delta=0``, and completions that protect
+            single entries, whose noise mostly is pure whatever their delta. ``"gaussian"``:
+            all others.
 
         Returns
         -------
@@ -293,15 +284,13 @@ class BudgetAccountant(Shown):
         entries : sequence of LedgerEntry
             The charges.
         ticket : str, optional
-            Ticket that the receipt of the previous batch of a stream holds. The charge of the
-            first batch pays for this one too, and nothing is charged, if the ticket is of this
-            ledger and was not used before, by a copy of the model or by a step that failed.
+            Ticket from the receipt of the previous batch of a stream. The charge of the first
+            batch pays for this one too if the ticket is of this ledger and was not used before.
 
         Returns
         -------
         Receipt
-            Receipt that stores sensitivity and sigma of the releases once they are made, and
-            holds the ticket of the next batch.
+            Stores sensitivity and sigma of releases, and holds the ticket of the next batch.
 
         Raises
         ------
@@ -324,15 +313,13 @@ class BudgetAccountant(Shown):
         fractions : sequence of float
             Relative fraction of each fit (of ``mu ** 2``; of epsilon if delta is 0).
         thresholds : int, default=0
-            How many of the first fits choose a vocabulary or other partitions by
-            a threshold, as :class:`~sktensor_dp.PrivateCountVectorizer` does: that
-            needs a delta beside the Gaussian one.
+            How many of the first fits choose partitions by a threshold, which needs a delta
+            of its own, as :class:`~sktensor_dp.PrivateCountVectorizer` does.
 
         Returns
         -------
         list of FitBudget
-            A dict ``{"epsilon": ..., "delta": ...}`` for each fit, to be passed to its
-            constructor together with ``accountant=self``.
+            A dict ``{"epsilon": ..., "delta": ...}`` for the constructor of each fit.
 
         Examples
         --------

@@ -48,8 +48,6 @@ RELATIONS = {
     "replace_one": "Two data sets with equally many units that differ in one unit.",
     "add_remove": "Two data sets of which one has one unit more than the other.",
 }
-
-
 TEXTS = ("release", "mechanism")
 DISJOINT = (
     "The releases were made on disjoint batches: what one unit costs is the cost of its own "
@@ -139,11 +137,7 @@ class PrivacyReport(Shown):
 
     @property
     def mu(self) -> float | None:
-        """Parameter of Gaussian differential privacy; None where other noise has a part in it.
-
-        Of all numbers that state a guarantee of Gaussian noise it tells the whole: epsilon at
-        every delta, and the errors of every test (`false_negative_rate`).
-        """
+        """Parameter of Gaussian differential privacy; None where other noise has a part in it."""
         costs = unit_costs(self.composition)
         gaussian = all(cost.epsilon == cost.delta == 0 for cost in costs)
         return max(cost.mu for cost in costs) if gaussian else None
@@ -184,9 +178,8 @@ class PrivacyReport(Shown):
     def fractions(self) -> tuple[float | None, ...]:
         """Fraction of the guarantee's budget that each row takes, all its uses together.
 
-        Of ``mu ** 2`` for Gaussian noise and of epsilon for pure noise, from 0 to 1; None
-        without noise. In a report on disjoint batches it is the part of their own batch;
-        where a group may be in several, each use is a part of what all of these may cost.
+        Of ``mu ** 2`` for Gaussian noise and of epsilon for pure noise; None without noise. In a
+        report on disjoint batches it is the fraction of their own batch.
         """
         costs = [(row.cost, row.uses) for row in self.rows]
         return tuple(budget_fractions(costs, self.epsilon, self.delta))
@@ -202,8 +195,7 @@ class PrivacyReport(Shown):
         Parameters
         ----------
         later : PrivacyReport
-            Report on a batch of other units, which no earlier release has read; or, where both
-            reports say in how many batches a group may be, of units in no more than that many.
+            Report on a batch of other units, which no earlier release has read.
 
         Returns
         -------
@@ -212,7 +204,6 @@ class PrivacyReport(Shown):
             equal rows that follow each other are counted as uses of one.
         """
         notes = self.notes + later.notes
-        # Once each, how batches share units last.
         epsilon, delta = max(self.epsilon, later.epsilon), max(self.delta, later.delta)
         composition = self.composition.beside(self.n_units, later.composition, later.n_units)
         if self.delta != later.delta:
@@ -265,9 +256,8 @@ class PrivacyReport(Shown):
     def to_json(self) -> str:
         """Return the privacy statement: JSON that programs and authorities can check.
 
-        Its schema, version 1, is in the package (``sktensor-dp report schema``)
-        and explained in ``docs/statement.md``; infinity is written as the string
-        ``"inf"``. ``sktensor-dp report check FILE`` adds it up again.
+        ``sktensor-dp report schema`` prints its schema, and ``sktensor-dp report check FILE`` adds
+        it up again. Infinity is written as the string ``"inf"``.
         """
         return json.dumps(finite(written(self)), indent=2)
 

@@ -298,6 +298,7 @@ def test_drawn_answers_follow_the_law_and_no_other(own, noise):
 
 
 def test_answers_are_unbiased_and_clipped(noise):
+    """Means, n = 60,000, alpha 1e-6 each; answers that are 10 % too large: power 1 - 1e-9 at .5."""
     values = np.repeat([-1e300, -0.7, -0.21, 0.0, 0.4, 0.5, 1e300], 60_000) * 3.0
     answers = piecewise_values(values, 3.0, 2.0, noise).reshape(7, -1)
     law = Piecewise(2.0)
@@ -310,6 +311,7 @@ def test_answers_are_unbiased_and_clipped(noise):
 
 
 def test_integers_are_even_up_to_two_to_the_64(noise):
+    """Counts of thirds, n = 90,000, alpha 1e-6; a third that is 5 % larger: power 1 - 1e-6."""
     for below in (3, 2**63 + 2**62, WHOLE):
         drawn = noise.integers(below, 90_000)
         assert drawn.dtype == np.uint64
@@ -334,6 +336,7 @@ def curator_of(name: str, cost: PrivacyCost, n: int = 300) -> EntryCurator:
 
 
 def test_purely_released_entries_have_the_variance_of_the_piecewise_law(noise):
+    """Mean square, n = 3000, alpha 1e-6; a deviation that is 15 % too large: power 1 - 1e-6."""
     noisy = curator_of("entries", PURE, 3000).entries()
     truth = curator_of("entries", PrivacyCost(mu=math.inf), 3000).entries().value
     assert noisy.sigma == pytest.approx(4 * piecewise_deviation(0.9))

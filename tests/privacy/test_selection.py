@@ -175,13 +175,12 @@ def p_value(found, law):
 
 
 def test_number_of_trials_is_geometric(seed):
+    """Chi-square, 7 cells, n = 3000, alpha 1e-6; three other laws: power 1 at every seed."""
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
         found = np.array([sum(1 for _ in secret_trials(stop_probability(5))) for _ in range(3000)])
     k = np.arange(1, 4000)
-    # A right law fails at one of 100 seeds with probability 1e-4.
     assert p_value(found, geom.pmf(k, 0.2)) > 1e-6
-    # Others of the same mean are rejected at any seed: logarithmic (eta = 0), eta = 2, and
-    # a geometric law of another mean.
+    # Of the same mean, logarithmic (eta = 0) and eta = 2; and geometric of another mean.
     gamma = brentq(lambda g: (1 / g - 1) / math.log(1 / g) - 5, 1e-6, 0.9)
     assert p_value(found, (1 - gamma) ** k / k) < 1e-12
     gamma = brentq(lambda g: 2 * (1 - g) / (g * (1 - g**2)) - 5, 1e-6, 0.9)
