@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from sktensor_dp.exceptions import PrivacyLeakWarning
-from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, rounded_samples
+from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -163,51 +163,40 @@ class NoiseSource:
         if math.isinf(mu):
             return coordinates
         size = coordinates.size if size is None else size
-        return self.add_gaussian(coordinates, self.grid(1 / mu, math.sqrt(size)))
+        return self.add_noise(coordinates, self.grid(1 / mu, math.sqrt(size)))
 
     def laplace(self, coordinates: Floats, epsilon: float, size: int | None = None) -> Floats:
         """Add Laplace noise of cost `epsilon` to coordinates, of `size`, of L1 sensitivity 1."""
         if math.isinf(epsilon):
             return coordinates
         size = coordinates.size if size is None else size
-        grid = self.grid(1 / epsilon, size)
-        return _on_grid(
-            coordinates, rounded_samples(LAPLACE, coordinates.size, grid.bits, self._words), grid
-        )
+        return self.add_noise(coordinates, self.grid(1 / epsilon, size), LAPLACE)
 
     def spherical_laplace(
         self, coordinates: Floats, epsilon: float, ambient_dimension: int | None = None
     ) -> Floats:
         """Add noise of density ``exp(-epsilon |b|_2)`` in a space, seen in these coordinates."""
-        # The norm of the noise in `ambient_dimension` dimensions follows a Gamma law and its
-        # direction is uniform; only the coordinates given are formed (`None`: they are all there
-        # are).
-        if math.isinf(epsilon):
-            return coordinates
+        # None: the coordinates are all of its dimensions.
         size = coordinates.size
         hidden = 0 if ambient_dimension is None else ambient_dimension - size
-        grid = self.grid(1 / epsilon, math.sqrt(size))
-        direction = self.standard_normal(size)
-        square = float(direction @ direction)
-        if hidden:
-            square += float(self._generator.chisquare(hidden))
-        norm = float(self._generator.standard_gamma(size + hidden)) * grid.scale
-        direction *= norm / math.sqrt(square)
-        return _on_grid(coordinates, _rounded(direction, grid.step), grid)
+        return self.spherical_laplace_rows(coordinates[None], epsilon, hidden)[0]
 
-    def spherical_laplace_rows(self, coordinates: Floats, epsilon: float) -> Floats:
+    def spherical_laplace_rows(self, rows: Floats, epsilon: float, hidden: int = 0) -> Floats:
         """Add independent noise b of density ``exp(-epsilon |b|_2)`` to each row of a matrix."""
-        # For coordinates of which neighbours differ in one row, by 1 at most.
+        # For rows of which neighbours differ in one, by 1 at most. The norm of the noise, in all
+        # dimensions and the `hidden` ones, follows a Gamma law, and its direction is uniform.
         if math.isinf(epsilon):
-            return coordinates
-        n_rows, size = coordinates.shape
+            return rows
+        n_rows, size = rows.shape
         # The covering diameter is that of all rows, in the sum of their L2 norms.
         grid = self.grid(1 / epsilon, n_rows * math.sqrt(size))
         direction = self.standard_normal(n_rows * size).reshape(n_rows, size)
-        norms = self._generator.standard_gamma(size, n_rows) * grid.scale
-        norms /= np.sqrt(np.square(direction).sum(axis=1))
-        direction *= norms[:, None]
-        return _on_grid(coordinates, _rounded(direction, grid.step), grid)
+        squares = np.square(direction).sum(axis=1)
+        if hidden:
+            squares += self._generator.chisquare(hidden, n_rows)
+        norms = self._generator.standard_gamma(size + hidden, n_rows) * grid.scale
+        direction *= (norms / np.sqrt(squares))[:, None]
+        return _on_grid(rows, _rounded(direction, grid.step), grid)
 
     def integers(self, below: int, size: int) -> NDArray[np.uint64]:
         """Draw `size` integers uniformly from ``0 .. below - 1``; `below` is at most ``2^64``."""
@@ -232,11 +221,10 @@ class NoiseSource:
         scale *= ROUNDED_UP / (1 - excess)
         return Grid(scale, bits, math.ldexp(scale * steps, -bits))
 
-    def add_gaussian(self, coordinates: Floats, grid: Grid) -> Floats:
-        """Round coordinates to the grid and add Gaussian noise of its scale."""
-        return _on_grid(
-            coordinates, rounded_samples(GAUSSIAN, coordinates.size, grid.bits, self._words), grid
-        )
+    def add_noise(self, coordinates: Floats, grid: Grid, law: Law = GAUSSIAN) -> Floats:
+        """Round coordinates to the grid and add noise of a law and of its scale."""
+        steps = rounded_samples(law, coordinates.size, grid.bits, self._words)
+        return _on_grid(coordinates, steps, grid)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         """Draw 64-bit words from the generator."""

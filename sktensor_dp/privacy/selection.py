@@ -211,6 +211,6 @@ def gaussian_partition_selection(
         # most a step further apart, in no more keys than two units contribute to: the step
         # need not depend on how many keys there are, which is private.
         grid = noise.grid(sigma, 1.0, diameter=STEP)
-        values = noise.add_gaussian(values, grid)
+        values = noise.add_noise(values, grid)
     kept = np.flatnonzero(values >= threshold)
     return [keys[place] for place in kept], values[kept]

@@ -41,7 +41,7 @@ from sktensor_dp.privacy.selection import PartitionSelection
 PLAIN = (str, bytes, int, float, complex, np.generic, type, slice, Path, np.dtype)
 # Methods of a source that coordinates reach in units of their sensitivity, and its norm there.
 NORMS = {"gaussian": "l2", "laplace": "l1", "spherical_laplace": "l2"}
-NORMS |= {"spherical_laplace_rows": "rows", "add_gaussian": "none"}
+NORMS |= {"spherical_laplace_rows": "rows", "add_noise": "none"}
 
 
 def state(item: Any, whole: bool = True) -> Any:
