@@ -204,30 +204,6 @@ def test_probabilities_never_differ_by_more_than_e_to_the_epsilon(epsilon, point
             assert mpmath.log(ratio) >= epsilon * (1 - 1e-9)
 
 
-def test_windows_lie_in_one_set_of_answers():
-    """Else an answer would be possible for one value only."""
-    law = Piecewise(1.3, points=5)
-
-    class Chosen:
-        def __init__(self, first: int) -> None:
-            self.draws = [first, None, None]
-
-        def integers(self, below: int, size: int) -> np.ndarray:
-            given = self.draws.pop(0)
-            return np.arange(size, dtype=np.uint64) % below if given is None else np.full(
-                size, given, dtype=np.uint64)  # fmt: skip
-
-    scale = 2 * law.points * law.gain
-    for own in range(-5, 6):
-        inside, outside = (
-            np.rint(law.release(np.full(n, own / 10), Chosen(first)) * scale).astype(int)
-            for n, first in ((law.window, 0), (10, law.threshold))
-        )
-        assert sorted(inside) == list(range(own - law.reach, own + law.reach + 1))
-        outer = law.points + law.reach
-        assert sorted([*inside, *outside]) == list(range(-outer, outer + 1))
-
-
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("points", [1, 7, 60])
 def test_mean_and_variance_are_those_of_the_probabilities(epsilon, points):
