@@ -23,7 +23,12 @@ if TYPE_CHECKING:
         RowIndex,
         UnitParameters,
     )
-    from sktensor_dp.model_selection import PrivateKFold, PrivateSearchCV, make_private_scorer
+    from sktensor_dp.model_selection import (
+        PrivateKFold,
+        PrivateSearchCV,
+        make_private_scorer,
+        scale_by_ranges,
+    )
     from sktensor_dp.power_method import PrivateTensorPowerMethod
     from sktensor_dp.privacy.accountant import BudgetAccountant
     from sktensor_dp.privacy.noise import unsafe_seeded_noise
@@ -47,6 +52,7 @@ else:
         "UnitParameters": "completion",
         "load_statement": "privacy.statement",
         "make_private_scorer": "model_selection",
+        "scale_by_ranges": "model_selection",
         "unsafe_seeded_noise": "privacy.noise",
     }
 
@@ -87,5 +93,6 @@ __all__ = [
     "UnsoundClaimWarning",
     "load_statement",
     "make_private_scorer",
+    "scale_by_ranges",
     "unsafe_seeded_noise",
 ]

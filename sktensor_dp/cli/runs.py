@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sktensor_dp import datasets
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.datasets.texts import SUFFIXES, decoded, existing_path, read_columns, suffix_of
+from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import ComponentDisplay, MixtureDisplay, TopicsDisplay
 from sktensor_dp.power_method import PrivateTensorPowerMethod
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -444,10 +445,8 @@ class Groups(Run):
         persons = [] if options.person is None else [(options.person, "person")]
         found = read_columns(options.file, [*columns, *persons], **self.how())
         self._groups = found.pop() if persons else None
-        low, high = self._ranges.T
-        X = np.clip(np.column_stack(found), low, high)
-        self._X = np.nan_to_num((2 * X - low - high) / (high - low))
-        self.n_units = len(set(self._groups) if self._groups else X)
+        self._X = scale_by_ranges(dict(enumerate(self._ranges))).transform(np.column_stack(found))
+        self.n_units = len(set(self._groups) if self._groups else self._X)
 
     def forecast(self) -> Any:
         """Forecast for groups that are far apart."""

@@ -7,16 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
-from sktensor_dp.estimator.parameters import Number, check_parameters, shown
+from sktensor_dp.estimator.parameters import Number, Numbers, check_parameters, shown
 from sktensor_dp.model_selection.splits import n_rows, one_row
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import as_documents, as_numbers
+from sktensor_dp.tensor.arrays import Floats
 
 # Parameters of private steps that the search sets itself, or that decide what it protects.
 OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours")
@@ -25,6 +27,7 @@ VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
 STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
 # Combinations of listed values that are tried before anything is charged, at most.
 MOST_COMBINATIONS = 256
+RANGE = Numbers(Number(-1e100, 1e100), 2, "(low, high), two finite numbers with low < high")
 
 
 class RowByRow(TransformerMixin, BaseEstimator):
@@ -77,6 +80,74 @@ class RowByRow(TransformerMixin, BaseEstimator):
             finite = np.isfinite(made.data if sp.issparse(made) else made).all()
             return made if made.ndim == 2 and made.shape[0] == 1 and finite else None
         return None
+
+
+class RangeScaler(TransformerMixin, BaseEstimator):
+    """Scale columns from public ranges to [-1, 1], row by row; made by :func:`scale_by_ranges`."""
+
+    def __init__(self, ranges: Mapping[Any, tuple[float, float]]) -> None:
+        self.ranges = ranges
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Return the transformer: it learns nothing."""
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Clipped and scaled columns, (n_rows, n_ranges), in the order of the ranges."""
+        low, high = np.array(list(self.ranges.values()), dtype=np.float64).T
+
+        def columns() -> Floats:
+            table = X if hasattr(X, "columns") else np.asarray(X).T
+            return np.column_stack([np.asarray(table[of], dtype=np.float64) for of in self.ranges])
+
+        values = np.clip(read(columns, "X"), low, high)
+        return np.nan_to_num((2 * values - low - high) / (high - low))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns, as given in the ranges."""
+        return np.array([str(name) for name in self.ranges], dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
+    """Make a step of a pipeline that scales columns of different units by public ranges.
+
+    Parameters
+    ----------
+    ranges : mapping of str or int to (low, high)
+        Columns to keep, by name for data frames and by number for arrays, each with the public
+        range that is mapped to [-1, 1]. Values beyond it are clipped, and missing ones count as
+        the middle.
+
+    Returns
+    -------
+    RangeScaler
+        A transformer without anything to fit. Rows have a norm of ``len(ranges) ** 0.5`` at
+        most, which is a ``data_norm`` that clips nothing.
+
+    Raises
+    ------
+    ValueError
+        If there are no ranges, or one is not (low, high) of finite numbers with low < high.
+
+    Notes
+    -----
+    **Privacy.** Each row is scaled by itself and by public numbers, so that a private search
+    accepts the step. Take the ranges from what everybody knows, never from the data.
+
+    Examples
+    --------
+    >>> from sktensor_dp import scale_by_ranges
+    >>> step = scale_by_ranges({0: (0, 120), 2: (1.0, 2.2)})
+    >>> step.fit_transform([[30.0, 7.0, 1.6], [300.0, 7.0, 2.2]]).round(2).tolist()
+    [[-0.5, 0.0], [1.0, 1.0]]
+    """
+    given = ranges if isinstance(ranges, Mapping) else {}
+    if not given or not all(RANGE.accepts(of) and of[0] < of[1] for of in given.values()):
+        raise ValueError(f"ranges must map one column or more to {RANGE}; got {shown(ranges)}.")
+    return RangeScaler(ranges)
 
 
 def as_text(text: str) -> str:
@@ -264,7 +335,7 @@ def _kind(step: Any) -> str | None:
 def _refuse_unlisted(step: Any, where: str) -> None:
     """Raise ValueError for a step that may learn from the data; `where` says which one it is."""
     kind = _kind(step)
-    right = kind in STATELESS or isinstance(step, RowByRow)
+    right = kind in STATELESS or isinstance(step, RowByRow | RangeScaler)
     if kind in VECTORIZERS:
         # Functions of the caller's may fail on a row, or keep it.
         functions = (step.preprocessor, step.tokenizer, step.analyzer, step.strip_accents)
@@ -274,7 +345,7 @@ def _refuse_unlisted(step: Any, where: str) -> None:
         raise ValueError(
             f"estimator has {where} {type(step).__name__}, which may learn from the data without "
             "privacy. Beside private steps there may be HashingVectorizer and CountVectorizer("
-            "vocabulary=...) of texts without functions of your own, Normalizer, Binarizer and "
-            "FunctionTransformer, whose function is called for each row by itself; it can scale "
-            "columns by public ranges in the place of a scaler."
+            "vocabulary=...) of texts without functions of your own, Normalizer, Binarizer, "
+            "scale_by_ranges(...) in the place of a scaler, and FunctionTransformer, whose "
+            "function is called for each row by itself."
         )

@@ -1,0 +1,65 @@
+"""Columns scaled by public ranges: row by row, finite whatever a row holds."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod, scale_by_ranges
+from sktensor_dp.queries.frames import new_frame
+
+RANGES = {"age": (0.0, 120.0), "height": (1.0, 2.0)}
+COLUMNS = {
+    "name": ["a", "b", "c", "d"],
+    "height": [1.5, 9.0, np.nan, 1.0],
+    "age": [30.0, -5.0, 60.0, np.inf],
+}
+SCALED = [[-0.5, 0.0], [-1.0, 1.0], [0.0, 0.0], [1.0, -1.0]]
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_columns_of_frames_are_found_by_name(backend):
+    pytest.importorskip(backend)
+    step = scale_by_ranges(RANGES)
+    np.testing.assert_array_equal(step.fit_transform(new_frame(COLUMNS, backend)), SCALED)
+    assert step.get_feature_names_out().tolist() == ["age", "height"]
+    assert clone(step).ranges == RANGES
+
+
+def test_columns_of_arrays_are_found_by_number():
+    X = np.column_stack([np.arange(4), COLUMNS["height"], COLUMNS["age"]])
+    step = scale_by_ranges({2: RANGES["age"], 1: RANGES["height"]})
+    found = step.transform(X)
+    np.testing.assert_array_equal(found, SCALED)
+    np.testing.assert_array_equal(step.transform(X.tolist()), SCALED)
+    rows = np.concatenate([step.transform(row) for row in np.split(X, 4)])
+    np.testing.assert_array_equal(rows, found)
+
+
+@pytest.mark.parametrize(
+    "ranges", [None, {}, {0: (1.0, 1.0)}, {0: (2.0, 1.0)}, {0: (0.0, np.inf)}, {0: 3.0}, [(0, 1)]]
+)
+def test_wrong_ranges_are_refused(ranges):
+    with pytest.raises(ValueError, match="ranges must map one column or more"):
+        scale_by_ranges(ranges)
+
+
+def test_errors_quote_no_cell():
+    step = scale_by_ranges({"age": (0, 1)})
+    with pytest.raises(Exception, match="X") as caught:
+        step.transform(new_frame({"age": ["secret", "2"]}))
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_a_private_search_accepts_the_step(seeded_noise):
+    X = np.random.default_rng(0).uniform(0, 100, (400, 3))
+    model = PrivateTensorPowerMethod(1, data_norm=3**0.5, moment="gaussian_mixture")
+    pipe = make_pipeline(scale_by_ranges(dict.fromkeys(range(3), (0, 100))), model)
+    name = "privatetensorpowermethod__n_restarts"
+    search = PrivateSearchCV(
+        pipe, {name: [1, 2]}, n_trials=1, score_bounds=(-9, 0), random_state=0, epsilon=5.0
+    )
+    means = search.fit(X).best_estimator_[-1].components_
+    assert means.shape == (1, 3)
+    assert np.linalg.norm(means) <= 3**0.5
