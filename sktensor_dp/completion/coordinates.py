@@ -1,6 +1,7 @@
 """Coordinates and values as callers pass them, by number or by name; errors quote none of them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.entries import EntryChunks, ValueRange, as_entries
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import refuse_lazy
+from sktensor_dp.queries.query import SIZES
 from sktensor_dp.queries.slices import SliceChunks, SliceReader
 from sktensor_dp.queries.sums import PartialQuery
 from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds, RowBounds
@@ -44,6 +46,12 @@ class LazySlices(ValueRange):
         """Sum of the contributions of all units to `query`."""
         # Their number is the shape's, and nothing to be held against the partitions.
         return self._partitions.sum(PartialQuery(query, self._reader)).value()
+
+    def within(self, bounds: tuple[float, float]) -> "LazySlices":
+        """Entries with values clipped to a narrower range, which was released."""
+        found = LazySlices(self._partitions, replace(self._reader, released=bounds))
+        ValueRange.__init__(found, bounds)
+        return found
 
 
 def lazy_slices(
@@ -98,13 +106,18 @@ def check_combination(estimator: Any) -> None:
 
 
 def plain_bounds(estimator: Any) -> tuple[float, float]:
-    """Parameter ``bounds`` as (low, high) floats; ValueError if missing or without width."""
+    """Parameter ``bounds`` as (low, high) floats, with "auto" those of the histogram's bins;
+    ValueError if missing or without width.
+    """
     name, bounds = type(estimator).__name__, estimator.bounds
     if bounds is None:
         raise ValueError(
             f"The 'bounds' parameter of {name} must be given: the public range (low, high) "
-            "that values are clamped to."
+            "that values are clamped to. Where nobody knows it, 'auto' chooses it by a noisy "
+            "histogram, at two percent of the budget."
         )
+    if bounds == "auto":
+        return -float(SIZES[-1]), float(SIZES[-1])
     low, high = map(float, bounds)
     if not high - low >= LEAST_WIDTH:
         raise ValueError(

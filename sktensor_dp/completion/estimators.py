@@ -61,6 +61,7 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
     columns_of,
+    warnings_of_range,
 )
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import computed, dense_tensor, lazy_rows
@@ -97,7 +98,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     _unit = "entry"
     _hidden_state = frozenset({"_model", "_ranks", "_shared", "_indices"})
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "bounds": [*BOUNDS, NONE],
+        "bounds": [*BOUNDS, OneOf("auto"), NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
         "row_names": [NONE, RowNames()],
         "row_features": [NONE, RowTables()],
@@ -116,7 +117,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self,
         rank: int | Sequence[int] = 3,
         *,
-        bounds: tuple[float, float] | Mapping[int, Any] | None = None,
+        bounds: tuple[float, float] | Mapping[int, Any] | str | None = None,
         shape: Sequence[int] | None = None,
         row_names: Sequence[Any] | None = None,
         row_features: Mapping[int, Any] | None = None,
@@ -248,9 +249,16 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         warnings = (none,) if asked and not seeks else ()
 
         def recipe(curator: Any) -> Fitted:
+            chosen: dict[str, Any] = {}
+            unseen: tuple[Warning, ...] = ()
+            if self._chooses_bounds:
+                low, high, seen = curator.choose_bounds()
+                chosen = {"bounds_": (low, high)}
+                unseen = warnings_of_range("value_histogram", seen=seen)
             found = fit(curator, plan, options)
             missing = asked and seeks and count_components(found.attributes) == 0
-            return replace(found, warnings=(*found.warnings, none)) if missing else found
+            warned = (*unseen, *found.warnings, *((none,) if missing else ()))
+            return Fitted({**found.attributes, **chosen}, warned, found.notes)
 
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
@@ -389,7 +397,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         if isinstance(bounds, RowBounds):
             bounds.check_shape(size)
         plan, ranks = self._plan(n_observed, size)
-        width = mean_width(bounds)
+        width = 1.0 if self._chooses_bounds else mean_width(bounds)
         assumed = Assumed.given(len(size), width, deviation, bias_deviation, component_share)
         found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
         question = Question.of(
@@ -409,11 +417,19 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )
         rank, epsilon, delta = max(ranks), self.epsilon, self.delta
         if self.unit_mode is not None:
-            return plan_slices(shape, rank, self.unit_mode, epsilon, delta), ranks
+            return plan_slices(
+                shape, rank, self.unit_mode, epsilon, delta, self._chooses_bounds
+            ), ranks
         return plan_completion(
             n_observed, shape, rank, epsilon=epsilon, delta=delta,
             perturbation=self.perturbation, max_iter=self.max_iter,
+            chooses_bounds=self._chooses_bounds,
         ), ranks  # fmt: skip
+
+    @property
+    def _chooses_bounds(self) -> bool:
+        """True where a released histogram of values decides on the bounds."""
+        return isinstance(self.bounds, str)
 
     def _check_all(self) -> Bounds:
         """Check all parameters and return the bounds."""
@@ -454,15 +470,17 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     @property
     def _has_pure_noise(self) -> bool:  # type: ignore[override]
         # Completions take noise of pure epsilon wherever it is the smaller one.
-        return self.perturbation in ("auto", "input", "sufficient_statistics")
+        pure = ("auto", "input", "sufficient_statistics")
+        return self.perturbation in pure or self._chooses_bounds
 
     def _target_range(self) -> tuple[float, float] | None:
         if isinstance(self.bounds, Mapping):
             return outermost(bounds_of_rows(self))
-        return self.bounds
+        return None if isinstance(self.bounds, str) else self.bounds
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         bounds = bounds_of_rows(self) if isinstance(self.bounds, Mapping) else self.bounds
+        bounds = (-1.0, 1.0) if isinstance(bounds, str) else bounds
         return worst_neighbours(bounds, self.shape, self.unit_mode, indices_of(self.row_names))
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -533,8 +551,10 @@ class PrivateCPCompletion(
         Number of components. Those that noise hides shrink to zero. With a ``unit_mode`` they
         are sought only where public numbers say that they can be found, and where rows of the
         other modes have at most 16,384 combinations.
-    bounds : tuple of (low, high), or mapping of int to table of shape (shape[m], 2)
-        Public range that values are clamped to; required. ``{2: table}`` gives each row of
+    bounds : tuple of (low, high), mapping of int to table of shape (shape[m], 2), or "auto"
+        Public range that values are clamped to; required. ``"auto"`` spends two percent of the
+        budget on a noisy histogram, and takes the range with one value in a hundred on either
+        side of it; forecasts are in widths of that range. ``{2: table}`` gives each row of
         mode 2 a range of its own, low and high; rows of a frame are found by its index where
         the mode has ``row_names``. Values are then mapped to a scale from -1 to 1, in which all
         fitted attributes and ``transform`` are; predictions are in the units of the data.
@@ -597,6 +617,8 @@ class PrivateCPCompletion(
         Mean of the values.
     biases_ : list of ndarray of shape (shape[m],)
         One per mode; 0 for rows never observed, unless they have features, and for units.
+    bounds_ : tuple of (low, high)
+        Range that values were clamped to; with tables of bounds an object that holds them.
     shape_ : tuple of int
         Number of rows of each mode.
     perturbation_ : str
@@ -618,7 +640,7 @@ class PrivateCPCompletion(
     Warns
     -----
     NotEnoughDataWarning
-        If components were asked for and none were found.
+        If components were asked for and none were found, or noise hides the histogram of values.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
 
@@ -633,9 +655,9 @@ class PrivateCPCompletion(
     ``unit_mode`` tensors that differ in all entries of one row. *Public*: coordinates and
     the number of entries (not with a ``unit_mode``), the shape, the bounds and all parameters,
     ``row_features`` among them: never compute these from private data.
-    *Releases*: ``entries``, ``row_sums``, ``entry_pairs``, ``entry_gradients``,
-    ``ridge_block``, or ``unit_levels``, ``shared_row_sums`` and ``shared_factor_sums``, as
-    ``privacy_report_`` lists them.
+    *Releases*: ``value_histogram`` for a range that is chosen; ``entries``, ``row_sums``,
+    ``entry_pairs``, ``entry_gradients``, ``ridge_block``, or ``unit_levels``,
+    ``shared_row_sums`` and ``shared_factor_sums``, as ``privacy_report_`` lists them.
     *Not covered*: running time; what ``fold_in`` returns, which belongs to the holder of
     the entries it was given; several values of one person, without a ``unit_mode``.
 

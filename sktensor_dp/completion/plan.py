@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,7 +13,13 @@ from sktensor_dp.completion import defaults
 from sktensor_dp.estimator.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.mechanisms import piecewise_deviation
-from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import (
+    HISTOGRAM_FRACTION,
+    PlannedRelease,
+    PrivacyCost,
+    ReleasePlan,
+    with_histogram,
+)
 from sktensor_dp.queries.slices import MOST_CELLS, SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.row_effects import standardised_given
@@ -303,10 +309,20 @@ def plan_completion(
     delta: float,
     perturbation: str,
     max_iter: int | None,
+    chooses_bounds: bool = False,
 ) -> CompletionPlan:
     """Plan releases and split the budget where one value is the unit.
     `perturbation` "auto" becomes the best kind for the arguments, which are public.
     """
+    if chooses_bounds:
+        # The histogram has pure noise, as most of these releases have.
+        found = plan_completion(
+            n_observed, shape, rank, epsilon=(1 - HISTOGRAM_FRACTION) * epsilon, delta=delta,
+            perturbation=perturbation, max_iter=max_iter,
+        )  # fmt: skip
+        cost = PrivacyCost(epsilon=HISTOGRAM_FRACTION * epsilon)
+        parts = (PlannedRelease("value_histogram", cost), *found.releases.releases)
+        return replace(found, releases=ReleasePlan(float(epsilon), float(delta), parts))
     piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
     fraction = 0.0
     if perturbation == "auto":
@@ -376,7 +392,12 @@ def slice_detectability(
 
 
 def plan_slices(
-    shape: Sequence[int], rank: int, unit_mode: int, epsilon: float, delta: float
+    shape: Sequence[int],
+    rank: int,
+    unit_mode: int,
+    epsilon: float,
+    delta: float,
+    chooses_bounds: bool = False,
 ) -> SlicePlan:
     """Plan releases and split the budget where the unit is a slice: all entries of one row."""
     n_sweeps = 0
@@ -394,5 +415,7 @@ def plan_slices(
         shares["shared_factor_sums"] = defaults.DIRECTION_FRACTION
         shares["shared_row_sums"] -= shares["shared_factor_sums"]
         uses["shared_factor_sums"] = n_sweeps
+    if chooses_bounds:
+        shares = with_histogram("value_histogram", shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
     return SlicePlan(unit_mode, n_sweeps, releases, n_rounds)

@@ -27,6 +27,7 @@ from sktensor_dp.estimator.parameters import (
     check_parameters,
     nearest,
 )
+from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable, charges_of
 from sktensor_dp.privacy.calibration import gaussian_mu
@@ -342,6 +343,19 @@ def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tu
         f"n_components={asked} exceeds the {n_features} features; {n_features} {noun} are fitted."
     )
     return (UserWarning(told),)
+
+
+def warnings_of_range(name: str, *, seen: bool) -> tuple[Warning, ...]:
+    """Tuple of one warning where a released histogram shows nothing, else empty."""
+    if seen:
+        return ()
+    return (
+        NotEnoughDataWarning(
+            f"The released {name} shows nothing above its noise: the norm or range chosen by it "
+            "may clip most of the data. More data or a larger epsilon would help, or a public "
+            "number in the place of 'auto'."
+        ),
+    )
 
 
 def columns_of(checked: Any) -> dict[str, Any]:

@@ -154,10 +154,12 @@ class PrivateTensorPowerMethod(
         one query. ``"auto"`` is ``"whitened_tensor"`` for :meth:`fit`, or ``"stream"``
         beyond 16384 features; ``"stream"`` for :meth:`partial_fit`; ``"iteration"``
         for :meth:`fit_tensor`.
-    data_norm : float or None, default=None
+    data_norm : float, "auto" or None, default=None
         Public Euclidean norm that rows are scaled down to; required unless rows are
-        counts (``"single_topic"``), whose clips are chosen privately. For
-        :meth:`fit_tensor`: largest change of an entry, by default 1.
+        counts (``"single_topic"``), whose clips are chosen privately. ``"auto"`` spends two
+        percent of the budget on a noisy histogram, and takes the norm that one sample in a
+        hundred exceeds, from 1e-7 to 8.9e8; not for a stream. For :meth:`fit_tensor`: largest
+        change of an entry, by default 1.
     n_restarts : int, default=10
         Random starts of the power method for each component.
     max_iter : int or None, default=None
@@ -181,6 +183,8 @@ class PrivateTensorPowerMethod(
     components_ : ndarray of shape (n_components_, n_features)
         Unit vectors (``"raw"``), distributions over words (``"single_topic"``), or
         means of norm ``data_norm`` at most (``"gaussian_mixture"``).
+    data_norm_ : float
+        Norm that was chosen (``data_norm="auto"`` only).
     weights_ : ndarray of shape (n_components_,)
         Eigenvalues (``"raw"``) or probabilities, in decreasing order.
     covariances_ : ndarray of shape (n_components_,)
@@ -207,8 +211,10 @@ class PrivateTensorPowerMethod(
     Warns
     -----
     NotEnoughDataWarning
-        If released values show that the data was too small for ``n_components``
-        at this epsilon.
+        If released values show that the data was too small for ``n_components``, or to choose
+        a norm, at this epsilon.
+    UserWarning
+        If the released moment of a mixture shows that nearly all samples were clipped.
 
     See Also
     --------
@@ -225,9 +231,10 @@ class PrivateTensorPowerMethod(
     (`neighbours`); tensors that differ in one entry and its permutations (Wang & Anandkumar,
     Definition 4.2). *Public*: numbers of units and features, sizes of batches, and all
     parameters, ``data_norm`` among them: do not set it to the largest norm in the
-    data. *Releases*: ``second_moments`` and ``third_moment_histogram`` with
-    ``projected_third_moments``, or with ``third_moments``; ``power_iterations``;
-    ``tensor_power_iterations``; for counts those of :class:`PrivateSpectralLDA`.
+    data. *Releases*: ``norm_histogram`` for a norm that is chosen; ``second_moments`` and
+    ``third_moment_histogram`` with ``projected_third_moments``, or with ``third_moments``;
+    ``power_iterations``; ``tensor_power_iterations``; for counts those of
+    :class:`PrivateSpectralLDA`.
     *Not covered*: running time; what ``transform`` and ``score`` say of the samples
     handed to them; several samples of one person without ``groups``; samples in several
     batches of a stream; input that is not finite numbers, for which errors are raised.
@@ -269,7 +276,7 @@ class PrivateTensorPowerMethod(
         "whiten": [InstanceOf(bool)],
         "perturbation": [OneOf(*PERTURBATIONS)],
         # Sixth powers of it, and of a small fraction of it, are finite and not zero.
-        "data_norm": [Number(1e-40, 1e40), NONE],
+        "data_norm": [Number(1e-40, 1e40), OneOf("auto"), NONE],
         "n_restarts": [Number(1, math.inf, integer=True)],
         "max_iter": [Number(1, math.inf, integer=True), NONE],
         **NEIGHBOURS,
@@ -284,7 +291,7 @@ class PrivateTensorPowerMethod(
         moment: str = "raw",
         whiten: bool = True,
         perturbation: str = "auto",
-        data_norm: float | None = None,
+        data_norm: float | str | None = None,
         n_restarts: int = 10,
         max_iter: int | None = None,
         neighbours: str = "replace_one",
@@ -510,6 +517,11 @@ class PrivateTensorPowerMethod(
             )
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
+        if self.data_norm == "auto":
+            raise ValueError(
+                "fit_tensor needs data_norm to be a number, the largest change of an entry, or "
+                "None for 1: nothing in a tensor shows it. Got 'auto'."
+            )
         bound = 1.0 if self.data_norm is None else float(self.data_norm)
         return self._run(planned_tensor(self, symmetric_tensor(T, bound), bound))
 
@@ -789,8 +801,9 @@ class PrivateTensorPowerMethod(
         Forecast
             Noise of each release against the signal of ``n_components`` equally likely
             components, and the least number of samples that would be enough. Components have
-            norm ``data_norm / 2``; those of a mixture are `separation` apart, with one sample in
-            a hundred outside ``data_norm``; documents have 100 words.
+            norm ``data_norm / 2``, where 1 stands in for ``"auto"``; those of a mixture are
+            `separation` apart, with one sample in a hundred outside ``data_norm``; documents
+            have 100 words.
 
         Examples
         --------
@@ -835,7 +848,8 @@ class PrivateTensorPowerMethod(
         if self.moment != "single_topic" and self.data_norm is None and method != "fit_tensor":
             raise ValueError(
                 f"The 'data_norm' parameter of {name} must be given for moment={self.moment!r}: "
-                "the public Euclidean norm that rows are scaled down to."
+                "the public Euclidean norm that rows are scaled down to. Where nobody knows it, "
+                "'auto' chooses it by a noisy histogram, at two percent of the budget."
             )
 
     def _reads_stream(self, source: Any, n_samples: int | None) -> bool:

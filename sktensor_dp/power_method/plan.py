@@ -15,7 +15,7 @@ from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.power_method import defaults
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.parts import public_ranks
-from sktensor_dp.privacy.plan import COUNT, ReleasePlan
+from sktensor_dp.privacy.plan import COUNT, ReleasePlan, with_histogram
 from sktensor_dp.queries.samples import LiftedBall, ProjectedThirdMoments, SecondMoments
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.tensor.arrays import Floats
@@ -50,8 +50,10 @@ class MomentPlan:
     n_restarts: int
     max_iter: int
     random_state: Any
+    norm: float  # public; 1 where a histogram chooses it, which is the unit of all that follows
     offset: float  # constant that samples of a mixture get as their last coordinate; 0 without one
     releases: ReleasePlan  # the budget; of one batch in a stream
+    chooses_norm: bool = False
 
     def decomposed(self, tensor: Floats, k: int) -> Floats:
         """Decompose a released tensor into `k` orthonormal components, the rows of the result."""
@@ -74,15 +76,19 @@ def plan_moments(
         by_steps = perturbation in BY_STEPS
         max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
     fractions = _fractions(perturbation, model.whiten, exact=math.isinf(model.epsilon))
+    chooses_norm = model.data_norm == "auto"
+    if chooses_norm:
+        refuse_stream(perturbation)
+        fractions = with_histogram("norm_histogram", fractions)
+    norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
     uses = {"power_iterations": k * (max_iter + 1)} if perturbation == "iteration" else {}
     mixture = model.moment == "gaussian_mixture"
-    offset = defaults.OFFSET * float(model.data_norm) if mixture else 0.0
     if to_fit:
         _check_memory(n_features, perturbation, k, model.n_restarts, "second_moments" in fractions)
     return MomentPlan(
         n_components=k, n_features=n_features, perturbation=perturbation, whiten=model.whiten,
         n_restarts=model.n_restarts, max_iter=max_iter, random_state=model.random_state,
-        offset=offset,
+        norm=norm, offset=defaults.OFFSET * norm if mixture else 0.0, chooses_norm=chooses_norm,
         releases=ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
     )  # fmt: skip
 
@@ -97,6 +103,16 @@ def plan_single_topics(
         perturbation="moment_tensor" if moment else "whitened_tensor", n_refinements=None,
         limits={}, to_fit=to_fit,
     )  # fmt: skip
+
+
+def refuse_stream(perturbation: str) -> None:
+    """Raise ValueError for a stream, of which no batch shows the norm of all others."""
+    if perturbation == "stream":
+        raise ValueError(
+            "data_norm='auto' chooses the norm by a histogram of all samples, of which a stream "
+            "reads one batch at a time: pass the number, for example the data_norm_ of a fit "
+            "to earlier samples."
+        )
 
 
 def check_width(model: Any, n_features: int) -> None:
@@ -185,7 +201,7 @@ def _mixture_sizes(
 def forecast_moments(model: Any, n_samples: int, n_features: int, separation: float) -> Forecast:
     """Forecast noise and signal of each release of a fit to samples of the assumed law."""
     plan = plan_moments(model, n_features, model.perturbation)
-    k, radius, pure = plan.n_components, float(model.data_norm), plan.releases.delta == 0
+    k, radius, pure = plan.n_components, plan.norm, plan.releases.delta == 0
     ball = LiftedBall(radius, plan.offset)
     # Mean squared norm of a whitened sample.
     square, sizes = float(k), partial(_direction_sizes, plan, ball.norm)
@@ -198,7 +214,7 @@ def forecast_moments(model: Any, n_samples: int, n_features: int, separation: fl
         count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
     rows, needed = [], [float(k)]
     for planned in releases.releases:
-        if planned.name in (COUNT, "third_moment_histogram"):
+        if planned.name in (COUNT, "norm_histogram", "third_moment_histogram"):
             continue
         dimension, sensitivity = _query(planned.name, plan, ball, model.neighbours, square)
         scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
@@ -233,14 +249,14 @@ def _query(
 
 
 def worst_samples(
-    data_norm: float | None, shuffled_by: Any, n_units: int | None, neighbours: str
+    data_norm: float | str | None, shuffled_by: Any, n_units: int | None, neighbours: str
 ) -> Neighbours:
     """Neighbouring data sets for an audit, of samples along one direction."""
     if data_norm is None:
         raise ValueError("data_norm must be given: samples are made of that length.")
     n_samples = n_units or 1000
     samples = np.zeros((n_samples, 2))
-    samples[:, 0] = data_norm
+    samples[:, 0] = 1.0 if isinstance(data_norm, str) else data_norm
     if neighbours == "add_remove":
         return (samples,), (samples[1:],), _minus_moment
     changed = samples.copy()

@@ -2,14 +2,19 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import Fitted, PlannedFit, warnings_of_cap
+from sktensor_dp.estimator.base import (
+    Fitted,
+    PlannedFit,
+    warnings_of_cap,
+    warnings_of_range,
+)
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.plan import (
@@ -36,6 +41,13 @@ from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
 
 # Least part of the constant in a component, and of the common variance in a variance.
 LEAST_ROOT, LEAST_VARIANCE = 1e-3, 0.05
+# Share of the largest mean square from which nearly all samples must be as long as they may be.
+FULL = 0.97
+ALL_CLIPPED = (
+    "Nearly all samples are as long as data_norm or longer, by the released second moment. A "
+    "larger data_norm, or 'auto', would clip fewer; if they are far from zero, subtract a public "
+    "centre."
+)
 # Relative to the largest square: rounding.
 ROUNDING = 1e-12
 
@@ -49,6 +61,7 @@ class FittedComponents:
     n_resolved: int  # how many stand out of the noise
     variances: Floats | None = None  # (k,): of each Gaussian along a direction
     evidence: Floats | None = None  # (n_features,): BIC of 1, 2, ... Gaussians
+    fill: float = 0.0  # least mean square of clipped samples that noise allows, over the largest
 
 
 def planned_samples(
@@ -61,7 +74,7 @@ def planned_samples(
         recipe = fit_gaussian_mixture
     return PlannedFit(
         SampleCurator, chunks, plan.releases, partial(run_recipe, recipe=recipe, plan=plan),
-        columns, {"known": LiftedBall(float(model.data_norm), plan.offset)},
+        columns, {"known": LiftedBall(plan.norm, plan.offset)},
         warnings_of_cap(model.n_components, chunks.n_features),
     )  # fmt: skip
 
@@ -144,12 +157,19 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
 
 def run_recipe(curator: Any, recipe: Callable[..., FittedComponents], plan: MomentPlan) -> Fitted:
     """Run `recipe`, which makes the releases; return fitted attributes and warnings."""
-    return _fitted_state(recipe(curator, plan), plan, plan.max_iter)
+    if not plan.chooses_norm:
+        return _fitted_state(recipe(curator, plan), plan, plan.max_iter)
+    warnings = warnings_of_range("norm_histogram", seen=curator.choose_norm())
+    fitted = _fitted_state(recipe(curator, plan), plan, plan.max_iter)
+    attributes = {**fitted.attributes, "data_norm_": curator.radius}
+    return Fitted(attributes, (*warnings, *fitted.warnings))
 
 
 def _fitted_state(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
     """Fitted attributes of components, with a warning if noise hides some."""
     warnings = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
+    if found.fill > FULL:
+        warnings = (UserWarning(ALL_CLIPPED), *warnings)
     return Fitted({**attributes_of(found), "n_iter_": n_iter}, warnings)
 
 
@@ -211,8 +231,9 @@ def warnings_of_noise(
 
 def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
     """Fit spherical Gaussians to released moments (Hsu & Kakade, 2013)."""
-    second, offset, radius = curator.second_moments(), plan.offset, curator.radius
+    second, offset, radius = curator.second_moments(), curator.offset, curator.radius
     size = len(second.value)
+    square = float(np.trace(second.value[:-1, :-1])) - 2 * second.sigma * math.sqrt(size)
     spectrum = covariance_spectrum(second.value, second.sigma, offset)
     evidence = mixture_evidence(spectrum, second.value, second.sigma, offset, curator.n_units)
     variance = common_variance(spectrum, plan.n_components, second.sigma, radius, curator.n_units)
@@ -243,11 +264,14 @@ def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComp
     stands &= (weights > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
     if white.n_components == 1 or not stands.any():
         n_resolved = min(white.n_resolved, plan.n_components, 1)
-        return one_gaussian(spectrum, second, offset, radius, evidence, n_resolved)
+        one = one_gaussian(spectrum, second, offset, radius, evidence, n_resolved)
+        return replace(one, fill=square / radius**2)
     order = np.argsort(-weights, kind="stable")
     order = order[stands[order]]
     weights = weights[order] ** 2 / (weights[order] ** 2).sum()
-    return FittedComponents(means[order], weights, len(order), variances[order], evidence)
+    return FittedComponents(
+        means[order], weights, len(order), variances[order], evidence, square / radius**2
+    )
 
 
 def roots_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tuple[Floats, Floats]:

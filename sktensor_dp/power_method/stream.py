@@ -69,6 +69,7 @@ class SavedComponents(SavedState):
 
     components_: Floats
     weights_: Floats
+    data_norm_: float = ABSENT
     covariances_: Floats = ABSENT
     released_bic_: Floats = ABSENT
     n_components_: int
@@ -102,8 +103,8 @@ def planned_step(
     _: int,
 ) -> PlannedFit[SampleCurator]:
     """Plan one power step on the batch `chunks`; `stream` is None for the first batch."""
-    budget, radius = (model.epsilon, model.delta), float(model.data_norm)
     plan = plan_moments(model, chunks.n_features, "stream", to_fit=True)
+    budget, radius = (model.epsilon, model.delta), plan.norm
     return PlannedFit(
         SampleCurator, chunks, plan.releases,
         lambda curator: learn_batch(curator, plan, stream, (*budget, radius)), columns,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sktensor_dp.privacy.accountant import BudgetAccountant, charges_of
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.composition import Composition
-from sktensor_dp.privacy.mechanisms import Mechanism, edge_reached
+from sktensor_dp.privacy.mechanisms import Mechanism, edge_reached, range_reached
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE, Release
@@ -33,6 +33,8 @@ LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
 # Deviations of a released count, of Gaussian and of Laplace noise, that it is never off by.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
 LARGEST_COUNT = 2**53
+# Share of a histogram beyond either end of a range that is chosen by it.
+BEYOND = 0.01
 # Over what one unit moves a sum by: what noise lifts beyond it tells nothing, and overflows.
 LARGEST_RELEASED = 2.0**53
 # How large what had no room was to be may follow from one unit: numpy names its shape.
@@ -139,6 +141,14 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         histogram = self.noisy(name, query)
         return edge_reached(histogram.value, histogram.sigma, edges, quantile, pure=self.pure)
 
+    def noisy_range(self, name: str, query: Query, edges: Floats) -> tuple[float, float, bool]:
+        """Release a histogram; return two edges with a hundredth of it outside on either side, or
+        nothing without noise, and True if anything is seen above the noise.
+        """
+        histogram = self.noisy(name, query)
+        pure, tail = self._records[-1].epsilon > 0, 0.0 if self._noiseless else BEYOND
+        return range_reached(histogram.value, histogram.sigma, edges, tail, pure=pure)
+
     def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
         """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
         # Only under `epsilon=inf`, and while the curator is open: faster than to form the matrix.
@@ -234,6 +244,11 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         """Raw data; RuntimeError once the curator is closed."""
         if self._chunks is None:
             raise RuntimeError("the curator is closed: its data has been dropped.")
+        return self._chunks
+
+    def _clip_values(self, bounds: tuple[float, float]) -> Any:
+        """Clip the data's values to a released range, for all queries to come, and return it."""
+        self._chunks = self._read().within(bounds)
         return self._chunks
 
     def _sum(self, query: Any) -> Any:

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -174,6 +175,35 @@ def edge_reached(
         kept = np.maximum(share, 0.0)
     reached = np.cumsum(kept) >= quantile * kept.sum()
     return float(edges[1 + int(np.argmax(reached))])
+
+
+# Numbers of bins that are merged to find a range: the least that show so much of what any shows.
+MERGED, SEEN = (1, 2, 4, 8, 16, 32), 0.8
+# Probability that noise alone fills a bin of a histogram: a range would reach far beyond the data.
+FALSE_BIN = 1e-3
+
+
+def range_reached(
+    share: Floats, sigma: float, edges: Floats, tail: float, *, pure: bool
+) -> tuple[float, float, bool]:
+    """Edges outside which a `tail` of the noisy shares of bins lies on either side, and True if
+    any share is above the noise `sigma`.
+    """
+    # Wider bins stand out of more noise, but say less well where a range ends.
+    sums = [share.reshape(-1, width).sum(axis=1) for width in MERGED]
+    found = []
+    for width, of in zip(MERGED, sums, strict=True):
+        alone = FALSE_BIN / len(of)
+        level = -math.log(2 * alone) / math.sqrt(2) if pure else -float(ndtri(alone))
+        found.append(np.where(of > sigma * math.sqrt(width) * level, of, 0.0))
+    most = max(float(kept.sum()) for kept in found)
+    if most == 0:
+        found[-1] = np.where(sums[-1] == sums[-1].max(), 1.0, 0.0)
+    place = next(i for i, kept in enumerate(found) if kept.any() and kept.sum() >= SEEN * most)
+    reached, width = np.cumsum(found[place]), MERGED[place]
+    low = edges[width * int(np.argmax(reached > tail * reached[-1]))]
+    high = edges[width * (int(np.argmax(reached >= (1 - tail) * reached[-1])) + 1)]
+    return float(low), float(high), most > 0
 
 
 # Rounding to the grid moves a value by 2.4e-7 of its range at most.

@@ -12,6 +12,8 @@ from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_misses, g
 ROUNDING = 1e-9
 # The release of the number of units, where that is private, and its fraction of the budget.
 COUNT, COUNT_FRACTION = "unit_count", 0.01
+# Fraction of a budget for the histogram by which a norm or a range is chosen.
+HISTOGRAM_FRACTION = 0.02
 # What the rest is called until the count has decided how it is shared out.
 BY_COUNT = "shared_out_by_unit_count"
 
@@ -189,6 +191,12 @@ class ReleasePlan:
     def cost_of(self, name: str) -> PrivacyCost:
         """Cost of one use of the release called `name`."""
         return next(planned.cost for planned in self.releases if planned.name == name)
+
+
+def with_histogram(name: str, fractions: Mapping[str, float]) -> dict[str, float]:
+    """Fractions of a budget with that of the histogram `name`, by which a range is chosen."""
+    ratio = HISTOGRAM_FRACTION / (1 - HISTOGRAM_FRACTION)
+    return {name: ratio * math.fsum(fractions.values()), **fractions}
 
 
 def budget_fractions(

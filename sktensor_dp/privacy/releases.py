@@ -13,7 +13,7 @@ from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.mechanisms import Mechanism, piecewise_deviation, piecewise_values
 from sktensor_dp.privacy.selection import PartitionSelection
 from sktensor_dp.queries.counts import NormHistogram, WordFrequencies
-from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums
+from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHistogram
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.gradients import EntryGradients, RidgeBlock
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
@@ -103,7 +103,7 @@ _RELEASES = (
             "words for which enough documents vote, each with its votes",
             WordVotes, PartitionSelection("gaussian, thresholded"), None),
     Release("norm_histogram", "counts",
-            "share of documents in each bin of a norm, from which a clip is chosen",
+            "share of units in each bin of a norm, from which a clip is chosen",
             NormHistogram, GAUSSIAN, LAPLACE),
     Release("word_frequencies", "counts",
             "weighted mean counts of every word",
@@ -153,6 +153,9 @@ _RELEASES = (
     Release("entry_pairs", "entries",
             "sums over rows of products of their clipped residuals in two columns",
             EntryPairs, GAUSSIAN, LAPLACE),
+    Release("value_histogram", "slices",
+            "mean over units of the share of values in each bin, from which a range is chosen",
+            ValueHistogram, GAUSSIAN, LAPLACE),
     Release("unit_levels", "slices",
             "mean over units of their level, and of their deviation from it",
             UnitLevels, GAUSSIAN, LAPLACE),

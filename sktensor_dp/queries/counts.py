@@ -378,7 +378,7 @@ class NormHistogram(NormBins):
     def total(self, chunk: CountChunk) -> Floats:
         """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
         norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
-        if self.min_tokens > 0:
+        if self.min_tokens > 0 and isinstance(chunk, CountChunk):  # samples have no tokens
             norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
         return self.counted(norms)
 

@@ -1,16 +1,17 @@
 """Observed entries of a tensor, and queries whose unit of privacy is one value."""
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
+from sktensor_dp.queries.query import HALF, SUM_SLACK, bins_of, check_array, check_number
 from sktensor_dp.queries.sums import sums_by_row
 from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, rows_at_once
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
@@ -100,6 +101,7 @@ class ValueRange:
     """Public range that values are clipped to, and centred on the middle of."""
 
     shape: tuple[int, ...]
+    values: Floats
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -117,6 +119,17 @@ class ValueRange:
         if isinstance(self._bounds, RowBounds):
             self._bounds.check_shape(self.shape)
             values = in_scale(self._bounds, values, coordinates)
+        return self._clipped(values)
+
+    def within(self, bounds: tuple[float, float]) -> Self:
+        """Copy with values clipped to a narrower range, which was released."""
+        found = copy.copy(self)
+        ValueRange.__init__(found, bounds)
+        found.values = found._clipped(self.values + self.middle)
+        return found
+
+    def _clipped(self, values: Floats) -> Floats:
+        """Values on the common scale, clipped and centred."""
         # Values beyond are clamped before the difference: it might overflow, and warn.
         reach = abs(self.middle) + self.half
         centred = np.clip(values, -reach, reach)
@@ -172,8 +185,29 @@ class EntryChunks(ValueRange):
         # Handed over, not held: it has coordinates of its own.
         return IndexSet(vars(self).pop("_coordinates"), self.shape)
 
+    @property
+    def shares(self) -> Floats:
+        """Share of each value in its unit, of shape (n_observed,): all of it."""
+        return np.ones(len(self.values))
+
     def __iter__(self) -> Iterator["EntryChunks"]:
         return iter([self])
+
+
+@dataclass(frozen=True, eq=False)
+class ValueHistogram:
+    """Sum over units of the share of a unit's values in each bin, to choose a range from."""
+
+    edges: Floats  # increasing; public
+
+    # A unit adds a point of the probability simplex, or 0 without values.
+    l2_sensitivity = math.sqrt(2) * SUM_SLACK
+    l1_sensitivity = 2 * SUM_SLACK
+
+    def total(self, chunk: Any) -> Floats:
+        """Sum of shares in each bin of values in units of the data, of shape (n_edges - 1,)."""
+        bins = bins_of(chunk.values + chunk.middle, self.edges)
+        return sums_by_row(bins, chunk.shares, len(self.edges) - 1)
 
 
 @dataclass(frozen=True)

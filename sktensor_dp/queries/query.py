@@ -11,6 +11,9 @@ from sktensor_dp.queries.sums import units_of
 from sktensor_dp.tensor.arrays import Floats
 
 Range = tuple[float, float]
+# Sizes of numbers that are counted to find a norm or a range: twenty bins a decade, ending at
+# round numbers such as 5 and 100, as scales do. Larger numbers count as the largest.
+SIZES = np.array([float(f"{10 ** (i / 20):.1f}e{k}") for k in range(-7, 9) for i in range(20)])
 # Norms that contributions are clipped to. Norms below are so small beside them that it does
 # not matter how few digits they have.
 LIMIT: Range = (1e-120, 1e140)
@@ -135,8 +138,12 @@ class NormBins(NonNegative):
     def counted(self, norms: Floats) -> Floats:
         """Number of `norms` in each bin, as floats of shape (n_edges - 1,)."""
         n_bins = len(self.edges) - 1
-        bins = np.searchsorted(self.edges, norms, side="left") - 1
-        return np.bincount(np.clip(bins, 0, n_bins - 1), minlength=n_bins).astype(np.float64)
+        return np.bincount(bins_of(norms, self.edges), minlength=n_bins).astype(np.float64)
+
+
+def bins_of(values: Floats, edges: Floats) -> NDArray[np.intp]:
+    """Bin of each value between increasing `edges`: above the lower one; the end bins are open."""
+    return np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
 
 
 @dataclass(frozen=True)

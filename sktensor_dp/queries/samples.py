@@ -130,6 +130,14 @@ class SampleChunks(RowChunks[SampleChunk]):
         return samples
 
 
+class SampleNorm:
+    """Mean Euclidean norm of each unit's samples, to choose the radius of a ball from."""
+
+    def of(self, chunk: Any) -> Floats:
+        """Norms of the units of `chunk`, of shape (n_units,)."""
+        return chunk.units.means(np.sqrt(chunk.square_norms))
+
+
 @dataclass(frozen=True)
 class LiftedBall:
     """Ball of `radius` into which samples are scaled; `offset` > 0 is one more coordinate."""

@@ -107,6 +107,11 @@ class SliceChunks(ValueRange):
         size = (self.n_units, int(shared.prod()))
         return sp.csr_matrix((self.values, columns, pointers), size)
 
+    @property
+    def shares(self) -> Floats:
+        """Share of each value in its unit, of shape (n_entries,)."""
+        return np.asarray(1 / np.bincount(self.units)[self.units])
+
     def count_norms(self, mode: int) -> Floats:
         """Norm of each unit's numbers of entries in the rows of `mode`, at least 1."""
         if mode not in self._count_norms:
@@ -151,6 +156,7 @@ class SliceReader:
     shape: tuple[int, ...]
     unit_mode: int
     bounds: Bounds
+    released: tuple[float, float] | None = None  # narrower range, if a fit has found one
 
     @classmethod
     def checked(cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: Bounds) -> Self:
@@ -184,8 +190,8 @@ class SliceReader:
         return SliceChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
 
     def __call__(self, partition: SliceChunks) -> SliceChunks:
-        """Return the partition, a chunk that queries can read, as it is."""
-        return partition
+        """Return the partition, a chunk that queries can read, within the released range."""
+        return partition if self.released is None else partition.within(self.released)
 
 
 @dataclass(frozen=True)

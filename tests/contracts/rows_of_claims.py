@@ -15,7 +15,7 @@ from internals import probed
 
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.queries.entries import EntryChunks, RowCells
+from sktensor_dp.queries.entries import EntryChunks, RowCells, ValueHistogram
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.slices import SharedFactorSums, SliceChunks
 from sktensor_dp.tensor.shared_parameters import SharedEffects
@@ -136,6 +136,11 @@ def entries(curator: EntryCurator) -> Answer:
     return equal(found.value, found.sigma)
 
 
+def value_histogram(curator: Any) -> Answer:
+    found = curator.noisy("value_histogram", ValueHistogram(np.arange(1.0, 6.0)))
+    return equal(found.value, found.sigma)
+
+
 def unit_levels(curator: SliceCurator) -> Answer:
     found = curator.unit_levels()
     return equal([found.mean, found.deviation], found.sigma)
@@ -165,6 +170,8 @@ ROWS = [
     Row("entry_pairs", entry_pairs),
     # Piecewise noise depends on the value: tests/privacy/test_mechanisms.py has its law.
     Row("entries", entries, costs=(GAUSSIAN,)),
+    Row("value_histogram", value_histogram, slices=True, kind=", units"),
+    Row("value_histogram", value_histogram),
     Row("unit_levels", unit_levels, slices=True),
     Row("shared_row_sums", shared_row_sums, slices=True),
     Row("shared_factor_sums", shared_factor_sums, slices=True, costs=(GAUSSIAN,)),

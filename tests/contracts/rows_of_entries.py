@@ -14,6 +14,7 @@ from sktensor_dp.queries.entries import (
     IndexSet,
     RowCells,
     RowSums,
+    ValueHistogram,
 )
 from sktensor_dp.queries.gradients import (
     EntryGradients,
@@ -88,6 +89,10 @@ def derivatives(rng: Rng, n: int) -> Floats:
     return rows
 
 
+def histogram(rng: Rng, space: Values) -> ValueHistogram:
+    return ValueHistogram(np.linspace(*space.limits, rng.integers(3, 9)))
+
+
 def row_sums(rng: Rng, space: Values) -> RowSums:
     weights = rng.standard_normal(space.places.coordinates.shape) * 10 ** rng.uniform(-3, 2)
     if rng.random() < 0.5:
@@ -151,6 +156,7 @@ def case(release: str, kind: str, build: Any, data: EntryData = ANY, **options: 
 CASES = [
     case("entries", "every value", lambda rng, space: Entries(space.half), slack=1.0,
          most=1 + 1e-12),
+    case("value_histogram", "entries", histogram),
     case("row_sums", "any weights", row_sums),
     case("ridge_block", "solutions", ridge_block),
     case("entry_gradients", "CP and Tucker", entry_gradients),

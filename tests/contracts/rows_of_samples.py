@@ -9,6 +9,7 @@ import numpy as np
 from contracts.rows_of_counts import Rows, of_groups
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
+from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.queries.samples import (
     LiftedBall,
@@ -16,6 +17,7 @@ from sktensor_dp.queries.samples import (
     ProjectedThirdMoments,
     SampleChunk,
     SampleChunks,
+    SampleNorm,
     SecondMoments,
     TensorChunk,
     TensorPowerIterations,
@@ -30,7 +32,8 @@ D = 5
 
 def samples(rng: Rng, query: Any) -> Floats:
     """None, small, huge, opposite ones, at the radius, and along what is asked about."""
-    radius = query.radius if isinstance(query, PowerIterations) else query.embedding.radius
+    radius = getattr(query, "radius", 1.0)
+    radius = query.embedding.radius if hasattr(query, "embedding") else radius
     asked = getattr(query, "starts", getattr(query, "basis", np.eye(D)))[:D].T
     rows = [np.zeros(D), np.full(D, 1e300), np.full(D, -1e300), np.full(D, 1e-300)]
     rows += list(1e300 * np.eye(D)[:2]) + list(-1e300 * np.eye(D)[:2])
@@ -85,6 +88,10 @@ def histogram(rng: Rng, _: None) -> ThirdMomentHistogram:
     return ThirdMomentHistogram(columns, of, weight, edges=edges)
 
 
+def norms(rng: Rng, _: None) -> NormHistogram:
+    return NormHistogram(SampleNorm(), np.geomspace(1e-3, 10 ** rng.uniform(0, 9), 12))
+
+
 def power(rng: Rng, _: None) -> PowerIterations:
     """From few or many starts, alike or equal."""
     columns = rng.standard_normal((D, rng.integers(1, 12)))
@@ -99,7 +106,7 @@ ROW = np.array([3.0, -1.0, 4.0, 1.0, -5.0])
 
 def case(release: str, kind: str, build: Any, query: Any, *ends: Floats) -> Case:
     one, other = ends or (ROW, -ROW)
-    exact = release == "third_moment_histogram"  # counts need no room for rounding
+    exact = release.endswith("_histogram")  # counts need no room for rounding
     return Case(
         release, kind, SAMPLES, build, lambda _: (query, None, one[None], other[None]),
         slack=1.0 if exact else NORM_SLACK**3, found=0.9,
@@ -149,6 +156,14 @@ ROW_CASES = [
     second_case("no constant", 0.0),
     second_case("constant", 1.0),
     second_case("largest constant", 2.0),
+    case(
+        "norm_histogram",
+        "samples",
+        norms,
+        NormHistogram(SampleNorm(), HISTOGRAM.edges),
+        np.zeros(D),
+        np.full(D, 9.0),
+    ),
     case("third_moment_histogram", "any basis", histogram, HISTOGRAM, np.zeros(D), np.full(D, 9.0)),
     projected_case("no constant", 0.0, 0.7, False),
     projected_case("constant", 1.5, 0.7, True),

@@ -12,6 +12,7 @@ import numpy as np
 from contracts.rows_of_entries import bounds, raw
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
+from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.queries.query import SUM_SLACK
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
@@ -94,6 +95,10 @@ def unit(rows: Any, values: Any) -> Unit:
 
 
 # Public parameters
+
+
+def histogram(rng: Rng, world: World) -> ValueHistogram:
+    return ValueHistogram(np.sort(rng.uniform(*world.limits, 9)))
 
 
 def levels(_: Rng, world: World) -> UnitLevels:
@@ -196,12 +201,21 @@ def factor_case(kind: str, build: Any, **options: Any) -> Case:
     return case("shared_factor_sums", kind, build, query, *SLOPES, attained=attained)
 
 
+def histogram_case() -> Case:
+    """Units that have all of their values in one bin, each in another."""
+    space = World((8, 3, 2), (-1.0, 1.0))
+    ends = unit([[0, 0], [1, 1], [2, 0]], [-1.0] * 3), unit([[0, 0], [0, 1]], [1.0] * 2)
+    found = ValueHistogram(np.linspace(-1, 1, 4)), space, *ends
+    return Case("value_histogram", "units", DATA, histogram, lambda _: found, slack=SUM_SLACK)
+
+
 DATA = SliceData()
 # A share of values at the top for which mean and deviation are as near as 1000 values allow.
 MIXED = np.where(np.arange(1000) < 500 * (1 + math.sqrt(0.5)), 3.0, -1.0)
 FLAT = math.sqrt((1 + math.sqrt(0.5)) / 2)
 ORDER_1 = replace(SUMS, order=1)
 CASES = [
+    histogram_case(),
     level_case("from end to end", levels, extreme_levels([3.0]), (1.0, 2 / (1 + math.sqrt(2)))),
     # Of 1000 values 853 are at the top, not 853.55: in both norms that is second order.
     level_case("from an end to a mixture", levels, extreme_levels(MIXED),

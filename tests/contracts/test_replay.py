@@ -39,6 +39,7 @@ EVERY_RELEASE = (
     "components, mixture", "components, moment tensor", "components, tensor",
     "components, iteration", "TuckerCompletion, slices with components",
     "CPCompletion, sufficient_statistics", "CPCompletion, gradient",
+    "CPCompletion, range chosen",
     "CP, output, resolved, entries", "CP, pairs, epsilon 1, fit",
 )  # fmt: skip
 # Of these totals noise is added to others, and they are released without noise alone.

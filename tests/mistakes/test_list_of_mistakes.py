@@ -11,8 +11,10 @@ ROOT = Path(__file__).parents[2]
 ALL = mistakes()
 
 
-def test_there_are_twenty_of_each_area_and_no_name_twice() -> None:
-    assert Counter(one.area for one in ALL) == dict.fromkeys(AREAS, 20)
+def test_there_are_twenty_or_more_of_each_area_and_no_name_twice() -> None:
+    counts = Counter(one.area for one in ALL)
+    assert counts.keys() == set(AREAS)
+    assert min(counts.values()) >= 20
     assert len({one.name for one in ALL}) == len({one.digest for one in ALL}) == len(ALL)
 
 

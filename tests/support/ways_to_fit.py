@@ -177,6 +177,11 @@ WAYS: dict[str, Way] = {
     "components, moment tensor": _power({"perturbation": "moment_tensor"}, SAMPLES, _fit_transform),
     "components, too many": _power({"n_components": 9}),
     "components, mixture": _power({"moment": "gaussian_mixture"}),
+    "components, norm chosen": _power({"data_norm": "auto"}),
+    "components, iteration, norm chosen": _power(
+        {"data_norm": "auto", "perturbation": "iteration"}, SAMPLES, _in_chunks
+    ),
+    "components, mixture, norm chosen": _power({"data_norm": "auto", "moment": "gaussian_mixture"}),
     "components, counts": _power({"moment": "single_topic"}, COUNTS),
     "components, iteration": _power({"perturbation": "iteration"}, SAMPLES, _in_chunks),
     "components, stream": _power({"perturbation": "stream"}),
@@ -202,6 +207,8 @@ for _kind in (PrivateCPCompletion, PrivateTuckerCompletion):
     WAYS[f"{_name}, few"] = Way(_kind, {"epsilon": 0.1}, (X, Y), _fit_transform)
     WAYS[f"{_name}, tensor"] = Way(_kind, {}, GAPS, _tensor)
     WAYS[f"{_name}, slices"] = Way(_kind, SLICE, (X, Y), _fit)
+    WAYS[f"{_name}, range chosen"] = Way(_kind, {"bounds": "auto", "epsilon": 50.0}, (X, Y), _fit)
+    WAYS[f"{_name}, slices, range chosen"] = Way(_kind, {**SLICE, "bounds": "auto"}, (X, Y), _fit)
     WAYS[f"{_name}, slices with components"] = Way(
         _kind, PERSONS, table(PERSONS["shape"])[:2], _fit
     )

@@ -21,8 +21,10 @@ from sktensor_dp.queries.entries import (
     IndexSet,
     RowCells,
     RowSums,
+    ValueHistogram,
 )
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
+from sktensor_dp.queries.query import SIZES
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
     ReleasedEffects,
@@ -101,6 +103,16 @@ class _PlainCurator(DataCurator):
     def __init__(self, chunks: EntryChunks | SliceChunks, plan: ReleasePlan, **kwargs: Any) -> None:
         super().__init__(chunks, plan, **kwargs)
         self.shape, self.half, self.middle = chunks.shape, chunks.half, chunks.middle
+
+    def choose_bounds(self) -> tuple[float, float, bool]:
+        """Release a histogram of values and clip them to the range that it shows: low and high, and
+        True if anything is above the noise.
+        """
+        edges = np.concatenate([-SIZES[::-1], [0.0], SIZES])
+        low, high, seen = self.noisy_range("value_histogram", ValueHistogram(edges), edges)
+        clipped = self._clip_values((low, high))
+        self.half, self.middle = clipped.half, clipped.middle
+        return low, high, seen
 
     def _sums(self, noisy: Noisy) -> Noisy:
         return Noisy(noisy.value * self.n_units, noisy.sigma * self.n_units)

@@ -7,10 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
+from sktensor_dp.queries.counts import NormHistogram
+from sktensor_dp.queries.query import SIZES
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,
     ProjectedThirdMoments,
+    SampleNorm,
     SecondMoments,
     TensorPowerIterations,
     ThirdMomentHistogram,
@@ -47,6 +50,21 @@ class SampleCurator(DataCurator):
     def radius(self) -> float:
         """Largest norm of a sample; public."""
         return self._known.radius
+
+    @property
+    def offset(self) -> float:
+        """Constant appended to samples, or 0; public."""
+        return self._known.offset
+
+    def choose_norm(self) -> bool:
+        """Release a histogram of norms and scale the ball to the one that most samples are within;
+        return True if the histogram shows anything above its noise.
+        """
+        edges = np.append(0.0, SIZES)
+        query = NormHistogram(SampleNorm(), edges)
+        _, norm, seen = self.noisy_range("norm_histogram", query, edges)
+        self._known = LiftedBall(norm * self.radius, norm * self.offset)
+        return seen
 
     def second_moments(self) -> Noisy:
         """Mean second moment."""
