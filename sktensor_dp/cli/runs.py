@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp import datasets
@@ -39,6 +40,8 @@ ASIDE = {
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
 ESTIMATES = "These numbers are estimates, with noise."
+# Verdicts on ratings, by the part of the items' differences that can be seen.
+SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
 SHARES = "PRIVATE-document-shares.csv"
 
 
@@ -326,14 +329,25 @@ class Ratings(Run):
         self._entries = np.column_stack([who, what]).astype(object)
         self.n_units, self.n_items = len(set(who)), len(self._items)
 
-    def forecast(self) -> Any:
+    def forecast(self, epsilon: float | None = None) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
-        return self.models["ratings"].forecast(n * each, (n, self.n_items))
+        model = clone(self.models["ratings"])
+        model.set_params(epsilon=self.options.epsilon if epsilon is None else epsilon)
+        return model.forecast(n * each, (n, self.n_items))
+
+    def verdict(self) -> str:
+        """Verdict by the part of the items' differences that noise leaves to be seen."""
+        noise, now, exact = (
+            self.forecast(epsilon).of_biases ** 2 for epsilon in (1e-9, None, math.inf)
+        )
+        # So many persons that no noise hides anything are enough.
+        seen = (noise - now) / (noise - exact) if noise > exact else 1.0
+        return next((said for said, least in SEEN if seen >= least), "too few")
 
     def too_few(self) -> bool:
         """Return whether nothing better than the average rating can be expected."""
-        return bool(self.forecast().mean_is_all)
+        return self.verdict() == "too few"
 
     def is_enough(self) -> bool:
         """Return whether the typical error that is asked for can be expected."""
@@ -342,11 +356,8 @@ class Ratings(Run):
     def expected(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""
         forecast, each = self.forecast(), self.options.each
-        verdict = "Enough for what is liked on average, and too few for directions of taste"
-        if forecast.mean_is_all:
-            verdict = "Too few: noise hides all but the average of all ratings"
-        elif forecast.finds_components:
-            verdict = "Enough for what is liked on average, and for directions of taste"
+        of_taste = "enough" if forecast.finds_components else "too few"
+        verdict = f"{self.verdict()} for the average of an item, {of_taste} for directions of taste"
         errors = {
             "the average of all ratings": forecast.of_mean,
             "the average of each item": forecast.of_biases,
@@ -358,7 +369,8 @@ class Ratings(Run):
             f"{self.n_items:,} items, such as {name!r}; ratings of any other are left out."
             for name in list(self._items)[:1]
         ]
-        said = f"{verdict} ({self.units}; about {each} ratings each are assumed, --each)."
+        assumed = f"{self.units}; about {each} ratings each are assumed, --each"
+        said = f"{verdict.capitalize()} ({assumed}). Items that many rated need fewer."
         head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
         below = [f"if ratings are typically {forecast.of_mean:.3g} away from their average"]
         return [*listed, as_text(Table(said, head, rows, below, head))]

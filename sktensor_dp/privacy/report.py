@@ -42,7 +42,7 @@ UNITS = {
     "sample": "One sample: one row of numbers.",
     "entry": "One entry of a tensor. A person with several entries is protected less.",
     "slice": "All entries of one slice of a tensor, such as those of one user.",
-    "person": "All rows that have one label, such as those of one person.",
+    "person": "All rows that have one label, such as those of one person or household.",
 }
 RELATIONS = {
     "replace_one": "Two data sets with equally many units that differ in one unit.",
