@@ -271,7 +271,7 @@ def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> 
         whole = len(listed) == len(candidates) and len(together) <= MOST_COMBINATIONS
         one_by_one = ({full: value} for full, of in listed.items() for value in of)
         for choice in together if whole else one_by_one:
-            tried += _with_values(estimator, choice, whole=whole)
+            tried += _checked_steps(estimator, choice, whole=whole)
     return tried
 
 
@@ -281,9 +281,15 @@ def _owner(full: str, steps: Mapping[str, Any]) -> tuple[Any, str]:
     return steps.get(name), parameter
 
 
-def _with_values(estimator: Any, choice: Mapping[str, Any], *, whole: bool) -> list[Any]:
+def with_values(estimator: Any, choice: Mapping[str, Any]) -> Any:
+    """Clone of an estimator with clones of the values of parameters."""
+    values = {name: clone(value, safe=False) for name, value in choice.items()}
+    return clone(estimator).set_params(**values)
+
+
+def _checked_steps(estimator: Any, choice: Mapping[str, Any], *, whole: bool) -> list[Any]:
     """Private steps with the checked values of `choice`, which is a `whole` candidate or a part."""
-    model = clone(estimator).set_params(**{k: clone(v, safe=False) for k, v in choice.items()})
+    model = with_values(estimator, choice)
     steps, found = steps_of(model), list(private_steps(model).values())
     for full in choice:
         step, parameter = _owner(full, steps)
@@ -314,8 +320,7 @@ def configured(estimator: Any, params: Mapping[str, Any], rng: Any) -> Any:
     # `rng` is secret: numpy's global generator would be left in a state that tells how many
     # trials there were. A pipeline that is made anew has no cache, which would keep on disk what
     # trials that lost have fitted.
-    values = {name: clone(value, safe=False) for name, value in params.items()}
-    model = clone(estimator).set_params(**values)
+    model = with_values(estimator, params)
     private_steps(model)
     for step in steps_of(model).values():
         own = step.get_params(deep=False)

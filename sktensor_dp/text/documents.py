@@ -1,6 +1,5 @@
 """Reading and counting of texts in memory or lazy ones; errors name types, never content."""
 
-import copy
 import math
 import numbers
 import os
@@ -17,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn import get_config
 
 from sktensor_dp.estimator.inputs import (
+    checked_groups,
     mapped_partitions,
     number_of_units,
     partitions_by_group,
@@ -27,7 +27,6 @@ from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.sums import PartialQuery
 from sktensor_dp.queries.text import TextChunks, WordCounts
-from sktensor_dp.queries.units import as_labels
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 MISSING = "Drop missing documents, or replace them by ''."
@@ -141,14 +140,25 @@ def document_lengths(
     return np.array([len(set(some) if distinct else some) for some in words], dtype=np.float64)
 
 
+def text_chunks(vectorizer: Any, texts: Any, groups: Any, *, part: bool = False) -> TextChunks:
+    """Words of texts, with the group of each; `part` marks a partition of lazy data.
+
+    All that may fail on a document does so here.
+    """
+    content = vectorizer._validation_copy()
+    content.input = "content"
+    analyze = content.build_analyzer()
+    documents = read_documents(vectorizer, texts, grouped=groups is not None, part=part)
+    # One partition may hold a single group.
+    relation = "add_remove" if part else vectorizer.neighbours
+    labels = checked_groups(groups, len(documents), relation)
+    return TextChunks(documents, analyze, groups=labels)
+
+
 def words_of_part(vectorizer: Any, grouped: bool, partition: Any) -> TextChunks:
     """Words of the texts, or where `grouped` of the pair of texts and labels, of a partition."""
     texts, groups = partition if grouped else (partition, None)
-    documents = read_documents(vectorizer, texts, grouped=grouped, part=True)
-    content = copy.copy(vectorizer)
-    content.input = "content"
-    labels = None if groups is None else as_labels(groups, len(documents))
-    return TextChunks(documents, content.build_analyzer(), groups=labels)
+    return text_chunks(vectorizer, texts, groups, part=True)
 
 
 def counts_of_part(vectorizer: Any, vocabulary: dict[str, int], partition: Any) -> Any:

@@ -22,7 +22,6 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     is_read_in_parts,
 )
-from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
@@ -47,6 +46,7 @@ from sktensor_dp.text.documents import (
     lazy_counts,
     lazy_texts,
     read_documents,
+    text_chunks,
 )
 from sktensor_dp.text.plan import (
     THRESHOLD_FRACTION,
@@ -465,18 +465,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
     ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
         """Plan the releases; also return the words of each document, or None for lazy documents."""
-        content = self._check_call(raw_documents, n_samples, unsupported)
+        self._check_call(raw_documents, n_samples, unsupported)
         np.dtype(self.dtype)
         if is_read_in_parts(raw_documents):
             return self._planned(lazy_texts(self, raw_documents, groups, n_samples)), None
-        if not isinstance(raw_documents, list):
-            raw_documents = as_documents(raw_documents, "raw_documents")
-        content.input = "content"
-        analyze = content.build_analyzer()
-        # All that may fail on a document does so here, before anything is charged.
-        documents = read_documents(self, raw_documents, grouped=groups is not None)
-        labels = checked_groups(groups, len(documents), self.neighbours)
-        chunks = TextChunks(documents, analyze, groups=labels)
+        chunks = text_chunks(self, as_documents(raw_documents, "raw_documents"), groups)
         return self._planned(chunks), chunks.documents
 
     def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:
