@@ -1,6 +1,7 @@
 """Dask collections give what rows at hand give; nothing is computed before the charge."""
 
 import warnings
+from functools import partial
 from typing import Any
 
 import dask
@@ -69,25 +70,13 @@ KINDS = {
     "a frame": frame,
     "one partition": lambda X: lazy(X, (N,)),
 }
+topics = partial(PrivateSpectralLDA, 2, n_refinements=2, random_state=0)
+components = partial(PrivateTensorPowerMethod, 2, data_norm=4.0, random_state=0)
 MODELS = {
-    "topics": (
-        lambda **given: PrivateSpectralLDA(2, n_refinements=2, random_state=0, **given),
-        documents,
-    ),
-    "samples": (
-        lambda **given: PrivateTensorPowerMethod(2, data_norm=4.0, random_state=0, **given),
-        samples,
-    ),
-    "mixture": (
-        lambda **given: PrivateTensorPowerMethod(
-            2, moment="gaussian_mixture", data_norm=4.0, random_state=0, **given
-        ),
-        samples,
-    ),
-    "counts": (
-        lambda **given: PrivateTensorPowerMethod(2, moment="single_topic", random_state=0, **given),
-        documents,
-    ),
+    "topics": (topics, documents),
+    "samples": (components, samples),
+    "mixture": (partial(components, moment="gaussian_mixture"), samples),
+    "counts": (partial(components, moment="single_topic"), documents),
 }
 
 
@@ -153,18 +142,14 @@ def test_groups_are_brought_together(labels, given, seed):
     numbers = np.minimum(rng.geometric(0.03, N), 80)
     groups: Any = numbers if labels == "integers" else np.array([f"p{n}" for n in numbers])
     n = None if "neighbours" in given else len(np.unique(groups))
-    one = fitted(
-        PrivateSpectralLDA(2, epsilon=5.0, n_refinements=1, random_state=0, **given),
-        X,
-        groups=groups,
-    )
+    build = partial(topics, epsilon=5.0, **{"n_refinements": 1, **given})
+    one = fitted(build(), X, groups=groups)
     if labels == "text of series":
         Z, told = frame(X), dd.from_pandas(pd.Series(groups), npartitions=3, sort=False)
         one.feature_names_in_ = None
     else:
         Z, told = lazy(X), da.from_array(groups, chunks=200)
-    model = PrivateSpectralLDA(2, epsilon=5.0, n_refinements=1, random_state=0, **given)
-    other = fitted(model, Z, groups=told, n_samples=n)
+    other = fitted(build(), Z, groups=told, n_samples=n)
     alike(one, other)
     assert other.privacy_report_.unit == "person"
 
@@ -198,17 +183,11 @@ class Counting:
         return self.X[rows]
 
     def array(self, sizes: bool = True) -> Any:
-        read = dask.delayed(self.block, pure=False, traverse=False)
-        halves = [slice(0, 300), slice(300, N)]
-        return da.concatenate(
-            [
-                da.from_delayed(
-                    read(rows), (rows.stop - rows.start if sizes else np.nan, D), dtype=float
-                )
-                for rows in halves
-            ],
-            allow_unknown_chunksizes=True,
-        )
+        read, parts = dask.delayed(self.block, pure=False, traverse=False), []
+        for rows in (slice(0, 300), slice(300, N)):
+            length = rows.stop - rows.start if sizes else np.nan
+            parts.append(da.from_delayed(read(rows), (length, D), dtype=float))
+        return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -268,16 +247,17 @@ def raising(block: np.ndarray) -> np.ndarray:
     raise KeyError(f"row {block[0, 0]} {SECRET}")
 
 
+def one_block(X: np.ndarray) -> Any:
+    """An array that is of another shape than it says."""
+    return da.from_delayed(dask.delayed(X), (N, D), dtype=float)
+
+
 FAULTS = {
     "fractions": lambda: lazy(documents() + 0.5 * SECRET),
     "negative": lambda: lazy(documents() - SECRET),
     "a block that raises": lambda: lazy(documents()).map_blocks(raising, meta=np.zeros((0, 0))),
-    "a block of another width": lambda: da.from_delayed(
-        dask.delayed(np.full((N, D + 1), SECRET)), (N, D), dtype=float
-    ),
-    "fewer rows than told": lambda: da.from_delayed(
-        dask.delayed(documents()[1:]), (N, D), dtype=float
-    ),
+    "a block of another width": lambda: one_block(np.full((N, D + 1), SECRET)),
+    "fewer rows than told": lambda: one_block(documents()[1:]),
 }
 
 

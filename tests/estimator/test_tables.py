@@ -29,14 +29,21 @@ COUNTS = rng.poisson(1.0, (600, 6))
 NAMES = [f"w{column}" for column in range(6)]
 PEOPLE = np.array([f"p{row // 3}" for row in range(600)])
 TEXTS = [("sea ship sail", "tax law vote", "goal team cup")[row % 3] for row in range(600)]
+
+
+def by_column(make):
+    """Table of values and the names of its columns, made of a dictionary."""
+    return lambda values, names: make(dict(zip(names, values.T, strict=True)))
+
+
 TABLES = {
-    "pandas": lambda values, names: pd.DataFrame(dict(zip(names, values.T, strict=True))),
-    "pandas by pyarrow": lambda values, names: pd.DataFrame(
-        dict(zip(names, values.T, strict=True))
-    ).convert_dtypes(dtype_backend="pyarrow"),
-    "polars": lambda values, names: pl.DataFrame(dict(zip(names, values.T, strict=True))),
-    "pyarrow": lambda values, names: pa.table(dict(zip(names, values.T, strict=True))),
-    "record batch": lambda values, names: pa.record_batch(dict(zip(names, values.T, strict=True))),
+    "pandas": by_column(pd.DataFrame),
+    "pandas by pyarrow": by_column(
+        lambda columns: pd.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow")
+    ),
+    "polars": by_column(pl.DataFrame),
+    "pyarrow": by_column(pa.table),
+    "record batch": by_column(pa.record_batch),
 }
 COLUMNS = {
     "pandas": pd.Series,
@@ -221,14 +228,11 @@ def test_missing_labels_are_refused(kind):
             PrivateSpectralLDA(2).fit(COUNTS, groups=COLUMNS[kind](labels))
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        PrivateSpectralLDA(2, epsilon=50.0),
-        PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=8.0, epsilon=50.0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
+TOPICS = PrivateSpectralLDA(2, epsilon=50.0)
+MIXTURE = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=8.0, epsilon=50.0)
+
+
+@pytest.mark.parametrize("model", [TOPICS, MIXTURE], ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
 def test_transforms_keep_single_precision(model, convert):
     model.fit(COUNTS)

@@ -414,31 +414,19 @@ LEARNING = [
     HashingVectorizer(strip_accents=str.lower),
     CountVectorizer(vocabulary=["words"], analyzer=str.split), make_pipeline(Normalizer()),
 ]  # fmt: skip
+TOO_FEW, NO_NUMBERS = "at most as many as n_components", "finite numbers >= 0"
 WRONG_TOGETHER = [
-    (public_topics(), {"n_components": [3, 2, 1]}, (COUNTS,), "at most as many as n_components"),
-    (public_topics(), {"public_components": [TOPICS, -TOPICS]}, (COUNTS,), "finite numbers >= 0"),
+    (public_topics(), {"n_components": [3, 2, 1]}, (COUNTS,), TOO_FEW),
+    (public_topics(), {"public_components": [TOPICS, -TOPICS]}, (COUNTS,), NO_NUMBERS),
     (public_topics(), {"public_components": [TOPICS[0]]}, (COUNTS,), "got shape"),
-    (
-        public_topics(),
-        {"public_components": [{"a": [0.0], "b": [0.0]}]},
-        (COUNTS,),
-        "finite numbers >= 0",
-    ),
-    (
-        make_pipeline(FunctionTransformer(), public_topics()),
-        [{"privatespectrallda__n_components": [3]}, {"privatespectrallda__n_components": [1]}],
-        (COUNTS,),
-        "at most as many as n_components",
-    ),
+    (public_topics(), {"public_components": [{"a": [0.0], "b": [0.0]}]}, (COUNTS,), NO_NUMBERS),
+    (make_pipeline(FunctionTransformer(), public_topics()),
+     [{"privatespectrallda__n_components": [number]} for number in (3, 1)], (COUNTS,), TOO_FEW),
     (entries(), {"row_features": [None, {1: TABLE * np.nan}]}, (CELLS, RATINGS), "NaN or infinity"),
     (entries(), {"bounds": [{1: RANGES}, {1: RANGES[:, ::-1]}]}, (CELLS, RATINGS), "low < high"),
-    (
-        entries(),
-        {"shape": [(20, 10), (20, 11)], "bounds": [{1: RANGES}]},
-        (CELLS, RATINGS),
-        "11 rows",
-    ),
-]
+    (entries(), {"shape": [(20, 10), (20, 11)], "bounds": [{1: RANGES}]}, (CELLS, RATINGS),
+     "11 rows"),
+]  # fmt: skip
 WRONG_DATA = [
     (public_topics(), {}, (with_one(np.nan, COUNTS),), "contains NaN"),
     (public_topics(), {}, (with_one("swordfish", COUNTS),), "must hold numbers"),
