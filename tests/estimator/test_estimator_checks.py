@@ -23,11 +23,9 @@ COMPLETIONS = (PrivateCPCompletion, PrivateTuckerCompletion)
 # The tags of completions say that X holds numbers of categories: the checks round theirs.
 RANGE = {"bounds": (-5.0, 5.0)}
 TWO_FITS = [
-    "check_fit_idempotent",
-    "check_regressor_data_not_an_array",
-    "check_regressors_int",
+    "check_fit_idempotent", "check_regressor_data_not_an_array", "check_regressors_int",
     "check_supervised_y_2d",
-]
+]  # fmt: skip
 
 # In scikit-learn 1.6 this check makes whole numbers for estimators of categories, and then takes
 # their mean off in place, which numpy refuses for integers.

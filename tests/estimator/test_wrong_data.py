@@ -303,7 +303,23 @@ def folds_of(X: Any, labels: Any, payer: BudgetAccountant) -> None:
     next(PrivateKFold().split(X, groups=LABELS > 3 if one_label else labels))
 
 
+def fit_of(name: str, method: str) -> Callable[..., Any]:
+    def call(X: Any, labels: Any, payer: BudgetAccountant) -> None:
+        sizes = {"n_samples": N, "n_features": 2} if method == "fit_chunks" else {}
+        rows = ["a text"] * N if name == "words" else X
+        data, named = ([(rows, labels)], sizes) if sizes else (rows, {"groups": labels})
+        getattr(MODELS[name](accountant=payer), method)(data, **named)
+
+    return call
+
+
 OF_GROUPS = {"search": search_of, "score": score_of, "folds": folds_of}
+OF_GROUPS |= {
+    f"{name}, {method}": fit_of(name, method)
+    for name in ("topics", "samples", "stream", "words")
+    for method in ("fit", "partial_fit", "fit_chunks")
+    if hasattr(MODELS[name](), method)
+}
 
 
 @pytest.mark.parametrize(
@@ -318,30 +334,14 @@ OF_GROUPS = {"search": search_of, "score": score_of, "folds": folds_of}
     ],
     ids=lambda labels: type(labels).__name__,
 )  # fmt: skip
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_chunks", *OF_GROUPS])
-def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(labels, method):
-    X = np.ones((N, 2))
-    if method in OF_GROUPS:
-        payer = BudgetAccountant(10.0, 1e-3)
-        message = said(lambda: OF_GROUPS[method](X, labels, payer))
-        assert "groups must hold" in message
-        assert SECRET not in message
-        assert shows_none(message)
-        assert not payer.entries
-        return
-    for name in ("topics", "samples", "stream", "words"):
-        model = MODELS[name](accountant=(payer := BudgetAccountant(10.0, 1e-3)))
-        if not hasattr(model, method):
-            continue  # as its parameters decide
-        sizes = {"n_samples": N, "n_features": 2} if method == "fit_chunks" else {}
-        rows = ["a text"] * N if name == "words" else X
-        data, named = ([(rows, labels)], sizes) if sizes else (rows, {"groups": labels})
-        fit = getattr(model, method)
-        message = said(lambda fit=fit, data=data, named=named: fit(data, **named))
-        assert "groups must hold" in message
-        assert SECRET not in message
-        assert shows_none(message)
-        assert not payer.entries
+@pytest.mark.parametrize("way", OF_GROUPS)
+def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(labels, way):
+    payer = BudgetAccountant(10.0, 1e-3)
+    message = said(lambda: OF_GROUPS[way](np.ones((N, 2)), labels, payer))
+    assert "groups must hold" in message
+    assert SECRET not in message
+    assert shows_none(message)
+    assert not payer.entries
 
 
 def test_arguments_that_no_fit_takes_are_refused_with_the_reason():
