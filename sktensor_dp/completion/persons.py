@@ -224,10 +224,10 @@ class Directions:
 
     def sweep(self) -> None:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
-        preconditioner, kept = self._preconditioner_and_memory()
+        kept = self._memory()
         query = SharedFactorSums(
             self._curator.shape, self._biases[0].level, tuple(of.effects for of in self._biases),
-            self._axes, self._deviation**2, 2 * self._curator.half, preconditioner,
+            self._axes, self._deviation**2, 2 * self._curator.half,
         )  # fmt: skip
         noisy = self._curator.shared_factor_sums(query)
         self._moments.append(noisy)
@@ -288,21 +288,16 @@ class Directions:
         sigma = self._moments[0].moment_sigma * r
         return float(sigma * np.sqrt(1 / last + 1 / r))
 
-    def _preconditioner_and_memory(self) -> tuple[Floats | None, Floats]:
-        """Matrices that equalise units' weights of directions, and discount earlier sums."""
+    def _memory(self) -> Floats:
+        """Matrix (r, r) that discounts earlier sums."""
         if not self._moments:
-            return None, np.eye(self._axes.shape[1])
+            return np.eye(self._axes.shape[1])
         values, vectors = np.linalg.eigh(self.explained(self._lately())[0])
-        # Units know less of a direction that is still mostly noise, and would say little of it
-        # beside the others: it would come late, or never. Noise of a unit's entries alone gives
-        # a weight variance 1, and what a direction explains adds to that.
-        sizes = np.sqrt(1 + defaults.COMPONENT_VARIANCE * self._each * np.maximum(values, 0.0))
-        preconditioner = np.clip((vectors / sizes) @ vectors.T, -1.0, 1.0)
         noise, weights = self._moments[0].sigma ** 2, self._weights
         part = noise / max(noise + float(np.mean(weights)) * self._own, LEAST_WEIGHT)
         cosine = len(values) / _effective_rows(weights)
         kept = forgetting_factor(values, cosine, self._trial, part)
-        return preconditioner, (vectors * kept) @ vectors.T
+        return np.asarray((vectors * kept) @ vectors.T)
 
     def _rows(self) -> Floats:
         """Rows that explain the sums, shrunk by their noise, up to a common factor."""

@@ -373,8 +373,6 @@ class SharedFactorSums:
     components: Floats = field(repr=False)  # released, of shape (n_cells, r)
     noise_variance: float  # of values about the model, in each unit's own fit; public
     scale: float  # residual that is clipped to 1; public
-    # (r, r), symmetric, within +-1: multiplies weights before they are divided; released.
-    preconditioner: Floats | None = field(default=None, repr=False)
 
     # L2 distance of two units' sums, without their moments and before rounding.
     farthest: ClassVar[float] = 2.0
@@ -384,19 +382,12 @@ class SharedFactorSums:
         self._released.check(self.scale)
         if not np.abs(self.components).max(initial=0.0) <= LARGEST * self.scale:
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
-        n_cells, rank = self.components.shape
+        n_cells = len(self.components)
         if n_cells != math.prod(len(of.effects) for of in self.effects) or n_cells > MOST_CELLS:
             raise ValueError(
                 f"components must have a row for each of at most {MOST_CELLS} cells of a unit, for "
                 f"which there are effects; got {n_cells}."
             )
-        if self.preconditioner is not None:
-            if self.preconditioner.shape != (rank, rank):
-                raise ValueError(
-                    f"preconditioner must have shape ({rank}, {rank}), that of the components; got "
-                    f"{self.preconditioner.shape}."
-                )
-            check_array("preconditioner", self.preconditioner, 1.0)
 
     @property
     def _released(self) -> ReleasedEffects:
@@ -430,13 +421,10 @@ class SharedFactorSums:
         means, roots = units.posteriors(entries)
         weights = means[N_PLAIN:]
         residuals = entries.residuals(means[:N_PLAIN], units.terms[: N_PLAIN - 1], self.scale)
-        slopes = weights
-        if self.preconditioner is not None:
-            slopes = _product(self.preconditioner, weights)
-        squares = slopes[0] ** 2
-        for row in slopes[1:]:
+        squares = weights[0] ** 2
+        for row in weights[1:]:
             squares += row**2
-        slopes = slopes * (_inverses(np.sqrt(squares)) * _inverses(entries.lengths(residuals)))
+        slopes = weights * (_inverses(np.sqrt(squares)) * _inverses(entries.lengths(residuals)))
         moments, shares = clipped_moments(roots, weights)
         shares[entries.counts == 0] = 0.0
         for span in blocks(len(shares), UNITS_AT_ONCE):
@@ -460,15 +448,6 @@ def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Float
         squares = 2 * below + sum(squares[place] for place in diagonal)
         lengths = np.sqrt(squares) / len(weights)
     return packed, MOMENT_WEIGHT / len(weights) / np.maximum(lengths, 1.0)
-
-
-def _product(matrix: Floats, weights: Floats) -> Floats:
-    """Product of a matrix (r, r) with weights (r, n), each unit's digits by themselves."""
-    product = np.zeros_like(weights)
-    for own, row in zip(product, matrix, strict=True):
-        for weight, number in zip(weights, row, strict=True):
-            own += number * weight
-    return product
 
 
 def _inverses(lengths: Floats) -> Floats:

@@ -75,9 +75,6 @@ WRONG = [
     (lambda: about(FIRST).total(SLICES), "those of the shared modes"),
     *((lambda part=part: about(FIRST, replace(SECOND, **{part: np.ones(2)})).total(SLICES),
        "those of the shared modes") for part in ("effects", "variances", "popularity")),
-    (lambda: replace(FACTORS, preconditioner=np.eye(3)), r"must have shape \(2, 2\)"),
-    *((lambda by=by: replace(FACTORS, preconditioner=by), "preconditioner must hold numbers")
-      for by in (np.full((2, 2), np.nan), 2 * np.eye(2))),
     (lambda: replace(FACTORS, components=np.ones((22, 2))), "a row for each of at most"),
     (lambda: replace(FACTORS, components=np.full((21, 2), 1e21)), "within 1e\\+20 scales"),
     (lambda: replace(FACTORS, noise_variance=0.0), "noise_variance must be from"),
