@@ -296,4 +296,4 @@ def piecewise_variance(epsilon: float, value: float) -> float:
 @lru_cache(maxsize=1024)
 def piecewise_deviation(epsilon: float) -> float:
     """Standard deviation of the piecewise noise on a value in the middle of a range of width 1."""
-    return 0.0 if math.isinf(epsilon) else math.sqrt(Piecewise(epsilon).variance(0.0))
+    return math.sqrt(piecewise_variance(epsilon, 0.0))

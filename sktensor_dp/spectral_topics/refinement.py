@@ -157,7 +157,10 @@ class Refinement:
 
     def _words_alone(self, start: FittedTopics) -> FittedTopics:
         """Spend the budget of all steps on word frequencies, the only topic."""
-        noisy = self._curator.counts_at_once(start.unigram, self._clip, self._scales)
+        noisy = self._curator.expected_counts(
+            start.unigram[None], np.ones(1), True, self._clip, self._scales,
+            rest_of="expected_counts",
+        )  # fmt: skip
         scales: Floats | float = 1.0 if self._scales is None else self._scales
         total = max(float((scales * noisy.value[0]).sum()), 1e-9)
         value, sigma = scales * noisy.value[0] / total, scales * noisy.sigma / total

@@ -144,13 +144,14 @@ class DocumentCurator(DataCurator):
         single: bool,
         clip: Clip,
         scales: Floats | None = None,
+        rest_of: str | None = None,
     ) -> Noisy:
         """Mean expected counts of each word in each topic (the E step), over `scales`, clipped."""
         assert isinstance(clip.norm, CountNorm)
         last = self._left.get("expected_counts", 0) <= EXACT_STEPS
         n_iter = EXACT_MEAN_FIELD if self._noiseless and last else MEAN_FIELD
         query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order, n_iter, scales)
-        return self.noisy("expected_counts", query)
+        return self.noisy("expected_counts", query, rest_of)
 
     def completion_gain(
         self,
@@ -162,14 +163,6 @@ class DocumentCurator(DataCurator):
         """Gain of topics over others on half of a document's words."""
         query = gains_of(topics, weights, concentration, against, not self._noiseless)
         return self.noisy("held_out_scores", query)
-
-    def counts_at_once(self, topic: Floats, clip: Clip, scales: Floats | None = None) -> Noisy:
-        """Expected counts under one topic, for the budget of all steps."""
-        assert isinstance(clip.norm, CountNorm)
-        query = ExpectedCounts(
-            topic[None], np.ones(1), True, clip.limit, clip.norm.order, MEAN_FIELD, scales
-        )
-        return self.noisy("expected_counts", query, rest_of="expected_counts")
 
     def _clip(
         self,
