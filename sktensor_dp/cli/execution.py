@@ -19,8 +19,6 @@ from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import save_svg
-from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.tables import plain
 
 WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
 
@@ -135,16 +133,6 @@ def _stopped(run: Any) -> str:
     )
 
 
-def _promise(report: PrivacyReport) -> str:
-    """Say in a line what is promised to whom."""
-    if report.in_brief == "not private":
-        return f"{report.guarantee}: nothing is protected."
-    return (
-        f"Each of {report.n_units:,} {report.unit}s is protected by differential privacy: epsilon "
-        f"{report.epsilon:.4g}, delta {plain(report.delta)}, for replacing one {report.unit}."
-    )
-
-
 def _write(run: Any, folder: Folder, progress: Progress) -> None:
     """Write models, which were paid for, before anything else can fail."""
     options, earlier, path = run.options, folder.keep_earlier(), folder.path
@@ -161,7 +149,10 @@ def _write(run: Any, folder: Folder, progress: Progress) -> None:
         save_svg(run.write(path, report, progress.warnings), path / f"{options.command}.svg")
     except ImportError:
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")
-    print("\n".join(["", *run.lines(), "", _promise(report), folder.summary()]))
+    promise = f"Each {run.unit} is protected by differential privacy: {report.in_brief}."
+    if report.in_brief == "not private":
+        promise = f"{report.guarantee}: nothing is protected."
+    print("\n".join(["", *run.lines(), "", promise, folder.summary()]))
     files = sorted(file.name for file in path.iterdir() if file.suffix in WRITTEN)
     print(f"Written to {path}: {', '.join(files)}")
     if earlier is not None:

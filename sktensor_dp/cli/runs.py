@@ -73,10 +73,10 @@ class Run:
         """Forecast of the fit."""
         raise NotImplementedError
 
-    def n_found(self) -> tuple[int, int]:
-        """Number of what was found, and of those that noise hides."""
+    def n_seen(self) -> int:
+        """Number of what was found above the noise."""
         *_, model = self.models.values()
-        return int(model.n_components_), 0
+        return int(model.n_components_)
 
     @property
     def units(self) -> str:
@@ -131,14 +131,10 @@ class Run:
         """Say that noise hides some of what was asked for, and what would help; "" if not."""
         if not noisy:
             return ""
-        asked, n_found, n_hidden = getattr(self.options, self.option), *self.n_found()
-        hidden = f", {n_hidden} of them marked as hidden by noise" if n_hidden else ""
-        were = "was" if n_found == 1 else "were"
-        seen = f"Of {asked} {self.found} asked for, {n_found} {were} found{hidden}."
-        if n_found >= asked and not n_hidden:
-            seen = f"Some of the {asked} {self.found} may be noise."
+        asked = getattr(self.options, self.option)
         return (
-            f"{seen} More {self.unit}s, a larger --epsilon or a smaller --{self.option} would help."
+            f"{self.n_seen()} of {asked} {self.found} can be seen above the noise. "
+            f"More {self.unit}s, a larger --epsilon or a smaller --{self.option} would help."
         )
 
 
@@ -223,9 +219,9 @@ class Topics(Run):
     def _words_forecast(self) -> Any:
         return self.models["words"].forecast(self.n_units)
 
-    def n_found(self) -> tuple[int, int]:
-        """Number of topics found, and of those that noise hides."""
-        return len(self._topics), sum(topic.below_noise for topic in self._topics)
+    def n_seen(self) -> int:
+        """Number of topics that noise does not hide."""
+        return sum(not topic.below_noise for topic in self._topics)
 
     def fit(self) -> None:
         """Find words, then topics."""
@@ -426,10 +422,8 @@ class Groups(Run):
             self.unit, self.ledger_unit = "row", "sample"
         self._columns = [column for column, _, _ in options.range]
         self._ranges = np.array([public_range(*given) for given in options.range])
-        if options.person in self._columns:
-            raise ValueError(f"--range {options.person}: the column of persons is no quantity")
-        if len(set(self._columns)) < len(self._columns):
-            raise ValueError("--range names a column twice")
+        if len({options.person, *self._columns}) <= len(self._columns):
+            raise ValueError("--range names a column twice, or that of persons, which is no number")
         if options.groups > len(self._columns):
             raise ValueError(
                 f"{options.groups} groups cannot be told apart by {len(self._columns)} column(s): "

@@ -70,7 +70,7 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
     assert re.search(r"\nrating  item     title\n4\.\d+    film 0\d  The \d\n", done.out)
     report = load_statement((folder / "statement.json").read_text("utf-8"))
     assert (report.unit, report.n_units) == ("person", 1000)
-    assert "Each of 1,000 persons is protected by differential privacy: epsilon 8" in done.out
+    assert "protected by differential privacy: 1,000 persons, epsilon 8, delta 1e-6." in done.out
     for name in ("for-the-officer.md", "items.csv", "statement.json"):
         text = (folder / name).read_text("utf-8")
         assert " 20000" not in text.replace(",", "")
@@ -144,7 +144,7 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
         (("--range", "age", 0, "much"), "--range age 0 much: LOW and HIGH are two numbers"),
         (
             ("--person", "patient", "--range", "patient", 0, 100),
-            "--range patient: the column of persons is no quantity",
+            "--range names a column twice, or that of persons",
         ),
         ((*RANGES, "--range", "age", 0, 9), "--range names a column twice"),
         (("--range", "weight", 0, 9, "--groups", 1), "'weight' does not exist"),

@@ -72,7 +72,7 @@ def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path)
     assert report.epsilon == pytest.approx(8.0)
     assert (report.unit, report.n_units, report.delta) == ("person", N_PERSONS, 1e-6)
     assert {"word_votes", "pair_moments"} <= {row.name for row in report.rows}
-    assert "epsilon 8, delta 1e-6, for replacing one person" in done.out
+    assert "Each person is protected by differential privacy: 2,811 persons, epsilon 8" in done.out
     budget = BudgetAccountant(path=folder / LEDGER, scope=SCOPE)
     assert budget.total()[0] == pytest.approx(8.0)
     assert files[".gitignore"] == "*\n"
@@ -161,15 +161,15 @@ def test_the_page_shows_warnings_of_releases_alone(
 @pytest.mark.parametrize(
     ("hidden", "said"),
     [
-        (6 * [False] + 2 * [True], "8 were found, 2 of them marked as hidden by noise. More"),
-        (10 * [True], "10 were found, 10 of them marked as hidden by noise. More"),
-        ([False], "1 was found. More"),
+        (6 * [False] + 2 * [True], "6 of 10 topics"),
+        (10 * [True], "0 of 10 topics"),
+        ([False], "1 of 10 topics"),
     ],
 )
 def test_topics_found_and_hidden_are_counted(hidden: list[bool], said: str) -> None:
     run = runs.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
-    assert run.doubts(noisy=True).startswith(f"Of 10 topics asked for, {said}")
+    assert run.doubts(noisy=True).startswith(f"{said} can be seen above the noise. More texts")
     assert run.doubts(noisy=False) == ""
 
 
