@@ -14,7 +14,7 @@ from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
-from sktensor_dp.queries.entries import IndexSet, RowCells
+from sktensor_dp.queries.entries import IndexSet
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
@@ -126,7 +126,7 @@ def pair_components(
     places = curator.index_set
     residual = 2 * curator.half * ASSUMED.residual
     noisy = curator.entry_pairs(
-        RowCells(places, 0), places.at_entries(model.biases) + (model.mean - curator.middle),
+        places.at_entries(model.biases) + (model.mean - curator.middle),
         pair_weights(places.counts[0]), defaults.RESIDUAL_CLIP * residual,
     )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.

@@ -267,88 +267,13 @@ class RowSums:
 
 
 @dataclass(frozen=True, eq=False)
-class RowCells:
-    """Cells (row, column) of a public matrix pattern that hold one or more observed values."""
-
-    index_set: IndexSet  # where values of a matrix were observed
-    unit_mode: int  # 0 or 1: mode of the rows; the other one is of columns
-
-    def __post_init__(self) -> None:
-        if self.index_set.n_modes != 2 or self.unit_mode not in (0, 1):
-            raise ValueError(
-                "index_set must be that of a matrix, with 2 modes, and unit_mode must be 0 or 1; "
-                f"got {self.index_set.n_modes} modes and unit_mode {self.unit_mode!r}."
-            )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows (indices of `unit_mode`) and of columns."""
-        shape = self.index_set.shape
-        return shape[self.unit_mode], shape[1 - self.unit_mode]
-
-    @cached_property
-    def _found(self) -> tuple[Integers, Integers]:
-        """Cells that occur, as ``row * n_columns + column`` in order, and that of each entry."""
-        places = self.index_set
-        keys = places.rows(self.unit_mode).astype(np.int64) * self.shape[1]
-        keys += places.rows(1 - self.unit_mode)
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        first = np.append(True, keys[1:] != keys[:-1])
-        of_entries = np.empty(len(keys), dtype=np.intp)
-        of_entries[order] = np.cumsum(first) - 1
-        return keys[first], of_entries
-
-    @cached_property
-    def rows(self) -> Integers:
-        """Row of each cell, of shape (n_cells,), in order."""
-        return np.asarray(self._found[0] // self.shape[1], dtype=np.intp)
-
-    @cached_property
-    def columns(self) -> Integers:
-        """Column of each cell, of shape (n_cells,)."""
-        return np.asarray(self._found[0] % self.shape[1], dtype=np.intp)
-
-    @cached_property
-    def repeats(self) -> Floats:
-        """Number of observed values in each cell, of shape (n_cells,)."""
-        return self.sums(np.ones(self.index_set.n_entries))
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells with one or more values."""
-        return len(self._found[0])
-
-    def sums(self, terms: Floats) -> Floats:
-        """Sum `terms` (n_entries,) over the entries in each cell; (n_cells,)."""
-        found = np.bincount(self._found[1], terms, minlength=self.n_cells)
-        return np.asarray(found, dtype=np.float64)
-
-    def by_row(self, terms: Floats) -> Floats:
-        """Sum `terms` (n_cells,) over the cells in each row; (n_rows,)."""
-        found = np.bincount(self.rows, terms, minlength=self.shape[0])
-        return np.asarray(found, dtype=np.float64)
-
-    def beside(self, terms: Floats) -> Floats:
-        """Sum of `terms` (n_cells,) over the other cells in the row of each cell; (n_cells,)."""
-        return np.asarray(self.by_row(terms)[self.rows] - terms)
-
-    def products(self, cells: Floats, columns: Floats) -> Floats:
-        """Product of the matrix of values `cells` and a table (n_columns, k); (n_rows, k)."""
-        pointers = np.zeros(self.shape[0] + 1, dtype=np.intp)
-        np.cumsum(np.bincount(self.rows, minlength=self.shape[0]), out=pointers[1:])
-        matrix = sp.csr_matrix((cells, self.columns, pointers), self.shape)
-        return np.asarray(matrix @ columns)
-
-
-@dataclass(frozen=True, eq=False)
 class EntryPairs:
     """Sum over rows of a matrix of products of their residuals in two different columns."""
 
     # A residual is a value minus its public prediction, over `scale`, clipped to [-1, 1], times the
     # root of its row's weight, rounded to a public grid. Residuals in one cell are added.
 
-    cells: RowCells  # where values of a matrix were observed, and mode of the rows; public
+    index_set: IndexSet  # where values of a matrix were observed; public
     # (n_observed,): subtracted from values, which are centred; public.
     predictions: Floats = field(repr=False)
     # (n_rows,): of the products of each row, from 0 to 1; public.
@@ -357,28 +282,46 @@ class EntryPairs:
     half: float  # half of the width of the range of values; public
 
     def __post_init__(self) -> None:
+        if self.index_set.n_modes != 2:
+            raise ValueError(f"index_set must have the 2 modes of a matrix: {self.index_set.shape}")
         check_number("half the range", self.half, HALF)
         check_number("the scale", self.scale, SCALE)
-        check_shape("predictions", self.predictions, self.cells.index_set.n_entries)
-        check_shape("weights", self.weights, self.cells.shape[0])
+        check_shape("predictions", self.predictions, self.index_set.n_entries)
+        check_shape("weights", self.weights, self.index_set.shape[0])
         check_array("predictions", self.predictions, LARGEST)
         check_array("weights", self.weights, 1.0, least=0.0)
 
     @cached_property
     def l2_sensitivity(self) -> float:
         """Twice a row's weight times the norm of its numbers of values in the other columns."""
-        return self._largest_move(np.sqrt(self.cells.beside(self.cells.repeats**2)))
+        return self._largest_move(np.sqrt(self._beside(self._repeats.data**2)))
 
     @cached_property
     def l1_sensitivity(self) -> float:
         """Largest sum of absolute changes between neighbours."""
-        return self._largest_move(self.cells.beside(self.cells.repeats))
+        return self._largest_move(self._beside(self._repeats.data))
 
     def _largest_move(self, others: Floats) -> float:
         """Bound on the change by one value, from the norm or sum of its row's `others`."""
         # Where nothing can move any number is right.
-        moves = 2 * self._limits[self.cells.rows] ** 2 * others
+        moves = 2 * self._limits[self._rows] ** 2 * others
         return SUM_SLACK * (float(moves.max()) or 1.0)
+
+    @cached_property
+    def _repeats(self) -> sp.csr_matrix:
+        """Number of observed values in each cell, (n_rows, n_columns)."""
+        matrix = self.index_set.matrix(np.ones(self.index_set.n_entries), 0, 1).copy()
+        matrix.sum_duplicates()
+        return matrix
+
+    @property
+    def _rows(self) -> Integers:
+        """Row of each cell that holds values, in order."""
+        return np.repeat(np.arange(self.index_set.shape[0]), np.diff(self._repeats.indptr))
+
+    def _beside(self, terms: Floats) -> Floats:
+        """Sum of `terms` (n_cells,) over the other cells in the row of each cell; (n_cells,)."""
+        return np.asarray(np.bincount(self._rows, terms)[self._rows] - terms)
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Sums of the products of columns i < j, of shape (n_columns (n_columns - 1) / 2,)."""
@@ -393,9 +336,8 @@ class EntryPairs:
 
     def _pairs(self, residuals: Floats) -> Floats:
         """Sums over rows of products of two columns, i < j, of integer residuals: exact."""
-        cells, (n_rows, n_columns) = self.cells, self.cells.shape
-        places, mode = cells.index_set, cells.unit_mode
-        matrix = places.matrix(places.sort(residuals, mode), mode, 1 - mode)
+        n_rows, n_columns = self.index_set.shape
+        matrix = self.index_set.matrix(self.index_set.sort(residuals, 0), 0, 1)
         sums = np.zeros((n_columns, n_columns))
         step = rows_at_once(n_columns, caches=2)
         for first in range(0, n_rows, step):
@@ -406,13 +348,12 @@ class EntryPairs:
     @property
     def _steps(self) -> Floats:
         """Largest residual of each value, in steps of the grid; (n_entries,)."""
-        cells = self.cells
-        return np.asarray(self._limits[cells.index_set.rows(cells.unit_mode)] * self._grid)
+        return np.asarray(self._limits[self.index_set.rows(0)] * self._grid)
 
     @cached_property
     def _grid(self) -> float:
         """Steps of the grid to 1: a power of 2, small enough that sums of products are exact."""
-        largest = self.cells.index_set.n_entries * float(self.cells.repeats.max())
+        largest = self.index_set.n_entries * float(self._repeats.max())
         digits = (EXACT - math.ceil(math.log2(largest))) // 2
         return 2.0 ** max(0, min(MOST_DIGITS, digits))
 

@@ -15,7 +15,7 @@ from internals import probed
 
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.queries.entries import EntryChunks, RowCells, ValueHistogram
+from sktensor_dp.queries.entries import EntryChunks, ValueHistogram
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.slices import SharedFactorSums, SliceChunks
 from sktensor_dp.tensor.shared_parameters import SharedEffects
@@ -125,7 +125,7 @@ def entry_gradients(curator: EntryCurator) -> Answer:
 
 
 def entry_pairs(curator: EntryCurator) -> Answer:
-    found = curator.entry_pairs(RowCells(curator.index_set, 0), np.zeros(N), np.full(4, 0.5), 1.0)
+    found = curator.entry_pairs(np.zeros(N), np.full(4, 0.5), 1.0)
     assert not np.diagonal(found.sums).any()
     assert np.array_equal(found.sums, found.sums.T)
     return equal(found.sums[np.triu_indices(6, 1)], found.sigma)

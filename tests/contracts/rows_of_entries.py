@@ -12,7 +12,6 @@ from sktensor_dp.queries.entries import (
     EntryChunks,
     EntryPairs,
     IndexSet,
-    RowCells,
     RowSums,
     ValueHistogram,
 )
@@ -118,11 +117,11 @@ def entry_gradients(rng: Rng, space: Values) -> EntryGradients:
 
 def entry_pairs(rng: Rng, space: Values) -> EntryPairs:
     """Predictions leave room for residuals from -1 to 1."""
-    places, mode, scale = space.places, int(rng.integers(2)), space.half * rng.uniform(0.1, 0.9)
-    weights = np.where(rng.random(places.shape[mode]) < 0.3, 0.0, 1.0)
-    weights *= rng.random(places.shape[mode]) ** 2
+    places, scale = space.places, space.half * rng.uniform(0.1, 0.9)
+    weights = np.where(rng.random(places.shape[0]) < 0.3, 0.0, 1.0)
+    weights *= rng.random(places.shape[0]) ** 2
     predictions = rng.uniform(-1, 1, places.n_entries) * (space.half - scale) * 0.99
-    return EntryPairs(RowCells(places, mode), predictions, weights, scale, space.half)
+    return EntryPairs(places, predictions, weights, scale, space.half)
 
 
 def from_end_to_end(data: EntryData, build: Any) -> Callable[[Rng], Extreme]:

@@ -6,29 +6,27 @@ import math
 import numpy as np
 import pytest
 
-from sktensor_dp.queries.entries import MOST_DIGITS, EntryChunks, EntryPairs, IndexSet, RowCells
+from sktensor_dp.queries.entries import MOST_DIGITS, EntryChunks, EntryPairs, IndexSet
 
 SHAPE, N, LIMITS = (6, 5), 40, (-1.0, 1.0)
 
 
-def question(rng, mode, X):
-    places = IndexSet(X, SHAPE)
-    weights = rng.random(SHAPE[mode])
-    return EntryPairs(RowCells(places, mode), rng.uniform(-0.5, 0.5, N), weights, 0.4, 1.0)
+def question(rng, X):
+    weights = rng.random(SHAPE[0])
+    return EntryPairs(IndexSet(X, SHAPE), rng.uniform(-0.5, 0.5, N), weights, 0.4, 1.0)
 
 
 @pytest.mark.parametrize("block", [None, 9])
-@pytest.mark.parametrize("mode", [0, 1])
-def test_sums_and_counts_are_those_of_a_loop(seed, mode, block, cache_of):
+def test_sums_and_counts_are_those_of_a_loop(seed, block, cache_of):
     if block is not None:
         cache_of(block)
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, n, N) for n in SHAPE])
-    query, values = question(rng, mode, X), rng.uniform(-1.5, 1.5, N)
-    columns = SHAPE[1 - mode]
+    query, values = question(rng, X), rng.uniform(-1.5, 1.5, N)
+    columns = SHAPE[1]
     sums, counts = np.zeros((2, columns, columns))
     for e, f in itertools.permutations(range(N), 2):
-        (u, i), (v, j) = (X[e, [mode, 1 - mode]], X[f, [mode, 1 - mode]])
+        (u, i), (v, j) = X[e], X[f]
         if u != v or i == j:
             continue
         product = query.weights[u]
@@ -51,10 +49,8 @@ def test_sums_are_the_same_in_any_order(seed):
     """They are integers, over a power of 2: nothing is rounded."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, n, N) for n in SHAPE])
-    query, values, order = question(rng, 0, X), rng.uniform(-1, 1, N), rng.permutation(N)
-    again = EntryPairs(
-        RowCells(IndexSet(X[order], SHAPE), 0), query.predictions[order], query.weights, 0.4, 1.0
-    )
+    query, values, order = question(rng, X), rng.uniform(-1, 1, N), rng.permutation(N)
+    again = EntryPairs(IndexSet(X[order], SHAPE), query.predictions[order], query.weights, 0.4, 1.0)
     one = query.total(EntryChunks(X, values, SHAPE, LIMITS))
     other = again.total(EntryChunks(X[order], values[order], SHAPE, LIMITS))
     assert np.array_equal(one, other)
@@ -65,7 +61,7 @@ def test_repeated_coordinates_move_more_than_their_number_says():
     """Two values at one place, and one beside them: sqrt(m - 1) is too little."""
     X = np.array([[0, 0], [0, 0], [0, 1]])
     places = IndexSet(X, (1, 2))
-    query = EntryPairs(RowCells(places, 0), np.zeros(3), np.ones(1), 1.0, 1.0)
+    query = EntryPairs(places, np.zeros(3), np.ones(1), 1.0, 1.0)
     one, other = (
         query.total(EntryChunks(X, np.array([1.0, 1.0, end]), (1, 2), LIMITS)) for end in LIMITS
     )
@@ -78,7 +74,7 @@ def test_many_values_at_one_place_leave_fewer_digits():
     """All sums stay below what doubles count to, and so are exact: a third is rounded."""
     X = np.repeat([[0, 0], [0, 1]], [40_000, 24_001], axis=0)
     n = len(X)
-    query = EntryPairs(RowCells(IndexSet(X, (1, 2)), 0), np.zeros(n), np.ones(1), 1.0, 1.0)
+    query = EntryPairs(IndexSet(X, (1, 2)), np.zeros(n), np.ones(1), 1.0, 1.0)
     for value in (1.0, 1 / 3):
         (total,) = query.total(EntryChunks(X, np.full(n, value), (1, 2), LIMITS))
         root = math.sqrt(total / (40_000 * 24_001))

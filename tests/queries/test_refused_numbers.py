@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sktensor_dp.queries.entries import EntryChunks, EntryPairs, IndexSet, RowCells, RowSums
+from sktensor_dp.queries.entries import EntryChunks, EntryPairs, IndexSet, RowSums
 from sktensor_dp.queries.gradients import Jacobian, RidgeBlock
 from sktensor_dp.queries.slices import (
     MOST_CELLS,
@@ -20,7 +20,7 @@ from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 SHAPE, N = (5, 7, 3), 60
 X = np.column_stack([np.arange(N) % n for n in SHAPE])
-PLACES, CELLS = IndexSet(X, SHAPE), RowCells(IndexSet(X[:, :2], SHAPE[:2]), 0)
+PLACES, CELLS = IndexSet(X, SHAPE), IndexSet(X[:, :2], SHAPE[:2])
 SLICES, NONE = SliceChunks(X, np.zeros(N), SHAPE, 0, (-1.0, 1.0)), np.zeros((1, 2), np.intp)
 ROWS = SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0)
 PAIRS = EntryPairs(CELLS, np.zeros(N), np.ones(5), 1.0, 1.0)
@@ -61,6 +61,7 @@ WRONG = [
     (lambda: replace(PAIRS, weights=np.full(5, 1.5)), "weights must hold"),
     (lambda: replace(PAIRS, weights=np.full(6, 0.5)), "weights must have shape"),
     (lambda: replace(PAIRS, scale=0.0), "the scale"),
+    (lambda: replace(PAIRS, index_set=PLACES), "2 modes of a matrix"),
     (lambda: replace(ROWS, scale=0.0), "scale must be a number from"),
     (lambda: replace(ROWS, scale=math.nan), "scale must be a number from"),
     (lambda: replace(ROWS, shrinkage=-1.0), "shrinkage"),

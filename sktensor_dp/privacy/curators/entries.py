@@ -19,7 +19,6 @@ from sktensor_dp.queries.entries import (
     EntryChunks,
     EntryPairs,
     IndexSet,
-    RowCells,
     RowSums,
     ValueHistogram,
 )
@@ -141,13 +140,11 @@ class EntryCurator(_PlainCurator):
         sums = np.split(noisy.value, np.cumsum(self.index_set.shape)[:-1])
         return NoisyRowSums(sums, weights, noisy.sigma)
 
-    def entry_pairs(
-        self, cells: RowCells, predictions: Floats, weights: Floats, scale: float
-    ) -> NoisyPairs:
-        """Products of residuals in two columns, summed over the rows of one mode."""
-        query = EntryPairs(cells, predictions, weights, scale, self.half)
+    def entry_pairs(self, predictions: Floats, weights: Floats, scale: float) -> NoisyPairs:
+        """Products of residuals in two columns, summed over the rows of a matrix."""
+        query = EntryPairs(self.index_set, predictions, weights, scale, self.half)
         noisy = self._sums(self.noisy("entry_pairs", query))
-        n = cells.shape[1]
+        n = self.index_set.shape[1]
         upper = np.triu_indices(n, 1)
         tables = np.zeros((2, n, n))
         for table, numbers in zip(tables, (noisy.value, query.counts()), strict=True):
