@@ -16,15 +16,11 @@ Integers = NDArray[np.intp]
 Matrix = TypeVar("Matrix", sp.csr_matrix, sp.csr_array)
 
 
-def of_same_shape(X: Matrix, values: Any, columns: Any = None, ends: Any = None) -> Matrix:
-    """Sparse matrix like `X` with other values (columns, row ends), unchecked and not copied."""
+def of_same_shape(X: Matrix, values: Any) -> Matrix:
+    """Sparse matrix like `X` with other values; nothing is copied or checked."""
     # A shallow copy: the class stays what it is, and what it knows of the order of columns true.
     matrix = copy(X)
     matrix.data = values
-    if columns is not None:
-        matrix.indices = columns.astype(X.indices.dtype, copy=False)
-    if ends is not None:
-        matrix.indptr = ends.astype(X.indptr.dtype, copy=False)
     return matrix
 
 

@@ -18,34 +18,33 @@ from sktensor_dp.tensor.symmetric import Oracle, tensor_oracle
 
 # A weight below this fraction of the largest is rounding, not a component.
 NULL_WEIGHT = 1e-12
+# Frames stop once no vector moves by more than this.
+_FRAME_TOL = 1e-10
 
 
 def simultaneous_power_iteration(
-    T: ArrayLike | Oracle,
+    T: ArrayLike,
     n_components: int,
     *,
-    dim: int | None = None,
-    starts: ArrayLike | None = None,
+    starts: Floats | None = None,
     n_restarts: int = 10,
     max_iter: int = 100,
-    tol: float = 1e-10,
     random_state: RandomState = None,
 ) -> tuple[Floats, Floats]:
     """Weights and orthonormal rows by orthogonalised power iteration on all components at once."""
     # A frame V is replaced by the polar factor of [T(v, v, v) T(I, v, v)], along which the energy
     # sum_j T(v, v, v)^2 rises fastest: its maximum is the least-squares fit to T (Chen & Saad,
     # SIMAX 2009, section 5; Comon 1994). `starts` are the rows of one more restart.
-    oracle, k = resolve(T, dim, n_components)
+    oracle, k = resolve(T, None, n_components)
     check_at_least(1, n_restarts=n_restarts + (starts is not None), max_iter=max_iter)
     rng = as_generator(random_state)
     frames = np.linalg.qr(rng.standard_normal((n_restarts, k, n_components)))[0]
     if starts is not None:
-        given = np.asarray(starts, dtype=np.float64)
-        check_shape("starts", given, n_components, k)
-        frames = np.concatenate([_polar(given.T)[None], frames])
-    frames, values = _iterate_frames(oracle, frames, max_iter, tol)
+        check_shape("starts", starts, n_components, k)
+        frames = np.concatenate([_polar(starts.T)[None], frames])
+    frames, values = _iterate_frames(oracle, frames, max_iter)
     best = int(np.argmax(np.sum(values**2, axis=1)))
-    frames, values = _iterate_frames(oracle, frames[[best]], max_iter, tol)
+    frames, values = _iterate_frames(oracle, frames[[best]], max_iter)
     signs = np.where(values[0] < 0, -1.0, 1.0)
     weights, vectors = values[0] * signs, (frames[0] * signs).T
     weights[weights <= NULL_WEIGHT * weights.max()] = 0.0
@@ -53,9 +52,7 @@ def simultaneous_power_iteration(
     return weights[found], vectors[found]
 
 
-def _iterate_frames(
-    oracle: Oracle, frames: Floats, max_iter: int, tol: float
-) -> tuple[Floats, Floats]:
+def _iterate_frames(oracle: Oracle, frames: Floats, max_iter: int) -> tuple[Floats, Floats]:
     """Last of a stack (L, k, n) of iterated frames, and T(v, v, v) of their columns, (L, n)."""
     answers, values = _contract_frames(oracle, frames)
     for _ in range(max_iter):
@@ -63,7 +60,7 @@ def _iterate_frames(
         change = np.linalg.norm(moved - frames, axis=1).max()
         frames = moved
         answers, values = _contract_frames(oracle, frames)
-        if change <= tol:
+        if change <= _FRAME_TOL:
             break
     return frames, values
 
@@ -182,13 +179,11 @@ def robust_tensor_power_method(
 
 
 def orthogonal_decomposition(
-    T: ArrayLike | Oracle,
+    T: ArrayLike,
     n_components: int,
     *,
-    dim: int | None = None,
     n_restarts: int = 10,
     max_iter: int = 100,
-    tol: float = 1e-10,
     random_state: RandomState = None,
 ) -> tuple[Floats, Floats]:
     """Decompose a nearly orthogonally decomposable tensor by least squares.
@@ -200,7 +195,9 @@ def orthogonal_decomposition(
 
     Parameters
     ----------
-    T, n_components, dim, n_restarts, max_iter, tol, random_state
+    T : array-like of shape (k, k, k)
+        Symmetric tensor, which is not checked.
+    n_components, n_restarts, max_iter, random_state
         As in `robust_tensor_power_method`.
 
     Returns
@@ -229,14 +226,9 @@ def orthogonal_decomposition(
     array([3., 2., 1.])
     """
     rng = as_generator(random_state)
-    starts = robust_tensor_power_method(
-        T, n_components, dim=dim, n_restarts=n_restarts, max_iter=max_iter, tol=tol,
-        random_state=rng,
-    )[1]  # fmt: skip
-    return simultaneous_power_iteration(
-        T, n_components, dim=dim, starts=starts, n_restarts=n_restarts, max_iter=max_iter, tol=tol,
-        random_state=rng,
-    )  # fmt: skip
+    counts = {"n_restarts": n_restarts, "max_iter": max_iter}
+    starts = robust_tensor_power_method(T, n_components, random_state=rng, **counts)[1]
+    return simultaneous_power_iteration(T, n_components, starts=starts, random_state=rng, **counts)
 
 
 def resolve(T: ArrayLike | Oracle, dim: int | None, n_components: int) -> tuple[Oracle, int]:

@@ -206,14 +206,14 @@ def symmetric_product(A: Floats, v: Floats) -> Floats:
     return product
 
 
-def is_symmetric(tensor: Floats, rtol: float = 1e-8) -> bool:
+def is_symmetric(tensor: Floats) -> bool:
     """True if a cube is the same for every order of its indices, up to rounding."""
     # Two transpositions generate all six permutations; slices of them stay in the cache.
     gaps = (
         max(np.abs(part - part.T).max(), np.abs(part - tensor[:, place]).max())
         for place, part in enumerate(tensor)
     )
-    return bool(max(gaps) <= rtol * np.abs(tensor).max())
+    return bool(max(gaps) <= 1e-8 * np.abs(tensor).max())
 
 
 def tensor_oracle(T: ArrayLike) -> Oracle:
