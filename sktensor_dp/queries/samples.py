@@ -348,10 +348,9 @@ SIZES = (1e-10, 1e10)
 class PowerIterations(Signed):
     """Sum over units of ``z (z' u)^2`` for all columns u of `starts`: the power method's step."""
 
-    # `T(I, u, u)` asks the symmetric tensor `z (x) z (x) z` for its products with the symmetric
-    # parts of `e_i (x) u (x) u`. These are far from orthonormal where starts are alike, and shorter
-    # by `sqrt(3)` where e_i is orthogonal to all starts. In coordinates that are orthonormal the
-    # whole batch of starts has the sensitivity of one, `2 R^3`.
+    # `T(I, u, u)` are products of `z (x) z (x) z` with symmetric parts of `e_i (x) u (x) u`, which
+    # are far from orthonormal where starts are alike, and shorter by `sqrt(3)` outside their span.
+    # In orthonormal coordinates the whole batch of starts has the sensitivity of one, `2 R^3`.
 
     starts: Floats
     radius: float

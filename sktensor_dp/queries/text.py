@@ -222,10 +222,9 @@ class WordBuckets(WordContributions):
 class WordVotes(WordContributions):
     """Votes for words in proportion to `weights` of their buckets, at most `largest` for each."""
 
-    # Among words of positive weight a document chooses as above. It votes for each in proportion to
-    # the weight of its bucket, with as many votes in L2 norm as a document frequency has: one for
-    # every word where it is full and weights are even, more where it has fewer candidates. Votes
-    # are whole multiples of `VOTE`, so that sums are exact in any order.
+    # Among words of positive weight a document chooses as above. Its votes have the L2 norm of a
+    # document frequency: one for every word where it is full and weights are even. They are whole
+    # multiples of `VOTE`, so that sums are exact in any order.
 
     largest: float
     weights: Floats

@@ -31,11 +31,9 @@ def mode_subspaces(
     entries: SortedEntries, values: Floats, ranks: Sequence[int], rng: np.random.Generator
 ) -> list[Floats]:
     """Leading left singular vectors (n_m, r_m) of each unfolding of the zero-filled tensor."""
-    # The Gram matrix of an unfolding is taken without its diagonal: that holds the squares of
-    # the entries, which tell how many a row has and how noisy they are, while products of two
-    # different entries have the signal's expectation.
-    # D. Xia, M. Yuan, "On polynomial time methods for exact low-rank tensor completion",
-    # Foundations of Computational Mathematics 2019 (the moment without its diagonal).
+    # Gram matrices are taken without their diagonal, squares of entries that tell how many a row has
+    # and how noisy they are; products of two different entries have the signal's expectation
+    # (Xia & Yuan, "On polynomial time methods for exact low-rank tensor completion", FoCM 2019).
     subspaces = []
     for mode, rank in enumerate(ranks):
         unfolded = _unfold(entries, values, mode)

@@ -225,16 +225,9 @@ def fit_row_sums(
     max_iter: int = 30,
 ) -> CPCompletion:
     """Fit mean and biases to noisy weighted sums, an array per mode, of the values in every row."""
-    # The sum of row i of mode m is s = sum_e w_e (x_e - center) + noise over the row's entries
-    # e, with x_e = mean + the biases of its rows + N(0, value_variance). Biases are normal with
-    # mean 0 and a variance per mode, which is estimated; modes are updated in turn. Coordinates
-    # and weights are known, so that the other modes' part of a sum is.
-    # Where rows have features, the means of their biases are linear in them, with normal
-    # coefficients of a variance per mode, estimated too (an empirical Bayes regression, Fay and
-    # Herriot 1979). Those that were `given` have variances of their own, and hold for rows
-    # without entries too.
-    # B. Efron, C. Morris, "Stein's estimation rule and its competitors: an empirical Bayes
-    # approach", JASA 1973 (shrinkage by an estimated variance).
+    # A sum is sum_e w_e (x_e - center) + noise, with x_e = mean + biases + N(0, value_variance).
+    # Biases are normal about regressions on features of their rows; variances are estimated, mode
+    # by mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
     rows = _rows_seen(entries, sums, weights, noise_variance, value_variance)
     known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
     fit = _Effects(rows, value_variance, RowRegression(known, value_variance, given))

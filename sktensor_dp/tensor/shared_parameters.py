@@ -95,16 +95,9 @@ def shared_effects(
     max_iter: int = 60,
 ) -> SharedEffects:
     """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights."""
-    # Row i has a true weight W_i = sum_u w_ui over the units u that have an entry there, and
-    # reports W_i + noise and S_i = sum_u w_ui r_ui + noise, with responses r in [-1, 1] of mean
-    # gain * (b_i - c_i), c what residuals were taken about, 0 unless given. The effects b are
-    # N(0, beta). Weights are drawn from a distribution on a logarithmic grid. It and beta are
-    # estimated from all rows by EM: which sums to trust is learnt from the weights' own noise.
-    # With features of rows the prior means of effects are linear in them, with coefficients
-    # that are estimated too.
-    # J. Kiefer, J. Wolfowitz, "Consistency of the maximum likelihood estimator in the presence
-    # of infinitely many incidental parameters", Annals of Mathematical Statistics 1956 (the
-    # nonparametric maximum likelihood estimate of a mixing distribution).
+    # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise, responses r in [-1, 1] of
+    # mean gain * (b_i - about_i). Effects b are normal, about features if given; weights have any
+    # law on a grid (Kiefer & Wolfowitz 1956). Both are estimated from all rows by EM.
     S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     total = max(float(W.sum()), 1.0)
     # A unit's weight in an entry, as a mean over the entries: the sum of squared weights

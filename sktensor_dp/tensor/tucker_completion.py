@@ -211,11 +211,9 @@ class _Alternation:
 
     def explains_more_than_noise(self) -> bool:
         """Test that the Tucker part explains more of the values than it would of noise alone."""
-        # The largest Tucker tensor in noise of unit variance has a squared norm of about (sum_m
-        # sqrt(d_m))^2 with d_m the degrees of freedom of a factor: for a matrix that is
-        # (sqrt(n_1) + sqrt(n_2))^2 for each component, the square of the largest singular
-        # value. The norm itself is a function of the noise of Lipschitz constant 1, so that its
-        # standard deviation is at most 1: one is added.
+        # The largest Tucker tensor in noise of unit variance has a norm of about sum_m sqrt(d_m),
+        # d_m the degrees of freedom of a factor, as singular values of a matrix have. Its standard
+        # deviation is at most 1, as its Lipschitz constant is: one is added.
         n = self._entries.n_entries
         most = (np.sqrt(self._freedom).sum() + math.sqrt(self._core.size) + 1) ** 2
         noise = self._residual / max(n - most, _LEAST_FREEDOM * n)
