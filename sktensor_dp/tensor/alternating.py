@@ -31,7 +31,7 @@ def mode_subspaces(
     entries: SortedEntries, values: Floats, ranks: Sequence[int], rng: np.random.Generator
 ) -> list[Floats]:
     """Leading left singular vectors (n_m, r_m) of each unfolding of the zero-filled tensor."""
-    # Gram matrices are taken without their diagonal, squares of entries that tell how many a row has
+    # Gram matrices go without their diagonal, squares of entries that tell how many a row has
     # and how noisy they are; products of two different entries have the signal's expectation
     # (Xia & Yuan, "On polynomial time methods for exact low-rank tensor completion", FoCM 2019).
     subspaces = []
