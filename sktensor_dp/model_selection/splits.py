@@ -12,17 +12,7 @@ from sklearn.utils import indexable
 
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.privacy.parts import (
-    balanced_parts,
-    balanced_split,
-    coin_parts,
-    coin_ranks,
-    coin_split,
-    keyed_coins,
-    public_ranks,
-    secret_coins,
-    secret_key,
-)
+from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import taken
 from sktensor_dp.queries.units import as_labels
@@ -99,25 +89,17 @@ def split_units(
 
     Rows are split by `random_state`; groups, and units that are `counted`, by secret coins.
     """
-    names, units, n_units = None, None, n_rows
-    if labels is not None:
-        names, units = np.unique(labels, return_inverse=True)
-        n_units = len(names)
-    if counted:  # sizes are private, and may be zero
-        coins = secret_coins(n_units, names)
-        parts = coin_split(coins, test_size) if cv is None else coin_parts(coins, cv)
-        return Splits(parts, cv, units)
-    if names is None:
-        places = public_ranks(n_units, random_state)
-    else:
-        places = coin_ranks(secret_coins(n_units, names))
-    parts = balanced_split(places, test_size) if cv is None else balanced_parts(places, cv)
+    parts, units = assigned(
+        n_rows, labels, n_parts=cv, fraction=test_size, counted=counted, random_state=random_state
+    )
     splits = Splits(parts, cv, units)
-    kind, least = ("rows", 1) if names is None else ("groups", 2)
+    if counted:
+        return splits
+    kind, least = ("rows", 1) if labels is None else ("groups", 2)
     if any(train.sum() < least or not test.any() for train, test in splits.pairs):
         raise ValueError(
             f"cv and test_size must leave {least} or more {kind} to train on in every split, and "
-            f"one to score on; got n_samples={n_units}."
+            f"one to score on; got n_samples={len(parts)}."
         )
     return splits
 

@@ -20,13 +20,7 @@ from sktensor_dp.power_method.recipe import (
     warnings_of_noise,
 )
 from sktensor_dp.privacy.curators.samples import SampleCurator
-from sktensor_dp.privacy.parts import (
-    balanced_parts,
-    coin_parts,
-    coin_ranks,
-    public_ranks,
-    secret_coins,
-)
+from sktensor_dp.privacy.parts import assigned
 from sktensor_dp.queries.samples import LiftedBall, SampleChunks
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
@@ -144,21 +138,12 @@ def random_batches(
     X: Any, n_batches: int, random_state: Any, *, groups: Any = None, by_coins: bool = False
 ) -> Iterator[SampleChunks]:
     """Yield random batches of units: groups by secret coins, rows by `random_state`."""
-    n_units, names, units = X.shape[0], None, None
-    if groups is not None:
-        names, units = np.unique(groups, return_inverse=True)
-        n_units = len(names)
-    if by_coins:
-        # How many batches there are is public, and any of them may be empty.
-        of_units = coin_parts(secret_coins(n_units, names), n_batches)
-    else:
-        n_batches = min(n_batches, n_units)
-        places = (
-            public_ranks(n_units, random_state)
-            if names is None
-            else coin_ranks(secret_coins(n_units, names))
-        )
-        of_units = balanced_parts(places, n_batches)
+    n_units = X.shape[0] if groups is None else len(np.unique(groups))
+    # How many batches there are is public; by coins any of them may be empty.
+    n_batches = n_batches if by_coins else min(n_batches, n_units)
+    of_units, units = assigned(
+        X.shape[0], groups, n_parts=n_batches, counted=by_coins, random_state=random_state
+    )
     of_rows = of_units if units is None else of_units[units]
     ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))
     for rows in np.split(np.argsort(of_rows, kind="stable"), ends[:-1]):

@@ -42,6 +42,33 @@ def keyed_coins(key: bytes, labels: NDArray[Any]) -> Coins:
     return np.frombuffer(b"".join(digests), np.uint64).reshape(len(labels), 2)
 
 
+def assigned(
+    n_rows: int,
+    labels: NDArray[Any] | None,
+    *,
+    n_parts: int | None = None,
+    fraction: float = 0.0,
+    counted: bool,
+    random_state: Any,
+) -> tuple[Integers, Integers | None]:
+    """Part of each unit, of `n_parts` or 1 for a `fraction`; and the unit of each row, or None.
+
+    Rows are dealt by `random_state`, groups and units that are `counted` by secret coins.
+    """
+    names, units, n_units = None, None, n_rows
+    if labels is not None:
+        names, units = np.unique(labels, return_inverse=True)
+        n_units = len(names)
+    if counted:  # sizes are private, and may be zero
+        coins = secret_coins(n_units, names)
+        return coin_parts(coins, n_parts) if n_parts else coin_split(coins, fraction), units
+    if names is None:
+        ranks = public_ranks(n_units, random_state)
+    else:
+        ranks = coin_ranks(secret_coins(n_units, names))
+    return balanced_parts(ranks, n_parts) if n_parts else balanced_split(ranks, fraction), units
+
+
 def coin_parts(coins: Coins, n_parts: int) -> Integers:
     """Assign each unit to one of `n_parts` by its own random bits; part sizes are random."""
     return (coins[:, 0] % np.uint64(n_parts)).astype(np.intp)
