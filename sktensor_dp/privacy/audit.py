@@ -210,19 +210,16 @@ def _check_rate(name: str, value: float, least: bool = False) -> None:
 
 def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error: float) -> Floats:
     """Rows: rate of each event under `other` and `one`, lower bounds on epsilon and on mu."""
-    below, above = (_exceeding(part, thresholds) for part in (one, other))
+    below, above = (
+        (part.size - np.searchsorted(np.sort(part), thresholds, side="right")).astype(np.float64)
+        for part in (one, other)
+    )
     most, least = _upper(below, one.size, error), _lower(above, other.size, error)
     with np.errstate(divide="ignore"):
         gains = [np.log(np.maximum(least - delta, 0)) - np.log(most)]
         gains.append(np.log(np.maximum(1 - most - delta, 0)) - np.log1p(-least))
         bounds = np.maximum([np.max(gains, axis=0), ndtri(least) - ndtri(most)], 0.0)
     return np.array([above / other.size, below / one.size, *bounds])
-
-
-def _exceeding(values: Floats, thresholds: Floats) -> Floats:
-    """Number of `values` above each threshold."""
-    ordered = np.sort(values)
-    return (ordered.size - np.searchsorted(ordered, thresholds, side="right")).astype(np.float64)
 
 
 def _lower(successes: Floats, n: int, error: float) -> Floats:
@@ -412,18 +409,14 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
 
     Notes
     -----
-    ====================================  ==================================================
-    ``PrivateSpectralLDA``                documents of one word each, half of them of either
-                                          word; one changes sides
-    ``PrivateCountVectorizer``            documents of as many words as they may contribute,
-                                          half of them of either set; one changes sides
-    ``PrivateTensorPowerMethod``          samples at ``data_norm`` in one direction; one of
-                                          them turns round: the last one that a ``"stream"``
-                                          reads, where ``random_state`` is an int
-    completion, unit one entry            one entry, from the lower bound to the upper one
-    completion, unit a slice              units at the middle; one rates two rows as far
-                                          apart as it may, and the other way round
-    ====================================  ==================================================
+    - ``PrivateSpectralLDA``: documents of one word each, half of them of either word; one
+      changes sides.
+    - ``PrivateCountVectorizer``: documents of as many words as they may contribute, half of
+      them of either set; one changes sides.
+    - ``PrivateTensorPowerMethod``: samples at ``data_norm`` in one direction; one turns round,
+      in a ``"stream"`` with an int as ``random_state`` the last one.
+    - Completions of entries: one entry, from the lower bound to the upper one.
+    - Completions of slices: units at the middle; one rates two rows as far apart as it may.
 
     With ``neighbours="add_remove"`` the unit that would change leaves.
 
