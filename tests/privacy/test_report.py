@@ -78,7 +78,7 @@ def test_json_is_strict_and_complete() -> None:
     rows = parsed["composition"]["releases"]
     assert rows[1]["mu"] == "inf"
     assert parsed["notes"] == [NASTY]
-    assert full.to_dict()["rows"][0].items() <= rows[0].items()
+    assert asdict(full.rows[0]).items() <= rows[0].items()
 
 
 @pytest.mark.parametrize(
