@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -151,8 +152,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = parsers.get(f"{options.command}-{getattr(options, 'kind', '')}")
     parser = parser or parsers[options.command]
     if unknown:
-        close = difflib.get_close_matches(unknown[0], parser.format_usage().split("["), 1, 0.5)
-        guess = f"; did you mean {close[0].split(']')[0]}?" if close else ""
+        known = re.findall("--[a-z-]+", parser.format_usage())
+        close = difflib.get_close_matches(unknown[0], known, 1, 0.5)
+        guess = f"; did you mean {close[0]}?" if close else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
     if getattr(options, "find", None) and getattr(options, "error", ()) is None:
         parser.error("--find needs --error X, the typical error to reach")

@@ -43,7 +43,11 @@ WRONG = [
     ((*TEXT, "--person", "who"), "column 'who' does not exist"),
     (
         (*TEXT, "--persons", "author"),
-        "unrecognized arguments: --persons author; did you mean --person COLUMN?",
+        "unrecognized arguments: --persons author; did you mean --person?",
+    ),
+    (
+        ("groups", "posts.csv", "--range", "age", 0, 9, "--persons", "author"),
+        "did you mean --person?",
     ),
     ((*TEXT, "--pers", "author"), "unrecognized arguments: --pers author"),
     ((*TEXT, "--encoding", "klingon"), "encoding 'klingon' is not one"),
