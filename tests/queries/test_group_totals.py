@@ -29,9 +29,11 @@ from sktensor_dp.queries.query import NORM_SLACK, UnitCount
 from sktensor_dp.queries.samples import (
     PowerIterations,
     ProjectedThirdMoments,
+    SampleNorm,
     SecondMoments,
     ThirdMomentHistogram,
     ThirdMoments,
+    as_samples,
 )
 
 CASES = [case for module in (rows_of_counts, rows_of_samples) for case in module.CASES
@@ -58,6 +60,8 @@ def norm_of_group(norm: Norm, rows: Floats) -> float:
     if isinstance(norm, PairNorm):
         means = np.mean([pair_coordinates(row, norm) for row in rows], axis=0)
         return NORM_SLACK * float(np.linalg.norm(means))
+    if isinstance(norm, SampleNorm):
+        return float(np.linalg.norm(as_samples(rows), axis=1).mean())
     return float(np.mean([norm.of(CountChunk(as_counts(row[None])))[0] for row in rows]))
 
 
@@ -160,7 +164,7 @@ def check_bin(kind: Case, query: Any, rows: Floats) -> None:
         assert one == 1
         return
     if isinstance(query, NormHistogram):
-        if not (rows.sum(axis=1) >= query.min_tokens).any():
+        if query.min_tokens and not (rows.sum(axis=1) >= query.min_tokens).any():
             assert not one.any()
             return
         norm = norm_of_group(query.norm, rows) * factor(query.clips, rows)
