@@ -118,8 +118,8 @@ MESH, PARTS, WORTH = 4000, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5), 1.03
 class PartitionSelection:
     """Mechanism for totals by private key (a word): Gaussian noise, then a threshold.
 
-    One unit adds 1 to `max_partitions` keys of a query at most; or, if the query has a `largest`
-    weight, weights up to that whose squares add up to `max_partitions` at most.
+    One unit adds 1 to `max_words_per_document` keys of a query at most; or, if it has a `largest`
+    weight, weights up to that whose squares add up to that number at most.
     """
 
     name: str
@@ -153,7 +153,7 @@ def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> fl
         return 1.0
     if not cost.delta > 0:
         raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
-    most, largest = query.max_partitions, getattr(query, "largest", None)
+    most, largest = query.max_words_per_document, getattr(query, "largest", None)
     sigma = _grid_scale(sensitivity, cost)
     if largest is not None:
         return STEP + _threshold_of_weights(most, largest, sigma, cost.delta)

@@ -101,7 +101,7 @@ class ExpectedCounts(NonNegative):
         posterior = topic_posterior(chunk.X, self.topics, self.prior)
         counts = self._scaled(chunk)
         norms = self._bounds(counts)
-        if self._needs_exact_norm(norms).any():
+        if self.order == 2 and (norms > self.limit).any():
             of_rows = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
             own = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, None)
             own = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), own)
@@ -111,7 +111,8 @@ class ExpectedCounts(NonNegative):
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Sparse ratios and clipped topic proportions, under LDA by mean field."""
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
-        asked = self._needs_exact_norm(norms)
+        # Of units whose bound exceeds the limit the exact norm is computed.
+        asked = (norms > self.limit) & (self.order == 2)
         alone = (asked & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
         field = MeanField(
@@ -146,10 +147,6 @@ class ExpectedCounts(NonNegative):
             return chunk
         X = chunk.X
         return CountChunk(of_same_shape(X, X.data / self.scales[X.indices]), chunk.units)
-
-    def _needs_exact_norm(self, bounds: Floats) -> NDArray[np.bool_]:
-        """Mask of units whose bound exceeds the limit, so that their exact norm is computed."""
-        return (bounds > self.limit) & (self.order == 2)
 
 
 class Space:

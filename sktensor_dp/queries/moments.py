@@ -164,14 +164,9 @@ class _Triples:
     def _largest_norms(self) -> tuple[float, float]:
         return self.clips[0].limit, math.inf
 
-    def weights(self, chunk: CountChunk) -> Floats:
-        """Weight of each document in the sum, within all clips; 0 for fewer than three tokens."""
-        # Each is bounded beside their sum: where they cancel, digits of large ones would be left
-        # over.
-        return self._weights(chunk, chunk.restricted(self.words).X @ self.basis)
-
-    def _weights(self, chunk: CountChunk, projected: Floats) -> Floats:
-        """Weight of each document; terms that may cancel in its norm are bounded too."""
+    def weights(self, chunk: CountChunk, projected: Floats) -> Floats:
+        """Weight of each document within all clips; 0 for fewer than three tokens."""
+        # Terms are bounded beside their sum: where they cancel, digits of large ones would be left.
         X, lengths = chunk.restricted(self.words).X, chunk.lengths
         products = np.maximum((lengths - 1) * (lengths - 2), 1)
         counted = lengths >= MIN_TOKENS
@@ -188,7 +183,7 @@ class _Triples:
         """Symmetric tensor of shape (k, k, k); takes time in the non-zeros and in n_words k^3."""
         X, B = words_in_use(chunk.restricted(self.words).X, self.basis)
         projected = X @ B
-        return _whitened_sum(X, B, projected, self._weights(chunk, projected))
+        return _whitened_sum(X, B, projected, self.weights(chunk, projected))
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,11 +162,6 @@ class WordContributions(NonNegative):
                 f"max_words_per_document must be an int from 1 to {LARGEST_NUMBER}, got {number!r}."
             )
 
-    @property
-    def max_partitions(self) -> int:
-        """Largest number of words to which one unit contributes."""
-        return self.max_words_per_document
-
     def _largest_norms(self) -> tuple[float, float]:
         return math.sqrt(self.max_words_per_document), float(self.max_words_per_document)
 

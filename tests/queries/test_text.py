@@ -332,7 +332,10 @@ def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
         )
     for sigma in (1.001 * 2.0**30, 2.0**31, 2.0**40):
         cost = PrivacyCost(mu=sensitivity / sigma, delta=1e-13)
-        for asked, of in ((selection_threshold, query), (largest_weight, query.max_partitions)):
+        for asked, of in (
+            (selection_threshold, query),
+            (largest_weight, query.max_words_per_document),
+        ):
             with pytest.raises(
                 ValueError, match=r"deviation of at most 1.07374e.09, got .*epsilon"
             ):
