@@ -2,11 +2,8 @@
 
 import copy
 import functools
-import json
-import os
+import multiprocessing
 import pickle
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ from replaying import state
 from small_groups import COMPONENTS, model, persons, seeded
 from ways_to_fit import COUNTS, PARTS, SAMPLES, quiet
 
-import sktensor_dp
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
@@ -155,41 +151,25 @@ def test_a_step_that_failed_after_its_noise_is_charged_again(kind: str) -> None:
     assert n_charged(budget) == 2
 
 
-SCRIPT = """
-import json, pickle, sys, warnings
-from pathlib import Path
-warnings.simplefilter("ignore")
-folder, batch = Path(sys.argv[1]), json.loads(sys.argv[2])
-model = pickle.loads((folder / "model.pickle").read_bytes())
-print("ready", flush=True)
-sys.stdin.readline()
-for _ in range(3):
-    model.partial_fit(batch)
-"""
+def three_steps(file: Path, gate: Any) -> None:
+    model = pickle.loads(file.read_bytes())
+    gate.wait(120)
+    for _ in range(3):
+        continue_with(model, 1)
 
 
 @pytest.mark.nightly
 def test_processes_that_go_on_at_once_are_charged_for_each(tmp_path: Path) -> None:
     """Whichever is first: what one place is worth is taken in one step."""
-    budget = ledger(True, tmp_path)
-    model = begun("components", budget)
-    (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))
-    batch = json.dumps(PARTS[1].tolist())
-    roots = [str(Path(sktensor_dp.__file__).parents[1])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(tmp_path), batch],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True,
-        )
-        for _ in range(3)
-    ]  # fmt: skip
+    budget, spawned = ledger(True, tmp_path), multiprocessing.get_context("spawn")
+    gate, file = spawned.Barrier(3), tmp_path / "model.pickle"
+    file.write_bytes(pickle.dumps(begun("components", budget)))
+    processes = [spawned.Process(target=three_steps, args=(file, gate)) for _ in range(3)]
     for one in processes:
-        assert one.stdout is not None
-        assert one.stdout.readline() == "ready\n"
+        one.start()
     for one in processes:
-        one.communicate("\n", timeout=120)
-    assert [one.returncode for one in processes] == [0, 0, 0]
+        one.join(240)
+    assert [one.exitcode for one in processes] == [0, 0, 0]
     assert n_charged(budget) == 3
 
 
