@@ -29,7 +29,7 @@ from sktensor_dp.completion.coordinates import (
 )
 from sktensor_dp.completion.entries import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.model import SavedCompletion, count_components, values_at
+from sktensor_dp.completion.model import SavedCompletion, count_components, shared_model, values_at
 from sktensor_dp.completion.persons import fit_slices
 from sktensor_dp.completion.plan import (
     Assumed,
@@ -258,6 +258,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             found = fit(curator, plan, options)
             missing = asked and seeks and count_components(found.attributes) == 0
             warned = (*unseen, *found.warnings, *((none,) if missing else ()))
+            if math.isfinite(self.epsilon):
+                warned += self._hidden_biases(found.attributes)
             return Fitted({**found.attributes, **chosen}, warned, found.notes)
 
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
@@ -280,6 +282,28 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             "so that everybody is recommended nearly the same, and transform returns 0. More "
             f"{units} or a larger epsilon would help: see forecast(). rank=0 asks for none."
         )
+
+    def _hidden_biases(self, found: Mapping[str, Any]) -> tuple[Warning, ...]:
+        """Warning of modes whose biases vary no more than noise leaves them uncertain."""
+        of = found.get("_shared", found["_model"])
+        modes = [mode for mode in range(len(of.effects) + 1) if mode != of.unit_mode]
+        hidden = [str(m) for m, one in zip(modes, of.effects, strict=True) if one.is_hidden]
+        return tuple(
+            NotEnoughDataWarning(
+                f"Rows of mode {mode} are told apart by noise more than by values: their biases "
+                f"have larger standard errors (bias_errors_) than differences at epsilon="
+                f"{self.epsilon:g}. Do not take their order for more than chance."
+            )
+            for mode in hidden
+        )
+
+    @property
+    def bias_errors_(self) -> list[Floats]:
+        """Standard errors of `biases_` by noise and sampling; NaN for units and the first mode."""
+        model = shared_model(self)
+        found = [np.sqrt(effects.variances) for effects in model.effects]
+        found.insert(model.unit_mode, np.full(self.shape_[model.unit_mode], np.nan))
+        return found
 
     def predict(self, X: ArrayLike) -> Floats:
         """Predict values at coordinates.
@@ -617,6 +641,9 @@ class PrivateCPCompletion(
         Mean of the values.
     biases_ : list of ndarray of shape (shape[m],)
         One per mode; 0 for rows never observed, unless they have features, and for units.
+    bias_errors_ : list of ndarray of shape (shape[m],)
+        Standard errors of ``biases_``, from noise and sampling; NaN for ``unit_mode``, or where
+        it is None for the first mode.
     bounds_ : tuple of (low, high)
         Range that values were clamped to; with tables of bounds an object that holds them.
     shape_ : tuple of int
@@ -640,7 +667,8 @@ class PrivateCPCompletion(
     Warns
     -----
     NotEnoughDataWarning
-        If components were asked for and none were found, or noise hides the histogram of values.
+        If components were asked for and none were found, or noise hides the histogram of values
+        or the differences between rows of a mode.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
 
@@ -753,7 +781,8 @@ regularization, max_iter, accountant, random_state, verbose
         Orthonormal columns. With a ``unit_mode`` as for :class:`PrivateCPCompletion`.
     core_ : ndarray of shape rank
         The core. Not with a ``unit_mode``, where each unit has a slice of it of its own.
-    n_components_, mean_, biases_, shape_, perturbation_, n_iter_, privacy_report_, n_features_in_
+    n_components_, mean_, biases_, bias_errors_, shape_, perturbation_, n_iter_, \
+privacy_report_, n_features_in_
         As for :class:`PrivateCPCompletion`.
 
     See Also

@@ -76,6 +76,11 @@ class SharedEffects:
     popularity: Floats
     scale: float  # prior variance of the effects
 
+    @property
+    def is_hidden(self) -> bool:
+        """True if effects vary less than they are uncertain, over rows as popular as they are."""
+        return float(np.exp(2 * self.popularity) @ (self.effects**2 - self.variances)) <= 0
+
 
 def clipped_response(clip: float, deviation: float = 1.0) -> float:
     """Change in the mean of ``clip(x, -c, c) / c`` per unit of a shift of a normal residual x."""

@@ -6,9 +6,15 @@ from itertools import groupby
 import numpy as np
 import pytest
 from internals import model_of, sums_and_covariance, with_model
+from sklearn.base import clone
 from small_completions import INF, SHAPE, TASTES, build, table, tastes
 
-from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
+from sktensor_dp import (
+    NotEnoughDataWarning,
+    PrivateCPCompletion,
+    PrivateTuckerCompletion,
+    unsafe_seeded_noise,
+)
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.persons import Directions, EffectRelease, ItemBiases, forgetting_factor
 from sktensor_dp.completion.plan import plan_slices
@@ -203,6 +209,24 @@ def test_what_components_do_not_need_goes_to_effects(each, seed):
     assert model.privacy_report_.epsilon <= 2.0 * (1 + 1e-9)
     # Nothing is there to be found: effects of variance 0 on a deviation of 1.
     assert error(model, data, test) < 1.01 * error(plain, data, test)
+
+
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_items_that_noise_hides_are_said_to_be_hidden(unit_mode, seed):
+    """Errors are of the size that biases_ deviate by: of 60 items, in 2 of 3 by less than one."""
+    rng = np.random.default_rng(seed)
+    X = np.argwhere(rng.random((3000, 60)) < 0.3)
+    items = rng.standard_normal(60)
+    y = np.clip(0.5 * items[X[:, 1]] + rng.standard_normal(len(X)), -4, 4)
+    model = PrivateCPCompletion(0, bounds=(-4, 4), shape=(3000, 60), unit_mode=unit_mode)
+    with unsafe_seeded_noise(seed):
+        model.set_params(epsilon=3.0).fit(X, y)
+        with pytest.warns(NotEnoughDataWarning, match="Rows of mode 1 are told apart by noise"):
+            clone(model).set_params(epsilon=0.003).fit(X, y)
+    off = np.abs(model.biases_[1] - 0.5 * (items - items.mean())) / model.bias_errors_[1]
+    # Normal errors give 41 of 60, with a standard deviation of 4.
+    assert 25 < np.sum(off < 1) < 57
+    assert np.isnan(model.bias_errors_[0]).all()
 
 
 def test_all_releases_of_sums_are_as_good_as_one_for_their_budget(seed):
