@@ -28,7 +28,7 @@ from sktensor_dp.completion.model import SharedModel, shared_model
 from sktensor_dp.completion.row_names import Indices
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.entries import as_entries
-from sktensor_dp.tensor.arrays import Floats, TopRows, parts_of_units, top_rows
+from sktensor_dp.tensor.arrays import Floats, TopRows, blocks, top_rows
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 
@@ -182,9 +182,9 @@ class RecommenderMixin:
             return of.predict_rows(at_mode, context=at)
         candidates = self._candidates(at_mode, at)
         units, single = self._rows(self._own_mode, of)
-        parts = parts_of_units(len(units), candidates.n_rows, BLOCK)
-        blocks = [self._of_units(candidates, units[part]) for part in parts]
-        values = np.clip(np.concatenate(blocks), *candidates.all_limits(units))
+        parts = blocks(len(units), max(BLOCK // candidates.n_rows, 1))
+        found = [self._of_units(candidates, units[part]) for part in parts]
+        values = np.clip(np.concatenate(found), *candidates.all_limits(units))
         return np.asarray(values[0] if single else values, dtype=np.float64)
 
     def recommend(

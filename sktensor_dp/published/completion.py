@@ -28,7 +28,7 @@ from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     cp_values,
-    khatri_rao_rows,
+    derivatives,
     kronecker_rows,
     tucker_values,
 )
@@ -90,7 +90,7 @@ class Descent:
         rate = self.sgd.learning_rate
         for mode, factor in enumerate(self.factors):
             rows, own = coordinates[:, mode], factor[coordinates[:, mode]]
-            z = self._others(coordinates, mode)
+            z = derivatives(self.factors, self.core, mode, coordinates)
             residuals = np.einsum("br,br->b", z, own) - values
             gradients = 2 * (residuals[:, None] * z + self.sgd.penalty * own)
             if protect is not None and mode == len(self.factors) - 1:
@@ -104,15 +104,6 @@ class Descent:
             gradient = (residuals @ K).reshape(self.core.shape)
             gradient += len(values) * self.sgd.core_penalty * self.core
             self.core -= 2 * rate * gradient
-
-    def _others(self, coordinates: Integers, mode: int) -> Floats:
-        """Derivatives z (n, rank) of the predicted values by the rows of the factor of `mode`."""
-        others = self.entries.others(mode)
-        factors, places = [self.factors[k] for k in others], coordinates[:, others]
-        if self.core is None:
-            return khatri_rao_rows(factors, places)
-        unfolded = np.moveaxis(self.core, mode, 0).reshape(len(self.core), -1)
-        return kronecker_rows(factors, places) @ unfolded.T
 
 
 @dataclass(frozen=True, eq=False)

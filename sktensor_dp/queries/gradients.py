@@ -9,10 +9,10 @@ import numpy as np
 
 from sktensor_dp.queries.entries import SIZES, EntryChunks, IndexSet
 from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
-from sktensor_dp.queries.sums import AccurateSum, blocks
-from sktensor_dp.tensor.arrays import Floats, rows_at_once, spans
+from sktensor_dp.queries.sums import AccurateSum
+from sktensor_dp.tensor.arrays import Floats, blocks, rows_at_once, spans
 from sktensor_dp.tensor.arrays import Integers as Places
-from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
+from sktensor_dp.tensor.sorted_entries import derivatives, kronecker_rows
 
 # Entries that are added one after the other before their sum is added accurately.
 ENTRIES_AT_ONCE = 2**8
@@ -52,15 +52,10 @@ class Jacobian:
 
     def rows(self, mode: int) -> Floats:
         """Derivatives of the values in their rows of the factor of `mode`; (n_entries, r)."""
-        others = self.index_set.others(mode)
-        factors = [self.factors[k] for k in others]
-        if self.core is None:
-            return khatri_rao_rows(factors, self.index_set.coordinates[:, others])
-        unfolded = np.moveaxis(self.core, mode, 0).reshape(self.core.shape[mode], -1)
-        result = np.empty((self.index_set.n_entries, self.core.shape[mode]))
-        for block in spans(self.index_set.n_entries, self.core.size):
-            at = self.index_set.coordinates[block][:, others]
-            result[block] = kronecker_rows(factors, at) @ unfolded.T
+        places = self.index_set.coordinates
+        result = np.empty((len(places), self.factors[mode].shape[1]))
+        for block in spans(len(places), result.shape[1] if self.core is None else self.core.size):
+            result[block] = derivatives(self.factors, self.core, mode, places[block])
         return result
 
     def scatter(self, weights: Floats) -> Floats:

@@ -21,9 +21,9 @@ from sktensor_dp.queries.counts import (
     weights,
 )
 from sktensor_dp.queries.query import NonNegative, Signed, check_number, norms_within
-from sktensor_dp.queries.sums import AccurateSum, blocks
+from sktensor_dp.queries.sums import AccurateSum
 from sktensor_dp.queries.units import rows_of, sum_over_rows
-from sktensor_dp.tensor.arrays import Floats, of_same_shape, spans
+from sktensor_dp.tensor.arrays import Floats, blocks, of_same_shape, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
 # Documents, and words, whose terms are added one after the other.

@@ -19,9 +19,9 @@ from sktensor_dp.queries.entries import (
 from sktensor_dp.queries.error_sanitising import error_or
 from sktensor_dp.queries.frames import as_numbers
 from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
-from sktensor_dp.queries.sums import AccurateSum, blocks, sums_by_row
+from sktensor_dp.queries.sums import AccurateSum, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
-from sktensor_dp.tensor.arrays import Floats, Integers, rows_at_once
+from sktensor_dp.tensor.arrays import Floats, Integers, blocks, rows_at_once
 from sktensor_dp.tensor.normal_equations import (
     products_of_roots,
     unpack_rows,

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from sktensor_dp.queries.error_sanitising import error_or
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, blocks
 
 # Units that are added one after the other before their sum is added accurately.
 UNITS_AT_ONCE = 2**14
@@ -24,12 +24,6 @@ EXCESS = 1e-4
 BLOCK_NUMBERS = 2**14
 # Sum of the squared numbers of terms up to which plain sums do.
 PLAIN_SQUARES = 2**28
-
-
-def blocks(n: int, size: int = UNITS_AT_ONCE) -> Iterator[slice]:
-    """Slices of at most `size` that cover ``range(n)``; one empty slice for n = 0."""
-    for start in range(0, max(n, 1), size):
-        yield slice(start, min(start + size, n))
 
 
 def excess(n_units: float) -> float:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sktensor_dp.queries.error_sanitising import error_or, read, read_each
 from sktensor_dp.queries.frames import as_numbers
-from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery, blocks
-from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery
+from sktensor_dp.tensor.arrays import Floats, Integers, blocks
 
 EXPECTED = (
     "groups must hold one label per row, all of them integers or all of them strings and none "
@@ -316,7 +316,7 @@ def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
     if n_rows <= UNITS_AT_ONCE:
         return np.asarray(add(slice(0, n_rows)))
     result = AccurateSum()
-    for rows in blocks(n_rows):
+    for rows in blocks(n_rows, UNITS_AT_ONCE):
         result.add(np.asarray(add(rows)))
     return result.value()
 
@@ -442,8 +442,9 @@ class RowChunks(Generic[Chunk]):
             if waiting is None or groups is None or self._table is None:
                 # What validating and counting rows takes is bounded by a block, however large a
                 # partition is. Sums are cut at the same rows, so their digits are the same.
-                large = isinstance(X, BY_ROWS) and X.ndim == 2 and X.shape[0] > UNITS_AT_ONCE
-                parts = (rows_of(X, rows) for rows in blocks(X.shape[0])) if large else [X]
+                parts: Iterable[Any] = [X]
+                if isinstance(X, BY_ROWS) and X.ndim == 2:
+                    parts = (rows_of(X, rows) for rows in blocks(X.shape[0], UNITS_AT_ONCE))
                 for block in parts:
                     rows, any_rows = read(partial(self._validated, block), "a chunk"), True
                     yield rows, Units.single(rows.shape[0])

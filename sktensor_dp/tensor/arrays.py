@@ -33,10 +33,15 @@ def rows_at_once(numbers_each: int, caches: float = 1.0) -> int:
     return max(1, int(caches * CACHE_NUMBERS) // max(1, numbers_each))
 
 
+def blocks(n: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover ``range(n)``; one empty slice for n = 0."""
+    for start in range(0, max(n, 1), size):
+        yield slice(start, min(start + size, n))
+
+
 def spans(n_rows: int, numbers_each: int, caches: float = 1.0) -> Iterator[slice]:
     """Slices that cover `n_rows` rows in order, each of `rows_at_once` rows."""
-    step = rows_at_once(numbers_each, caches)
-    return (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
+    return blocks(n_rows, rows_at_once(numbers_each, caches))
 
 
 class TopRows(NamedTuple):
@@ -64,12 +69,6 @@ def top_rows(values: Floats, n: int, excluded: NDArray[np.bool_] | None = None) 
     return TopRows(np.where(none, -1, order), np.where(none, np.nan, found))
 
 
-def parts_of_units(n_units: int, n_rows: int, block: int) -> list[slice]:
-    """Slices of units such that a table of a slice by `n_rows` has about `block` values."""
-    step = max(block // n_rows, 1)
-    return [slice(start, start + step) for start in range(0, max(n_units, 1), step)]
-
-
 def top_rows_by_parts(
     n_units: int,
     n_rows: int,
@@ -80,7 +79,7 @@ def top_rows_by_parts(
     block: int,
 ) -> TopRows:
     """`top_rows` of a table (n_units, n_rows) that is formed about `block` values at a time."""
-    parts = parts_of_units(n_units, n_rows, block)
+    parts = blocks(n_units, max(block // n_rows, 1))
     best = [top_rows(values(part), n, excluded(part)) for part in parts]
     rows, found = (np.concatenate(each) for each in zip(*best, strict=True))
     return TopRows(rows, found)

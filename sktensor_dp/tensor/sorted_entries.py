@@ -178,6 +178,18 @@ def kronecker_rows(factors: Sequence[Floats], coordinates: Integers) -> Floats:
     return product
 
 
+def derivatives(
+    factors: Sequence[Floats], core: Floats | None, mode: int, coordinates: Integers
+) -> Floats:
+    """Derivatives (n, r) of a CP (without core) or Tucker model in the rows of one factor."""
+    others = [k for k in range(len(factors)) if k != mode]
+    chosen, places = [factors[k] for k in others], coordinates[:, others]
+    if core is None:
+        return khatri_rao_rows(chosen, places)
+    unfolded = np.moveaxis(core, mode, 0).reshape(core.shape[mode], -1)
+    return kronecker_rows(chosen, places) @ unfolded.T
+
+
 def cp_values(
     factors: Sequence[Floats], coordinates: Integers, weights: Floats | None = None
 ) -> Floats:
