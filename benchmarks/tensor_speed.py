@@ -26,6 +26,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from benchmarks import completion_kernels
+from benchmarks.completion_kernels import HOW, SPEED
 from benchmarks.peak_memory import peak
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
@@ -59,8 +60,8 @@ def cpu(action: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def spread(seconds: list[float]) -> list[Cell]:
-    return [float(f(seconds)) for f in (np.median, np.min, np.max)]
+def write(report: Report, title: str, rows: list[list[Cell]]) -> None:
+    report.table(title, SPEED, rows, file="tensor_speed", group=title, how=HOW)
 
 
 def ratings(n_rows: int, n_columns: int, n: int, rank: int, power: float) -> tuple[Any, Floats]:
@@ -81,6 +82,7 @@ def ratings(n_rows: int, n_columns: int, n: int, rank: int, power: float) -> tup
 def measure_slices(report: Report) -> None:
     n_rows, n_columns, n = SMALL_SLICES if report.quick else SLICES
     X, y = ratings(n_rows, n_columns, n, 5, 1.3)
+    title, rows = f"slices, {n_rows} x {n_columns}, {len(y)} entries", []
     for epsilon, bar in SLICE_BARS.items():
         model = PrivateCPCompletion(
             10, epsilon=epsilon, bounds=(-4.0, 4.0), shape=(n_rows, n_columns),
@@ -89,8 +91,9 @@ def measure_slices(report: Report) -> None:
         with reproducible_noise(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             seconds = cpu(partial(model.fit, X, y))
-        what = f"slices, {n_rows} x {n_columns}, {len(y)} entries, epsilon = {epsilon:g}: CPU s"
-        report.bar(what, seconds, bar)
+        rows.append([f"epsilon = {epsilon:g}", seconds, "", ""])
+        report.bar(f"{title}, epsilon = {epsilon:g}: CPU s", seconds, bar)
+    write(report, title, rows)
 
 
 def measure_sweep(report: Report) -> None:
@@ -108,8 +111,11 @@ def measure_sweep(report: Report) -> None:
             few, many = (cpu(partial(fit, sweeps)) for sweeps in (2, 6))
             seconds[name].append((many - few) / 4)
     title = f"a sweep of {n_rows} x {n_columns}, {len(y)} entries, rank 10"
-    rows = [[name, *spread(times)] for name, times in seconds.items()]
-    report.table(title, ["method", "median CPU s", "min", "max"], rows)
+    rows: list[list[Cell]] = [
+        [name, float(np.median(times)), f"{min(times):.3g}-{max(times):.3g}", ""]
+        for name, times in seconds.items()
+    ]
+    write(report, title, rows)
     ours = float(np.median(seconds.pop("ours")))
     for name, times in seconds.items():
         ratio = ours / float(np.median(times))
@@ -156,8 +162,10 @@ def measure_completion(report: Report) -> None:
         answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
         found[epsilon] = [float(part) for part in answer.stdout.split()]
     title = f"completion of {n_rows} x {n_columns}, {n} entries, rank 5"
-    columns = ["epsilon", "CPU s", "bytes an entry at the peak"]
-    report.table(title, columns, [[name, *numbers] for name, numbers in found.items()])
+    write(report, title, [
+        [f"epsilon = {name}", seconds, "", f"{held:.0f} bytes an entry at the peak"]
+        for name, (seconds, held) in found.items()
+    ])  # fmt: skip
     ratio = found["1"][0] / found["inf"][0]
     report.bar(f"{title}: epsilon = 1 over inf", ratio, RATIO_BAR)
     for name, numbers in found.items():

@@ -1,27 +1,32 @@
 """Whether intervals around private topics hold what the same fit gives without noise.
 
-``python -m benchmarks.topic_intervals`` prints, for synthetic documents of several shapes, how
-many words stand above the noise and how many of their intervals at 90 % hold the probability
-that the same fit has without noise, topics matched; and the same of the topics' shares.
-``--fits`` says how many seeded fits are made at each epsilon (200 by default, spread over the
-shapes), ``--seed`` where their seeds begin.
+For synthetic documents of several shapes: how many words stand above the noise, how many of their
+intervals at 90 % hold the probability that the same fit has without noise, topics matched, and by
+what deviations would have to be multiplied to hold 90 %; and the same of the topics' shares.
 """
 
-import argparse
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.corpora import Corpus, lda, lognormal_lengths, single_topic, zipf_base
+from benchmarks.report import Cell, Report
+from benchmarks.seeding import reproducible_noise
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.uncertainty import NINE_TENTHS
 
-__all__ = ["SHAPES", "Coverage", "Shape", "corpus", "cover", "main"]
+__all__ = ["SHAPES", "Shape", "corpus", "deviations", "fitted", "held", "run"]
 
 LEVEL, ABOVE = 0.9, 2.0
+FIRST_SEED, SEEDS = 1000, 8
+COLUMNS = [
+    "documents", "words above noise", "coverage, words", "scale, words", "coverage, shares",
+    "scale, shares",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,15 +54,6 @@ SHAPES = {
 }
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """Shares of words above the noise, and of topics, whose interval holds the other fit's."""
-
-    words: float
-    n_words: int
-    shares: float
-
-
 def corpus(shape: Shape, seed: int) -> Corpus:
     rng = np.random.default_rng(seed)
     law = zipf_base(shape.n_words, 30.0) + 0.02
@@ -77,44 +73,44 @@ def fitted(shape: Shape, counts: Corpus, epsilon: float) -> PrivateSpectralLDA:
         return model.fit(counts.X)
 
 
-def cover(noisy: PrivateSpectralLDA, exact: PrivateSpectralLDA) -> Coverage:
+def deviations(noisy: PrivateSpectralLDA, exact: PrivateSpectralLDA) -> tuple[Floats, Floats]:
+    """Distances of words above the noise, and of shares, in standard deviations."""
+    assert noisy.components_std_ is not None
+    assert noisy.topic_prior_std_ is not None
     distances = np.abs(noisy.components_[:, None] - exact.components_).sum(axis=2)
     rows, columns = linear_sum_assignment(distances)
-    low, high = noisy.components_interval(LEVEL)
-    inside = (low[rows] <= exact.components_[columns]) & (exact.components_[columns] <= high[rows])
-    above = (noisy.components_ > ABOVE * noisy.components_std_)[rows]
-    low, high = noisy.shares_interval(LEVEL)
-    shares = (exact.topic_prior_ / exact.topic_prior_.sum())[columns]
-    of_shares = (low[rows] <= shares) & (shares <= high[rows])
-    return Coverage(float(inside[above].mean()), int(above.sum()), float(of_shares.mean()))
+    std = noisy.components_std_[rows]
+    away = np.abs(noisy.components_[rows] - exact.components_[columns])
+    above = noisy.components_[rows] > ABOVE * std
+    shares = [model.topic_prior_ / model.topic_prior_.sum() for model in (noisy, exact)]
+    of_shares = np.abs(shares[0][rows] - shares[1][columns])
+    return away[above] / std[above], of_shares / (
+        noisy.topic_prior_std_[rows] / noisy.topic_prior_.sum()
+    )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fits", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1000)
-    options = parser.parse_args(arguments)
-    names, at_each = list(SHAPES), math.ceil(options.fits / len(SHAPES))
-    print(f"{'documents':<32}{'epsilon':>8}{'words':>7}{'in them':>9}{'shares':>8}")
+def held(away: Floats) -> float:
+    """Fraction of distances that intervals at `LEVEL` hold."""
+    return float((away <= NINE_TENTHS).mean())
+
+
+def run(report: Report) -> None:
+    """Show coverage of all shapes, with the scale of deviations at which nine tenths were held."""
+    seeds = range(FIRST_SEED, FIRST_SEED + (1 if report.quick else SEEDS))
     for epsilon in (1.0, 4.0):
-        found: list[Coverage] = []
-        for name in names:
-            several = []
-            for seed in range(options.seed, options.seed + at_each):
-                counts = corpus(SHAPES[name], seed)
-                exact = fitted(SHAPES[name], counts, math.inf)
-                several.append(cover(fitted(SHAPES[name], counts, epsilon), exact))
-            print(_line(name, epsilon, several), flush=True)
-            found += several
-        print(_line(f"all {len(found)} fits", epsilon, found), flush=True)
-
-
-def _line(name: str, epsilon: float, found: list[Coverage]) -> str:
-    words = np.mean([one.words for one in found])
-    n_words = np.mean([one.n_words for one in found])
-    shares = np.mean([one.shares for one in found])
-    return f"{name:<32}{epsilon:>8g}{n_words:>7.0f}{words:>9.3f}{shares:>8.3f}"
-
-
-if __name__ == "__main__":
-    main()
+        rows: list[list[Cell]] = []
+        for name, shape in SHAPES.items():
+            found = []
+            for seed in seeds:
+                counts = corpus(shape, seed)
+                exact = fitted(shape, counts, math.inf)
+                with reproducible_noise(seed):
+                    found.append(deviations(fitted(shape, counts, epsilon), exact))
+            words, shares = (np.concatenate(away) for away in zip(*found, strict=True))
+            scales = [float(np.quantile(away, LEVEL)) / NINE_TENTHS for away in (words, shares)]
+            n_words = words.size / len(found)
+            rows.append([name, n_words, held(words), scales[0], held(shares), scales[1]])
+            report.note(f"epsilon = {epsilon:g}: " + " | ".join(map(str, rows[-1])))
+        rows.append(["mean", *np.mean([row[1:] for row in rows], axis=0).tolist()])
+        title, how = f"epsilon = {epsilon:g}", f"{len(seeds)} fits of each"
+        report.table(title, COLUMNS, rows, file="topic_intervals", group=title, how=how)

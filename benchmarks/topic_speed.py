@@ -30,6 +30,7 @@ __all__ = ["run"]
 # Of an EM step: two for each step of mean field, and one.
 N_PRODUCTS = 2 * MEAN_FIELD + 1
 COLUMNS = ["what", "median s", "min s", "max s"]
+WRITTEN = {"file": "topic_speed", "how": "CPU seconds of runs that take turns"}
 FIRST_FIT = """
 import time, warnings
 import numpy as np
@@ -92,8 +93,8 @@ def steps(report: Report, repeats: int) -> None:
 
         title = f"EM step: {n} documents of {length} tokens, d = {n_words}, k = {k}"
         beside = f"{N_PRODUCTS} sparse products of the same size"
-        actions = {"expected counts": step, beside: products}
-        report.table(f"{title}; {X.nnz} non-zeros", COLUMNS, timed(actions, repeats))
+        rows = timed({"expected counts": step, beside: products}, repeats)
+        report.table(f"{title}; {X.nnz} non-zeros", COLUMNS, rows, group=title, **WRITTEN)
 
 
 def first_fit(report: Report, repeats: int) -> None:
@@ -108,7 +109,8 @@ def first_fit(report: Report, repeats: int) -> None:
         [name, *(float(f(times)) for f in (np.median, np.min, np.max))]
         for name, times in zip(("first", "second"), zip(*runs, strict=True), strict=True)
     ]
-    report.table("fit of 100 documents and 20 words", COLUMNS, rows)
+    title = "fit of 100 documents and 20 words, in a process"
+    report.table(title, COLUMNS, rows, group=title, **WRITTEN)
 
 
 def vectorizer(report: Report, repeats: int) -> None:
@@ -130,7 +132,8 @@ def vectorizer(report: Report, repeats: int) -> None:
 
         actions = {"PrivateCountVectorizer": ours, "CountVectorizer": theirs}
         rows = timed(actions, 1 if n > 10**5 else repeats)
-        report.table(f"vectorizer: {n} texts of {length} words", COLUMNS, rows)
+        title = f"vectorizer: {n} texts of {length} words"
+        report.table(title, COLUMNS, rows, group=title, **WRITTEN)
 
 
 def pair_noise(report: Report, repeats: int) -> None:
@@ -141,8 +144,8 @@ def pair_noise(report: Report, repeats: int) -> None:
     def in_place() -> None:
         gaussian_pair_masses(matrix, 1e-3, 1.0, NoiseSource())
 
-    actions = {"noise on pairs": in_place}
-    report.table(f"{d} words", COLUMNS, timed(actions, repeats))
+    title, rows = f"pairs of {d} words", timed({"noise on pairs": in_place}, repeats)
+    report.table(title, COLUMNS, rows, group=title, **WRITTEN)
 
 
 def many_documents(report: Report) -> None:
@@ -156,5 +159,6 @@ def many_documents(report: Report) -> None:
         seconds = time.process_time() - start
         before, peak = peak_memory.of_fit(X, k, math.inf, "0")
         title = f"exact fit of {n} documents, d = {d}, k = {k}, no refinement"
-        columns = ["CPU s", "GiB before", "GiB at the peak"]
-        report.table(title, columns, [[seconds, before / 2**30, peak / 2**30]])
+        what = f"one run, {before / 2**30:.2f} GiB before and {peak / 2**30:.2f} at the peak"
+        row: list[str | float] = [what, seconds, seconds, seconds]
+        report.table(title, COLUMNS, [row], group=title, **WRITTEN)

@@ -150,7 +150,6 @@ class Refinement:
         limits = Limits(self._step_clip.limit, self._clip.norm.order, scales=self._scales)
         steps = Steps(
             start.topics, average.rates, fitted.concentration, length, limits, echo=defaults.ECHO,
-            by_pairs=self._plan.triples is None,
         )  # fmt: skip
         std = std_of_refined(*average.without_echo(), fitted.unigram, weights, steps, start.public)
         return replace(fitted, topics_std=std[0], weights_std=std[1])

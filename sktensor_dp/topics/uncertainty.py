@@ -2,8 +2,8 @@
 
 They are meant for normal intervals. Noise that EM carries from step to step is measured by a
 parametric bootstrap: noisy EM steps on documents drawn from the topics found. Clipping moves shares
-without any noise; how far follows from the topics found as well. The constants were chosen on
-synthetic documents (``python -m benchmarks.topic_intervals`` prints the coverage on others).
+without any noise; how far follows from the topics found as well. ``python -m benchmarks
+topic_intervals`` prints the coverage, and the scale that would be exact.
 """
 
 from dataclasses import dataclass, replace
@@ -27,19 +27,13 @@ from sktensor_dp.topics.shrinkage import LEAST_SHARE, centres_of_topics, posteri
 # Standard deviations that hold nine tenths of a normal law.
 NINE_TENTHS = 1.6448536269514722
 
-# A bootstrap on documents from the model leaves out that these are of the topics
-# found, which separate words less well than the true ones do.
-SLACK, SHARES_SLACK = 1.4, 0.87
-# From a start that pairs of words alone tell, steps lead to topics further from those without
-# noise. On documents of five laws intervals held 79 % without this, and 87 % (words) and 85 %.
-BY_PAIRS = 1.4
+# Calibrated scales: how much deviations are enlarged for 90 % intervals to hold nine of ten.
+# A bootstrap draws from the topics found, which separate words less well than the true ones do.
+SLACK = 1.4
+# Without a bootstrap; and for shares, as all words of a topic may turn to another one at once.
+ALONE, SHARES_ALONE = 2.3, 3.3
 # Steps that leave more of their way than this are not taken to go on at the same pace.
 MOST_LEFT = 2 / 3
-# Of moments fitted jointly: words are not held where they are, and all words of a topic may turn
-# towards another topic at once. They estimate the shares of other documents than EM does.
-MATCHED_SCALE, MATCHED_SHARES_SCALE, MATCHED_SHARES_DRIFT = 1.55, 2.5, 0.03
-# Of topics that go on over batches, whose steps are not bootstrapped.
-BATCHES_SCALE, BATCHES_SHARES_SCALE = 2.3, 3.3
 # Of a matrix in units of its diagonal.
 ROUNDING = 1e-12
 # How far topics go with frequencies of words whose counts were limited otherwise than theirs.
@@ -87,7 +81,6 @@ class Steps:
     limits: Limits = Limits()  # on what a document counts in them
     # Fraction of the topics given to a step that is subtracted from its counts.
     echo: float = 0.0
-    by_pairs: bool = False  # True if the start is made of second moments, without third ones
 
 
 def typical_length(limit: float, topics: Floats, weights: Floats, order: int) -> float:
@@ -149,12 +142,11 @@ def std_of_refined(
     weights_std = usual * np.sqrt(d * own) / total
     topics_std = std / sizes
     if steps is None:
-        return _capped(BATCHES_SCALE * topics_std, BATCHES_SHARES_SCALE * weights_std)
+        return _at_most_one(ALONE * topics_std), _at_most_one(SHARES_ALONE * weights_std)
     moved, moved_weights = Bootstrap(counts / sizes, weights, kept, steps).errors(sigma / total)
     topics_std *= _enlarged(moved, topics_std, counts / sizes)[:, None]
     if k == 1:  # it has all there is, without noise
-        return _capped(SLACK * topics_std, weights_std)
-    scale = BY_PAIRS if steps.by_pairs else 1.0
+        return _at_most_one(SLACK * topics_std), _at_most_one(weights_std)
     further = float(np.sqrt(np.mean((moved_weights / weights_std) ** 2)))
     # One bootstrap of shares that sum to 1 says it with so few degrees of freedom.
     weights_std *= max(further * float(stdtrit(k - 1, 0.95)) / NINE_TENTHS, 1.0)
@@ -165,17 +157,13 @@ def std_of_refined(
         plain = clip_drift(*told, replace(steps.limits, scales=None), total)
         drift = np.maximum(np.abs(drift), PULL * np.abs(plain))
     # An interval of nine tenths reaches as far as the limit moved the share.
-    weights_std = np.hypot(SHARES_SLACK * weights_std, drift / NINE_TENTHS)
-    return _capped(scale * SLACK * topics_std, scale * weights_std)
+    weights_std = np.hypot(SLACK * weights_std, drift / NINE_TENTHS)
+    return _at_most_one(SLACK * topics_std), _at_most_one(weights_std)
 
 
 def std_of_frequencies(sigma: float | Floats, shape: tuple[int, int]) -> Floats:
     """Standard deviations, of the given shape, of probabilities that are noisy word frequencies."""
     return np.full(shape, _at_most_one(sigma))
-
-
-def _capped(topics_std: Floats, weights_std: Floats) -> tuple[Floats, Floats]:
-    return _at_most_one(topics_std), _at_most_one(weights_std)
 
 
 def _at_most_one(std: float | Floats) -> Floats:
@@ -300,9 +288,8 @@ def std_of_matched(
     variance = (np.diagonal(np.linalg.inv(curvature), axis1=1, axis2=2) / scales**2).T
     topics_std = np.sqrt(np.maximum(variance, 0.0)) / np.maximum(weights, 1e-12)[:, None]
     weights_std = np.sqrt(np.maximum(variance, 0.0).sum(axis=1))
-    others = np.hypot(drift / NINE_TENTHS, MATCHED_SHARES_DRIFT * weights)
-    weights_std = np.hypot(MATCHED_SHARES_SCALE * weights_std, others)
-    return _capped(MATCHED_SCALE * topics_std, weights_std)
+    weights_std = np.hypot(SHARES_ALONE * weights_std, drift / NINE_TENTHS)
+    return _at_most_one(SLACK * topics_std), _at_most_one(weights_std)
 
 
 def std_of_decomposed(
@@ -316,4 +303,4 @@ def std_of_decomposed(
     turn = np.minimum(triples_sigma * np.sqrt(weights), 1.0)
     topics_std = np.hypot(of_pairs[:, None], turn[:, None] * turned)
     weights_std = 2 * weights**1.5 * triples_sigma
-    return _capped(topics_std, weights_std)
+    return _at_most_one(topics_std), _at_most_one(weights_std)

@@ -155,12 +155,11 @@ def test_intervals_hold_what_there_is_without_noise(name, epsilon, seed):
     counts = topic_intervals.corpus(shape, seed)
     found = topic_intervals.fitted(shape, counts, epsilon)
     exact = topic_intervals.fitted(shape, counts, math.inf)
-    covered = topic_intervals.cover(found, exact)
-    assert covered.words > 0.6
-    # Intervals that hold everything say nothing: half as wide, they hold clearly less.
-    found.components_std_ = found.components_std_ / 4
-    assert topic_intervals.cover(found, exact).words < 0.8 * covered.words
-    assert covered.n_words >= 20
+    words, _ = topic_intervals.deviations(found, exact)
+    assert topic_intervals.held(words) > 0.6
+    # Intervals that hold everything say nothing: a quarter as wide, they hold clearly less.
+    assert topic_intervals.held(4 * words) < 0.8 * topic_intervals.held(words)
+    assert words.size >= 20
 
 
 @pytest.mark.parametrize("asked", [6, 9])
