@@ -20,7 +20,8 @@ BENCHES = (
     "ablations_of_completions", "ablations_of_components", "ablations_of_topics",
     "ablations_of_words", "row_features", "implicit", "forecasts", "completion_kernels",
     "small_counts", "laws", "long_documents", "real_text", "topics", "topic_intervals",
-    "topics_and_gibbs", "people", "budget", "scale", "audit", "words", "public_words", "public_topics", "peers",
+    "topics_and_gibbs", "people", "budget", "scale", "audit", "words", "public_words",
+    "public_topics", "peers",
 )  # fmt: skip
 # Benches whose module has another name, as a package that they import has theirs.
 MODULES = {"implicit": "implicit_feedback"}
