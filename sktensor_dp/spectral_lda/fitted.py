@@ -17,7 +17,7 @@ from sktensor_dp.spectral_topics.refinement import MIX_FINAL, expected_counts, s
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.shrinkage import denoise_topics
-from sktensor_dp.topics.uncertainty import std_of_refined
+from sktensor_dp.topics.uncertainty import Limits, std_of_refined
 
 # Forgetting rate of online EM (Cappe & Moulines, 2009): between 1/2 and 1.
 FORGETTING = 0.6
@@ -73,8 +73,9 @@ def continue_stream(
         public=fitted.public,
     )  # fmt: skip
     topics_std, weights_std = std_of_refined(
-        mean, variance**0.5, unigram, weights, None, fitted.public
-    )
+        mean, variance**0.5, unigram, weights, concentration,
+        Limits(limits["counts"], 1 if curator.pure else 2), fitted.public,
+    )  # fmt: skip
     # The pairs of the first batch say how coherent the first topics were.
     updated = replace(
         fitted, topics=smoothed(topics, unigram, MIX_FINAL), weights=weights, unigram=unigram,

@@ -23,13 +23,7 @@ from sktensor_dp.topics.shrinkage import (
     shares_of_topics,
     shrink_sampled,
 )
-from sktensor_dp.topics.uncertainty import (
-    Limits,
-    Steps,
-    std_of_frequencies,
-    std_of_refined,
-    typical_length,
-)
+from sktensor_dp.topics.uncertainty import Limits, std_of_frequencies, std_of_refined
 
 # Of the word frequencies in topics, so that no word is ruled out.
 MIX_FINAL = 1e-4
@@ -45,7 +39,7 @@ class StepAverage:
     mean: Floats  # (k, d): of the released counts, divided so
     variance: float  # of its noise
     given: Floats  # (k, d): the same average of the topics that steps were given
-    rates: tuple[float, ...] = ()  # weight of each step when it came
+    n_steps: int = 0
 
     def after(self, noisy: Noisy, fitted: FittedTopics, rate: float) -> "StepAverage":
         """Return the average with one more release, `noisy`, at weight `rate`."""
@@ -55,7 +49,7 @@ class StepAverage:
             mean=(1 - rate) * self.mean + rate * noisy.value,
             variance=(1 - rate) ** 2 * self.variance + (rate * noisy.sigma) ** 2,
             given=(1 - rate) * self.given + rate * given,
-            rates=(*self.rates, rate),
+            n_steps=self.n_steps + 1,
         )
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
@@ -109,7 +103,7 @@ class Refinement:
             tokens = self._curator.n_units * float(average.mean.sum())
             topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
             fitted = replace(fitted, topics=topics)
-        fitted = self._with_deviations(fitted, start, average)
+        fitted = self._with_deviations(fitted, start.public, average)
         return fitted if public is None else self._or_public_alone(fitted, public)
 
     def _step(
@@ -121,7 +115,7 @@ class Refinement:
             self._step_clip, self._scales,
         )  # fmt: skip
         # Steps weigh no less than those of a usual number that count alike.
-        rate = max(1 / defaults.STEPS, 1 / (len(average.rates) + 1))
+        rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1))
         average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
         topics, unigram, weights = denoise_topics(
             *average.without_echo(), self._frequencies.value, self._frequencies.sigma,
@@ -141,17 +135,15 @@ class Refinement:
         return alone if gain.value[0] < -gain.sigma else fitted
 
     def _with_deviations(
-        self, fitted: FittedTopics, start: FittedTopics, average: StepAverage
+        self, fitted: FittedTopics, public: Floats | None, average: StepAverage
     ) -> FittedTopics:
-        """Add standard deviations of topics and shares, by a bootstrap of the EM steps."""
+        """Add standard deviations of topics and shares, by the noise of the EM steps."""
         assert isinstance(self._clip.norm, CountNorm)
-        topics, weights = fitted.topics, fitted.weights
-        length = typical_length(self._clip.limit, topics, weights, self._clip.norm.order)
         limits = Limits(self._step_clip.limit, self._clip.norm.order, scales=self._scales)
-        steps = Steps(
-            start.topics, average.rates, fitted.concentration, length, limits, echo=defaults.ECHO,
+        std = std_of_refined(
+            *average.without_echo(), fitted.unigram, fitted.weights, fitted.concentration, limits,
+            public,
         )  # fmt: skip
-        std = std_of_refined(*average.without_echo(), fitted.unigram, weights, steps, start.public)
         return replace(fitted, topics_std=std[0], weights_std=std[1])
 
     def _words_alone(self, start: FittedTopics) -> FittedTopics:

@@ -141,15 +141,11 @@ def shrink_deviations(
 
 def posterior_moments(
     noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int = 60
-) -> tuple[Floats, Floats, Floats]:
-    """Posterior means and variances of noisy numbers, and the fractions of noise left in the means.
-
-    Each result has the shape of `noisy`, as has each of the `centres`. A number is, a priori, a
-    random multiple of its entry in one of the positive `centres`; the distribution of multiples, of
-    mean about 1, is fitted to all numbers.
-    """
+) -> tuple[Floats, Floats]:
+    """Posterior means and variances of noisy numbers, random multiples of positive `centres`."""
+    # The distribution of multiples of either centre, of mean about 1, is fitted to all numbers.
     if np.max(sigma) <= 0:
-        return noisy, np.zeros_like(noisy), np.ones_like(noisy)
+        return noisy, np.zeros_like(noisy)
     noise = np.square(_column(sigma))[..., None]
     around = np.stack(centres, axis=1)[:, :, None]
     spread = (around * RATIO_SPREADS) ** 2
@@ -165,9 +161,7 @@ def posterior_moments(
     moved = around * RATIOS + kept * away
     mean = (posterior_ratios * moved).sum(axis=(1, 2))
     squares = kept * noise + (moved - mean[:, None, None]) ** 2
-    variance = (posterior_ratios * squares).sum(axis=(1, 2))
-    # How fast the mean follows the number (Robbins, 1956).
-    return mean, variance, np.minimum(variance / np.square(sigma), 1.0)
+    return mean, (posterior_ratios * squares).sum(axis=(1, 2))
 
 
 def centres_of_topics(
