@@ -21,7 +21,7 @@ from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import DocumentCurator, NoisyPairs
 from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, public_start, smoothed
+from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, smoothed, with_public
 from sktensor_dp.spectral_topics.released import (
     FittedTopics,
     TopicOptions,
@@ -303,7 +303,7 @@ class _SpectralFit:
             learnt = FittedTopics(
                 found.topics, found.weights, unigram, moments.frequencies_sigma, 0
             )
-            public = public_start(learnt, self._options.public_topics, len(topics))
+            public = with_public(learnt, self._options.public_topics, keep_learnt=False)
             other = match_with_concentration(public.topics, public.weights, moments, given)
             if other[0].misfit < found.misfit:
                 found, moments, self.assumed = other

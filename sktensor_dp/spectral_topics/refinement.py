@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp.privacy.curator import Noisy
@@ -78,7 +77,7 @@ class Refinement:
 
     def run(self, start: FittedTopics) -> FittedTopics:
         """Make the planned EM steps from `start`, each of them a release, and return the topics."""
-        plan, public = self._plan, None
+        plan = self._plan
         assert isinstance(self._clip.norm, CountNorm)
         if self._frequencies.sigma > 0 and self._clip.norm.order == 2:
             self._scales = scales_of_words(start.unigram)
@@ -86,8 +85,7 @@ class Refinement:
                 self._step_clip = replace(self._clip, limit=defaults.STEP_LIMIT * self._clip.limit)
         if plan.asks_public:
             assert self._options.public_topics is not None
-            public = public_start(start, self._options.public_topics, plan.n_components)
-            start = beside_public(start, public)
+            start = with_public(start, self._options.public_topics, keep_learnt=True)
         elif len(start.topics) == 1 and self._frequencies.sigma > 0:
             return self._words_alone(start)
         none = np.zeros_like(start.topics)
@@ -104,7 +102,7 @@ class Refinement:
             topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
             fitted = replace(fitted, topics=topics)
         fitted = self._with_deviations(fitted, start.public, average)
-        return fitted if public is None else self._or_public_alone(fitted, public)
+        return self._or_public_alone(fitted, start.public) if plan.asks_public else fitted
 
     def _step(
         self, fitted: FittedTopics, average: StepAverage, start: FittedTopics
@@ -124,10 +122,10 @@ class Refinement:
         topics = smoothed(topics, unigram, MIX_FINAL)
         return replace(fitted, topics=topics, weights=weights, unigram=unigram), average
 
-    def _or_public_alone(self, fitted: FittedTopics, public: FittedTopics) -> FittedTopics:
+    def _or_public_alone(self, fitted: FittedTopics, public: Floats | None) -> FittedTopics:
         """Return the public topics if a released gain says that fitted ones are worse."""
-        assert public.public is not None
-        alone = public_alone(fitted, public.public)
+        assert public is not None
+        alone = public_alone(fitted, public)
         gain = self._curator.completion_gain(
             fitted.topics, fitted.weights, fitted.concentration,
             TopicGain(alone.topics, alone.weights, alone.concentration),
@@ -198,35 +196,23 @@ def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
     return (1 - share) * topics + share * background
 
 
-def public_start(learnt: FittedTopics, public: Floats, n_components: int) -> FittedTopics:
-    """Start of EM: adapted public topics, and the learnt topics least like them."""
+def with_public(learnt: FittedTopics, public: Floats, *, keep_learnt: bool) -> FittedTopics:
+    """Start with adapted public topics, and the learnt topics that are like none of them.
+
+    With `keep_learnt` each public topic makes way for the learnt one that it is most like.
+    """
     weights = shares_of_topics(public, learnt.unigram)
     topics = adapted_topics(public, weights, learnt.unigram)
-    further = _least_alike(learnt.topics, topics, n_components - len(topics))
-    own = learnt.weights[further]
-    # Of equal weight on average, before anything is known of how often they are used.
-    share = len(further) / (len(further) + len(topics))
-    weights = np.concatenate([(1 - share) * weights, share * own / max(float(own.sum()), 1e-300)])
-    topics = np.concatenate([topics, learnt.topics[further]])
-    return replace(
-        learnt, topics=topics, weights=weights, topics_std=np.ones(topics.shape),
-        weights_std=np.ones(len(topics)), public=public,
-    )  # fmt: skip
-
-
-def beside_public(learnt: FittedTopics, public: FittedTopics) -> FittedTopics:
-    """Learnt topics, each in the place of the public topic that it is most like."""
-    assert public.public is not None
-    k = len(public.public)
-    likeness = np.sqrt(public.topics[:k]) @ np.sqrt(np.maximum(learnt.topics, 0.0)).T
+    likeness = np.sqrt(topics) @ np.sqrt(np.maximum(learnt.topics, 0.0)).T
     places, matched = linear_sum_assignment(likeness, maximize=True)
+    if keep_learnt:
+        topics[places], weights[places] = learnt.topics[matched], learnt.weights[matched]
     others = np.setdiff1d(np.arange(len(learnt.topics)), matched)
-    topics = np.concatenate([public.topics[:k], learnt.topics[others]])
-    weights = np.concatenate([public.weights[:k], learnt.weights[others]])
-    topics[places], weights[places] = learnt.topics[matched], learnt.weights[matched]
+    topics = np.concatenate([topics, learnt.topics[others]])
+    weights = np.concatenate([weights, learnt.weights[others]])
     return replace(
         learnt, topics=topics, weights=weights / weights.sum(), topics_std=np.ones(topics.shape),
-        weights_std=np.ones(len(topics)), public=public.public,
+        weights_std=np.ones(len(topics)), public=public,
     )  # fmt: skip
 
 
@@ -241,15 +227,3 @@ def public_alone(fitted: FittedTopics, public: Floats) -> FittedTopics:
         topics_std=np.minimum(np.tile(std, (len(topics), 1)), 1.0),
         weights_std=np.zeros(len(topics)),
     )  # fmt: skip
-
-
-def _least_alike(learnt: Floats, topics: Floats, number: int) -> NDArray[np.intp]:
-    """Rows of `learnt`, up to `number`, farthest from `topics` and from each other."""
-    chosen: list[int] = []
-    nearest = np.array([np.abs(topics - topic).sum(axis=1).min() for topic in learnt])
-    for _ in range(min(number, len(learnt))):
-        farthest = int(np.argmax(nearest))
-        chosen.append(farthest)
-        nearest = np.minimum(nearest, np.abs(learnt - learnt[farthest]).sum(axis=1))
-        nearest[chosen] = -1.0
-    return np.array(chosen, dtype=np.intp)

@@ -29,11 +29,6 @@ def row_blocks(X: sp.csr_matrix) -> Iterator[slice]:
         start = stop
 
 
-def rows_in(X: sp.csr_matrix, block: slice) -> sp.csr_matrix:
-    """Rows `block` of `X`, without a copy if that is all rows."""
-    return X if block.start == 0 and block.stop >= X.shape[0] else X[block]
-
-
 def expected_log_proportions(gamma: Floats) -> Floats:
     """Expected logarithms (n, k) of draws from Dirichlet(gamma[i])."""
     return psi(gamma) - psi(gamma.sum(axis=1, keepdims=True))
@@ -47,33 +42,23 @@ def word_ratios(X: sp.csr_matrix, weights: Floats, topics_by_word: Floats) -> sp
 
 
 def variational_proportions(
-    X: sp.csr_matrix,
-    topics: Floats,
-    prior: Floats,
-    *,
-    n_iter: int,
-    start: Floats | None = None,
-    tol: float = 0.0,
+    X: sp.csr_matrix, topics: Floats, prior: Floats, *, n_iter: int, tol: float = 0.0
 ) -> Floats:
     """Dirichlet parameters (n, k) by mean field (Blei, Ng & Jordan, 2003, eq. 6 and 7)."""
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
-        counts = rows_in(X, block)
-        if start is None:
-            share = np.asarray(counts.sum(axis=1)) / topics.shape[0]
-            current = prior + np.repeat(share.reshape(-1, 1), topics.shape[0], axis=1)
-        else:
-            current = start[block]
-        gamma[block] = _ascend(counts, current, prior, by_word, n_iter, tol)
+        gamma[block] = _ascend(X[block], prior, by_word, n_iter, tol)
     return gamma
 
 
 def _ascend(
-    counts: sp.csr_matrix, start: Floats, prior: Floats, by_word: Floats, n_iter: int, tol: float
+    counts: sp.csr_matrix, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
     """Mean field updates of a block's Dirichlet parameters, of open documents only."""
-    gamma, open_rows, current = start.copy(), np.arange(len(start)), start
+    lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
+    gamma = current = prior + lengths / len(prior)
+    open_rows = np.arange(len(lengths))
     for _ in range(n_iter):
         weights = np.exp(expected_log_proportions(current))
         updated = prior + weights * (word_ratios(counts, weights, by_word) @ by_word)
@@ -93,7 +78,7 @@ def collapsed_proportions(
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
-        gamma[block] = _settle(rows_in(X, block), prior, by_word, n_iter, tol)
+        gamma[block] = _settle(X[block], prior, by_word, n_iter, tol)
     return gamma
 
 
@@ -167,7 +152,7 @@ def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> F
     """Log-likelihood (n,) of each document's tokens under its mixture ``weights @ topics``."""
     by_word, found = np.ascontiguousarray(topics.T), np.empty(X.shape[0])
     for block in row_blocks(X):
-        counts, own = rows_in(X, block), weights[block]
+        counts, own = X[block], weights[block]
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         mixture = np.einsum("ij,ij->i", own[rows], by_word[counts.indices])
         terms = counts.data * np.log(np.maximum(mixture, TINY))

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, unsafe_seeded_noise
 from sktensor_dp.spectral_lda.public_words import expected_frequencies, public_topics
-from sktensor_dp.spectral_topics.refinement import beside_public, public_start
+from sktensor_dp.spectral_topics.refinement import with_public
 from sktensor_dp.spectral_topics.released import FittedTopics
 
 pytestmark = [
@@ -223,19 +223,21 @@ def learnt_topics(*places):
 
 def test_topics_learnt_stand_beside_public_ones():
     learnt, public = learnt_topics(0, 1, 2), np.eye(4)[[2, 0]]
-    known = public_start(learnt, public, 3)
-    # The one learnt that is least like public ones is the third.
+    known = with_public(learnt, public, keep_learnt=False)
+    # The second one learnt is like none of the public ones.
     np.testing.assert_array_equal(known.topics[2], learnt.topics[1])
     assert known.weights.sum() == pytest.approx(1)
-    assert len(public_start(learnt, np.eye(4)[:3], 3).topics) == 3
+    assert len(with_public(learnt, np.eye(4)[:3], keep_learnt=False).topics) == 3
     # Steps begin with topics learnt, each in the place of the public one that it is like.
-    start = beside_public(learnt, known)
+    start = with_public(learnt, public, keep_learnt=True)
     np.testing.assert_array_equal(start.topics, learnt.topics[[2, 0, 1]])
     np.testing.assert_allclose(start.weights, [0.2, 0.5, 0.3])
     np.testing.assert_array_equal(start.public, public)
     # Where fewer were learnt, public ones stay.
-    known = public_start(learnt_topics(0), np.eye(4)[[2, 0, 3]], 3)
-    start = beside_public(learnt_topics(0), known)
+    public = np.eye(4)[[2, 0, 3]]
+    known, start = (
+        with_public(learnt_topics(0), public, keep_learnt=keep) for keep in (False, True)
+    )
     np.testing.assert_array_equal(start.topics[[0, 2]], known.topics[[0, 2]])
     np.testing.assert_array_equal(start.topics[1], learnt_topics(0).topics[0])
     assert start.weights.sum() == pytest.approx(1)

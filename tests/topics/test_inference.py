@@ -127,16 +127,6 @@ def test_stopping_early_is_within_the_tolerance(seed, proportions):
     assert np.abs(rough - full).max() > 0.1
 
 
-def test_a_start_is_taken_up(seed):
-    X, topics = corpus(seed)
-    prior = np.full(3, 0.4)
-    some = variational_proportions(X, topics, prior, n_iter=3)
-    kept = some.copy()
-    more = variational_proportions(X, topics, prior, n_iter=4, start=some)
-    np.testing.assert_array_equal(some, kept)
-    np.testing.assert_allclose(more, variational_proportions(X, topics, prior, n_iter=7))
-
-
 def test_blocks_cover_all_rows_once(seed, cache_of):
     rng = np.random.default_rng(seed)
     X = sp.random(57, 40, density=0.1, random_state=rng.integers(99)).tocsr()
