@@ -50,10 +50,6 @@ def project_rows(values: Floats) -> Floats:
     return np.maximum(values - threshold[:, None], 0.0)
 
 
-# Rows of a matrix of pairs that are corrected at once.
-_ROWS_AT_ONCE = 256
-
-
 class PriorCorrection:
     """Corrects E2 and E3 of documents that mix topics to M2 and M3 of single topics."""
 
@@ -79,11 +75,8 @@ class PriorCorrection:
 
     def pair_matrix(self, pairs: Floats, total: float = 1.0) -> Floats:
         """M2 as a matrix (d, d), given `pairs`, which is E2 times `total`."""
-        # Beside a matrix of many words there is room for one other.
         corrected = pairs / total
-        for start in range(0, len(corrected), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            corrected[rows] -= self._a * np.outer(self.frequencies[rows], self.frequencies)
+        corrected -= np.outer(self._a * self.frequencies, self.frequencies)
         corrected[np.diag_indices_from(corrected)] += self._a * self.variance
         corrected *= self.pair_scale
         return corrected

@@ -6,7 +6,7 @@ times as far. Clipping moves shares without any noise; how far follows from the 
 ``python -m benchmarks topic_intervals`` prints the coverage, and the scale that would be exact.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,8 +23,6 @@ NINE_TENTHS = 1.6448536269514722
 WORDS_SCALE, SHARES_SCALE, MATCHED_SHARES_SCALE = 1.25, 2.0, 3.3
 # Of a matrix in units of its diagonal.
 ROUNDING = 1e-12
-# How far topics go with frequencies of words whose counts were limited otherwise than theirs.
-PULL = 0.35
 # Lengths of documents that are thought of.
 LENGTHS = (5.0, 200.0)
 # Mixtures of topics on which the limit's effect on shares is worked out, and lengths tried.
@@ -103,12 +101,7 @@ def std_of_refined(
     topics_std = WORDS_SCALE * std / sizes
     if k == 1:  # it has all there is, without noise
         return _at_most_one(topics_std), _at_most_one(weights_std)
-    told = (counts / sizes, weights, concentration)
-    drift = clip_drift(*told, limits, total)
-    if limits.scales is not None:
-        # Released frequencies, with which topics have to agree, are of counts that are not scaled.
-        plain = clip_drift(*told, replace(limits, scales=None), total)
-        drift = np.maximum(np.abs(drift), PULL * np.abs(plain))
+    drift = clip_drift(counts / sizes, weights, concentration, limits, total)
     # An interval of nine tenths reaches as far as the limit moved the share.
     weights_std = np.hypot(SHARES_SCALE * (1 + concentration) * weights_std, drift / NINE_TENTHS)
     return _at_most_one((1 + concentration) * topics_std), _at_most_one(weights_std)

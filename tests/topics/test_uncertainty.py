@@ -102,7 +102,5 @@ def test_intervals_hold_shares_that_the_limit_moved(seed, n_refinements):
         low.append(ends[0][few])
         high.append(ends[1][few])
     assert share[0] < share[1] - 0.05
-    # Counts of EM steps are scaled: a share then moves by up to .38 of what the limit alone says,
-    # and .35 of it is counted, which is right on average over several kinds of documents.
     assert low[0] - 0.01 <= share[1] <= high[0] + 0.01
     assert high[0] < 0.8
