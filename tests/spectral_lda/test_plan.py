@@ -11,31 +11,19 @@ from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_topics.plan import plan_topics
 
-CONFIGURATIONS = list(
-    itertools.product(
-        [50, 20_000, 10**6],
-        [1, 30, 2000, 50_000],
-        [0.1, 1.0, math.inf],
-        [0.0, 1e-6],
-        ["whitened_tensor", "moment_tensor"],
-        [None, 0, 3],
-    )
-)
+CONFIGURATIONS = list(itertools.product(
+    [50, 20_000, 10**6], [1, 30, 2000, 50_000], [0.1, 1.0, math.inf], [0.0, 1e-6],
+    ["whitened_tensor", "moment_tensor"], [None, 0, 3],
+))  # fmt: skip
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=str)
 def test_a_plan_spends_exactly_the_budget(configuration):
     n, d, epsilon, delta, perturbation, n_refinements = configuration
     plan = plan_topics(
-        n,
-        d,
-        10,
-        epsilon=epsilon,
-        delta=delta,
-        perturbation=perturbation,
-        n_refinements=n_refinements,
-        limits={},
-    )
+        n, d, 10, epsilon=epsilon, delta=delta, perturbation=perturbation,
+        n_refinements=n_refinements, limits={},
+    )  # fmt: skip
     if math.isfinite(epsilon):
         assert plan.releases.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-6)
     uses = {release.name: release.uses for release in plan.releases.releases}
@@ -52,15 +40,9 @@ def test_public_limits_need_no_histogram():
     limits = {"counts": 10.0, "pairs": 5.0, "triples": 50.0}
     for given in ({}, {"counts": 10.0}, limits):
         plan = plan_topics(
-            10_000,
-            100,
-            5,
-            epsilon=1.0,
-            delta=1e-6,
-            perturbation="whitened_tensor",
-            n_refinements=None,
-            limits=given,
-        )
+            10_000, 100, 5, epsilon=1.0, delta=1e-6, perturbation="whitened_tensor",
+            n_refinements=None, limits=given,
+        )  # fmt: skip
         uses = {release.name: release.uses for release in plan.releases.releases}
         assert uses.get("norm_histogram", 0) == 3 - len(given)
         assert plan.releases.cost.epsilon_at(1e-6) == pytest.approx(1.0)

@@ -1,16 +1,11 @@
 """The prior that a fit estimates, and topics that gain nothing over word frequencies."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from internals import questions
 
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.fitted import learned
-from sktensor_dp.spectral_topics.plan import plan_topics
-from sktensor_dp.spectral_topics.released import FittedTopics
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 INF = float("inf")
@@ -52,15 +47,6 @@ def test_a_prior_that_is_given_is_used(given, used):
     assert lda.fit(documents(0, 1, n=500)).doc_topic_prior_ == used
 
 
-def test_what_was_estimated_is_saved_and_pickled(tmp_path):
-    X = documents(0, 4, n=1000)
-    lda = PrivateSpectralLDA(4, epsilon=INF, random_state=0).fit(X)
-    lda.save(tmp_path / "model")
-    for other in (PrivateSpectralLDA.load(tmp_path / "model"), pickle.loads(pickle.dumps(lda))):
-        assert other.doc_topic_prior_ == lda.doc_topic_prior_ != 0.25
-        np.testing.assert_array_equal(other.transform(X[:5]), lda.transform(X[:5]))
-
-
 def test_a_forecast_says_what_it_assumes():
     assert "a concentration of 1." in str(PrivateSpectralLDA(4).forecast(1000, 300))
     single = PrivateSpectralLDA(4, doc_topic_prior=0).forecast(1000, 300)
@@ -80,24 +66,6 @@ def test_words_take_the_budget_where_pairs_show_one_topic(seed):
         ratios.append(lda.completion_perplexity(held_out) / alone.completion_perplexity(held_out))
     # Measured: mean 1.004, deviation 0.01 of each, so that the mean of eight is 7 deviations off.
     assert np.mean(ratios) < 1.03
-
-
-def test_a_warning_says_why_one_topic_was_fitted():
-    plan = plan_topics(
-        300, 300, 5, epsilon=1.0, delta=1e-6, perturbation="whitened_tensor", n_refinements=None,
-        limits={},
-    )  # fmt: skip
-    words = np.full(300, 1 / 300)
-    found = FittedTopics(words[None], np.ones(1), words, 0.0, 0)
-    (warning,) = learned(found, {}, plan).warnings
-    said = "shows 0 at this epsilon; one topic was fitted, the word frequencies"
-    assert said in str(warning)
-
-
-def test_topics_that_pairs_show_are_kept(seed):
-    lda = PrivateSpectralLDA(4, epsilon=4.0, random_state=0).fit(documents(seed, 1))
-    assert lda.n_components_ == 4
-    assert "held_out_scores" not in [row.name for row in lda.privacy_report_.rows]
 
 
 def concentrations(asked):

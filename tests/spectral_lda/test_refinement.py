@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from internals import questions
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
@@ -14,33 +13,24 @@ from sktensor_dp.spectral_topics.released import FittedTopics
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 
 
-def documents(seed, distinct):
-    """Of three topics that share few words, or of one."""
+def four_topics(length, seed=0):
     rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(300, 0.05 if distinct else 1e6), 3)
-    return sp.csr_matrix(rng.multinomial(40, topics[rng.integers(3, size=3000)]).astype(float))
+    topics = rng.dirichlet(np.full(300, 0.1), size=4)
+    return rng.multinomial(length, topics[rng.integers(4, size=3000)])
 
 
-def sensitivities(model):
-    return {row.name: row.sensitivity for row in model.privacy_report_.rows}
+def limit_of_steps(model):
+    """Limit on expected counts over that on counts."""
+    told = {row.name: row.sensitivity for row in model.privacy_report_.rows}
+    return told["expected_counts"] / told["word_frequencies"]
 
 
-@pytest.mark.parametrize("epsilon", [4.0, 20.0])
+@pytest.mark.parametrize("epsilon", [8.0, 20.0])
 def test_steps_of_topics_take_a_part_of_the_limit_on_counts(seed, epsilon):
-    model = PrivateSpectralLDA(3, epsilon=epsilon, random_state=0).fit(documents(seed, True))
-    told = sensitivities(model)
-    assert model.n_components_ == 3
+    model = PrivateSpectralLDA(4, epsilon=epsilon, random_state=0).fit(four_topics(40, seed))
+    assert model.n_components_ == 4
     # Rounding to the grid adds a little to either.
-    assert told["expected_counts"] == pytest.approx(STEP_LIMIT * told["word_frequencies"], rel=0.01)
-
-
-def test_word_frequencies_take_all_of_it(seed):
-    # Of one topic, expected counts are the counts.
-    with pytest.warns(NotEnoughDataWarning):
-        model = PrivateSpectralLDA(3, epsilon=0.05, random_state=0).fit(documents(seed, False))
-    told = sensitivities(model)
-    assert model.n_components_ == 1
-    assert told["expected_counts"] == pytest.approx(told["word_frequencies"], rel=0.01)
+    assert limit_of_steps(model) == pytest.approx(STEP_LIMIT, rel=0.01)
 
 
 def test_steps_are_told_apart_from_the_topics_that_they_were_given(seed):
@@ -70,12 +60,6 @@ def test_without_noise_nothing_is_taken_off_steps():
     assert sigma == 0
 
 
-def four_topics(length):
-    rng = np.random.default_rng(0)
-    topics = rng.dirichlet(np.full(300, 0.1), size=4)
-    return rng.multinomial(length, topics[rng.integers(4, size=3000)])
-
-
 def steps_of(lda, X):
     """Topics of each EM step."""
     with questions() as asked:
@@ -92,6 +76,8 @@ def test_words_take_the_budget_of_all_steps_where_pairs_show_one_topic():
     (row,) = [row for row in lda.privacy_report_.rows if row.name == "expected_counts"]
     assert row.uses == 1
     assert lda.privacy_report_.epsilon == pytest.approx(0.01)
+    # Of one topic, expected counts are the counts: they have all of the limit.
+    assert limit_of_steps(lda) == pytest.approx(1, rel=0.01)
 
 
 def test_every_step_is_of_the_topics_that_pairs_show():

@@ -129,20 +129,12 @@ def exact_moments(topics, weights, basis, concentration=0.0, **changes):
     new = np.einsum("ab,c->abc", second, middle) * c / (2 + c)
     first = (same + c * np.einsum("ac,b->abc", single, middle)) / (1 + c) / (2 + c)
     triples = new + first + first.transpose(1, 0, 2)
-    fields = {
-        "frequencies": mean,
-        "frequencies_sigma": 1e-4,
-        "pairs": pairs,
-        "pairs_sigma": 1e-4,
-        "diagonal_sigma": 2e-4,
-        "basis": basis,
-        "triples": triples,
-        "triples_sigma": 1e-3,
-        "n_documents": 10**6,
-        "spread": 0.1,
-        "second": topics.T @ (weights[:, None] * topics),
-    }
-    return ReleasedMoments(**{**fields, **changes})
+    moments = ReleasedMoments(
+        frequencies=mean, frequencies_sigma=1e-4, pairs=pairs, pairs_sigma=1e-4,
+        diagonal_sigma=2e-4, basis=basis, triples=triples, triples_sigma=1e-3, n_documents=10**6,
+        spread=0.1, second=topics.T @ (weights[:, None] * topics),
+    )  # fmt: skip
+    return replace(moments, **changes)
 
 
 def drawn_model(rng, d=12, k=3):
@@ -158,19 +150,13 @@ def test_gradient_agrees_with_finite_differences(seed, concentration):
     rng = np.random.default_rng(seed)
     topics, weights, basis = drawn_model(rng, d=6)
     # Noise of the size of the signal, so that no part of the gradient vanishes.
-    moments = exact_moments(topics, weights, basis)
-    moments = exact_moments(
-        topics,
-        weights,
-        basis,
-        frequencies=moments.frequencies + 0.1 * rng.normal(size=6),
-        pairs=moments.pairs + 0.1 * np.cov(rng.normal(size=(6, 9))),
-        frequencies_sigma=0.1,
-        pairs_sigma=0.1,
-        diagonal_sigma=0.2,
-        triples_sigma=0.5,
+    exact = exact_moments(topics, weights, basis)
+    moments = replace(
+        exact, frequencies=exact.frequencies + 0.1 * rng.normal(size=6),
+        pairs=exact.pairs + 0.1 * np.cov(rng.normal(size=(6, 9))),
+        frequencies_sigma=0.1, pairs_sigma=0.1, diagonal_sigma=0.2, triples_sigma=0.5,
         n_documents=20,
-    )
+    )  # fmt: skip
     objective = MomentDistance(topics.shape, moments, concentration)
     x = rng.normal(size=topics.size)
     _, gradient = objective(x)
@@ -227,17 +213,11 @@ def test_noisy_moments_improve_a_start_of_their_own_accuracy(seed):
     sigma = 5e-4
     noise = sigma * rng.normal(size=(20, 20))
     exact = exact_moments(topics, weights, basis)
-    moments = exact_moments(
-        topics,
-        weights,
-        basis,
-        frequencies=exact.frequencies + sigma * rng.normal(size=20),
+    moments = replace(
+        exact, frequencies=exact.frequencies + sigma * rng.normal(size=20),
         pairs=exact.pairs + np.triu(noise) + np.triu(noise, 1).T,
-        frequencies_sigma=sigma,
-        pairs_sigma=sigma,
-        diagonal_sigma=sigma,
-        triples_sigma=1.0,
-    )
+        frequencies_sigma=sigma, pairs_sigma=sigma, diagonal_sigma=sigma, triples_sigma=1.0,
+    )  # fmt: skip
     found, _ = fitted(start, weights, moments)
     # Measured over seeds 0 to 99: at most 0.47 of the start's error.
     assert error(found, topics) < 0.7 * error(start, topics)
