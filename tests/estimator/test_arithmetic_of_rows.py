@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,9 @@ HUGE_ROWS[7] = np.tile(np.repeat([HUGE, -HUGE], 4), 3)
 TINY_ROWS = np.full((40, 24), 5e-324)
 
 
-def power(**options: Any) -> Any:
-    small = {"data_norm": 1.0, "n_restarts": 2, "max_iter": 1, "random_state": 0}
-    return PrivateTensorPowerMethod(2, **{**small, **options})
+power = partial(
+    PrivateTensorPowerMethod, 2, data_norm=1.0, n_restarts=2, max_iter=1, random_state=0
+)
 
 
 def single(X: np.ndarray) -> np.ndarray:

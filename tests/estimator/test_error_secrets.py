@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,23 +39,16 @@ COUNTS = np.random.default_rng(0).poisson(2.0, (300, 3))
 TEXTS = ["cats chase mice", "dogs chase cats"] * 60
 
 
-def lda(**kwargs: Any) -> Any:
-    return PrivateSpectralLDA(2, random_state=0, **kwargs)
-
-
-def power(**kwargs: Any) -> Any:
-    given = {"data_norm": 4.0, "max_iter": 2, "n_restarts": 2, "random_state": 0, **kwargs}
-    return PrivateTensorPowerMethod(2, **given)
-
-
-def words(**kwargs: Any) -> Any:
-    return PrivateCountVectorizer(max_words_per_document=3, epsilon=10.0, **kwargs)
-
-
-def completions() -> Iterator[Any]:
-    for kind in (PrivateCPCompletion, PrivateTuckerCompletion):
-        for unit in ({}, {"unit_mode": 0, "shape": (10, 6)}):
-            yield kind(1, bounds=(0, 3), random_state=0, **unit)
+lda = partial(PrivateSpectralLDA, 2, random_state=0)
+power = partial(
+    PrivateTensorPowerMethod, 2, data_norm=4.0, max_iter=2, n_restarts=2, random_state=0
+)
+words = partial(PrivateCountVectorizer, max_words_per_document=3, epsilon=10.0)
+COMPLETIONS = [
+    partial(kind, 1, bounds=(0, 3), random_state=0, **unit)
+    for kind in (PrivateCPCompletion, PrivateTuckerCompletion)
+    for unit in ({}, {"unit_mode": 0, "shape": (10, 6)})
+]
 
 
 def quietly(call: Callable[[], Any]) -> Any:
@@ -84,8 +78,7 @@ def matrix_calls() -> Iterator[tuple[str, Any, str, tuple[Any, ...], dict[str, A
 
 
 def completion_calls() -> Iterator[tuple[str, Any, str, tuple[Any, ...], dict[str, Any]]]:
-    for number in range(4):
-        build = lambda number=number: list(completions())[number]  # noqa: E731
+    for build in COMPLETIONS:
         for name, X in tables().items():
             yield name, build(), "fit", (X, np.ones(30)), {}
             yield name, build(), "fit_tensor", (X,), {}

@@ -1,6 +1,7 @@
 """Searches and scores where one unit more or less is hidden: parts by coins, and counts of them."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,7 @@ N = 120
 BOUNDS = (-5.0, 0.0)
 
 
-def topics(**options: Any) -> PrivateSpectralLDA:
-    return PrivateSpectralLDA(2, **{"neighbours": "add_remove", "random_state": 0, **options})
+topics = partial(PrivateSpectralLDA, 2, neighbours="add_remove", random_state=0)
 
 
 def search(model: Any = None, values: Any = None, **options: Any) -> PrivateSearchCV:
@@ -133,9 +133,7 @@ def test_neighbours_are_those_of_the_estimator():
 # Scores for scikit-learn's own tools
 
 
-def scorer(**options: Any) -> Any:
-    given = {"epsilon": 2.0, "bounds": BOUNDS}
-    return make_private_scorer("log_likelihood_per_token", **{**given, **options})
+scorer = partial(make_private_scorer, "log_likelihood_per_token", epsilon=2.0, bounds=BOUNDS)
 
 
 def test_a_score_is_for_the_neighbours_of_the_model(seed):

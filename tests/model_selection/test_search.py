@@ -8,6 +8,7 @@ import re
 import tempfile
 import threading
 import warnings
+from functools import partial
 from pathlib import Path
 
 import dask.array as da
@@ -299,8 +300,7 @@ def mixtures(estimator, n_trials=6, **kwargs):
     return PrivateSearchCV(estimator, {names[0]: [2.0, 4.0, 8.0]}, n_trials=n_trials, **kwargs)
 
 
-def mixture():
-    return PrivateTensorPowerMethod(2, moment="gaussian_mixture")
+mixture = partial(PrivateTensorPowerMethod, 2, moment="gaussian_mixture")
 
 
 def test_losing_trials_are_not_cached(tmp_path):
@@ -381,12 +381,8 @@ def public_topics(n_components=3):
     )
 
 
-def samples():
-    return PrivateTensorPowerMethod(2, moment="single_topic", data_norm=5.0, random_state=0)
-
-
-def entries():
-    return PrivateCPCompletion(1, bounds=(0, 1), random_state=0)
+samples = partial(PrivateTensorPowerMethod, 2, moment="single_topic", data_norm=5.0, random_state=0)
+entries = partial(PrivateCPCompletion, 1, bounds=(0, 1), random_state=0)
 
 
 def with_one(value, of):

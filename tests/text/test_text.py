@@ -3,6 +3,7 @@
 import io
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -29,9 +30,8 @@ def pets(extra=()):
     return (PETS * (N_PETS // 3))[: N_PETS - len(extra)] + list(extra)
 
 
-def small(**parameters):
-    """At epsilon 1 its noise has standard deviation 36, and it keeps words from 54 texts on."""
-    return PrivateCountVectorizer(**{"max_words_per_document": 6, **parameters})
+# At epsilon 1 its noise has standard deviation 36, and it keeps words from 54 texts on.
+small = partial(PrivateCountVectorizer, max_words_per_document=6)
 
 
 @pytest.mark.parametrize(

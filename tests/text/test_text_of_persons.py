@@ -1,6 +1,7 @@
 """PrivateCountVectorizer with groups: persons with several texts are what is protected."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,8 +25,7 @@ def persons(seed=0):
     return texts, owners
 
 
-def vectorizer(**parameters):
-    return PrivateCountVectorizer(**{"max_words_per_document": 5, "epsilon": 4.0, **parameters})
+vectorizer = partial(PrivateCountVectorizer, max_words_per_document=5, epsilon=4.0)
 
 
 def merged(texts, owners):
