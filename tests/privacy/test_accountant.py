@@ -352,6 +352,7 @@ def test_a_vocabulary_by_person_and_topics_by_document_do_not_go_together():
     assert {entry.unit for entry in budget.entries} == {"person"}
 
 
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_users_and_entries_do_not_go_together():
     budget = BudgetAccountant(100.0)
     options = {"bounds": (0, 1), "shape": (6, 6), "accountant": budget, "epsilon": 5.0}
