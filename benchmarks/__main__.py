@@ -21,7 +21,7 @@ BENCHES = (
     "ablations_of_words", "row_features", "implicit", "forecasts", "completion_kernels",
     "small_counts", "laws", "long_documents", "real_text", "topics", "topic_intervals",
     "topics_and_gibbs", "people", "budget", "scale", "audit", "words", "public_words",
-    "public_topics", "peers",
+    "public_topics", "peers", "chosen_ranges",
 )  # fmt: skip
 # Benches whose module has another name, as a package that they import has theirs.
 MODULES = {"implicit": "implicit_feedback"}
