@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.published import completion
 from sktensor_dp.published.completion import (
     Descent,
@@ -114,9 +113,9 @@ def test_noise_of_input_is_in_proportion_to_the_range_of_the_values(monkeypatch)
     assert seen == [(1.0, 2.0), (0.5, 2.0), (3, 1.0)]
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_laplace_noise_has_its_scale(seed):
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        noise = with_laplace_noise(np.zeros(20_000), 4.0, 2.0)
+    noise = with_laplace_noise(np.zeros(20_000), 4.0, 2.0)
     # Mean |b| is the scale, and its deviation that over sqrt(n).
     assert abs(np.abs(noise).mean() / 2 - 1) < 5 / math.sqrt(20_000)
     np.testing.assert_array_equal(with_laplace_noise(np.ones(3), 0.0, 1.0), np.ones(3))
@@ -144,10 +143,10 @@ def test_all_factors_but_the_last_are_released_without_noise(algorithm, tucker, 
     assert not np.allclose(found[0][2], found[1][2])
 
 
+@pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("dim", [1, 3])
 def test_noise_of_rows_has_its_law(dim, seed):
     n = 20_000
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        norms = np.linalg.norm(with_row_noise(np.zeros((n, dim)), 3.0, 2.0), axis=1)
+    norms = np.linalg.norm(with_row_noise(np.zeros((n, dim)), 3.0, 2.0), axis=1)
     # Gamma of shape dim and scale 3 / 2: the mean of n deviates by sqrt(dim / n) scales.
     assert abs(norms.mean() / 1.5 - dim) < 5 * math.sqrt(dim / n)

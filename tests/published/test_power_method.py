@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published import online_tensor_power_method, private_tensor_power_method
@@ -21,11 +20,6 @@ from sktensor_dp.tensor.symmetric import tensor_oracle
 
 def frame(dim, n_components, rng):
     return np.linalg.qr(rng.standard_normal((dim, n_components)))[0].T
-
-
-def seeded(seed, function, *arguments, **parameters):
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        return function(*arguments, **parameters)
 
 
 # ------------------------------------------------------------------- loop
@@ -71,13 +65,10 @@ def test_deflation_is_that_of_the_tensor_itself(seed):
     np.testing.assert_allclose(vectors, np.vstack([first, second]), atol=1e-8)
 
 
-def test_columns_have_noise_of_their_own_deviation(seed):
+@pytest.mark.usefixtures("seeded_noise", "seed")
+def test_columns_have_noise_of_their_own_deviation():
     deviation, answer = np.array([0.5, 3.0, 0.0]), np.arange(3000.0).reshape(1000, 3)
-
-    def draw():
-        return noisy_columns(answer, deviation, NoiseSource())
-
-    noise = seeded(seed, draw) - answer
+    noise = noisy_columns(answer, deviation, NoiseSource()) - answer
     # A standard deviation of 1000 normals deviates by 1 / sqrt(2000) of itself.
     np.testing.assert_allclose(noise[:, :2].std(axis=0), deviation[:2], rtol=5 / math.sqrt(2000))
 
@@ -167,29 +158,29 @@ def test_exact_epsilon_is_that_of_all_queries_together():
     assert claim.holds
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_noise_of_the_value_query_is_six_printed_multipliers(seed):
     """In one dimension |u|_inf = 1, and the value of a zero tensor is all noise."""
     T = np.zeros((1, 1, 1))
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        values = [
-            private_tensor_power_method(T, 1, 1.0, 1e-6, 1, 1, random_state=start).weights[0]
-            for start in range(200)
-        ]
+    values = [
+        private_tensor_power_method(T, 1, 1.0, 1e-6, 1, 1, random_state=start).weights[0]
+        for start in range(200)
+    ]
     nu = 6 * noise_multiplier(1.0, 1e-6, 2)
     assert abs(np.std(values) / nu - 1) < 5 / math.sqrt(400)
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_noise_hides_a_small_tensor_and_spares_a_large_one(seed):
     V = frame(6, 2, np.random.default_rng([seed, 6]))
     T = symmetric_outer_sum([2.0, 1.0], V)
     # nu is about 2600 and |u|_inf^2 below 1: 2e6 is 800 times the noise, 2 is nothing.
-    large = seeded(seed, private_tensor_power_method, 1e6 * T, 2, n_restarts=20, random_state=seed)
+    large = private_tensor_power_method(1e6 * T, 2, n_restarts=20, random_state=seed)
     found = large.vectors[np.argsort(-large.weights)]
     assert (np.sum(found * V, axis=1) > 0.99).all()
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        cosines = [
-            private_tensor_power_method(T, 2, random_state=start).vectors[0] @ V[0]
-            for start in range(20)
-        ]
+    cosines = [
+        private_tensor_power_method(T, 2, random_state=start).vectors[0] @ V[0]
+        for start in range(20)
+    ]
     # Uniform on the sphere of six dimensions: mean square 1/6, of 20 within .6 surely.
     assert np.mean(np.square(cosines)) < 0.6

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from plain_moments import TOPICS, exact_corpus
 
-from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published import agn, agn_of_words, avn, avn_of_words, dp_tpm, single_topic
@@ -15,11 +14,6 @@ from sktensor_dp.tensor.symmetric import n_unique
 
 ALGORITHMS = [agn, avn]
 ORDERED = [agn_of_words, avn_of_words]
-
-
-def seeded_source(seed):
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        return NoiseSource()
 
 
 def entries_by_kind(dim):
@@ -33,8 +27,9 @@ def entries_by_kind(dim):
 # ------------------------------------------------------------------ noise
 
 
-def test_gaussian_noise_has_one_variance_on_and_off_the_diagonal(seed):
-    noise, dim, sigma = seeded_source(seed), 30, 0.25
+@pytest.mark.usefixtures("seeded_noise", "seed")
+def test_gaussian_noise_has_one_variance_on_and_off_the_diagonal():
+    noise, dim, sigma = NoiseSource(), 30, 0.25
     draws = np.array(
         [single_topic.gaussian_unique_entries(dim, 3, sigma, noise) for _ in range(40)]
     )
@@ -48,8 +43,9 @@ def test_gaussian_noise_has_one_variance_on_and_off_the_diagonal(seed):
         assert abs(values.mean()) < 5 * sigma / math.sqrt(values.size)
 
 
-def test_spherical_noise_has_gamma_norm_and_uniform_direction(seed):
-    noise, dim, beta, n_draws = seeded_source(seed), 6, 4.0, 3000
+@pytest.mark.usefixtures("seeded_noise", "seed")
+def test_spherical_noise_has_gamma_norm_and_uniform_direction():
+    noise, dim, beta, n_draws = NoiseSource(), 6, 4.0, 3000
     unique = np.any(entries_by_kind(dim), axis=0)
     b = np.array(
         [single_topic.spherical_unique_entries(dim, 3, beta, noise)[unique] for _ in range(n_draws)]
@@ -116,11 +112,13 @@ def recovery_error(algorithm, X, epsilon, seed):
     return np.abs(topics[order] - TOPICS[: len(topics)]).max()
 
 
+# At 1e4 it is too little for its claim.
+@pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")
 def test_noise_shows_and_vanishes_with_epsilon(algorithm, seed):
     X = np.repeat(exact_corpus(), 100, axis=0)
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        errors = [recovery_error(algorithm, X, eps, seed) for eps in [0.02] * 20 + [1.0, 1e4]]
+    errors = [recovery_error(algorithm, X, eps, seed) for eps in [0.02] * 20 + [1.0, 1e4]]
     # The eigenvalues of M2 are about .5 and .08. Its entries have noise of deviation
     # 10.9 sqrt(2) / (19200 epsilon): .0008 at epsilon = 1, which moves topics by a few
     # percent; .04 at .02, whose operator norm, about .16, hides the second eigenvalue.

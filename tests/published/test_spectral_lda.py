@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from plain_moments import TOPICS, WEIGHTS, exact_corpus, hockey_stick, u_statistics
 
-from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published import agn, avn, dp_spectral_lda, spectral_lda
 from sktensor_dp.published.spectral_lda import (
@@ -83,9 +82,9 @@ def test_printed_sensitivities_are_those_of_the_print():
     assert math.isfinite(PrintedSensitivities(n, 0.0, k).topics(largest, sigma, top, gap))
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_private_bounds_lie_below_but_for_delta(seed):
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        noise = NoiseSource()
+    noise = NoiseSource()
     delta, scale = 0.05, 0.01 / 2.0
     found = np.array([private_lower_bound(0.3, 0.01, 2.0, delta, noise) for _ in range(4000)])
     # A binomial count of deviation sqrt(delta (1 - delta) / n).
@@ -170,13 +169,13 @@ def test_topics_of_mixtures_are_found(configuration, seed):
     assert np.abs(weights - alpha / 1.2).max() < 0.15
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_configuration_2_has_noise_that_vanishes_with_epsilon(seed):
     X = np.tile(exact_corpus(), (200, 1))
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        errors = [
-            np.abs(sorted_topics(dp_spectral_lda(X, 2, 0.0, 2, eps))[0] - TOPICS).max()
-            for eps in (2.0, 1e5)
-        ]
+    errors = [
+        np.abs(sorted_topics(dp_spectral_lda(X, 2, 0.0, 2, eps))[0] - TOPICS).max()
+        for eps in (2.0, 1e5)
+    ]
     assert errors[0] > 1e-5
     assert errors[1] < errors[0] / 10
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.releases import CATALOGUE
@@ -76,14 +75,9 @@ def test_power_iterations_shorten_every_symmetric_tensor(seed):
 # Laws of noise
 
 
-def source_of(seed: int) -> NoiseSource:
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        return NoiseSource()
-
-
-def noise_of(query: Any, kind: str, shape: tuple[int, ...], n_draws: int, seed: int) -> Floats:
+def noise_of(query: Any, kind: str, shape: tuple[int, ...], n_draws: int) -> Floats:
     """What the catalogue's law adds to zeros, at a sensitivity of 2 and a cost of 4."""
-    source = source_of(seed)
+    source = NoiseSource()
     entry = next(e for e in CATALOGUE.values() if e.query is type(query))
     law = getattr(entry, kind)
     zeros = np.zeros(shape)
@@ -92,6 +86,7 @@ def noise_of(query: Any, kind: str, shape: tuple[int, ...], n_draws: int, seed: 
     )
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_noise_of_answers_has_the_covariance_stated(seed):
     """(u'v)^2 between starts u and v; a third of it outside their span.
 
@@ -101,7 +96,7 @@ def test_noise_of_answers_has_the_covariance_stated(seed):
     rng = np.random.default_rng(seed)
     query = PowerIterations(unit_columns(rng, 3), 1.0)
     total = query.total(SampleChunk(np.zeros((1, D))))
-    noise = noise_of(query, "gaussian", total.shape, n_draws, seed) / 2 * 4
+    noise = noise_of(query, "gaussian", total.shape, n_draws) / 2 * 4
     answers = np.array([query.answers(coordinates) for coordinates in noise])
     found = np.einsum("nil,njm->iljm", answers, answers) / n_draws
     within = query.starts @ np.linalg.pinv(query.starts)

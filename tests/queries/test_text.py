@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
@@ -73,11 +72,6 @@ def test_words_are_any_unicode():
     assert frequencies(documents, 4) == {"\ud800": 1, "ß": 2, "": 1, "日本": 1}
 
 
-def seeded(seed):
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        return NoiseSource()
-
-
 N_TRIALS = 20_000
 
 
@@ -90,11 +84,12 @@ def share_of_failures(threshold, m, sigma, noise):
 
 
 @pytest.mark.nightly
-def test_threshold_fails_with_probability_delta(seed):
+@pytest.mark.usefixtures("seeded_noise", "seed")
+def test_threshold_fails_with_probability_delta():
     m, delta = 5, 0.2
     query, cost = DocumentFrequencies(m), PrivacyCost(mu=0.8, delta=delta)
     sigma = query.l2_sensitivity / cost.mu
-    noise = seeded(seed)
+    noise = NoiseSource()
     # Standard deviation of the share .0028: five of them. What STEP adds to the
     # threshold moves the failures by less than 2**-20.
     tolerance = 5 * math.sqrt(delta * (1 - delta) / N_TRIALS) + 2.0**-20
@@ -126,14 +121,14 @@ class ManyWords(DocumentFrequencies):
         return Counter({f"{i:05d}": 1_000_000 for i in range(20_000)})
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_noise_has_the_reported_scale(seed):
     plan = ReleasePlan.split(
         1.0, 1e-6, {"document_frequencies": 1}, reserved_delta={"document_frequencies": 5e-7}
     )
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        curator = DataCurator(
-            TextChunks([["a"]], list), plan, spender="test", unit="document", accountant=None
-        )
+    curator = DataCurator(
+        TextChunks([["a"]], list), plan, spender="test", unit="document", accountant=None
+    )
     with curator:
         words, noisy = curator.release_partitions("document_frequencies", ManyWords(8))
         report = curator.report()
