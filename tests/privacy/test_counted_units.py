@@ -224,8 +224,7 @@ FREQUENCIES = WordFrequencies(Clip(CountNorm(1), 5.0))
 
 def opened(n: int, plan: ReleasePlan, **options: Any) -> DataCurator:
     X = documents(np.random.default_rng(0), n)
-    chunks = CountChunks(sp.csr_matrix(X), None, D)
-    chunks = CountChunks(sp.csr_matrix(X), n, D) if n else chunks
+    chunks = CountChunks(sp.csr_matrix(X), n or None, D)
     return DataCurator(
         chunks, plan, spender="test", unit="document", accountant=None,
         neighbours="add_remove", **options,
