@@ -154,6 +154,8 @@ def ratings(n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     return X, np.clip(rng.choice(STARS, len(X)) + X[:, 1] % 3 - 1, 1, 5)
 
 
+# Ratings at random: no row differs from another by more than noise.
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 @pytest.mark.parametrize("unit_mode", [None, 0])
 def test_a_range_is_chosen_first_at_two_percent_of_the_budget(unit_mode, seeded_noise):
     X, y = ratings()
