@@ -157,6 +157,7 @@ OF_COMPONENTS: dict[str, dict[str, Any]] = {
     "iteration": {"perturbation": "iteration", "max_iter": 1},
     "stream": {"perturbation": "stream", "max_iter": 2},
     "mixture": {"moment": "gaussian_mixture"},
+    "mixture, chosen": {"moment": "gaussian_mixture", "data_norm": "auto"},
 }  # fmt: skip
 SEARCHED: dict[str, dict[str, Any]] = {
     "held out": {}, "folds": {"cv": 2}, "three folds": {"cv": 3},
@@ -277,6 +278,8 @@ COUNTED = [
         ("single topics", single_topics_model, {}, {"whole": samples.whole}),
         ("components", components_model, {}, {"whole": samples.whole, "chunks": of_chunks}),
         ("mixture", components_model, {"moment": "gaussian_mixture"}, {"whole": samples.whole}),
+        ("mixture of a norm that is chosen", components_model,
+         {"moment": "gaussian_mixture", "data_norm": "auto"}, {"whole": samples.whole}),
         ("stream", stream_model, {}, {"whole": samples.whole, "batches": in_two_batches,
                                  "groups": of_three}),
         ("search", _search, {}, {"whole": samples.whole, "groups": of_three}),

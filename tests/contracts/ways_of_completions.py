@@ -202,6 +202,9 @@ SLICES: dict[str, dict[str, Any]] = {
     "components": {**OF_SLICES, "epsilon": 1e6},
     "components, resolved": {**OF_SLICES, "epsilon": 1e6, "unit_mode": 1},
 }
+# Bounds by a histogram, which shows something at a large epsilon, and nothing at a small one.
+CHOSEN = {f"epsilon {e:g}": {"bounds": "auto", "epsilon": e} for e in (1.0, 400.0)}
+CHOSEN_SLICES = {name: {**OF_SLICES, **of} for name, of in CHOSEN.items()}
 # Of units of a matrix, whose directions are sought; and components in each of them.
 OF_MATRICES = {"shape": (300, 6), "unit_mode": 0}
 DIRECTIONS: dict[str, dict[str, Any]] = {
@@ -259,6 +262,9 @@ LONG = {
 UNRELATED = [
     *_rows("", ENTRIES, WAYS, pair=values, use=of_public_cells),
     *_rows("slices, ", SLICES, WAYS, pair=slices, use=of_public_cells),
+    *_rows("chosen, ", CHOSEN, {"entries": entries}, pair=values, use=of_public_cells),
+    *_rows("slices, chosen, ", CHOSEN_SLICES, {"entries": entries}, pair=slices,
+           use=of_public_cells),
     *_rows("long tables, ", LONG, ONCE, pair=long_tables, use=inside),
     *_rows("named rows", {"": NAMES}, ONCE, pair=lambda rng: named(values(rng), False)),
     *_rows("named rows of persons", {"": {**NAMES, "unit_mode": 0}}, ONCE,

@@ -206,6 +206,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "stream": STREAM,
     "stream, all found": {**STREAM, "epsilon": 1e4, "n_components": 2},
     "mixture": {"moment": "gaussian_mixture"},
+    "mixture, chosen": {"moment": "gaussian_mixture", "data_norm": "auto", "epsilon": 400.0},
     "mixture, resolved": {"moment": "gaussian_mixture", "epsilon": 1e4},
     "mixture, in all dimensions": {"moment": "gaussian_mixture", "perturbation": "moment_tensor"},
     "too many components": {"n_components": 20, "epsilon": 1e3},
