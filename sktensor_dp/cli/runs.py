@@ -279,7 +279,6 @@ class Topics(Run):
 class Ratings(Run):
     """Items by what persons say of them."""
 
-    ledger_unit = "slice"
     found, option = "directions of taste", "rank"
     n_items = 0
     _items: dict[str, str]  # titles by the names that are rated

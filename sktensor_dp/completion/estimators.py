@@ -235,7 +235,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         shape = chunks.shape
         kind: type[Any] = SliceCurator if by_slice else EntryCurator
         fit: Any = fit_slices if by_slice else fit_entries  # a recipe of the kind of plan
-        how = {"unit": "slice"} if by_slice else {}
+        how = {"unit": "person"} if by_slice else {}
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), self.rank)

@@ -86,7 +86,7 @@ class BudgetAccountant(Shown):
     scope : str, default="default"
         Name of the data set. Every scope of a file has a budget and a ledger of its own.
     units : {"one", "any"}, default="one"
-        ``"one"`` refuses a fit whose unit of privacy (row, group of rows, entry or slice of a
+        ``"one"`` refuses a fit whose unit of privacy (row, person, entry of a
         tensor) or whose `neighbours` are of another kind than those charged before: a
         vocabulary by person and topics by document add up to no promise about persons.
         ``"any"`` adds costs up whatever they protect: each fit's guarantee holds for its own

@@ -41,8 +41,7 @@ UNITS = {
     "document": "One document: one text, or one row of word counts.",
     "sample": "One sample: one row of numbers.",
     "entry": "One entry of a tensor. A person with several entries is protected less.",
-    "slice": "All entries of one slice of a tensor, such as those of one user.",
-    "person": "All rows that have one label, such as those of one person or household.",
+    "person": "All rows of one person, household or other group, by a label or a mode of a tensor.",
 }
 RELATIONS = {
     "replace_one": "Two data sets with equally many units that differ in one unit.",

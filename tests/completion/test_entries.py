@@ -43,7 +43,7 @@ def test_all_of_the_budget_is_charged_and_no_more(perturbation, epsilon, delta, 
     assert total <= epsilon * (1 + 1e-9)
     # The sum of a pure and a Gaussian part is what is left when it is all spent.
     assert total == pytest.approx(epsilon, rel=1e-6)
-    assert report.unit == ("slice" if perturbation == "slice" else "entry")
+    assert report.unit == ("person" if perturbation == "slice" else "entry")
     assert report.n_units == (SHAPE[0] if perturbation == "slice" else len(Y0))
 
 

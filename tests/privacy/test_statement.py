@@ -448,7 +448,7 @@ def test_the_schema_is_sound_and_explains_every_field() -> None:
     unit = SCHEMA["properties"]["unit"]["properties"]["name"]
     relation = SCHEMA["properties"]["neighbours"]["properties"]["relation"]
     for inner, names in (
-        (unit, ("document", "sample", "entry", "slice", "person")),
+        (unit, ("document", "sample", "entry", "person")),
         (relation, ("replace_one", "add_remove")),
     ):
         assert all(f"{name}:" in inner["description"] for name in names)
