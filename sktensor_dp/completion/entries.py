@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,27 +206,17 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
 def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Model fitted to released values, whose noise variance is known."""
     noisy, entries = curator.entries(), curator.index_set
-    noise_variance, released = noisy.sigma**2, [noisy.value + curator.middle]
+    variance, released = noisy.sigma**2, [noisy.value + curator.middle]
     # Handed over, not held: a number for each entry is a large part of all memory.
     del noisy
-    return _of_values(entries, released, noise_variance, options)
-
-
-def _of_values(
-    entries: IndexSet, released: list[Floats], noise_variance: float, options: ModelOptions
-) -> Model:
-    """Model fitted to noisy values, which are taken out of the list `released` to free memory."""
-    most = SWEEPS if options.max_iter is None else options.max_iter
-    if options.full_core:
-        return complete_tucker(
-            entries, released.pop(), options.ranks, noise_variance=noise_variance,
-            regularization=options.regularization, max_iter=most,
-            random_state=options.random_state,
-        )  # fmt: skip
-    return complete_cp(
-        entries, released.pop(), options.rank, noise_variance=noise_variance,
-        regularization=options.regularization, max_iter=most, random_state=options.random_state,
+    complete: Any = complete_tucker if options.full_core else complete_cp
+    found: Model = complete(
+        entries, released.pop(), options.ranks if options.full_core else options.rank,
+        noise_variance=variance, regularization=options.regularization,
+        max_iter=SWEEPS if options.max_iter is None else options.max_iter,
+        random_state=options.random_state,
     )  # fmt: skip
+    return found
 
 
 def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:

@@ -17,8 +17,8 @@ from sktensor_dp.model_files.fields import made
 from sktensor_dp.model_files.saving import load_record, save_record
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, top_rows_by_parts
-from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale, in_units, limits_at
-from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_units, limits_at
+from sktensor_dp.tensor.unit_parameters import predict_units
 
 # Values that are ranked at a time.
 BLOCK = 2**20
@@ -357,28 +357,6 @@ class UnitParameters:
         places = np.searchsorted(numbers, units)
         known = np.append(numbers, -1)[places] == units
         return np.where(known, places, len(numbers)).astype(np.intp)
-
-
-def fold_in(
-    shared: SharedModel,
-    coordinates: NDArray[np.intp],
-    values: Floats,
-    bounds: Bounds,
-    indices: Indices | None = None,
-) -> UnitParameters:
-    """Fit the parameters of the units in `coordinates` to their entries and the released model."""
-    units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
-    parameters = fold_in_units(
-        places,
-        in_scale(bounds, values, coordinates),
-        shared.at_entries(coordinates),
-        n_units=len(units),
-        level=shared.level,
-        noise_variance=shared.noise_variance,
-        level_variance=shared.level_variance,
-    )
-    ids = names_of(units, indices, shared.unit_mode)
-    return UnitParameters(ids, parameters, shared, bounds, indices)
 
 
 def _lengths(shared: SharedModel) -> list[int]:

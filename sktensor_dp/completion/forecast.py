@@ -42,23 +42,16 @@ from sktensor_dp.tensor.shared_parameters import clipped_response
 STEPS = 200
 
 
-@dataclass(frozen=True)
-class EntryErrors:
-    """Expected root mean square errors of a completion of entries, in widths of the bounds."""
-
-    of_biases: float  # with mean and biases
-    of_model: float  # with what else is released
-    of_fold_in: float  # with the entries of a row of the first mode at hand
-
-
 def entry_errors(
     n_observed: int,
     shape: tuple[int, ...],
     plan: CompletionPlan,
     assumed: Assumed,
     rank: int,
-) -> EntryErrors:
-    """Expected errors where one value is the unit: by biases, the whole model, and fold-in."""
+) -> tuple[float, float, float]:
+    """Expected errors where one value is the unit, in widths of the bounds: with mean and biases,
+    with the whole model, and with the entries of a row of the first mode folded in.
+    """
     left, count = assumed.about_biases(len(shape)), min(ASSUMED.n_components, rank)
     each = assumed.component_share * assumed.deviation**2 / max(count, 1)
     rows = [n_observed / n for n in shape]
@@ -78,7 +71,7 @@ def entry_errors(
     else:
         cosines = [math.prod(found)] * count
     own = _fold_in_variance(rows[0], [each * seen for seen in cosines], left, bias)
-    return EntryErrors(error, model, math.sqrt(own + math.fsum(kept)))
+    return error, model, math.sqrt(own + math.fsum(kept))
 
 
 def squared_cosines(rows: list[float], each: float, noise: float, count: int) -> list[float]:
@@ -309,10 +302,10 @@ class CompletionForecast(Sought):
     of_mean: float
     of_biases: float
     finds_components: bool
-    bias_deviation: float = math.nan
-    of_model: float = math.nan
-    component_share: float = ASSUMED.component_share
-    of_fold_in: float = math.nan
+    bias_deviation: float
+    of_model: float
+    component_share: float
+    of_fold_in: float
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     _page = "completion.html"
@@ -388,14 +381,11 @@ class CompletionForecast(Sought):
         ]
         if self.of_model < self.of_biases:
             rows.append(["components too", f"{self.of_model:.3g}"])
-        if self.of_fold_in != self.of_model and math.isfinite(self.of_fold_in):
+        if self.of_fold_in != self.of_model:
             rows.append(["own entries folded in", f"{self.of_fold_in:.3g}"])
-        bias = self.bias_deviation
-        if math.isnan(bias):
-            bias = self.of_mean / ASSUMED.deviation * ASSUMED.bias_deviation
         assumed = (
             f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of each "
-            f"mode one of {bias:.3g}, and components {self.component_share:.0%} of "
+            f"mode one of {self.bias_deviation:.3g}, and components {self.component_share:.0%} of "
             "the variance. Say otherwise by arguments of forecast()."
         )
         return Table(
@@ -419,8 +409,7 @@ def forecast_completion(
         finds = found is not None
         model = folded = error if found is None else found
     else:
-        errors = entry_errors(n_observed, shape, plan, assumed, rank)
-        error, model, folded = errors.of_biases, errors.of_model, errors.of_fold_in
+        error, model, folded = entry_errors(n_observed, shape, plan, assumed, rank)
     return CompletionForecast(
         plan.perturbation, width * assumed.deviation, width * error, finds,
         width * assumed.bias_deviation, width * model, assumed.component_share, width * folded,

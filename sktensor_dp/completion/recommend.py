@@ -20,7 +20,6 @@ from sktensor_dp.completion.fold_in import (
     Candidates,
     UnitParameters,
     checked_mode,
-    fold_in,
     names_of,
     row_number,
 )
@@ -30,7 +29,8 @@ from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.entries import as_entries
 from sktensor_dp.tensor.arrays import Floats, TopRows, blocks, top_rows
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
+from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
+from sktensor_dp.tensor.unit_parameters import fold_in_units
 
 
 def profiles(estimator: Any, mode: int) -> Floats:
@@ -142,7 +142,14 @@ class RecommenderMixin:
         bounds = self.bounds_
         if isinstance(bounds, RowBounds) and bounds.mode == shared.unit_mode and indices:
             bounds = bounds_by_id(bounds, self._named, indices)
-        return fold_in(shared, coordinates, values, bounds, indices)
+        units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
+        parameters = fold_in_units(
+            places, in_scale(bounds, values, coordinates), shared.at_entries(coordinates),
+            n_units=len(units), level=shared.level, noise_variance=shared.noise_variance,
+            level_variance=shared.level_variance,
+        )  # fmt: skip
+        ids = names_of(units, indices, shared.unit_mode)
+        return UnitParameters(ids, parameters, shared, bounds, indices)
 
     def predict_rows(
         self,

@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from internals import model_of
 from sklearn.base import clone
@@ -174,27 +173,6 @@ def test_refits_and_clones(model):
     transformed = estimator.transform(X0[:, :2])
     estimator.set_params(rank=5)
     np.testing.assert_array_equal(estimator.transform(X0[:, :2]), transformed)
-
-
-def test_kinds_of_coordinates():
-    reference = build(epsilon=INF).fit(X0, Y0).complete()
-    for X in (X0.astype(np.int32), X0.astype(float), X0.astype(np.uint8), X0.tolist(),
-              X0.astype(object), pd.DataFrame(X0)):  # fmt: skip
-        np.testing.assert_array_equal(build(epsilon=INF).fit(X, Y0).complete(), reference)
-
-
-@all_models
-def test_names_of_features(model):
-    frame = pd.DataFrame(X0, columns=["user", "item", "day"])
-    fitted = build(model, epsilon=20.0).set_output(transform="pandas").fit(frame, Y0)
-    names = list(fitted.get_feature_names_out())
-    n_features = 2 if model is PrivateCPCompletion else 6
-    assert names == [f"{model.__name__.lower()}{i}" for i in range(n_features)]
-    assert list(fitted.transform(frame).columns) == names
-    assert list(fitted.feature_names_in_) == ["user", "item", "day"]
-    fitted.fit(X0, Y0)
-    assert fitted.n_features_in_ == 3
-    assert not hasattr(fitted, "feature_names_in_")
 
 
 @all_models
