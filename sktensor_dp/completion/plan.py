@@ -178,8 +178,6 @@ class ModelOptions:
 
 # Steps of gradient descent.
 STEPS = 30
-# Even split between the two releases of an output.
-INPUT_FRACTION = 0.5
 # Numbers in memory to a row: beside any model, and for components by their squared rank.
 ROW_NUMBERS, ROW_SQUARES = 12, 3
 # Fraction of a budget by which components of persons are judged to be found.
@@ -346,9 +344,9 @@ def _releases(
         return ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
     name, second = ("entries" if perturbation == "input" else "row_sums"), "entry_pairs"
     if perturbation == "output":
-        # An epsilon too small for the law is refused now, before anything is charged.
-        piecewise_deviation(INPUT_FRACTION * epsilon)
-        name, second, fraction = "entries", "ridge_block", 1 - INPUT_FRACTION
+        # Half each. An epsilon too small for the law is refused now, before anything is charged.
+        piecewise_deviation(epsilon / 2)
+        name, second, fraction = "entries", "ridge_block", 0.5
     found = [PlannedRelease(name, PrivacyCost(epsilon=(1 - fraction) * epsilon))]
     if fraction > 0:
         found.append(PlannedRelease(second, cost_at(fraction * epsilon, delta)))
