@@ -86,7 +86,7 @@ class ReleaseForecast:
     sigma : float
         Standard deviation of the noise along a coordinate.
     noise : float
-        Size of the noise in the norm that matters: operator norm for the second
+        Size of the noise in the norm that matters: half the operator norm for the second
         moment, Frobenius norm for the third, one coordinate otherwise.
     signal : float
         Size, in the same norm, of the part of the answer that the fit has to see.

@@ -255,9 +255,7 @@ def forecast_topics(
     # Norm of one document's statistic over its number of tokens; but for pairs all words distinct.
     norms = {
         "word_frequencies": 1.0 if pure else length**-0.5,
-        "pair_moments": 1.0
-        if pure
-        else _pair_norm(plan, n_features, length, spread, concentration),
+        "pair_moments": 1.0 if pure else pair_norm(plan, n_features, length, spread, concentration),
         "expected_counts": 1.0 if pure else length**-0.5,
         "triple_moments": 1.0 if pure else (length * (length - 1) * (length - 2)) ** -0.5,
         "whitened_triple_moments": k**1.5,
@@ -281,7 +279,7 @@ def forecast_topics(
     )  # fmt: skip
 
 
-def _pair_norm(
+def pair_norm(
     plan: TopicPlan, n_features: int, length: float, spread: float, concentration: float
 ) -> float:
     """Norm at which pairs are clipped, of words whose pairs are released, over all pairs."""

@@ -9,7 +9,7 @@ import pytest
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.spectral_topics.plan import plan_topics
+from sktensor_dp.spectral_topics.plan import pair_norm, plan_topics
 
 CONFIGURATIONS = list(itertools.product(
     [50, 20_000, 10**6], [1, 30, 2000, 50_000], [0.1, 1.0, math.inf], [0.0, 1e-6],
@@ -144,3 +144,21 @@ def test_the_first_steps_without_noise_are_of_documents_of_one_topic(changed, si
         "delta": 1e-6, "perturbation": "whitened_tensor", "n_refinements": None, "limits": {},
     }  # fmt: skip
     assert plan_topics(**{**usual, **changed}).n_single == single
+
+
+@pytest.mark.parametrize(("n_samples", "length"), [(8000, 6), (8000, 60), (400_000, 30)])
+def test_pairs_of_released_words_are_as_long_as_is_forecast(n_samples, length):
+    """Nine of ten documents have shorter ones; all pairs of different words would be longer."""
+    words = 1 / (np.arange(2000) + 50.0)
+    words /= words.sum()
+    plan = plan_topics(
+        n_samples, 2000, 10, epsilon=2.0, delta=1e-6, perturbation="whitened_tensor",
+        n_refinements=None, limits={},
+    )  # fmt: skip
+    found = pair_norm(plan, 2000, length, 1 / float(words @ words), 0.0)
+    counts = np.random.default_rng(0).multinomial(length, words, 4000)[:, : plan.n_words]
+    squares, fourths = (counts**2).sum(axis=1), (counts**4).sum(axis=1)
+    repeated = ((counts * (counts - 1)) ** 2).sum(axis=1)
+    norms = np.sqrt(2.0 * (squares**2 - fourths) + repeated) / (length * (length - 1))
+    quantile = 0.9 if plan.n_words < 2000 else 0.5
+    assert found == pytest.approx(np.quantile(norms, quantile), rel=0.2)
