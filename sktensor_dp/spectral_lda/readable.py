@@ -278,7 +278,8 @@ class ReadableTopics:
         return np.minimum(std.sum(axis=1) * math.sqrt(2 / math.pi) / 2, 1.0)
 
     def below_noise(self) -> NDArray[np.bool_]:
-        """Mark topics that noise hides: too little sets them apart from all texts.
+        """Mark topics that noise hides: their share cannot be told from zero, or too little sets
+        them apart from all texts.
 
         Returns
         -------
@@ -289,8 +290,10 @@ class ReadableTopics:
         shares = self.topic_prior_ / self.topic_prior_.sum()
         distances = np.abs(self.components_ - self.unigram_).sum(axis=1) / 2
         weighted = distances * (shares * len(shares)).clip(max=1)
-        noisy = math.isfinite(self.privacy_report_.epsilon)
-        return (weighted < LEAST_DISTANCE) & noisy
+        hidden = weighted < LEAST_DISTANCE
+        if self.topic_prior_std_ is not None:
+            hidden |= self.shares_interval()[0] <= 0
+        return hidden & math.isfinite(self.privacy_report_.epsilon)
 
 
 def _phrases(words: list[list[str]]) -> list[str]:

@@ -89,6 +89,13 @@ def test_table_lists_topics_by_share_with_what_is_known_of_them(model):
     assert not table["below_noise"].any()
 
 
+def test_a_topic_whose_share_may_be_zero_is_hidden_by_noise(model):
+    std = model.topic_prior_std_.copy()
+    std[-1] = model.topic_prior_[-1]
+    hidden = altered(model, topic_prior_std_=std).below_noise()
+    assert hidden.tolist() == [False] * (len(std) - 1) + [True]
+
+
 def test_coherence_is_that_of_pairs(comfortable):
     """Without noise: pairs of tokens counted here, document by document."""
     exact = PrivateSpectralLDA(len(TOPICS), epsilon=math.inf, doc_topic_prior=0, random_state=0)
