@@ -256,9 +256,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 chosen = {"bounds_": (low, high)}
                 unseen = warnings_of_range("value_histogram", seen=seen)
             found = fit(curator, plan, options)
-            missing = asked and seeks and count_components(found.attributes) == 0
+            nothing = count_components(found.attributes) == 0
+            missing = asked and seeks and nothing
             warned = (*unseen, *found.warnings, *((none,) if missing else ()))
-            if math.isfinite(self.epsilon):
+            if nothing and math.isfinite(self.epsilon):
                 warned += self._hidden_biases(found.attributes)
             return Fitted({**found.attributes, **chosen}, warned, found.notes)
 
@@ -284,7 +285,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )
 
     def _hidden_biases(self, found: Mapping[str, Any]) -> tuple[Warning, ...]:
-        """Warning of modes whose biases vary no more than noise leaves them uncertain."""
+        """Warning of modes whose rows biases alone tell apart, and these by noise."""
         of = found.get("_shared", found["_model"])
         modes = [mode for mode in range(len(of.effects) + 1) if mode != of.unit_mode]
         hidden = [str(m) for m, one in zip(modes, of.effects, strict=True) if one.is_hidden]

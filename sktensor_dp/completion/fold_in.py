@@ -223,7 +223,7 @@ class UnitParameters:
         mode : int, optional
             Mode of the rows; by default the first that is not of units.
         context : mapping of int to row, optional
-            The row of each further mode, such as a day; needed where there are any.
+            The row of each further mode, such as a week; needed where there are any.
 
         Returns
         -------
@@ -251,21 +251,13 @@ class UnitParameters:
 
         Parameters
         ----------
-        n : int, default=10
-            Number of rows for each unit.
-        exclude : array-like of shape (n_entries, n_modes) or (n_rows,), optional
-            Entries whose rows are not recommended to their unit, as a rule those that were
-            folded in: ``X`` of ``fold_in`` itself. For one unit, a list of rows by number or
-            name will do.
-        mode, context
-            As for :meth:`predict_rows`.
+        n, exclude, mode, context
+            As for :meth:`~sktensor_dp.PrivateCPCompletion.recommend`.
 
         Returns
         -------
         TopRows
-            ``rows`` and ``values``, each of shape (n_units, n), best first; n counts no more
-            than all rows. Rows are ranked by values before clamping to the bounds,
-            equal ones by number. -1 (or None) and NaN stand at the end where fewer are left.
+            ``rows`` and ``values``, each of shape (n_units, n), as there.
 
         Raises
         ------

@@ -89,9 +89,7 @@ def _of_shared(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
 
 
 class RecommenderMixin:
-    """Mixin with fold-in, rankings and similar rows, all from released values alone.
-    Only fold-in uses raw entries: those of the units concerned, on their side.
-    """
+    """Mixin with fold-in, rankings and similar rows, from released values alone."""
 
     shape_: tuple[int, ...]
     bounds_: Bounds
@@ -101,9 +99,6 @@ class RecommenderMixin:
 
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, where the entries are held.
-
-        What was released of all modes but ``unit_mode``, or the first one, is used as it is; a
-        unit's own side needs no noise where the unit is the only one who sees it.
 
         Parameters
         ----------
@@ -223,9 +218,8 @@ class RecommenderMixin:
         -------
         TopRows
             ``rows``, by name if they have names, and ``values``: each of shape (n_units, n),
-            or (n,) for one unit, best first; n counts no more than all rows. Rows are ranked
-            by values before clamping to the bounds, equal ones by number. -1 (or None)
-            and NaN stand at the end where rows were excluded and fewer than n are left.
+            or (n,) for one unit, best first by values before clamping, then by number. -1 (or
+            None) and NaN fill up where fewer than n are left; n is at most the number of rows.
 
         Raises
         ------
@@ -283,8 +277,7 @@ class RecommenderMixin:
         TopRows
             ``rows``, of shape (n,) or (n_given, n), most similar first, never the row itself;
             ``values`` are cosines, from -1 to 1, between the two rows' slices of the tensor of
-            components (one number for each combination of rows of the other modes). Mean and
-            biases do not count. Equal ones by number; NaN for a row without components.
+            components, without mean and biases; NaN for a row without components.
 
         Raises
         ------
