@@ -77,7 +77,7 @@ def test_ratings_fold_a_new_person_in(tmp_path, capsys):
     target = tmp_path / "ratings.png"
     assert load("ratings").main(["--epsilon", "6", "--output", str(target)]) == 0
     shown = capsys.readouterr().out
-    assert "differential privacy for replacing one slice of 4,000" in shown
+    assert "differential privacy for replacing one person of 4,000" in shown
     rows = [line.split() for line in shown.splitlines() if line.startswith("epsilon = ")]
     errors, gains = (np.array([float(row[place]) for row in rows]) for place in (3, 5))
     # What all share, without own ratings, has .99 and .943. Ten fits at epsilon = 2 and more had
