@@ -13,6 +13,7 @@ from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.privacy.tables import plain
+from sktensor_dp.topic_page import in_hundred, odds_after
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
 
@@ -110,7 +111,12 @@ class Folder:
             return "One run in this folder added no noise: nothing is protected."
         limit = self.ledger.epsilon
         of = "no limit is set" if isinf(limit) else f"the budget is {limit:g}"
-        return f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}."
+        said = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}."
+        if not self._n_before:
+            return said
+        odds = (map(in_hundred, (p, *odds_after(p, epsilon))) for p in (0.01, 0.1, 0.5))
+        moved = ", ".join("{} becomes {} to {}".format(*each) for each in odds)
+        return f"{said} Together they may change what is thought likely: in 100, {moved}."
 
     def keep_earlier(self) -> Path | None:
         """Move the results of an earlier run, which were paid for, to a folder of their own."""

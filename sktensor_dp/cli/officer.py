@@ -6,6 +6,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
 from sktensor_dp.privacy.report import PrivacyReport, library_version
 from sktensor_dp.privacy.tables import printable
 from sktensor_dp.topic_page import in_hundred, odds_after, page, strength
@@ -44,7 +47,17 @@ def officer_text(
         low, high = map(in_hundred, odds_after(before, report.epsilon))
         odds.append(
             f"- Somebody who thought it {in_hundred(before)} in 100 likely before may think it "
-            f"{low} to {high} in 100 likely afterwards, and no more or less."
+            f"{low} to {high} in 100 likely afterwards."
+        )
+    delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
+    if report.delta:
+        most = "seldom"
+        if report.mu:
+            runs = math.floor(1 / chance_beyond(report.mu, report.epsilon))
+            most = f"in at most 1 of {runs:,} runs"
+        odds.append(
+            f"- By chance a run may move beliefs further than that: {most}. Delta, {delta}, "
+            "limits how often and how far together."
         )
     ask = f"Can anybody be behind more than one {unit}?"
     if by_person:
@@ -57,13 +70,28 @@ def officer_text(
     run = (f"- {what}: {printable(str(value))}" for what, value in {**when, **settings}.items())
     return text.format(
         n=f"{report.n_units:,}", unit=unit, run="\n".join(run), epsilon=f"{report.epsilon:.4g}",
-        delta=f"1 in {1 / report.delta:,.0f}" if report.delta else "0",
-        size=strength(report.epsilon), spent=spent, ask=ask,
+        delta=delta, size=strength(report.epsilon), spent=spent, ask=ask,
         whole=whole if by_person else "taken by itself",
         several="" if by_person else SEVERAL.format(unit=unit), odds="\n".join(odds),
         missed=math.floor(100 * report.false_negative_rate(0.05)),
         exception=unprotected and f", except {unprotected}: that is raw data and must stay with it",
     )  # fmt: skip
+
+
+def chance_beyond(mu: float, epsilon: float) -> float:
+    """Bound the probability that a mu-GDP release changes odds by more than e^epsilon.
+
+    Examples
+    --------
+    >>> round(1 / chance_beyond(0.2367, 1.0), -3)
+    14000.0
+    """
+    # What is e^epsilon times as probable with one unit as with another has at most the
+    # probability at which the test of Neyman and Pearson gains just that factor.
+    least = brentq(
+        lambda z: log_ndtr(z + mu) - log_ndtr(z) - epsilon, -epsilon / mu - mu, 40.0, xtol=1e-9
+    )
+    return min(1.0, math.exp(log_ndtr(least + mu)) * (1 + math.exp(-epsilon)))
 
 
 def _as_html(block: str) -> str:

@@ -12,6 +12,7 @@ from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import runs
 from sktensor_dp.cli.folder import LEDGER, SCOPE
 from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.topic_page import in_hundred, odds_after
 
 
 def spent(tmp_path: Path, name: str = "private-topics") -> float:
@@ -97,6 +98,10 @@ def test_results_that_were_paid_for_are_kept(
     done = command(*arguments)
     assert "What an earlier run found is in private-topics/earlier-1" in done.out
     assert (folder / "earlier-1" / "topics.model").read_bytes() == first
+    page = (folder / "for-the-officer.md").read_text("utf-8")
+    assert "move beliefs further than that: seldom" in page
+    low, high = map(in_hundred, odds_after(0.5, spent(tmp_path)))
+    assert f"50 becomes {low} to {high}." in page
 
     def fail(*_: object) -> None:
         raise ValueError("no ink")

@@ -120,6 +120,8 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
     assert page.count(f"- version: sktensor_dp {sktensor_dp.__version__}\n- command: ") == 1
     assert "- range: 'age' 0 to 100, 'visits' 0 to 20\n" in page
     assert "- groups: 2\n" in page
+    assert "further than that: in at most 1 of 30,5" in page
+    assert "Together" not in page
     assert (folder / "groups.svg").read_text("utf-8").startswith("<?xml")
     assert PrivateTensorPowerMethod.load(folder / "groups.model").n_features_in_ == 2
     for name in ("for-the-officer.md", "groups.csv", "statement.json"):
