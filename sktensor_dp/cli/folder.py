@@ -114,9 +114,11 @@ class Folder:
         said = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}."
         if not self._n_before:
             return said
-        odds = (map(in_hundred, (p, *odds_after(p, epsilon))) for p in (0.01, 0.1, 0.5))
-        moved = ", ".join("{} becomes {} to {}".format(*each) for each in odds)
-        return f"{said} Together they may change what is thought likely: in 100, {moved}."
+        odds = [" to ".join(map(in_hundred, odds_after(p, epsilon))) for p in (0.01, 0.1, 0.5)]
+        return (
+            f"{said} Whoever thought something 1, 10 or 50 in 100 likely may, after all runs, "
+            f"think it {odds[0]}, {odds[1]} or {odds[2]} in 100 likely."
+        )
 
     def keep_earlier(self) -> Path | None:
         """Move the results of an earlier run, which were paid for, to a folder of their own."""

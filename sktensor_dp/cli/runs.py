@@ -39,6 +39,9 @@ ASIDE = {
     *("delimiter", "quoting", "encoding"),
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
+CENTRES = (
+    "Averages are centres of spherical Gaussians; intervals show noise, not how well these fit."
+)
 ESTIMATES = "These numbers are estimates, with noise."
 # Verdicts on ratings, by the part of the items' differences that can be seen.
 SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
@@ -464,11 +467,15 @@ class Groups(Run):
 
     def doubts(self, noisy: bool) -> str:
         """Ask for ranges where averages lie at their ends, or all in their middle."""
-        farthest = np.abs(self.models["groups"].components_).max(axis=0)
+        means = self.models["groups"].components_
+        # Counts of what is rare lie at 0, where their range begins.
+        low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
+        ends = np.maximum(means.max(axis=0), -low)
+        middles = np.abs(means).max(axis=0)
         doubted = [
             f"the averages of {name} lie {where} of its range: is --range right?"
-            for name, far in zip(self._columns, farthest, strict=True)
-            for where, holds in (("at the end", far >= 0.98), ("all in the middle", far <= 0.04))
+            for name, end, middle in zip(self._columns, ends, middles, strict=True)
+            for where, holds in (("at the end", end >= 0.98), ("all in the middle", middle <= 0.04))
             if holds
         ]
         return "; ".join(doubted) or super().doubts(noisy)
@@ -494,7 +501,7 @@ class Groups(Run):
             for place, (name, mean, low, high) in enumerate(columns):
                 first = ("", "") if place else (str(group + 1), f"{share:.1%}")
                 rows.append((*first, name, f"{mean:.4g}", f"{low:.4g} to {high:.4g}"))
-        return [as_text(Table("Groups", head, rows, left=("column", head[-1])))]
+        return [as_text(Table("Groups", head, rows, [CENTRES], ("column", head[-1])))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write shares, averages and their intervals."""
@@ -504,8 +511,9 @@ class Groups(Run):
         rows = ([number, *row] for number, row in enumerate(table, start=1))
         write_rows(folder / "groups.csv", [head, *rows])
         footer = (
-            "dot: average; line: where noise may have moved it from (90 %); grey: where most "
-            f"{self.unit}s of the group are\n{report.in_brief}"
+            "dot: average; line: where noise may have moved it from (90 %); grey: one standard "
+            "deviation of the fitted\ngroup, the same part of every range. "
+            f"{CENTRES}\n{report.in_brief}"
         )
         return MixtureDisplay(
             self._shares, self._means, self._spreads, self._columns, self._ranges, footer,

@@ -619,7 +619,7 @@ def as_numbers(path: Path, column: str, values: Iterable[Any]) -> NDArray[np.flo
         pass  # its message would show the cell
     raise ValueError(
         f"column {column!r} of {path.name!r} should hold numbers, and holds something else; name "
-        "another column, or put numbers in its place"
+        "another column, or put numbers in its place (where one is missing, leave the cell empty)"
     )
 
 

@@ -158,8 +158,9 @@ class PrivateTensorPowerMethod(
         Public Euclidean norm that rows are scaled down to; required unless rows are
         counts (``"single_topic"``), whose clips are chosen privately. ``"auto"`` spends two
         percent of the budget on a noisy histogram, and takes the norm that one sample in a
-        hundred exceeds, from 1e-7 to 8.9e8; not for a stream. For :meth:`fit_tensor`: largest
-        change of an entry, by default 1.
+        hundred exceeds, from 1e-7 to 8.9e8; not for a stream. Scale columns of different units
+        by public ranges first (:func:`~sktensor_dp.scale_by_ranges`). For :meth:`fit_tensor`:
+        largest change of an entry, by default 1.
     n_restarts : int, default=10
         Random starts of the power method for each component.
     max_iter : int or None, default=None

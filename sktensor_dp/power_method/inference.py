@@ -63,7 +63,7 @@ def bootstrap_interval(
             if len(refitted) == len(means):
                 order = linear_sum_assignment(euclidean_distances(means, refitted))[1]
                 moves.append(refitted[order] - means)
-    bound = float(model.data_norm)
+    bound = float(model.data_norm_ if model.data_norm == "auto" else model.data_norm)
     deviation = np.sqrt(np.mean(np.square(moves), axis=0)) if moves else np.full_like(means, np.inf)
     reach = float(ndtri((1 + level) / 2)) * deviation
     return np.clip(means - reach, -bound, bound), np.clip(means + reach, -bound, bound)

@@ -34,7 +34,8 @@ NOT_COVERED = {
     "custodian": "Whoever runs the fit, who can read the data, and the machine it runs on.",
     "error_messages": "Messages about input that is not of the documented kind.",
     "later_input": "What transform, predict or score say of data that they are given later.",
-    "other_releases": "Other releases from the same data, unless one ledger counts them all.",
+    "other_releases": "Other releases from the same data, unless one ledger counts them all, and "
+    "steps before the fit that learn from it, such as StandardScaler.",
     "facts_about_everyone": "What results say about all units together, which holds of each.",
 }
 UNITS = {

@@ -101,7 +101,7 @@ def test_results_that_were_paid_for_are_kept(
     page = (folder / "for-the-officer.md").read_text("utf-8")
     assert "move beliefs further than that: seldom" in page
     low, high = map(in_hundred, odds_after(0.5, spent(tmp_path)))
-    assert f"50 becomes {low} to {high}." in page
+    assert f"or {low} to {high} in 100 likely." in page
 
     def fail(*_: object) -> None:
         raise ValueError("no ink")

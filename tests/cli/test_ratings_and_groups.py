@@ -121,7 +121,7 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
     assert "- range: 'age' 0 to 100, 'visits' 0 to 20\n" in page
     assert "- groups: 2\n" in page
     assert "further than that: in at most 1 of 30,5" in page
-    assert "Together" not in page
+    assert "after all runs" not in page
     assert (folder / "groups.svg").read_text("utf-8").startswith("<?xml")
     assert PrivateTensorPowerMethod.load(folder / "groups.model").n_features_in_ == 2
     for name in ("for-the-officer.md", "groups.csv", "statement.json"):
@@ -138,6 +138,17 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
     assert "the averages of visits lie at the end of its range: is --range right?" in done.err
 
 
+def test_averages_at_a_natural_zero_are_not_doubted(
+    command: Command, visits: Path, tmp_path: Path
+) -> None:
+    ranges = ("--range", "age", 0, 1e5, "--range", "visits", 0, 20)
+    done = command("groups", visits, *ranges, "--groups", 1, "--epsilon", 1e6, "--anyway")
+    assert done.status == 0, done.err
+    assert "is --range right?" not in done.err
+    assert f"\n{runs.CENTRES}\n" in done.out
+    assert runs.CENTRES in (tmp_path / "private-groups" / "groups.svg").read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("ranges", "told"),
     [
@@ -152,7 +163,7 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
         (("--range", "weight", 0, 9, "--groups", 1), "'weight' does not exist"),
         (
             ("--range", "patient", 0, 9, "--range", "age", 0, 9, "--groups", 2),
-            "'patient' of 'visits.csv' should",
+            "put numbers in its place (where one is missing, leave the cell empty)",
         ),
         (
             (*RANGES, "--groups", 9),

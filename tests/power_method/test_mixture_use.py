@@ -178,6 +178,19 @@ def test_intervals_of_means_hold_them_and_cost_nothing():
             fitted.components_interval(**wrong)
 
 
+def test_intervals_lie_within_a_norm_that_the_fit_found():
+    rng = np.random.default_rng(0)
+    means = np.array([[5.0, 0.0], [0.0, 5.0]])[rng.integers(2, size=20_000)]
+    settings = {**MIXTURE, "data_norm": "auto", "random_state": 0}
+    fitted = PrivateTensorPowerMethod(2, **settings).fit(
+        means + rng.standard_normal(means.shape), groups=np.arange(20_000) // 2
+    )
+    low, high = fitted.components_interval(n_fits=2)
+    assert (-fitted.data_norm_ <= low).all()
+    assert (low < high).all()
+    assert (high <= fitted.data_norm_).all()
+
+
 def test_means_that_no_fit_finds_again_may_lie_anywhere(points):
     points.privacy_report_ = SimpleNamespace(n_units=5)
     low, high = points.set_params(n_components=3).components_interval(n_fits=2)
