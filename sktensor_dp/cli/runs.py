@@ -40,7 +40,8 @@ ASIDE = {
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
 CENTRES = (
-    "Averages are centres of spherical Gaussians; intervals show noise, not how well these fit."
+    "Averages are centres of spherical Gaussians.",
+    "Intervals show noise, not how well these fit.",
 )
 ESTIMATES = "These numbers are estimates, with noise."
 # Verdicts on ratings, by the part of the items' differences that can be seen.
@@ -501,7 +502,7 @@ class Groups(Run):
             for place, (name, mean, low, high) in enumerate(columns):
                 first = ("", "") if place else (str(group + 1), f"{share:.1%}")
                 rows.append((*first, name, f"{mean:.4g}", f"{low:.4g} to {high:.4g}"))
-        return [as_text(Table("Groups", head, rows, [CENTRES], ("column", head[-1])))]
+        return [as_text(Table("Groups", head, rows, CENTRES, ("column", head[-1])))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write shares, averages and their intervals."""
@@ -511,9 +512,9 @@ class Groups(Run):
         rows = ([number, *row] for number, row in enumerate(table, start=1))
         write_rows(folder / "groups.csv", [head, *rows])
         footer = (
-            "dot: average; line: where noise may have moved it from (90 %); grey: one standard "
-            "deviation of the fitted\ngroup, the same part of every range. "
-            f"{CENTRES}\n{report.in_brief}"
+            "dot: average; line: where noise may have moved it from (90 %)\n"
+            "grey: one standard deviation of the fitted group, the same part of every range\n"
+            + "\n".join([*CENTRES, report.in_brief])
         )
         return MixtureDisplay(
             self._shares, self._means, self._spreads, self._columns, self._ranges, footer,
