@@ -190,8 +190,10 @@ class BudgetAccountant(Shown):
         tuple of float
             The composed epsilon, and ``self.delta``.
         """
-        # What was admitted is within the budget, but for rounding.
-        return min(self._ledger.spending().epsilon_at(self.delta), self.epsilon), self.delta
+        spent = self._ledger.spending().epsilon_at(self.delta)
+        # What was admitted is within the budget, but for rounding; all of it is told as such.
+        all_of_it = spent > (1 - 1e-9) * self.epsilon
+        return self.epsilon if all_of_it else spent, self.delta
 
     def remaining(self, k: int = 1, kind: str = "gaussian") -> tuple[float, float]:
         """Return what each of ``k`` further fits of one kind of noise may ask for.
