@@ -150,7 +150,7 @@ def names_of(rows: NDArray[Any], indices: Indices | None, mode: int) -> NDArray[
     return rows if index is None else index.decode(rows)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnitParameters:
     """Parameters of units, computed by their holder from their own entries.
 
@@ -186,6 +186,10 @@ class UnitParameters:
     _shared: SharedModel
     _bounds: Bounds
     _indices: Indices | None = None
+
+    def __repr__(self) -> str:
+        """Return their number alone: ids and parameters are private."""
+        return f"<parameters of {len(self.units):,} units>"
 
     def predict(self, X: ArrayLike) -> Floats:
         """Predict values at coordinates; units without entries get the shared model's.

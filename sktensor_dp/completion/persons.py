@@ -21,7 +21,12 @@ from sktensor_dp.completion.model import (
 )
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
 from sktensor_dp.estimator.base import Fitted
-from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedRows, SliceCurator
+from sktensor_dp.privacy.curators.entries import (
+    NoisyLevels,
+    NoisySharedFactor,
+    NoisySharedRows,
+    SliceCurator,
+)
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.alternating import core_components
@@ -440,11 +445,22 @@ def _effective_rows(weights: Floats) -> float:
 LEAST_DEVIATION = 1 / 16
 # Level and deviation are uniform a priori: squared half width over their variance.
 LEVEL_PRIOR = 3
+# Noise, in half ranges, from which on levels are far from their ends and from 0 by chance.
+LITTLE = 0.05
+AT_EDGE = (
+    "The average that was found lies at the edge of the range of values: are the bounds right, and "
+    "is it the right column of values?"
+)
+UNLISTED = (
+    "Hardly any value is of a row that counts: is each name written in the public lists as it is "
+    "in the data?"
+)
 
 
 def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> Fitted:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
-    mean, deviation, variance = _levels(curator)
+    levels = curator.unit_levels()
+    mean, deviation, variance = _levels(levels, curator.half)
     biases = _fit_effects(curator, plan, mean, deviation, options)
     components, noise_variance = _components(curator, biases, plan, options)
     # Units' own levels are about one that is known so well.
@@ -457,7 +473,7 @@ def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) ->
         "perturbation_": plan.perturbation,
         "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
-    return Fitted(state)
+    return Fitted(state, _doubts(levels, curator.half))
 
 
 def _components(
@@ -481,9 +497,8 @@ def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
     return max(biases, key=lambda of: len(of.shares))
 
 
-def _levels(curator: SliceCurator) -> tuple[float, float, float]:
+def _levels(levels: NoisyLevels, half: float) -> tuple[float, float, float]:
     """Mean level of units, deviation of values about it, and the noise variance of the mean."""
-    levels, half = curator.unit_levels(), curator.half
     # Both are shrunk by their known noise, to the middle of what they may be.
     share = half**2 / (half**2 + LEVEL_PRIOR * levels.sigma**2)
     mean = share * float(np.clip(levels.mean, -half, half))
@@ -492,6 +507,17 @@ def _levels(curator: SliceCurator) -> tuple[float, float, float]:
     deviation = float(np.clip(deviation, least, half))
     variance = share * levels.sigma**2
     return mean, deviation, variance
+
+
+def _doubts(levels: NoisyLevels, half: float) -> tuple[Warning, ...]:
+    """Warnings by released levels that values are clamped, mostly, or that hardly any counts."""
+    if levels.sigma > LITTLE * half:
+        return ()
+    # 0 stands in for units without entries.
+    if math.hypot(levels.mean, levels.deviation) <= 3 * levels.sigma:
+        return (UserWarning(UNLISTED),)
+    at_edge = abs(levels.mean) + 2 * levels.sigma >= half
+    return (UserWarning(AT_EDGE),) if at_edge else ()
 
 
 def _fit_effects(
