@@ -73,6 +73,8 @@ def test_page_states_guarantee_topics_and_every_release(tmp_path: Path) -> None:
     for cell in ("moments", "means of pairs", "0.0123", "0.456", "0.02697", "gauss", "a note"):
         assert cell in words
     assert "ε = 2.5 at δ = 1e-6" in words
+    assert "counts this fit alone" not in words
+    assert "counts this fit alone" in write(tmp_path).words
 
 
 def test_page_is_self_contained(tmp_path: Path) -> None:

@@ -276,7 +276,8 @@ class BudgetDisplay(Display):
         """
         report = estimator.privacy_report_
         fractions = np.array([fraction or 0.0 for fraction in report.fractions])
-        return cls([row.name for row in report.rows], fractions, report.in_brief).plot(ax)
+        title = f"this fit: {report.in_brief}"
+        return cls([row.name for row in report.rows], fractions, title).plot(ax)
 
     @classmethod
     def from_accountant(cls, accountant: Any, *, ax: "Axes | None" = None) -> "BudgetDisplay":
@@ -375,7 +376,8 @@ class TopicsDisplay(Display):
         n_columns : int, default=None
             Charts side by side. By default, what gives a page-like shape.
         footer : str, default=None
-            Line below all charts; by default how many units there are, and the guarantee.
+            Line below all charts; by default how many units there are, and the guarantee of this
+            fit alone. With a private vocabulary pass ``in_brief`` of both together.
         ax : sequence of matplotlib axes, default=None
             Where to draw each topic; by default in a new figure.
 
@@ -401,7 +403,7 @@ class TopicsDisplay(Display):
                 np.take_along_axis(end, top, axis=1) for end in estimator.components_interval(level)
             )
         if footer is None:
-            footer = estimator.privacy_report_.in_brief
+            footer = f"this fit: {estimator.privacy_report_.in_brief}"
         return cls(
             [f"Topic {n} · {share:.1%}" for n, share in enumerate(shares / shares.sum(), start=1)],
             [[str(names[word]) for word in row] for row in top],
@@ -508,7 +510,7 @@ class MixtureDisplay(Display):
         means = np.asarray(estimator.components_)
         spreads = np.broadcast_to(np.sqrt(estimator.covariances_)[:, None], means.shape)
         names = [str(name) for name in _names(estimator, feature_names, means.shape[1])]
-        footer = estimator.privacy_report_.in_brief
+        footer = f"this fit: {estimator.privacy_report_.in_brief}"
         return cls(estimator.weights_, means, spreads, names, footer=footer).plot()
 
     def plot(self) -> "MixtureDisplay":

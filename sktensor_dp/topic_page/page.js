@@ -106,7 +106,8 @@
     });
     let note = `${percent(topic.share)} of all text`;
     if (topic.high > topic.low) note += ` (${percent(topic.low)} to ${percent(topic.high)})`;
-    note += ". Bars: probability; thin line: interval; tick: all texts.";
+    note += ". Bars: probability; thin line: interval; tick: all texts";
+    note += topic.std ? "; italic: noise could have put the word here." : ".";
     if (topic.hidden) note = "Hidden by noise: do not read it as a topic. " + note;
     return [label(topic), note, rows];
   };

@@ -21,6 +21,10 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import plain, printable
 from sktensor_dp.topic_page.explorer import Explorer
 
+ALONE = (
+    '<p class="soft">This counts this fit alone: an earlier step on the same data, such as a '
+    "private choice of words, costs more.</p>"
+)
 NUMBERS = ("Sensitivity", "σ", "μ", "ε", "Uses", "Fraction")
 
 
@@ -137,8 +141,9 @@ def write_topic_page(
     feature_names : sequence of str of length n_features, default=None
         Names of the model's words; by default its own.
     report : PrivacyReport, default=None
-        By default that of `model`; where a vocabulary was chosen privately too, that of both
-        together: ``counts.privacy_report_.followed_by(lda.privacy_report_)``.
+        By default that of `model` alone, as the page says; where a vocabulary was chosen
+        privately too, that of both:
+        ``counts.privacy_report_.followed_by(lda.privacy_report_, delta=1e-6)``.
     title : str, default=None
         Heading of the page; by default "Private topics", or "Topics, not private" where noise
         protects nothing.
@@ -174,6 +179,7 @@ def write_topic_page(
     if feature_names is None:
         numbers = [str(column) for column in range(model.n_features_in_)]
         feature_names = getattr(model, "feature_names_in_", numbers)
+    alone = "" if report is not None else ALONE
     report = model.privacy_report_ if report is None else report
     topics = topics_of(model, feature_names)
     explorer = Explorer.of(model, feature_names, [topic.below_noise for topic in topics])
@@ -184,7 +190,7 @@ def write_topic_page(
     body = _template("topics.html").format(
         title=escape(title),
         n_topics=len(topics),
-        guarantee=_guarantee(report) if why_not is None else _alarm(why_not),
+        guarantee=_guarantee(report) + alone if why_not is None else _alarm(why_not),
         warnings=told and f'<section><h2>Warnings</h2><ul class="box alarm">{told}</ul></section>',
         explorer=explorer.section(_template("explorer.html")),
         topics="".join(_topic_row(topic, topics[0].weight) for topic in topics),
@@ -324,7 +330,9 @@ def _cells(tag: str, values: Iterable[str]) -> str:
 
 
 def _topic_row(topic: Topic, largest: float) -> str:
-    interval = hidden = ""
+    interval = hidden = probable = ""
+    if topic.words != topic.distinctive:
+        probable = f"<small>Most probable: {_words(topic.words)}</small>"
     if topic.interval is not None:
         low, high = topic.interval
         interval = f"<br><small>{100 * low:.1f} to {100 * high:.1f} %</small>"
@@ -339,8 +347,7 @@ def _topic_row(topic: Topic, largest: float) -> str:
         f'<td class="weight"><span class="bar" aria-hidden="true">'
         f'<i style="width:{100 * topic.weight / largest:.1f}%"></i></span>'
         f'<span class="share">{100 * topic.weight:.1f} %</span>{interval}</td>'
-        f'<td class="words">{_words(topic.distinctive)}<small>{_words(topic.words)}</small>'
-        f"{hidden}</td></tr>"
+        f'<td class="words">{_words(topic.distinctive)}{probable}{hidden}</td></tr>'
     )
 
 
