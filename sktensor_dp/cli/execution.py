@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from datetime import date
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,17 @@ from typing import Any
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.officer import write_officer_pages
 from sktensor_dp.cli.progress import Progress
-from sktensor_dp.cli.runs import RUNS, SHARES
+from sktensor_dp.cli.runs import HOPEFUL, RUNS, SHARES
 from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import save_svg
+from sktensor_dp.privacy.report import library_version
 
+KEPT = (
+    "The ledger budget.sqlite beside the files adds them up. A run beyond the budget is refused. "
+    "What was analysed elsewhere is not counted."
+)
 WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
 
 
@@ -123,12 +129,12 @@ def _stopped(run: Any) -> str:
         value = getattr(run.options, name, 0)
         for power in range(1, 7):
             changed = value * 2**power if name == "epsilon" else value // 2**power
-            if changed and not _changed(run, **{name: changed}).too_few():
+            if changed and _changed(run, **{name: changed}).verdict() in HOPEFUL:
                 ways.append(f"--{name} {changed:g}")
                 break
     better = f"More can be expected with {' or '.join(ways)}"
     return (
-        f"too few {run.unit}s for this, so it stopped; nothing was spent. "
+        f"{run.verdict()} {run.unit}s for this, so it stopped; nothing was spent. "
         f"{better if ways else 'No change of one option would do'}. To go on all the same: --anyway"
     )
 
@@ -143,8 +149,14 @@ def _write(run: Any, folder: Folder, progress: Progress) -> None:
     report = replace(both, unit=run.unit)
     (path / "statement.json").write_text(report.to_json() + "\n", encoding="utf-8")
     unprotected = SHARES if getattr(options, "shares", False) else ""
-    settings = {"command": f"sktensor-dp {options.command}", **run.settings()}
-    write_officer_pages(path, settings, report, folder.summary(), unprotected)
+    settings = {
+        "date": date.today().isoformat(), "version": f"sktensor_dp {library_version()}",
+        "command": f"sktensor-dp {options.command}", **run.settings(),
+    }  # fmt: skip
+    source = "Every file of this folder"
+    if unprotected:
+        source += f", except {unprotected} (raw data, which must stay with the texts),"
+    write_officer_pages(path, settings, report, source, f"{folder.summary()} {KEPT}")
     try:
         save_svg(run.write(path, report, progress.warnings), path / f"{options.command}.svg")
     except ImportError:

@@ -76,9 +76,9 @@ class Folder:
         left = bisect_left(hundredths, True, key=lambda n: is_beyond(n / 100)) / 100
         both = PrivacyCost.total([(self.ledger.cost, 1), (cost(epsilon), 1)])
         needed = both.epsilon_at(self.ledger.delta)
+        less = "Ask for less (--epsilon), or decide" if left else "Decide"
         advice = (
-            "Ask for less (--epsilon), or decide on more for all runs together: --raise-budget "
-            f"{ceil(100 * needed) / 100:g}"
+            f"{less} on more for all runs together: --raise-budget {ceil(100 * needed) / 100:g}"
             if isfinite(needed)
             else f"No budget at delta {plain(self.ledger.delta)} would be enough: ask for less "
             "(--epsilon, --delta), or choose another --output folder"

@@ -1,7 +1,6 @@
 """One page about a run for a data protection officer, in plain words."""
 
 import math
-from datetime import date
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -9,21 +8,25 @@ from typing import Any
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from sktensor_dp.privacy.report import PrivacyReport, library_version
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import printable
 from sktensor_dp.topic_page import in_hundred, odds_after, page, strength
 
 SEVERAL = (
     " A person behind several {unit}s is not protected as a whole: with m of them, epsilon counts "
-    "m times. If that can be, ask for a run that names persons (--person)."
+    "m times. If that can be, ask for a run that names persons (--person; in Python "
+    "groups=)."
 )
 
 
 def write_officer_pages(
-    folder: Path, settings: dict[str, Any], report: PrivacyReport, spent: str, unprotected: str
+    folder: Path, settings: dict[str, Any], report: PrivacyReport, source: str, others: str
 ) -> None:
-    """Write ``for-the-officer.md`` and ``.html``; `unprotected` names a file of raw data."""
-    text = officer_text(settings, report, spent, unprotected)
+    """Write ``for-the-officer.md`` and ``.html``.
+
+    `source` says of what files the page is about, `others` what else was spent.
+    """
+    text = officer_text(settings, report, source, others)
     (folder / "for-the-officer.md").write_text(text, encoding="utf-8")
     title, *blocks = text.strip().split("\n\n")
     body = [f"<header><h1>{escape(title.removeprefix('# '))}</h1></header>", *map(_as_html, blocks)]
@@ -31,11 +34,9 @@ def write_officer_pages(
     (folder / "for-the-officer.html").write_text(html, encoding="utf-8")
 
 
-def officer_text(
-    settings: dict[str, Any], report: PrivacyReport, spent: str, unprotected: str
-) -> str:
+def officer_text(settings: dict[str, Any], report: PrivacyReport, source: str, others: str) -> str:
     """Say what was run, who is protected from what, how strongly and how long, what to ask."""
-    unit, by_person = report.unit, report.unit == "person"
+    unit, by_person = printable(report.unit), report.unit == "person"
     text = Path(__file__).with_name("officer.md").read_text(encoding="utf-8")
     if report.seeded or math.isinf(report.epsilon):
         title = text.splitlines()[0]
@@ -66,15 +67,19 @@ def officer_text(
         f"with everything of theirs in the data: all rows with the same value in "
         f"{settings.get('person', 'the column of persons')} are one person"
     )
-    when = {"date": date.today().isoformat(), "version": f"sktensor_dp {library_version()}"}
-    run = (f"- {what}: {printable(str(value))}" for what, value in {**when, **settings}.items())
+    number, change = f"The number {report.n_units:,} itself is public.", "was replaced by another"
+    if report.neighbours == "add_remove":
+        number, change = "That number is noisy: the true one is not public.", "was there at all"
+    elif report.neighbours != "replace_one":
+        number, change = f"The promise compares {printable(report.neighbours)}.", "was another"
+    run = (f"- {what}: {printable(str(value))}" for what, value in settings.items())
     return text.format(
-        n=f"{report.n_units:,}", unit=unit, run="\n".join(run), epsilon=f"{report.epsilon:.4g}",
-        delta=delta, size=strength(report.epsilon), spent=spent, ask=ask,
-        whole=whole if by_person else "taken by itself",
+        n=f"{report.n_units:,}", unit=unit, run="\n".join(run), number=number, change=change,
+        source=source, statement=printable(settings.get("statement", "statement.json")),
+        epsilon=f"{report.epsilon:.4g}", delta=delta, size=strength(report.epsilon), ask=ask,
+        others=others, whole=whole if by_person else "taken by itself",
         several="" if by_person else SEVERAL.format(unit=unit), odds="\n".join(odds),
         missed=math.floor(100 * report.false_negative_rate(0.05)),
-        exception=unprotected and f", except {unprotected}: that is raw data and must stay with it",
     )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ CENTRES = (
 ESTIMATES = "These numbers are estimates, with noise."
 # Verdicts on ratings, by the part of the items' differences that can be seen.
 SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
+HOPEFUL = ("may be enough", "enough")  # other verdicts stop a run
 SHARES = "PRIVATE-document-shares.csv"
 
 
@@ -110,13 +111,17 @@ class Run:
         spent = {"epsilon": self.options.epsilon, "delta": self.options.delta}
         return {**spent, "accountant": accountant, "verbose": 1}
 
+    def verdict(self) -> str:
+        """Verdict of the forecast on the whole run."""
+        return str(self.forecast().verdict)
+
     def too_few(self) -> bool:
         """Return whether nothing of use can be expected."""
-        return bool(self.forecast().verdict == "too few")
+        return self.verdict() not in HOPEFUL
 
     def is_enough(self) -> bool:
         """Return whether nine of ten runs find what is asked for."""
-        return bool(self.forecast().enough) and not self.too_few()
+        return self.verdict() == "enough"
 
     def expected(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
@@ -136,10 +141,17 @@ class Run:
         if not noisy:
             return ""
         asked = getattr(self.options, self.option)
+        ways = [f"more {self.unit}s", "a larger --epsilon"]
+        if self.n_seen() or self.fewer_would_help():
+            ways.append(f"a smaller --{self.option}")
         return (
-            f"{self.n_seen()} of {asked} {self.found} can be seen above the noise. "
-            f"More {self.unit}s, a larger --epsilon or a smaller --{self.option} would help."
+            f"{self.n_seen()} of {asked} {self.found} can be seen above the noise. What would "
+            f"help: {', or '.join(ways)}."
         )
+
+    def fewer_would_help(self) -> bool:
+        """Return whether to ask for less would find any."""
+        return True
 
 
 class Topics(Run):
@@ -150,6 +162,7 @@ class Topics(Run):
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
         self._stop_words: Any = None
+        self._names: list[str] = []
         self._known: dict[str, float] = {}
         if options.command == "forecast":
             return
@@ -200,13 +213,18 @@ class Topics(Run):
             self._texts, self._groups = read_columns(options.file, columns, **self.how())
         self.n_units = len(set(self._groups) if self._groups else self._texts)
 
+    def settings(self) -> dict[str, Any]:
+        """Options, and how many words there are of those allowed."""
+        found = f"{len(self._names):,} of " if self._names else ""
+        return {**super().settings(), "words": f"{found}at most {self.options.words:,}"}
+
     def forecast(self) -> Any:
         """Forecast of topics in texts of a hundred words."""
         return self.models["topics"].forecast(self.n_units, self.options.words)
 
-    def too_few(self) -> bool:
-        """Return whether no topic, or no word, can be expected."""
-        return super().too_few() or not (self._known or self._words_forecast().enough)
+    def verdict(self) -> str:
+        """Verdict on topics; too few where no word can be expected."""
+        return super().verdict() if self._known or self._words_forecast().enough else "too few"
 
     def expected(self) -> list[str]:
         """Forecast of topics, and of words unless they are public."""
@@ -250,7 +268,8 @@ class Topics(Run):
         ]  # fmt: skip
         if any(topic.below_noise for topic in self._topics):
             hidden = ["* hidden by noise: it cannot be told from the words of all texts"]
-        return [as_text(Table("Topics", head, rows, hidden, head))]
+        said = f"Topics, of {self.settings()['words']} words"
+        return [as_text(Table(said, head, rows, hidden, head))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
@@ -328,17 +347,17 @@ class Ratings(Run):
         self._entries = np.column_stack([who, what]).astype(object)
         self.n_units, self.n_items = len(set(who)), len(self._items)
 
-    def forecast(self, epsilon: float | None = None) -> Any:
+    def forecast(self, **changes: Any) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
-        model = clone(self.models["ratings"])
-        model.set_params(epsilon=self.options.epsilon if epsilon is None else epsilon)
+        model = clone(self.models["ratings"]).set_params(**changes)
         return model.forecast(n * each, (n, self.n_items))
 
     def verdict(self) -> str:
         """Verdict by the part of the items' differences that noise leaves to be seen."""
         noise, now, exact = (
-            self.forecast(epsilon).of_biases ** 2 for epsilon in (1e-9, None, math.inf)
+            self.forecast(epsilon=epsilon).of_biases ** 2
+            for epsilon in (1e-9, self.options.epsilon, math.inf)
         )
         # So many persons that no noise hides anything are enough.
         seen = (noise - now) / (noise - exact) if noise > exact else 1.0
@@ -347,6 +366,10 @@ class Ratings(Run):
     def too_few(self) -> bool:
         """Return whether nothing better than the average rating can be expected."""
         return self.verdict() == "too few"
+
+    def fewer_would_help(self) -> bool:
+        """Return whether one direction of taste can be expected."""
+        return bool(self.forecast(rank=1).finds_components)
 
     def is_enough(self) -> bool:
         """Return whether the typical error that is asked for can be expected."""

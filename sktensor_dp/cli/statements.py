@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sktensor_dp.cli.folder import LEDGER
+from sktensor_dp.cli.officer import write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.registry import registry_entry
-from sktensor_dp.privacy.report import NOT_COVERED, PrivacyReport
+from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
 from sktensor_dp.privacy.tables import printable
 
@@ -69,6 +70,8 @@ def _check(path: Path, at_most: float, kind: str) -> int:
             what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
             raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
         entry = registry_entry(report) if kind == "registry" else None
+        if kind == "page":
+            _write_page(path, report)
     except OSError as error:
         advice = "Name the output folder of a run, or its statement.json"
         print(f"{name}: cannot be read: {error.strerror}. {advice}", file=sys.stderr)
@@ -86,6 +89,18 @@ def _check(path: Path, at_most: float, kind: str) -> int:
     return 0
 
 
+def _write_page(path: Path, report: PrivacyReport) -> None:
+    """Write the page for the officer beside a statement; never over that of a run."""
+    pages = [path.with_name(f"for-the-officer{suffix}") for suffix in (".html", ".md")]
+    if there := [page.name for page in pages if page.exists()]:
+        raise ValueError(f"{there[0]} is there already: move it away first")
+    unit = UNITS.get(report.unit, report.unit)
+    settings = {"statement": path.name, "one unit": unit, "promise": report.guarantee}
+    others = "Of those this page counts none: ask for the budget of all analyses."
+    write_officer_pages(path.parent, settings, report, "What this page is about", others)
+    print(f"Written to {printable(str(path.parent))}: {', '.join(page.name for page in pages)}")
+
+
 def _explained(report: PrivacyReport) -> Iterator[str]:
     """Say what a statement says, line by line."""
     seeded = "seeded" if report.seeded else "not seeded"
@@ -95,6 +110,8 @@ def _explained(report: PrivacyReport) -> Iterator[str]:
     yield "Releases:"
     # The first line is the guarantee, which was said.
     yield from (f"  {line}" for line in str(report).splitlines()[1:])
+    told = {row.name: f"  {row.name}: {row.description}" for row in report.rows}
+    yield from map(printable, told.values())
     yield "Not covered:"
     yield from (f"  {words}" for words in NOT_COVERED.values())
 

@@ -79,6 +79,19 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
     assert model.shape_ == (1000, 30)
 
 
+def test_a_wrong_list_and_a_wrong_column_are_doubted(command: Command, ratings: Path) -> None:
+    (ratings.parent / "wrong.txt").write_text("".join(f"no film {n}\n" for n in range(30)))
+    done = command("ratings", ratings, *STARS, "--items", "wrong.txt", "--epsilon", 50)
+    assert "written in the public lists as it is in the data?" in done.err
+    text = ratings.read_text().replace(",x", ",8000")
+    ratings.write_text(text.replace("stars,secret", "other,stars"))
+    rest = ("--items", "films.csv", "--epsilon", 8, "--output", "o")
+    assert "lies at the edge of the range" in command("ratings", ratings, *STARS, *rest).err
+    hard = command("ratings", ratings, *STARS, *rest[:2], "--epsilon", 1, "--output", "p").err
+    assert "What would help: more persons, or a larger --epsilon.\n" in hard
+    assert "edge" not in hard
+
+
 def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings: Path) -> None:
     done = command("ratings", ratings, *STARS)
     assert done.status == 2

@@ -33,7 +33,8 @@ def test_a_sound_statement_is_explained(path: str, capsys: pytest.CaptureFixture
         f"{path}: adds up. (epsilon = 1, delta = 1e-6)-differential privacy for replacing one "
         "document of 120\n"
     )
-    for words in ("Unit: document", "costs add up", "2 norm_histogram", "pair_moments", "How long"):
+    described = "pair_moments: weighted mean second moment of counts"
+    for words in ("Unit: document", "costs add up", "2 norm_histogram", described, "How long"):
         assert words in shown
 
 
@@ -60,6 +61,41 @@ def test_an_altered_statement_is_refused(path: str, capsys: pytest.CaptureFixtur
     shown, errors = capsys.readouterr()
     assert shown == ""
     assert errors.startswith(f"{path}: REFUSED\n  guarantee.epsilon states 0.5, but")
+
+
+def test_a_page_for_the_officer_is_made_of_any_statement(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(path).parent
+    first, second = report_of("topics"), report_of("topics")
+    both = first.followed_by(second, delta=first.delta)
+    Path(path).write_text(replace(both, unit="person").to_json(), "utf-8")
+    assert main(["page", path]) == 0
+    assert "for-the-officer.html" in capsys.readouterr().out
+    page = (folder / "for-the-officer.md").read_text("utf-8")
+    assert f"epsilon is {both.epsilon:.4g}, delta 1 in 1,000,000." in page
+    assert "Each of the 120 persons, with everything of theirs" in page
+    for of_a_run in ("this folder", "budget.sqlite", "{", "}"):
+        assert of_a_run not in page
+    assert "<h2>How strongly</h2>" in (folder / "for-the-officer.html").read_text("utf-8")
+    # What is there, such as the fuller page of a run, stays.
+    assert main(["page", path]) == 1
+    assert "move it away" in capsys.readouterr().err
+    assert (folder / "for-the-officer.md").read_text("utf-8") == page
+
+
+def test_a_page_says_what_is_public_and_what_is_compared(path: str) -> None:
+    page = Path(path).with_name("for-the-officer.md")
+    for neighbours, said in {
+        "add_remove": "the true one is not public",
+        "tables that differ in a cell": "compares tables that differ in a cell",
+    }.items():
+        changed = replace(report_of("topics"), neighbours=neighbours)
+        Path(path).write_text(changed.to_json(), "utf-8")
+        assert main(["page", path]) == 0
+        assert said in page.read_text("utf-8")
+        page.unlink()
+        page.with_suffix(".html").unlink()
 
 
 def test_each_of_several_files_is_checked(path: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,8 @@ def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path)
     arguments = ("topics", posts, "--text", "post", "--person", "author", "--epsilon", 8, *SMALL)
     done = command(*arguments)
     assert done.status == 0, done.err
+    assert "words: at most 40;" in done.err
+    assert "Topics, of 40 of at most 40 words\n" in done.out
     files = {path.name: path.read_text("utf-8", "replace") for path in folder.iterdir()}
     assert set(files) == WRITTEN
 
@@ -118,6 +120,24 @@ def test_too_few_persons_stop_it_with_ways_on(
     assert "--epsilon " in done.err.splitlines()[-1]
 
 
+def test_likely_too_few_stop_it_and_advice_leads_to_what_may_be_enough(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs.Topics, "fit", lambda _: pytest.fail("data was used"))
+    path = tmp_path / "few.csv"
+    path.write_text("who,text\n" + "".join(f"p{i},some words here\n" for i in range(2200)))
+    asked = ("topics", path, "--text", "text", "--person", "who")
+    done = command(*asked, "--epsilon", 1)
+    assert done.status == 2
+    last = done.err.splitlines()[-1]
+    assert last.startswith("error: likely too few persons for this, so it stopped; nothing was")
+    ways = re.findall(r"(--[a-z]+) ([0-9.]*[0-9])", last)
+    assert ways
+    for way in ways:
+        shown = command(*asked, "--epsilon", 1, *way, "--forecast").err
+        assert "\nMay be enough" in shown or "\nEnough" in shown
+
+
 def test_shares_of_texts_are_written_on_request_alone(
     command: Command, posts: Path, tmp_path: Path
 ) -> None:
@@ -169,7 +189,7 @@ def test_the_page_shows_warnings_of_releases_alone(
 def test_topics_found_and_hidden_are_counted(hidden: list[bool], said: str) -> None:
     run = runs.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
-    assert run.doubts(noisy=True).startswith(f"{said} can be seen above the noise. More texts")
+    assert run.doubts(noisy=True).startswith(f"{said} can be seen above the noise. What would")
     assert run.doubts(noisy=False) == ""
 
 
