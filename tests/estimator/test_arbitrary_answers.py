@@ -101,13 +101,14 @@ def assert_in_domain(model):
         assert (model.components_ >= 0).all()
         np.testing.assert_allclose(model.components_.sum(axis=1), 1.0)
     if getattr(model, "moment", "") == "gaussian_mixture":
-        assert np.linalg.norm(model.components_, axis=1).max() <= model.data_norm * (1 + 1e-12)
-        most = model.data_norm**2 / model.n_features_in_ * (1 + 1e-12)
+        longest = getattr(model, "data_norm_", model.data_norm)
+        assert np.linalg.norm(model.components_, axis=1).max() <= longest * (1 + 1e-12)
+        most = longest**2 / model.n_features_in_ * (1 + 1e-12)
         assert ((model.covariances_ > 0) & (model.covariances_ <= most)).all()
     if getattr(model, "moment", "") in ("single_topic", "gaussian_mixture"):
         assert model.weights_.sum() == pytest.approx(1.0)
     if hasattr(model, "bounds"):
-        low, high = model.bounds
+        low, high = model.bounds_
         predicted = model.predict(CELLS[:4] if len(model.biases_) == 2 else X[:4])
         assert ((predicted >= low) & (predicted <= high)).all()
 
