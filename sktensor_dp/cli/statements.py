@@ -91,14 +91,14 @@ def _check(path: Path, at_most: float, kind: str) -> int:
 
 def _write_page(path: Path, report: PrivacyReport) -> None:
     """Write the page for the officer beside a statement; never over that of a run."""
-    pages = [path.with_name(f"for-the-officer{suffix}") for suffix in (".html", ".md")]
-    if there := [page.name for page in pages if page.exists()]:
-        raise ValueError(f"{there[0]} is there already: move it away first")
+    page = path.with_name("for-the-officer.html")
+    if page.exists():
+        raise ValueError(f"{page.name} is there already: move it away first")
     unit = UNITS.get(report.unit, report.unit)
     settings = {"statement": path.name, "one unit": unit, "promise": report.guarantee}
     others = "Of those this page counts none: ask for the budget of all analyses."
     write_officer_pages(path.parent, settings, report, "What this page is about", others)
-    print(f"Written to {printable(str(path.parent))}: {', '.join(page.name for page in pages)}")
+    print(f"Written to {printable(str(path.parent))}: {page.name}, {page.stem}.md")
 
 
 def _explained(report: PrivacyReport) -> Iterator[str]:

@@ -329,3 +329,16 @@ def test_public_numbers_decide_on_rounds_and_components(
     assert (plan.n_rounds, plan.seeks_components) == (n_rounds, components)
     uses = {one.name: one.uses for one in plan.releases.releases}
     assert uses["shared_row_sums"] == n_rounds * (len(shape) - 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "level", "doubted"),
+    [(range(D), 1e9, "edge of the range"), (range(D, 2 * D), 0.5, "written in the public lists")],
+)
+def test_clamped_values_and_lists_that_match_nothing_are_doubted(names, level, doubted):
+    X, y, _ = ratings(0)
+    lists = {"row_names": (None, list(names))}
+    with pytest.warns(UserWarning, match=doubted):
+        model = fitted(X, y + level, 1, **lists)
+    own = repr(model.fold_in(X[:5], y[:5]))
+    assert own == f"<parameters of {len(set(X[:5, 0])):,} units>"
