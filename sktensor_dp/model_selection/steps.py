@@ -18,7 +18,6 @@ from sktensor_dp.estimator.parameters import Number, Numbers, check_parameters, 
 from sktensor_dp.model_selection.splits import n_rows, one_row
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import as_documents, as_numbers
-from sktensor_dp.tensor.arrays import Floats
 
 # Parameters of private steps that the search sets itself, or that decide what it protects.
 OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours")
@@ -92,11 +91,11 @@ class RangeScaler(TransformerMixin, BaseEstimator):
         """Return the transformer: it learns nothing."""
         return self
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Any) -> NDArray[np.float64]:
         """Clipped and scaled columns, (n_rows, n_ranges), in the order of the ranges."""
         low, high = np.array(list(self.ranges.values()), dtype=np.float64).T
 
-        def columns() -> Floats:
+        def columns() -> NDArray[np.float64]:
             table = X if hasattr(X, "columns") else np.asarray(X).T
             return np.column_stack([np.asarray(table[of], dtype=np.float64) for of in self.ranges])
 
