@@ -53,9 +53,8 @@ def officer_text(settings: dict[str, Any], report: PrivacyReport, source: str, o
     delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
     if report.delta:
         most = "seldom"
-        if report.mu:
-            runs = math.floor(1 / chance_beyond(report.mu, report.epsilon))
-            most = f"in at most 1 of {runs:,} runs"
+        if report.mu and (chance := chance_beyond(report.mu, report.epsilon)):
+            most = f"in at most 1 of {math.floor(1 / chance):,} runs"
         odds.append(
             f"- By chance a run may move beliefs further than that: {most}. Delta, {delta}, "
             "limits how often and how far together."
@@ -91,6 +90,8 @@ def chance_beyond(mu: float, epsilon: float) -> float:
     >>> round(1 / chance_beyond(0.2367, 1.0), -3)
     14000.0
     """
+    if epsilon / mu - mu / 2 > 38:  # the normal distribution's tail is 0 there
+        return 0.0
     # What is e^epsilon times as probable with one unit as with another has at most the
     # probability at which the test of Neyman and Pearson gains just that factor.
     least = brentq(

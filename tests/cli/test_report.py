@@ -9,6 +9,7 @@ import pytest
 from ways_to_fit import report_of
 
 from sktensor_dp.cli import main as command
+from sktensor_dp.cli.officer import chance_beyond
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
@@ -96,6 +97,14 @@ def test_a_page_says_what_is_public_and_what_is_compared(path: str) -> None:
         assert said in page.read_text("utf-8")
         page.unlink()
         page.with_suffix(".html").unlink()
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon", "chance"),
+    [(1e-300, 1.0, 0), (1e-3, 100.0, 0), (50.0, 0.1, 1), (5.0, 1e-9, 1)],
+)
+def test_no_claim_is_too_odd_for_a_chance(mu: float, epsilon: float, chance: int) -> None:
+    assert chance_beyond(mu, epsilon) == chance
 
 
 def test_each_of_several_files_is_checked(path: str, capsys: pytest.CaptureFixture[str]) -> None:
