@@ -17,6 +17,11 @@ SEVERAL = (
     "m times. If that can be, ask for a run that names persons (--person; in Python "
     "groups=)."
 )
+PRESENCE = (
+    "- Is being in the data itself the secret, as for patients of a clinic? Then the neighbours\n"
+    'should be "add_remove", which hides the number too. The command does not offer it; Python '
+    "does.\n"
+)
 
 
 def write_officer_pages(
@@ -66,14 +71,16 @@ def officer_text(settings: dict[str, Any], report: PrivacyReport, source: str, o
         f"with everything of theirs in the data: all rows with the same value in "
         f"{settings.get('person', 'the column of persons')} are one person"
     )
+    n, presence = f"{report.n_units:,}", PRESENCE
     number, change = f"The number {report.n_units:,} itself is public.", "was replaced by another"
     if report.neighbours == "add_remove":
         number, change = "That number is noisy: the true one is not public.", "was there at all"
+        n, presence = f"about {n}", ""
     elif report.neighbours != "replace_one":
         number, change = f"The promise compares {printable(report.neighbours)}.", "was another"
     run = (f"- {what}: {printable(str(value))}" for what, value in settings.items())
     return text.format(
-        n=f"{report.n_units:,}", unit=unit, run="\n".join(run), number=number, change=change,
+        n=n, presence=presence, unit=unit, run="\n".join(run), number=number, change=change,
         source=source, statement=printable(settings.get("statement", "statement.json")),
         epsilon=f"{report.epsilon:.4g}", delta=delta, size=strength(report.epsilon), ask=ask,
         others=others, whole=whole if by_person else "taken by itself",

@@ -93,7 +93,7 @@ class RangeScaler(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Clipped and scaled columns, (n_rows, n_ranges), in the order of the ranges."""
-        low, high = np.array(list(self.ranges.values()), dtype=np.float64).T
+        low, high = self._ends()
 
         def columns() -> NDArray[np.float64]:
             table = X if hasattr(X, "columns") else np.asarray(X).T
@@ -101,6 +101,14 @@ class RangeScaler(TransformerMixin, BaseEstimator):
 
         values = np.clip(read(columns, "X"), low, high)
         return np.nan_to_num((2 * values - low - high) / (high - low))
+
+    def inverse_transform(self, X: Any) -> NDArray[np.float64]:
+        """Scaled values, such as ``components_``, in the units of the columns."""
+        low, high = self._ends()
+        return (low + high + np.asarray(X, dtype=np.float64) * (high - low)) / 2
+
+    def _ends(self) -> NDArray[np.float64]:
+        return np.array(list(self.ranges.values()), dtype=np.float64).T
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns, as given in the ranges."""

@@ -88,7 +88,9 @@ def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
     limits = (LARGEST_COORDINATE,) * X.shape[1] if shape is None else shape
     if (np.array(limits) <= X).any():
         beyond = "too large" if shape is None else f"beyond shape {shape}"
-        raise ValueError(f"X has coordinates {beyond}; they count from 0.")
+        raise ValueError(
+            f"X has coordinates {beyond}; they count from 0. With row_names ids may be anything."
+        )
 
 
 def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:

@@ -75,7 +75,7 @@ def test_a_page_for_the_officer_is_made_of_any_statement(
     assert "for-the-officer.html" in capsys.readouterr().out
     page = (folder / "for-the-officer.md").read_text("utf-8")
     assert f"epsilon is {both.epsilon:.4g}, delta 1 in 1,000,000." in page
-    assert "Each of the 120 persons, with everything of theirs" in page
+    assert "Each of 120 persons, with everything of theirs" in page
     for of_a_run in ("this folder", "budget.sqlite", "{", "}"):
         assert of_a_run not in page
     assert "<h2>How strongly</h2>" in (folder / "for-the-officer.html").read_text("utf-8")
@@ -88,7 +88,7 @@ def test_a_page_for_the_officer_is_made_of_any_statement(
 def test_a_page_says_what_is_public_and_what_is_compared(path: str) -> None:
     page = Path(path).with_name("for-the-officer.md")
     for neighbours, said in {
-        "add_remove": "the true one is not public",
+        "add_remove": "about 120 documents were analysed",
         "tables that differ in a cell": "compares tables that differ in a cell",
     }.items():
         changed = replace(report_of("topics"), neighbours=neighbours)

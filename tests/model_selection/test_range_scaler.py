@@ -34,6 +34,7 @@ def test_columns_of_arrays_are_found_by_number():
     np.testing.assert_array_equal(step.transform(X.tolist()), SCALED)
     rows = np.concatenate([step.transform(row) for row in np.split(X, 4)])
     np.testing.assert_array_equal(rows, found)
+    np.testing.assert_array_equal(step.inverse_transform(found[1]), [0.0, 2.0])
 
 
 @pytest.mark.parametrize(
