@@ -17,7 +17,7 @@ LARGEST_NUMBER = 2**62
 
 
 class RowIndex:
-    """Public names of the rows of one mode, made by :meth:`from_public`.
+    """Public names of the rows of one mode, made by ``from_public``.
 
     It tells :class:`~sktensor_dp.PrivateCPCompletion` which row a name means. Never make it from
     the data of a fit: a list of the items that occur in private ratings would tell that somebody
