@@ -17,7 +17,7 @@ from replaying import watch
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.releases import CATALOGUE
 
-HEAD = ("release", "proof", "replayed", "moved", "attained", "largest", "law", "epsilon", "claim")
+HEAD = ("release", "replayed", "moved", "attained", "largest", "law", "epsilon", "claim")
 EXPLAINED = """
 replayed   ways to fit in which the release takes part: what they show follows from its answers
 moved      largest distance of neighbours' answers in these fits; noise hides 1
@@ -123,9 +123,9 @@ def audit(name: str) -> tuple[float, float] | None:
 
 def line(name: str, of_replay: Replayed) -> tuple[list[str], list[str]]:
     """Cells of a release, and what of it failed."""
-    entry, wrong = CATALOGUE[name], list(of_replay.failed)
+    wrong = list(of_replay.failed)
     ways = f"{of_replay.ways - len(wrong)} of {of_replay.ways}" if of_replay.ways else "-"
-    cells = [name, entry.proof, ways, f"{of_replay.moved:.3f}" if of_replay.moved else "-"]
+    cells = [name, ways, f"{of_replay.moved:.3f}" if of_replay.moved else "-"]
     shares = sensitivities(name)
     cells += ["-", "-"] if shares is None else [f"{share:.3f}" for share in shares]
     if shares is not None and shares[1] > 1:
