@@ -19,12 +19,12 @@ from sktensor_dp.privacy.releases import CATALOGUE
 
 HEAD = ("release", "replayed", "moved", "attained", "largest", "law", "epsilon", "claim")
 EXPLAINED = """
-replayed   ways to fit in which the release takes part: what they show follows from its answers
+replayed   ways to fit with the release: what they show follows from its answers
 moved      largest distance of neighbours' answers in these fits; noise hides 1
-attained   distance of the pair by which its proof attains the bound, as a share of the bound
+attained   distance of the pair that its proof names, as a share of the bound
 largest    largest such distance that a search has found
 law        noise has the law that the mechanism states
-epsilon    lower bound by 640 releases of each of two neighbours, through mu, at delta = 1e-6
+epsilon    lower bound by 640 releases of two neighbours, through mu, at delta 1e-6
 """
 # Rows of the contract of laws by which the noise of a mechanism is drawn: their names begin so.
 LAWS = {
