@@ -448,6 +448,7 @@ class Groups(Run):
             self.unit, self.ledger_unit = "row", "sample"
         self._columns = [column for column, _, _ in options.range]
         self._ranges = np.array([public_range(*given) for given in options.range])
+        self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
         if len({options.person, *self._columns}) <= len(self._columns):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
         if options.groups > len(self._columns):
@@ -477,7 +478,7 @@ class Groups(Run):
         persons = [] if options.person is None else [(options.person, "person")]
         found = read_columns(options.file, [*columns, *persons], **self.how())
         self._groups = found.pop() if persons else None
-        self._X = scale_by_ranges(dict(enumerate(self._ranges))).transform(np.column_stack(found))
+        self._X = self._scaler.transform(np.column_stack(found))
         self.n_units = len(set(self._groups) if self._groups else self._X)
 
     def forecast(self) -> Any:
@@ -511,7 +512,7 @@ class Groups(Run):
         self._shares, self._spreads = model.weights_, np.sqrt(model.covariances_)[:, None]
         self._spreads = self._spreads * (high - low) / 2
         self._means, self._low, self._high = (
-            (low + high + np.clip(scaled, -1, 1) * (high - low)) / 2
+            self._scaler.inverse_transform(np.clip(scaled, -1, 1))
             for scaled in (model.components_, *model.components_interval())
         )
 
