@@ -203,13 +203,12 @@ class _SpectralFit:
         """Concentration given, or estimated from the pairs; else `USUAL`, with `assumed` set."""
         if self._options.concentration is not None:
             return self._options.concentration
-        found = None
-        if pairs.released.matrix is not None:
-            spread = spread_of_pairs(length, float(frequencies @ frequencies))
-            found = concentration_of_pairs(
-                topics, weights, pairs.released.matrix / pairs.total, frequencies,
-                pairs.released.sigma / pairs.total, spread / (2 * self._curator.n_units),
-            )  # fmt: skip
+        assert pairs.released.matrix is not None
+        spread = spread_of_pairs(length, float(frequencies @ frequencies))
+        found = concentration_of_pairs(
+            topics, weights, pairs.released.matrix / pairs.total, frequencies,
+            pairs.released.sigma / pairs.total, spread / (2 * self._curator.n_units),
+        )  # fmt: skip
         self.assumed = found is None
         return USUAL if found is None else found
 
@@ -219,6 +218,7 @@ class _SpectralFit:
         """Release the third moment; decompose it, or fit topics to all moments jointly."""
         concentration = self._options.concentration
         if concentration is None and pairs.released.matrix is None:
+            # Products of pairs do not tell it; EM steps never have products alone.
             self.assumed, concentration = True, USUAL
         elif concentration is None and not self._plan.match_moments:
             topics, weights = rotated(pairs.white)
