@@ -29,6 +29,18 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.fixture
+def no_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs.Topics, "fit", lambda _: pytest.fail("data was used"))
+
+
+def topics_of_persons(folder: Path, n: int) -> tuple[str | Path, ...]:
+    """Arguments that ask for topics in a text of each of `n` persons."""
+    path = folder / "few.csv"
+    path.write_text("who,text\n" + "".join(f"p{i},some words here\n" for i in range(n)))
+    return "topics", path, "--text", "text", "--person", "who"
+
+
 def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path) -> None:
     """One run, seen from every side: a real fit takes a second."""
     folder = tmp_path / "private-topics"
@@ -90,10 +102,10 @@ def test_without_a_column_of_persons_it_says_who_is_not_protected(
     assert "--person COLUMN" in done.err
 
 
+@pytest.mark.usefixtures("no_fit")
 def test_a_forecast_spends_nothing_and_reads_no_words(
-    command: Command, posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, posts: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(runs.Topics, "fit", lambda _: pytest.fail("data was used"))
     done = command("topics", posts, "--text", "post", "--person", "author", "--forecast")
     assert done.status == 0
     assert "nothing was spent" in done.err
@@ -102,13 +114,10 @@ def test_a_forecast_spends_nothing_and_reads_no_words(
     assert not (tmp_path / "private-topics").exists()
 
 
-def test_too_few_persons_stop_it_with_ways_on(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs.Topics, "fit", lambda _: pytest.fail("data was used"))
-    path = tmp_path / "few.csv"
-    path.write_text("who,text\n" + "".join(f"p{i},some words here\n" for i in range(200)))
-    done = command("topics", path, "--text", "text", "--person", "who")
+@pytest.mark.usefixtures("no_fit")
+def test_too_few_persons_stop_it_with_ways_on(command: Command, tmp_path: Path) -> None:
+    asked = topics_of_persons(tmp_path, 200)
+    done = command(*asked)
     assert done.status == 2
     last = done.err.splitlines()[-1]
     assert last.startswith("error: too few persons for this, so it stopped; nothing was spent")
@@ -116,17 +125,15 @@ def test_too_few_persons_stop_it_with_ways_on(
     assert last.endswith("--anyway")
     # What was not spent sets no budget, so that advice can be followed.
     assert not (tmp_path / "private-topics" / LEDGER).exists()
-    done = command("topics", path, "--text", "text", "--person", "who", "--epsilon", 0.5)
+    done = command(*asked, "--epsilon", 0.5)
     assert "--epsilon " in done.err.splitlines()[-1]
 
 
+@pytest.mark.usefixtures("no_fit")
 def test_likely_too_few_stop_it_and_advice_leads_to_what_may_be_enough(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(runs.Topics, "fit", lambda _: pytest.fail("data was used"))
-    path = tmp_path / "few.csv"
-    path.write_text("who,text\n" + "".join(f"p{i},some words here\n" for i in range(2200)))
-    asked = ("topics", path, "--text", "text", "--person", "who")
+    asked = topics_of_persons(tmp_path, 2200)
     done = command(*asked, "--epsilon", 1)
     assert done.status == 2
     last = done.err.splitlines()[-1]
