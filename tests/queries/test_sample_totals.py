@@ -1,4 +1,4 @@
-"""Queries on samples against loops over samples that follow the definitions.
+"""Queries on samples against loops that follow the definitions, as linear maps, and their noise.
 
 With z = (min(1, R / |x|) x, c), up to NORM_SLACK, a sample adds z z', the coordinates of
 y (x) y (x) y and of rho s y with y = B'z and s its squared distance from the span of B, each
@@ -13,8 +13,9 @@ import pytest
 import scipy.sparse as sp
 
 from sktensor_dp.privacy.curators.samples import SampleCurator
-from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries import samples as samples
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.samples import (
     LARGEST_ENTRY,
     NORM_SLACK,
@@ -28,6 +29,7 @@ from sktensor_dp.queries.samples import (
     ThirdMoments,
     as_samples,
 )
+from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates
 
 D, RADIUS = 6, 1.5
 FORMATS = {
@@ -88,22 +90,17 @@ def looped(query, X):
     if isinstance(query, SecondMoments):
         return sum(np.outer(row, row) for row in z)
     each = [parts(row, query.basis, query.residual_weight) for row in z]
+    norms = np.linalg.norm(each, axis=1)
     if isinstance(query, ThirdMomentHistogram):
-        norms = [np.linalg.norm(part) for part in each]
         inner = query.edges[1:-1]
         return np.bincount([(norm > inner).sum() for norm in norms], minlength=len(inner) + 1)
-    weights = [
-        query.limit / max(NORM_SLACK * np.linalg.norm(part), query.limit)
-        if math.isfinite(query.limit) else 1.0
-        for part in each
-    ]  # fmt: skip
-    return sum(weight * part for weight, part in zip(weights, each, strict=True))
+    if math.isinf(query.limit):
+        return sum(each)
+    return (query.limit / np.maximum(NORM_SLACK * norms, query.limit)) @ each
 
 
-def answered(query, X):
-    """A total in the form that the loop gives it."""
-    total = query.total(SampleChunk(as_samples(X)))
-    return query.answers(total) if isinstance(query, PowerIterations) else total
+def total_of(query, X):
+    return query.total(SampleChunk(as_samples(X)))
 
 
 def unit_columns(rng, n):
@@ -129,13 +126,9 @@ def queries(seed):
     yield PowerIterations(np.tile(unit_columns(rng, 2), 3), RADIUS)
 
 
-N_QUERIES = len(list(queries(0)))
-every_query = pytest.mark.parametrize("place", range(N_QUERIES))
-
-
-@every_query
+@pytest.mark.parametrize("place", range(len(list(queries(0)))))
 @pytest.mark.parametrize("block", [None, 1, 50])
-def test_totals_are_those_of_a_loop(place, block, seed, cache_of):
+def test_totals_are_those_of_a_loop_in_any_chunks(place, block, seed, cache_of):
     if block is not None:
         cache_of(block)
     X = data(seed)
@@ -143,26 +136,12 @@ def test_totals_are_those_of_a_loop(place, block, seed, cache_of):
     expected = looped(query, X)
     # What the absolute tolerance lets pass is small beside what there is to be compared.
     assert np.abs(expected).max() > 1e-6
-    for form in (np.asarray, sp.csr_array):
-        np.testing.assert_allclose(answered(query, form(X)), expected, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_formats_make_no_difference(form, seed):
-    X = data(seed)
-    samples = as_samples(FORMATS[form](X))
-    found = samples.toarray() if sp.issparse(samples) else samples
-    np.testing.assert_array_equal(found, as_samples(X))
-
-
-@every_query
-def test_chunks_make_no_difference(place, seed):
-    X = data(seed)
-    query = list(queries(seed))[place]
-    whole = query.total(SampleChunk(as_samples(X)))
     chunks = [X[:1].tolist(), X[1:3], sp.csc_array(X[3:30]), np.asfortranarray(X[30:])]
     added = sum(map(query.total, SampleChunks(chunks, *X.shape)))
-    np.testing.assert_allclose(added, whole, rtol=1e-9, atol=1e-9)
+    for found in (total_of(query, X), total_of(query, sp.csr_array(X)), added):
+        if isinstance(query, PowerIterations):
+            found = query.answers(found)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_starts", [1, 3, D, 12])
@@ -176,13 +155,88 @@ def test_answers_are_those_of_the_mean_tensor(n_starts, seed):
         columns = columns[:, :1] + spread * (columns - columns[:, :1])
         columns /= np.linalg.norm(columns, axis=0)
         query = PowerIterations(columns, RADIUS)
-        mean = query.total(SampleChunk(as_samples(X))) / len(X)
         expected = np.einsum("abc,bl,cl->al", tensor, columns, columns)
-        np.testing.assert_allclose(query.answers(mean), expected, rtol=1e-8, atol=1e-9)
+        found = query.answers(total_of(query, X) / len(X))
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
 
 
-def exact_curator(X, names, offset=0.0):
-    plan = ReleasePlan.split(math.inf, 1e-6, dict.fromkeys(names, 1.0))
+# Linear maps of z (x) z (x) z
+
+
+def linear_map(query, rng):
+    """Matrix of a query as a map from orthonormal coordinates of z (x) z (x) z, |z| < 1."""
+    rows = rng.standard_normal((3 * n_unique(D, 3), D))
+    rows *= rng.uniform(0.3, 0.9, (len(rows), 1)) / np.linalg.norm(rows, axis=1)[:, None]
+    cubes = np.array([symmetric_to_coordinates(cube(row)) for row in rows])
+    totals = np.array([np.ravel(total_of(query, row[None])) for row in rows])
+    found = np.linalg.lstsq(cubes, totals, rcond=1e-12)[0]
+    np.testing.assert_allclose(cubes @ found, totals, atol=1e-9)
+    return found.T
+
+
+@pytest.mark.parametrize("hidden", range(D))
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_third_moments_are_orthonormal_coordinates(hidden, share, seed):
+    """With them one sees an orthogonal projection of spherical noise in the whole space."""
+    rng = np.random.default_rng(seed)
+    frame = np.linalg.qr(rng.standard_normal((D, D - hidden)))[0]
+    weight = share * math.sqrt(3 / hidden) if hidden else 0.0
+    matrix = linear_map(ThirdMoments(frame, LiftedBall(1.0), weight), rng)
+    np.testing.assert_allclose(matrix @ matrix.T, np.eye(len(matrix)), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_starts", [1, 2, 3, 9])
+def test_power_iterations_shorten_every_symmetric_tensor(n_starts, seed):
+    rng = np.random.default_rng(seed)
+    query = PowerIterations(unit_columns(rng, n_starts), 1.0)
+    matrix = linear_map(query, rng)
+    assert np.linalg.norm(matrix, 2) == pytest.approx(1.0, abs=1e-6)
+    # Outside the span of the starts the coordinates are orthonormal.
+    if n_starts < D:
+        outside = matrix[: D * len(query.unmixing)]
+        values = np.linalg.svd(outside, compute_uv=False)
+        np.testing.assert_allclose(values[values > 1e-4], 1.0, atol=1e-6)
+
+
+def test_no_more_noise_than_a_bound_on_all_answers_together(seed):
+    """Independent noise on the answers has to cover the worst z: sum of (z'u)^4, at least 1."""
+    columns = unit_columns(np.random.default_rng(seed), 4)
+    query = PowerIterations(columns, 1.0)
+    largest = ((columns.T @ columns) ** 4).sum(axis=1).max()
+    assert query.l2_sensitivity <= 2 * math.sqrt(largest)
+    np.testing.assert_allclose((query.unmixing**2).sum(axis=0), 1.0, atol=1e-9)
+
+
+@pytest.mark.usefixtures("seeded_noise")
+def test_noise_of_answers_has_the_covariance_stated(seed):
+    """(u'v)^2 between starts u and v; a third of it outside their span.
+
+    Covariance from 6000 draws, standard error below 1.5 / sqrt(n) in units of sigma^2: five of
+    them; the same variance everywhere is rejected.
+    """
+    n_draws = 6000
+    query = PowerIterations(unit_columns(np.random.default_rng(seed), 3), 1.0)
+    zeros, source = total_of(query, np.zeros((1, D))), NoiseSource()
+    law = CATALOGUE["power_iterations"].gaussian
+    # At a sensitivity of 2 and a cost of 4 the noise is half of the standard one.
+    noise = [2 * law.release(zeros, 2.0, PrivacyCost(4.0), source, query) for _ in range(n_draws)]
+    answers = np.array(list(map(query.answers, noise)))
+    found = np.einsum("nil,njm->iljm", answers, answers) / n_draws
+    within = query.starts @ np.linalg.pinv(query.starts)
+    shared = (query.starts.T @ query.starts) ** 2
+    for third in (3.0, 1.0):
+        directions = (np.eye(D) - within) / third + within
+        expected = np.einsum("ij,lm->iljm", directions, shared)
+        error = np.abs(found - expected).max()
+        assert (error < 7.5 / math.sqrt(n_draws)) == (third == 3)
+    # No direction of any answer is noisier than if the starts had been asked one by one.
+    assert np.linalg.eigvalsh(expected.reshape(3 * D, 3 * D)).max() <= 3 + 1e-9
+
+
+# What the curator gives out
+
+
+def curator_of(X, plan, offset=0.0):
     return SampleCurator(
         SampleChunks(as_samples(X), *X.shape), plan, spender="test", unit="sample",
         accountant=None, known=LiftedBall(RADIUS, offset),
@@ -196,68 +250,58 @@ def test_a_curator_gives_out_means_in_everyday_form(offset, seed):
     names = ("second_moments", "projected_third_moments", "third_moments", "power_iterations")
     basis = rng.standard_normal((z.shape[1], 2))
     frame = np.linalg.qr(basis)[0]
-    y, residual = z @ basis, z - z @ frame @ frame.T
-    squares = (residual**2).sum(axis=1)
-    with exact_curator(X, names, offset) as curator:
+    squares = ((z - z @ frame @ frame.T) ** 2).sum(axis=1)
+    plan = ReleasePlan.split(math.inf, 1e-6, dict.fromkeys(names, 1.0))
+    with curator_of(X, plan, offset) as curator:
         second = curator.second_moments()
+        np.testing.assert_allclose(second.value, z.T @ z / len(X), atol=1e-9)
         third = curator.projected_third_moments(basis, 0.3, 1.0)
         whole = curator.third_moments(frame, 0.5)
+        for found, y in ((third, z @ basis), (whole, z @ frame)):
+            np.testing.assert_allclose(found.tensor, sum(map(cube, y)) / len(X), atol=1e-9)
+            np.testing.assert_allclose(found.residual, squares @ y / len(X), atol=1e-9)
         if offset == 0:
             u = unit_columns(rng, 3)
-            answers = curator.power_iterations(u)
-            expected = z.T @ (z @ u) ** 2 / len(X)
-            np.testing.assert_allclose(answers.value, expected, atol=1e-9)
-    np.testing.assert_allclose(second.value, z.T @ z / len(X), atol=1e-9)
-    np.testing.assert_allclose(third.tensor, sum(map(cube, y)) / len(X), atol=1e-9)
-    np.testing.assert_allclose(third.residual, squares @ y / len(X), atol=1e-9)
-    np.testing.assert_allclose(whole.tensor, sum(map(cube, z @ frame)) / len(X), atol=1e-9)
-    np.testing.assert_allclose(whole.residual, squares @ z @ frame / len(X), atol=1e-9)
+            answers = curator.power_iterations(u).value
+            np.testing.assert_allclose(answers, z.T @ (z @ u) ** 2 / len(X), atol=1e-9)
     assert {second.sigma, third.sigma, whole.sigma} == {0.0}
 
 
-class Recording(SampleCurator):
-    """Lists how limits are searched."""
-
-    def __init__(self, *of, **options):
-        super().__init__(*of, **options)
-        self.asked = []
-
-    def noisy_quantile(self, name, query, edges, quantile):
-        self.asked.append((query, edges, quantile))
-        return super().noisy_quantile(name, query, edges, quantile)
-
-
-def test_a_limit_is_searched_where_norms_can_be(seed):
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_limit_is_searched_where_norms_can_be(delta, seed, monkeypatch):
     """No contribution is longer than the last edge, so that no clip is forced on all."""
+    asked, noisy_quantile = [], SampleCurator.noisy_quantile
+    monkeypatch.setattr(
+        SampleCurator, "noisy_quantile", lambda *of: (asked.append(of), noisy_quantile(*of))[1]
+    )
     rng, X = np.random.default_rng(seed), data(seed)
     names = {"third_moment_histogram": 1.0, "projected_third_moments": 1.0}
-    for delta in (0.0, 1e-6):
-        plan = ReleasePlan.split(1.0, delta, names)
-        chunks = SampleChunks(as_samples(X), *X.shape)
-        with Recording(
-            chunks, plan, spender="t", unit="u", accountant=None, known=LiftedBall(RADIUS)
-        ) as curator:
-            curator.projected_third_moments(rng.standard_normal((D, 3)), 0.0, 0.9)
-            sensitivity = curator.report().rows[-1].sensitivity
-        query, edges, quantile = curator.asked.pop()
-        norms = np.linalg.norm([parts(z, query.basis, 0.0) for z in embedded(X, 0.0)], axis=1)
-        assert norms.max() <= edges[-1] * (1 + 1e-9)
-        assert quantile == 0.9
-        assert np.isclose(2 * edges / len(X), sensitivity, rtol=1e-12).any()
+    with curator_of(X, ReleasePlan.split(1.0, delta, names)) as curator:
+        curator.projected_third_moments(rng.standard_normal((D, 3)), 0.0, 0.9)
+        sensitivity = curator.report().rows[-1].sensitivity
+    ((*_, query, edges, quantile),) = asked
+    norms = np.linalg.norm([parts(z, query.basis, 0.0) for z in embedded(X, 0.0)], axis=1)
+    assert norms.max() <= edges[-1] * (1 + 1e-9)
+    assert quantile == 0.9
+    assert np.isclose(2 * edges / len(X), sensitivity, rtol=1e-12).any()
 
 
-# Samples
+# What comes in
 
 
-def test_what_comes_in_is_not_changed():
-    X = np.array([[1e300, 1.0], [0.0, -1e250]])
-    for form in (np.array, sp.csr_matrix, sp.csr_array):
-        given = form(X)
-        found = as_samples(given)
-        kept = given.toarray() if sp.issparse(given) else given
-        np.testing.assert_array_equal(kept, X)
-        found = found.toarray() if sp.issparse(found) else found
-        np.testing.assert_array_equal(found, [[LARGEST_ENTRY, 1], [0, -LARGEST_ENTRY]])
+def dense(X):
+    return X.toarray() if sp.issparse(X) else X
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_samples_of_any_format_are_bounded_and_what_came_in_is_not_changed(form, seed):
+    X = data(seed)
+    X[0, :2] = 1.0, -1e250
+    given = FORMATS[form](X)
+    np.testing.assert_array_equal(
+        dense(as_samples(given)), np.clip(X, -LARGEST_ENTRY, LARGEST_ENTRY)
+    )
+    np.testing.assert_array_equal(dense(given), X)
     small = np.ones((2, 2))
     assert np.shares_memory(as_samples(small), small)
 
@@ -268,18 +312,7 @@ def test_duplicate_entries_are_added_before_they_are_bounded(large):
     X = sp.csr_matrix((values, np.array([1, 1, 0, 0]), np.array([0, 2, 4])), shape=(2, 2))
     expected = [[0, 3], [min(2 * large, LARGEST_ENTRY), 0]]
     np.testing.assert_array_equal(as_samples(X).toarray(), expected)
-    assert X.nnz == 4
     np.testing.assert_array_equal(X.data, [1.0, 2.0, large, large])
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_what_is_no_number_is_refused_unshown(bad, form):
-    X = np.full((3, 2), 4321.5)
-    X[1, 1] = bad
-    with pytest.raises(ValueError, match="X contains NaN or infinity") as caught:
-        as_samples(form(X))
-    assert "4321" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -288,9 +321,14 @@ def test_what_is_no_number_is_refused_unshown(bad, form):
         ([np.ones((2, 3)), np.ones((2, 4))], "4 features; n_features is 3"),
         ([np.ones((2, 3))], "2 samples in all; n_samples is 4"),
         ([np.ones((4, 3)), np.ones(3)], "1 axes; n_features is 3"),
-        ([np.full((4, 3), np.nan)], "a chunk contains NaN"),
+        *(
+            ([form([[4321.5, bad, 0.0]])], "^a chunk contains NaN or infinity; samples must be")
+            for bad in (np.nan, np.inf, -np.inf)
+            for form in (np.asarray, sp.csr_array)
+        ),
     ],
 )
-def test_chunks_that_are_not_as_announced(chunks, message):
-    with pytest.raises(ValueError, match=message):
+def test_chunks_that_are_not_as_announced_or_no_numbers_are_refused_unshown(chunks, message):
+    with pytest.raises(ValueError, match=message) as caught:
         list(SampleChunks(chunks, 4, 3))
+    assert "4321" not in str(caught.value)
