@@ -1,99 +1,90 @@
-"""Totals of groups of rows against plain loops over groups.
+"""Groups of rows: a group contributes the mean of its rows within its limits, to the last bit.
 
-A group contributes the mean of its rows' contributions, within its limits.
+How many rows other groups have is private. Were norms to change with it by a last digit, a
+clip would move all groups at once, and a histogram of norms could move by all of them.
 """
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from contracts import rows_of_counts, rows_of_samples
-from contracts.sensitivities import Case, Floats, Rng
+from internals import unit_norms
+from looped_documents import pair_coordinates, sizes_and_terms
 
 from sktensor_dp.queries.counts import (
-    MIN_TOKENS,
     Clip,
     CountChunk,
+    CountChunks,
     CountNorm,
-    Norm,
     NormHistogram,
     PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
     as_counts,
-    triangle_of_terms,
+    unit_factors,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import LARGEST_TERMS
 from sktensor_dp.queries.query import NORM_SLACK, UnitCount
 from sktensor_dp.queries.samples import (
+    LiftedBall,
     PowerIterations,
     ProjectedThirdMoments,
+    SampleChunk,
     SampleNorm,
     SecondMoments,
     ThirdMomentHistogram,
     ThirdMoments,
     as_samples,
 )
+from sktensor_dp.queries.units import Units
 
 CASES = [case for module in (rows_of_counts, rows_of_samples) for case in module.CASES
          if case.data.grouped]  # fmt: skip
 
-
-def pair_coordinates(row: Floats, norm: PairNorm) -> Floats:
-    """Pair masses of a document by their definition."""
-    length = row.sum()
-    if length < 2:
-        row = 0 * row
-    row = row if norm.words is None else row[norm.words]
-    masses = (np.outer(row, row) - np.diag(row)) / max(length - 1, 1)
-    above = np.triu_indices(len(row), 1)
-    return np.concatenate([2 * masses[above], norm.diagonal_weight * np.diagonal(masses)])
+# Against loops
 
 
-def norm_of_group(norm: Norm, rows: Floats) -> float:
+def norm_of_group(norm, rows):
     """By the table of the page on groups."""
-    if isinstance(norm, CountNorm) and norm.order == 1:
-        return NORM_SLACK * rows.sum(axis=1).mean()
     if isinstance(norm, CountNorm):
-        return NORM_SLACK * float(np.linalg.norm(rows.mean(axis=0)))
+        means = rows.sum(axis=1) if norm.order == 1 else rows
+        return NORM_SLACK * np.linalg.norm(means.mean(axis=0))
     if isinstance(norm, PairNorm):
-        means = np.mean([pair_coordinates(row, norm) for row in rows], axis=0)
-        return NORM_SLACK * float(np.linalg.norm(means))
+        each = [pair_coordinates(row, norm.diagonal_weight, norm.words) for row in rows]
+        return NORM_SLACK * np.linalg.norm(np.mean(each, axis=0))
     if isinstance(norm, SampleNorm):
-        return float(np.linalg.norm(as_samples(rows), axis=1).mean())
-    return float(np.mean([norm.of(CountChunk(as_counts(row[None])))[0] for row in rows]))
+        return np.linalg.norm(as_samples(rows), axis=1).mean()
+    return np.mean([norm.of(CountChunk(as_counts(row[None])))[0] for row in rows])
 
 
-def factor(clips: tuple[Clip, ...], rows: Floats) -> float:
+def factor(clips, rows):
     return min(
         [1.0, *(clip.limit / max(norm_of_group(clip.norm, rows), clip.limit) for clip in clips)]
     )
 
 
-def size_of_terms(query: Any, rows: Floats) -> float:
-    """Mean size of the terms of a triple moment, which cancel."""
-    found = []
-    for row in rows:
-        part = row if query.words is None else row[query.words]
-        lengths, length = np.linalg.norm(query.basis, axis=1), row.sum()
-        terms = triangle_of_terms((part @ query.basis)[None], part @ lengths**2, part @ lengths**3)
-        counted_ = length >= MIN_TOKENS
-        found.append(float(terms[0]) / ((length - 1) * (length - 2)) if counted_ else 0.0)
-    return float(np.mean(found))
+def size_of_terms(query, row):
+    """Size of the terms of a triple moment, which cancel."""
+    part, length = row if query.words is None else row[query.words], row.sum()
+    terms = sizes_and_terms(query.basis, part)[1]
+    return terms / ((length - 1) * (length - 2)) if length >= 3 else 0.0
 
 
-def unlimited(clips: tuple[Clip, ...]) -> tuple[Clip, ...]:
+def unlimited(clips):
     return tuple(replace(clip, limit=math.inf) for clip in clips)
 
 
-def of_row(kind: Case, query: Any, row: Floats) -> Floats:
+def of_row(kind, query, row):
     """What a row contributes that is a unit alone."""
-    alone = replace(kind.data, grouped=False)  # type: ignore[type-var]
+    alone = replace(kind.data, grouped=False)
     return np.array(kind.coordinates(alone.total(query, [row[None]], None), query))
 
 
-def by_loop(kind: Case, query: Any, rows: Floats) -> Floats:
+def by_loop(kind, query, rows):
     """What a group contributes: the mean over its rows, within the limits of the group."""
     if isinstance(query, SecondMoments | PowerIterations | ThirdMoments):
         return np.mean([of_row(kind, query, row) for row in rows], axis=0)
@@ -110,19 +101,17 @@ def by_loop(kind: Case, query: Any, rows: Floats) -> Floats:
                 norm = min(norm, own) if query.scales is None else own
         return mean * query.limit / max(norm, query.limit)
     if hasattr(query, "clip"):
-        clips = (query.clip, *query.clips)
         free = replace(query, clip=unlimited((query.clip,))[0], clips=unlimited(query.clips))
-        weight = factor(clips, rows)
+        weight = factor((query.clip, *query.clips), rows)
     else:
-        clips = query.clips
         # Of clips that are equal in all else the first stands for the norm of the same whitener.
-        free = replace(query, clips=unlimited(clips))
-        most = LARGEST_TERMS * clips[0].limit
-        weight = min(factor(clips, rows), most / max(size_of_terms(query, rows), most))
+        free, most = replace(query, clips=unlimited(query.clips)), query.clips[0].limit
+        terms = np.mean([size_of_terms(query, row) for row in rows])
+        weight = min(factor(query.clips, rows), LARGEST_TERMS * most / max(terms, 1e-300))
     return weight * np.mean([of_row(kind, free, row) for row in rows], axis=0)
 
 
-def modest(kind: Case, query: Any, rng: Rng, n: int) -> Floats:
+def modest(kind, query, rng, n):
     """Rows of which sums can be compared digit by digit."""
     rows = kind.data.pool(rng, query)
     if kind.data.chunk is CountChunk:
@@ -157,7 +146,7 @@ def test_a_total_is_that_of_a_loop_over_groups(kind, seed):
         np.testing.assert_allclose(found, expected, rtol=0, atol=close)
 
 
-def check_bin(kind: Case, query: Any, rows: Floats) -> None:
+def check_bin(kind, query, rows):
     """A group is counted once, in the bin of its own norm, or not at all."""
     one = kind.part(query, rows, None)
     if isinstance(query, UnitCount):
@@ -176,3 +165,83 @@ def check_bin(kind: Case, query: Any, rows: Floats) -> None:
     if (np.abs(norm / query.edges - 1) > 1e-7).all():
         place = int(np.clip(np.searchsorted(near, norm) - 1, 0, len(one) - 1))
         assert one[place] == 1
+
+
+# To the last bit
+
+LAYOUTS = {"dense": np.asarray, "Fortran": np.asfortranarray, "sparse": sp.csr_matrix}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("d", "k"), [(3, 3), (17, 3), (100, 10), (5000, 3)])
+def test_norms_and_projections_of_samples_do_not_depend_on_others(d, k, layout, seed):
+    """A last digit more, and norms of all other groups may be in the next bin."""
+    rng = np.random.default_rng(seed)
+    own, basis = rng.standard_normal((2, d)), rng.standard_normal((d, k))
+    query = ProjectedThirdMoments(basis, LiftedBall(1.0), 0.5, limit=1.0)
+    found = set()
+    for n in (1, 2, 3, 5, 8, 33, 130, 400):
+        others = list(rng.standard_normal((n, d)))
+        for place in (0, n):
+            X = np.array([*others[:place], *own, *others[place:]])
+            starts = np.delete(np.arange(n + 3), place + 1)
+            chunk = SampleChunk(as_samples(LAYOUTS[layout](X)), Units(starts))
+            squares = chunk.square_norms[place : place + 2]
+            found.add(squares.tobytes() + unit_norms(query, chunk)[place].tobytes())
+    assert len(found) == 1
+
+
+D = 9
+
+
+def corpus(rng, n):
+    X = rng.poisson(rng.choice([0.2, 1.0, 4.0], (n, 1)), (n, D))
+    X[rng.random(n) < 0.1] = 0
+    return X
+
+
+def one_group(X):
+    return CountChunk(as_counts(X), Units(np.array([0, len(X)])))
+
+
+def test_weights_of_documents_do_not_depend_on_other_groups(seed):
+    """By position, by the number of other rows, and by whether others are single rows."""
+    rng = np.random.default_rng(seed)
+    own = corpus(rng, int(rng.integers(1, 7)))
+    words = np.sort(rng.permutation(D)[:6])
+    rows = rng.standard_normal((6, 3)) * 10 ** rng.uniform(-3, 1, (6, 1))
+    for norm in (
+        CountNorm(1), CountNorm(2), PairNorm(0.7), PairNorm(0.7, words), TripleNorm(),
+        WhitenedTripleNorm(rows, words),
+    ):  # fmt: skip
+        clips = [Clip(norm, float(10 ** rng.uniform(-2, 2)))]
+        expected = unit_factors(one_group(own), clips), norm.of(one_group(own))
+        for others in (1, 2, 40):
+            labels = rng.integers(0, max(others // 3, 1), others) * 2
+            place = int(rng.integers(0, labels.max() + 2)) * 2 - 1
+            # Rows of the group lie anywhere among the others, in their own order.
+            slots = np.sort(rng.permutation(others + len(own))[: len(own)])
+            X, groups = np.zeros((others + len(own), D)), np.zeros(others + len(own), int)
+            mine = np.isin(np.arange(len(X)), slots)
+            X[mine], groups[mine] = own, place
+            X[~mine], groups[~mine] = corpus(rng, others), labels
+            chunks = list(CountChunks(as_counts(X), *X.shape, groups=groups))
+            at = int(np.searchsorted(np.unique(groups), place))
+            assert np.concatenate([unit_factors(c, clips) for c in chunks])[at] == expected[0]
+            assert np.concatenate([norm.of(c) for c in chunks])[at] == expected[1]
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_expected_counts_of_a_group_do_not_depend_on_others(single, seed):
+    """Arrays row by row; others are empty, so that the sum is that of the group alone."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(D, 0.3), 3)
+    own = corpus(rng, int(rng.integers(1, 6)))
+    for limit, scales in ((0.3, None), (2.0, np.geomspace(0.2, 5, D)), (50.0, None)):
+        query = ExpectedCounts(topics, np.full(3, 0.4), single, limit, scales=scales)
+        alone = query.total(one_group(own))
+        for others in (1, 5, 60):
+            X = np.concatenate([np.zeros((others, D)), own])
+            groups = np.concatenate([rng.integers(0, others, others), np.full(len(own), others)])
+            chunks = CountChunks(as_counts(X), *X.shape, groups=groups)
+            np.testing.assert_array_equal(sum(map(query.total, chunks)), alone)

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,8 +13,6 @@ from looped_documents import (
     looped_triples,
     norm_of,
     pair_moment,
-    pair_norm,
-    triple_norm,
     weight_of,
     whitened_moment,
 )
@@ -45,6 +44,7 @@ FORMATS = {
     "float32": lambda X: X.astype(np.float32),
     "Fortran": np.asfortranarray,
 }
+of_words = pytest.mark.parametrize("words", [None, WORDS], ids=["all words", "some words"])
 
 
 def corpus(seed, n=25):
@@ -60,17 +60,17 @@ def chunk_of(X):
     return CountChunk(as_counts(X))
 
 
-def whitener(n_words, seed):
-    return np.random.default_rng(seed).standard_normal((n_words, 3))
-
-
-def orthonormal(n_words, seed):
-    return np.linalg.qr(whitener(n_words, seed))[0]
+def looped_histogram(query, X):
+    """Every document that is long enough is in one bin, whatever its norm."""
+    kept = [c for c in X if c.sum() >= query.min_tokens]
+    norms = [norm_of(query.norm, c, c.sum()) * weight_of(query.clips, 0, c) for c in kept]
+    return np.bincount(NORM_SLACK * np.array(norms) > query.edges[1], minlength=2)
 
 
 def queries(seed):
     """Queries with the tolerance of their totals and the loop that gives them."""
-    W, U = whitener(len(WORDS), seed), orthonormal(D, seed)
+    rng = np.random.default_rng(seed)
+    W, U = rng.standard_normal((len(WORDS), 3)), np.linalg.qr(rng.standard_normal((D, 3)))[0]
     others = (Clip(CountNorm(2), 6.0), Clip(TripleNorm(), 9.0))
     for order in (1, 2):
         query = WordFrequencies(Clip(CountNorm(order), 5.0), others, 2)
@@ -79,30 +79,24 @@ def queries(seed):
         query = PairMoments(Clip(PairNorm(0.7, words), 2.0), 0.7, others, words, fewest)
         moment = partial(pair_moment, words=words)
         yield query, 1e-12, partial(looped, (query.clip, *others), fewest, moment)
+        query = NormHistogram(PairNorm(0.7, words), np.array([0.5, 2, 6]), others[:1], fewest)
+        yield query, 0.0, partial(looped_histogram, query)
     clips = (Clip(WhitenedTripleNorm(W, WORDS), 3.0), *others)
     query = WhitenedTripleMoments(W, clips, WORDS)
     yield query, 1e-10, partial(looped_triples, clips, WORDS, W)
     for norm in (TripleNorm(), CountNorm(1)):
         query = TripleMoments(U, (Clip(norm, 2.0), *others))
         yield query, 1e-10, partial(looped_triples, query.clips, None, U)
-    rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(D, 0.5), 3)
-    for single in (True, False):
-        for order in (1, 2):
-            query = ExpectedCounts(topics, np.array([0.2, 0.5, 0.3]), single, 4.0, order)
-            # Single precision, amplified by the steps, in the E step of mixed documents.
-            yield query, 1e-11 if single else 1e-4, partial(looped_expected, query)
-        scales = np.geomspace(0.2, 5, D)
-        query = ExpectedCounts(topics, np.array([0.2, 0.5, 0.3]), single, 4.0, scales=scales)
+    topics, prior = rng.dirichlet(np.full(D, 0.5), 3), np.array([0.2, 0.5, 0.3])
+    scaled = np.geomspace(0.2, 5, D)
+    for single, (order, scales) in product((True, False), ((1, None), (2, None), (2, scaled))):
+        query = ExpectedCounts(topics, prior, single, 4.0, order, scales=scales)
+        # Single precision, amplified by the steps, in the E step of mixed documents.
         yield query, 1e-11 if single else 1e-4, partial(looped_expected, query)
 
 
-N_QUERIES = len(list(queries(0)))
-every_query = pytest.mark.parametrize("place", range(N_QUERIES))
-
-
-@every_query
-def test_totals_are_those_of_a_loop(place, seed):
+@pytest.mark.parametrize("place", range(len(list(queries(0)))))
+def test_totals_are_those_of_a_loop_in_any_chunks(place, seed):
     X = corpus(seed)
     X[5, 4] = 30  # the loop forms every token
     query, tolerance, loop = list(queries(seed))[place]
@@ -113,16 +107,9 @@ def test_totals_are_those_of_a_loop(place, seed):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * 10)
     if found.ndim > 1 and found.shape[0] == found.shape[-1]:
         np.testing.assert_allclose(found, found.swapaxes(0, -1), atol=1e-12)
-
-
-@every_query
-def test_chunks_add_up(place, seed):
-    X = corpus(seed)
-    query, *_ = list(queries(seed))[place]
-    whole = query.total(chunk_of(X))
     parts = CountChunks([X[:1], sp.csc_array(X[1:4]), X[4:4], X[4:]], *X.shape)
     # Sums in another order, of terms up to 1000 times as large as what is left.
-    np.testing.assert_allclose(sum(map(query.total, parts)), whole, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sum(map(query.total, parts)), found, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -149,13 +136,13 @@ def test_enormous_counts_are_bounded():
     np.testing.assert_array_equal(
         counts.toarray(), [[LARGEST_COUNT, 2], [LARGEST_COUNT, LARGEST_COUNT]]
     )
-    chunk = CountChunk(as_counts(np.full((1, 50), 1e300)))
+    chunk = chunk_of(np.full((1, 50), 1e300))
     for norm in (PairNorm(1.0), TripleNorm(), WhitenedTripleNorm(100 * np.ones((50, 2)))):
         assert np.isfinite(norm.of(chunk)).all()
 
 
-@pytest.mark.parametrize("words", [None, WORDS])
-def test_pairs_times_a_matrix(words, seed):
+@of_words
+def test_pairs_times_a_matrix_and_however_words_are_cut(words, seed, cache_of):
     chunk, rng = chunk_of(corpus(seed)), np.random.default_rng(seed)
     np.testing.assert_array_equal(chunk.restricted(words).lengths, chunk.lengths)
     clip = Clip(PairNorm(1.0, words), 2.0)
@@ -166,51 +153,25 @@ def test_pairs_times_a_matrix(words, seed):
     np.testing.assert_allclose(query.of_products(added, V), total @ V, atol=1e-10)
     Product(query, V).add_to(added, chunk)
     np.testing.assert_allclose(query.of_products(added, V), 2 * total @ V, atol=2e-10)
-
-
-@pytest.mark.parametrize("words", [None, WORDS])
-def test_pairs_are_the_same_however_words_are_cut(words, seed, cache_of):
-    """To the last digit."""
-    chunk = chunk_of(corpus(seed))
-    clip = Clip(PairNorm(1.0, words), 2.0)
-    query = PairMoments(clip, 1.0, (Clip(CountNorm(1), 9.0),), words)
-    whole = query.total(chunk)
     for numbers in (1, D // 2, D):
         cache_of(numbers)
-        np.testing.assert_array_equal(query.total(chunk), whole)
+        np.testing.assert_array_equal(query.total(chunk), total)  # to the last digit
 
 
-@pytest.mark.parametrize("words", [None, WORDS])
-def test_histograms_of_norms(words, seed):
-    """Every document that is long enough is in one bin, whatever its norm."""
-    X, edges = corpus(seed), np.array([0.5, 2.0, 6.0])
-    norm, clips = PairNorm(0.7, words), (Clip(CountNorm(2), 6.0),)
-    query = NormHistogram(norm, edges, clips, min_tokens=2)
-    kept = [c for c in X if c.sum() >= 2]
-    norms = [NORM_SLACK * norm_of(norm, c, c.sum()) * weight_of(clips, 0, c) for c in kept]
-    expected = [sum(n <= edges[1] for n in norms), sum(n > edges[1] for n in norms)]
-    np.testing.assert_array_equal(query.total(chunk_of(X)), expected)
-    assert 0 < expected[0] < len(kept) < len(X)
-
-
-@pytest.mark.parametrize("words", [None, WORDS])
-@pytest.mark.parametrize("weight", [0.3, 1.0, math.sqrt(2)])
-def test_pair_norm_is_exact(words, weight, seed):
-    X = np.vstack([corpus(seed), np.eye(D), 1e5 * np.eye(D)[:2] + 1])
-    part = X if words is None else X[:, words]
-    expected = [pair_norm(c, n, weight) for c, n in zip(part, X.sum(axis=1), strict=True)]
-    found = PairNorm(weight, words).of(chunk_of(X)) / NORM_SLACK
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_triple_norm_is_exact(seed):
-    X = np.vstack([corpus(seed), 3 * np.eye(D), 1e4 * np.eye(D)[:2] + 1, np.full((1, D), 2.0)])
-    expected = [triple_norm(c, c.sum()) for c in X]
-    found = TripleNorm().of(chunk_of(X)) / NORM_SLACK
+@pytest.mark.parametrize(
+    "norm",
+    [*(PairNorm(w, words) for words in (None, WORDS) for w in (0.3, 1.0, 2**0.5)), TripleNorm()],
+    ids=str,
+)
+def test_norms_are_exact(norm, seed):
+    X = [corpus(seed), np.eye(D), 3 * np.eye(D), 1e4 * np.eye(D)[:2] + 1, np.full((1, D), 2.0)]
+    X = np.concatenate(X)
+    expected = [norm_of(norm, c, c.sum()) for c in X]
+    found = norm.of(chunk_of(X)) / NORM_SLACK
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("words", [None, WORDS])
+@of_words
 def test_whitened_triple_norm_bounds_from_above(words, seed):
     rng, X = np.random.default_rng(seed), np.vstack([corpus(seed), 1e5 * np.eye(D)[:3] + 1])
     chosen = np.arange(D) if words is None else words
@@ -218,7 +179,8 @@ def test_whitened_triple_norm_bounds_from_above(words, seed):
     X = np.vstack([X, np.zeros((2, D))])
     X[-2:, chosen[:3]] = [[11, 9, 0], [0, 8, 4]]
     for spread in (0, 1, 3):
-        W = whitener(len(chosen), seed) * 10 ** rng.uniform(-spread, spread, (len(chosen), 1))
+        sizes = 10 ** rng.uniform(-spread, spread, (len(chosen), 1))
+        W = sizes * rng.standard_normal((len(chosen), 3))
         W[1], W[2] = -W[0], 2 * W[0]
         found = WhitenedTripleNorm(W, words).of(chunk_of(X))
         exact = [np.linalg.norm(whitened_moment(c[chosen], c.sum(), W)) for c in X]
@@ -231,21 +193,16 @@ def test_whitened_triple_norm_bounds_from_above(words, seed):
 
 
 def test_whitened_triple_norm_is_attained():
-    """By one word repeated (drawing tokens) and, nearly, by long documents of words whose
-    rows are orthogonal (the triangle)."""
+    """By one word repeated and, nearly, by long documents of words with orthogonal rows."""
     W = np.array([[0.6, 0.8], [-0.8, 0.6], [3.0, 0.0]])
     for c in ([5.0, 0, 0], [3e3, 2.9e3, 0], [0, 0, 4e4]):
-        c = np.array(c)
-        found = WhitenedTripleNorm(W).of(chunk_of(c[None, :])).item() / NORM_SLACK
-        assert found == pytest.approx(np.linalg.norm(whitened_moment(c, c.sum(), W)), rel=1e-2)
+        found = WhitenedTripleNorm(W).of(chunk_of([c])).item() / NORM_SLACK
+        exact = np.linalg.norm(whitened_moment(np.array(c), sum(c), W))
+        assert found == pytest.approx(exact, rel=1e-2)
 
 
 def test_rounding_hides_nothing_of_the_whitened_norm():
-    """A long row and thousands of short ones, whose squares round up when added to 1.
-
-    Each adds 1.1e-16 too much to the sum of squares, so that the polynomial comes out smaller
-    than it is by one part in 6000: more than NORM_SLACK forgives.
-    """
+    """Squares of thousands of short rows round up when added to 1: by one part in 6000."""
     n, unit = 6000, np.finfo(float).eps
     rows = np.full((n + 1, 1), math.sqrt(0.501 * unit))
     rows[0] = 1.0

@@ -5,8 +5,6 @@ With l tokens and counts c, a document adds c, (c c' - diag c) / (l - 1) and
 times its weight; nothing where the denominator vanishes.
 """
 
-import math
-
 import numpy as np
 from plain_moments import cube, diagonal, spread
 from scipy.special import psi
@@ -28,14 +26,11 @@ def triple_moment(c, length):
     return total / ((length - 1) * (length - 2))
 
 
-def pair_norm(c, length, weight):
-    moment = pair_moment(c, length)
-    above = np.triu_indices(len(c), 1)
-    return math.sqrt(((2 * moment[above]) ** 2).sum() + ((weight * np.diagonal(moment)) ** 2).sum())
-
-
-def triple_norm(c, length):
-    return np.linalg.norm(triple_moment(c, length))
+def pair_coordinates(c, weight, words=None):
+    """Entries of a pair moment in the norm that bounds it: each pair of words once, and twice."""
+    moment = pair_moment(c, c.sum(), words)
+    above = np.triu_indices(len(moment), 1)
+    return np.concatenate([2 * moment[above], weight * np.diagonal(moment)])
 
 
 def whitened_moment(c, length, W):
@@ -48,9 +43,9 @@ def norm_of(norm, c, length):
     if isinstance(norm, CountNorm):
         return np.linalg.norm(part, norm.order)
     if isinstance(norm, PairNorm):
-        return pair_norm(part, length, norm.diagonal_weight)
+        return np.linalg.norm(pair_coordinates(c, norm.diagonal_weight, norm.words))
     if isinstance(norm, TripleNorm):
-        return triple_norm(part, length)
+        return np.linalg.norm(triple_moment(part, length))
     size, triangle = sizes_and_terms(norm.whitener, part)
     own = np.eye(len(size), dtype=bool)
     distinct = ~(own[:, :, None] | own[:, None, :] | own[None])
