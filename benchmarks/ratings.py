@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,12 +132,12 @@ DATA_SETS: dict[str, Callable[[Path, int, bool], Ratings]] = {
 
 
 def measured(
-    ratings: Ratings, unit: str, epsilon: float, seed: int, rank: int = RANK, **options: Any
+    ratings: Ratings, unit: str, epsilon: float, seed: int, rank: int = RANK
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Errors by way of prediction, and those forecast."""
     model = PrivateCPCompletion(
         rank, bounds=ratings.bounds, shape=ratings.shape, epsilon=epsilon,
-        unit_mode=None if unit == "entry" else 0, random_state=seed, **options,
+        unit_mode=None if unit == "entry" else 0, random_state=seed,
     )  # fmt: skip
     forecast = model.forecast(len(ratings.y), ratings.shape, **ratings.known)
     with reproducible_noise(seed):

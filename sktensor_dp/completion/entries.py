@@ -19,7 +19,7 @@ from sktensor_dp.queries.entries import IndexSet
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
-from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features, regressed
+from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
 from sktensor_dp.tensor.shared_parameters import (
     SharedComponents,
     SharedEffects,
@@ -99,25 +99,6 @@ def _components(model: Model) -> SharedComponents | None:
     return SharedComponents(tuple(factors), True, (unfolded * own)[:, found])
 
 
-def with_features(model: Model, entries: IndexSet, options: ModelOptions) -> Model:
-    """Copy of the model with biases shrunk to a regression on public features of their rows."""
-    for mode, features in enumerate(options.features_at(entries)):
-        scale = float(model.bias_scales[mode])
-        if features is None or scale <= 0:
-            continue
-        # What the values said is the posterior without its prior, of mean 0.
-        variances = np.where(entries.counts[mode] > 0, model.bias_variances[mode], scale)
-        variances = np.clip(variances, 1e-12 * scale, scale)
-        precisions = 1 / variances - 1 / scale
-        found = regressed(precisions, model.biases[mode] / variances, scale, features)
-        biases, spreads, scales = (
-            list(of) for of in (model.biases, model.bias_variances, model.bias_scales)
-        )
-        biases[mode], spreads[mode], scales[mode] = found.means, found.variances, found.scale
-        model = replace(model, biases=biases, bias_variances=spreads, bias_scales=np.array(scales))
-    return model
-
-
 def pair_components(
     curator: EntryCurator, model: Model, options: ModelOptions
 ) -> tuple[Floats, float]:
@@ -185,9 +166,6 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
         "gradient": fit_gradients,
     }[plan.perturbation]
     model = recipe(curator, plan, options)
-    if plan.perturbation in ("input", "output"):
-        # Of sums they are part of the fit itself.
-        model = with_features(model, curator.index_set, options)
     width, noise, folded = 2 * curator.half, 0.0, None
     if plan.perturbation in ("input", "output"):
         noise = (width * plan.value_deviation) ** 2
@@ -227,7 +205,7 @@ def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOption
     released = curator.row_sums()
     model = fit_row_sums(
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
-        center=curator.middle, features=features, given=options.features_at(index_set),
+        center=curator.middle, features=features,
     )  # fmt: skip
     return _in_form(model, options)
 

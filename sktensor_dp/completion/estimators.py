@@ -46,10 +46,8 @@ from sktensor_dp.completion.row_names import (
     BOUNDS,
     Indices,
     RowNames,
-    RowTables,
     bounds_of_rows,
     check_names,
-    checked_features,
     indices_of,
     names_at,
 )
@@ -101,7 +99,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         "bounds": [*BOUNDS, OneOf("auto"), NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
         "row_names": [NONE, RowNames()],
-        "row_features": [NONE, RowTables()],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
         "unit_mode": [Number(0, math.inf, integer=True), NONE],
         "regularization": [Number(*REGULARIZATION)],
@@ -120,7 +117,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         bounds: tuple[float, float] | Mapping[int, Any] | str | None = None,
         shape: Sequence[int] | None = None,
         row_names: Sequence[Any] | None = None,
-        row_features: Mapping[int, Any] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         perturbation: str = "auto",
@@ -135,7 +131,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self.bounds = bounds
         self.shape = shape
         self.row_names = row_names
-        self.row_features = row_features
         self.epsilon = epsilon
         self.delta = delta
         self.perturbation = perturbation
@@ -239,10 +234,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), self.rank)
-        features = checked_features(self, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
-            self.max_iter, features,
+            self.max_iter,
         )  # fmt: skip
         none = self._nothing_found(chunks.n_units)
         asked = max(ranks) > 0 and math.isfinite(self.epsilon)
@@ -418,7 +412,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         bounds = self._check_all()
         check_forecast_sizes(n_observed, shape)
         size = tuple(shape)
-        checked_features(self, size)
         if isinstance(bounds, RowBounds):
             bounds.check_shape(size)
         plan, ranks = self._plan(n_observed, size)
@@ -466,15 +459,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         check_combination(self)
         if self.row_names is not None:
             check_names(self)
-        checked_features(self, self.shape)
         return bounds_of_rows(self) if isinstance(self.bounds, Mapping) else plain_bounds(self)
 
     def _parameter_to_save(self, name: str) -> Any:
         if name == "row_names":
             return indices_of(self.row_names)
-        # Rows of a table in order need no names.
-        if name == "row_features" and self.row_features is not None:
-            return checked_features(self, None)
         if name == "bounds" and isinstance(bounds := self.bounds, Mapping):
             found = bounds_of_rows(self)
             return {mode: np.column_stack([found.low, found.high]) for mode in bounds}
@@ -592,13 +581,6 @@ class PrivateCPCompletion(
         None where rows have numbers. They are public, and never read off the data. Entries
         of a fit with another name are left out. None at ``unit_mode`` lets units have any
         ids, which are not kept.
-    row_features : mapping of int to table or None, default=None
-        Public features of the rows of some modes, for example ``{1: genres}``: numbers of
-        shape (shape[m], n_columns), rows in order. Those of a frame are found by its index
-        where the mode has ``row_names``. Biases of rows are shrunk towards a
-        regression on them, whose weight is estimated, so that features which say nothing cost
-        little; rows without entries are predicted by it. None shrinks towards 0. Not for
-        ``unit_mode``.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
@@ -641,7 +623,7 @@ class PrivateCPCompletion(
     mean_ : float
         Mean of the values.
     biases_ : list of ndarray of shape (shape[m],)
-        One per mode; 0 for rows never observed, unless they have features, and for units.
+        One per mode; 0 for rows never observed, and for units.
     bias_errors_ : list of ndarray of shape (shape[m],)
         Standard errors of ``biases_``, from noise and sampling; NaN for ``unit_mode``, or where
         it is None for the first mode.
@@ -682,8 +664,8 @@ class PrivateCPCompletion(
     **Privacy.** *Unit*: one value, or one slice of the tensor. *Neighbours*: tables of
     equally many entries at the same coordinates that differ in one value; with a
     ``unit_mode`` tensors that differ in all entries of one row. *Public*: coordinates and
-    the number of entries (not with a ``unit_mode``), the shape, the bounds and all parameters,
-    ``row_features`` among them: never compute these from private data.
+    the number of entries (not with a ``unit_mode``), the shape, the bounds and all parameters:
+    never compute these from private data.
     *Releases*: ``value_histogram`` for a range that is chosen; ``entries``, ``row_sums``,
     ``entry_pairs``, ``entry_gradients``, ``ridge_block``, or ``unit_levels``,
     ``shared_row_sums`` and ``shared_factor_sums``, as ``privacy_report_`` lists them.
@@ -709,17 +691,6 @@ class PrivateCPCompletion(
     >>> y = a[X[:, 0]] * b[X[:, 1]]
     >>> model = PrivateCPCompletion(1, bounds=(-3, 3), epsilon=12.0, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.8)
-    True
-
-    Features of items say what noise hides, and tell of items that nobody has rated:
-
-    >>> comedy = np.tile([[0.0], [1.0]], (30, 1))
-    >>> seen = X[X[:, 1] < 50]
-    >>> model = PrivateCPCompletion(
-    ...     0, bounds=(0, 5), shape=(60, 60), epsilon=2.0, row_features={1: comedy}
-    ... ).fit(seen, 2.0 + comedy[seen[:, 1], 0])
-    >>> drama, funny = model.predict([[0, 58], [0, 59]])
-    >>> bool(funny > drama + 0.5)
     True
     """
 
@@ -772,7 +743,7 @@ class PrivateTuckerCompletion(
     rank : int or sequence of int, default=3
         Columns of each factor. One number holds for all modes, capped by their lengths. That
         of ``unit_mode`` is not used: a unit's slice of the core is its own.
-    bounds, shape, row_names, row_features, epsilon, delta, perturbation, unit_mode, \
+    bounds, shape, row_names, epsilon, delta, perturbation, unit_mode, \
 regularization, max_iter, accountant, random_state, verbose
         As for :class:`PrivateCPCompletion`.
 

@@ -33,7 +33,6 @@ class _BlockGaussNewton:
     def __init__(self, curator: EntryCurator, options: ModelOptions) -> None:
         self._regularization, self._ranks = options.regularization, options.ranks
         self._curator, self._index_set = curator, curator.index_set
-        self._features = options.features_at(curator.index_set)
         self._residual = (2 * curator.half * ASSUMED.residual) ** 2
         shape, rng = self._index_set.shape, options.random_state
         self._factors = [
@@ -114,9 +113,8 @@ class _BlockGaussNewton:
         noise = 1 / self._information if self._information > 0 else 0.0
         ones = [np.ones(self._index_set.n_entries)] * len(sums)
         return fit_row_sums(
-            self._index_set, self._sums, ones, noise, self._residual,
-            center=self._curator.middle, given=self._features,
-        )  # fmt: skip
+            self._index_set, self._sums, ones, noise, self._residual, center=self._curator.middle
+        )
 
     def _public(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
         """Sums of ``base z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2.

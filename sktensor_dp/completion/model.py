@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.completion.row_names import Indices, checked_features, indices_of
+from sktensor_dp.completion.row_names import Indices, indices_of
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, SavedState
 from sktensor_dp.tensor.arrays import Floats
@@ -247,7 +247,6 @@ class SavedCompletion(SavedState):
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes from a file; ModelFileError where shapes or values do not agree."""
         estimator._check_all()
-        checked_features(estimator, self.shape_)
         found, shape, ranks = super().attributes(estimator), self.shape_, self._ranks
         right = 2 <= len(shape) <= MOST_MODES and min(shape) > 0 and self.n_iter_ > 0
         require(right, "shape_ must be that of a tensor, fitted in a step or more")

@@ -90,11 +90,8 @@ class ItemBiases:
     weights: Floats  # sums over units of one over the root of the number of a unit's entries
     shares: Floats  # of the rows in all weights
 
-    def __init__(
-        self, curator: SliceCurator, mode: int, level: float, deviation: float,
-        options: ModelOptions,
-    ) -> None:  # fmt: skip
-        self._curator, self.mode, self._options = curator, mode, options
+    def __init__(self, curator: SliceCurator, mode: int, level: float, deviation: float) -> None:
+        self._curator, self.mode = curator, mode
         self.level, self.deviation = level, deviation
         self._released: list[EffectRelease] = []
 
@@ -150,12 +147,10 @@ class ItemBiases:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
         seen = EffectRelease.combined(self._released)
         noisy = seen.noisy
-        # Scaled by released weights, as true ones are private.
-        features = self._options.features_of(self.mode, np.maximum(noisy.counts, 0.0))
         found = shared_effects(
             noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
             gain=seen.gain, effect_variance=kernels.LEVEL_VARIANCE * self.deviation**2,
-            features=features, about=seen.about, max_iter=n_steps,
+            about=seen.about, max_iter=n_steps,
         )  # fmt: skip
         self.weights = max(float(noisy.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
         self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
@@ -461,7 +456,7 @@ def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) ->
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
     levels = curator.unit_levels()
     mean, deviation, variance = _levels(levels, curator.half)
-    biases = _fit_effects(curator, plan, mean, deviation, options)
+    biases = _fit_effects(curator, plan, mean, deviation)
     components, noise_variance = _components(curator, biases, plan, options)
     # Units' own levels are about one that is known so well.
     model = SharedModel(
@@ -521,13 +516,13 @@ def _doubts(levels: NoisyLevels, half: float) -> tuple[Warning, ...]:
 
 
 def _fit_effects(
-    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float, options: ModelOptions
+    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float
 ) -> list[ItemBiases]:
     """Biases of the rows of each shared mode, fitted in turn given those of earlier modes."""
     found: list[ItemBiases] = []
     for mode in range(len(curator.shape)):
         if mode != plan.unit_mode:
-            biases = ItemBiases(curator, mode, mean, deviation, options)
+            biases = ItemBiases(curator, mode, mean, deviation)
             biases.add_rounds(plan.n_rounds, found)
             found.append(biases)
     return found

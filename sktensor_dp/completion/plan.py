@@ -1,8 +1,8 @@
 """Releases of a completion, and assumptions about values: public numbers only."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -21,10 +21,7 @@ from sktensor_dp.privacy.plan import (
     with_histogram,
 )
 from sktensor_dp.queries.slices import MOST_CELLS, SharedFactorSums
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.row_effects import standardised_given
 from sktensor_dp.tensor.shared_parameters import clipped_response
-from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 
 @dataclass(frozen=True)
@@ -156,19 +153,6 @@ class ModelOptions:
     random_state: np.random.RandomState  # of starts
     regularization: float  # divides the variances of rows and of the core
     max_iter: int | None = None  # most sweeps over released values
-    features: Mapping[int, Floats] = field(default_factory=dict)  # public, by mode
-
-    def features_of(self, mode: int, weights: Floats) -> Floats | None:
-        """Public features of the rows of a mode, standardised with `weights` of rows; or None."""
-        if mode not in self.features:
-            return None
-        found = standardised_given(self.features[mode], weights)
-        return found if found.shape[1] else None
-
-    def features_at(self, entries: SortedEntries) -> list[Floats | None]:
-        """Public features of each mode or None, standardised over entries of public coordinates."""
-        counts = [counts.astype(np.float64) for counts in entries.counts]
-        return [self.features_of(mode, of) for mode, of in enumerate(counts)]
 
     @property
     def rank(self) -> int:

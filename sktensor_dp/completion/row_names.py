@@ -1,13 +1,13 @@
-"""Names of the rows of modes, and public tables with a line for each row: bounds and features."""
+"""Names of the rows of modes, and public tables of bounds with a line for each row."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.estimator.parameters import Number, Numbers, check_feasible, shown
+from sktensor_dp.estimator.parameters import Number, Numbers, shown
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, RowBounds
@@ -229,7 +229,7 @@ MODE = Number(0, 63, integer=True)
 
 
 class RowTables:
-    """Constraint on `row_features` and `bounds`: a mapping from modes to tables."""
+    """Constraint on `bounds`: a mapping from modes to tables."""
 
     def accepts(self, value: Any) -> bool:
         """Return True for a mapping whose keys are modes; tables are checked later."""
@@ -272,38 +272,6 @@ def _in_order(table: Any, index: RowIndex, name: str) -> Any:
             return table.iloc[places]
         wrong = f"lacks {int(np.sum(places < 0))} of the {len(index)} names"
     raise ValueError(f"{name} must have a row for each of row_names, by its index, which {wrong}.")
-
-
-def checked_features(estimator: Any, shape: Sequence[int] | None) -> dict[int, Floats]:
-    """Tables of public features by mode, rows in order; ValueError for wrong ones.
-    Their lengths are checked against a public `shape`, if there is one.
-    """
-    indices, found = indices_of(estimator.row_names), {}
-    for mode, table in (estimator.row_features or {}).items():
-        index = indices[mode] if indices is not None and mode < len(indices) else None
-        found[int(mode)] = table = table_of_rows(table, index, f"row_features[{mode}]")
-        if shape is not None and mode >= len(shape):
-            raise ValueError(
-                f"row_features must be of modes 0 to {len(shape) - 1}, those of the tensor; got "
-                f"{mode}."
-            )
-        if shape is not None and len(table) != shape[mode]:
-            raise ValueError(
-                f"row_features[{mode}] must have a row for each of the {shape[mode]} rows of mode "
-                f"{mode}; it has {len(table)}. Give shape=, where rows without entries count too."
-            )
-    if estimator.unit_mode in found:
-        raise ValueError(
-            f"row_features must not be of mode {estimator.unit_mode}, which is unit_mode: nothing "
-            "of a unit is released that they could tell of."
-        )
-    size = max([table.shape[1] for table in found.values()], default=0)
-    check_feasible(
-        4.0 * size**2 + sum(2.0 * table.size for table in found.values()),
-        f"A regression on {size} row_features",
-        "Give fewer columns.",
-    )
-    return found
 
 
 BOUNDS = (

@@ -1,8 +1,7 @@
-"""Mean and biases of all modes from noisy weighted row sums, with regressions on row features."""
+"""Mean and biases of all modes from noisy weighted row sums and from where entries are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,6 @@ _TOLERANCE, _STEPS = 1e-3, 6
 _ROUGH_FROM, _COLUMNS = 2**18, 16
 # Prior variances of coefficients to start from and least ones, in units of a value's.
 _FIRST_FEATURE_SCALE, _LEAST_FEATURE_SCALE = 0.05, 1e-9
-# Deviation of a column, relative to its largest number, below which it is taken for constant;
-# and least variance of rows about what features say, relative to the one to start from.
-_CONSTANT, _LEAST_SPREAD = 1e-9, 1e-6
 
 
 def incidence_features(entries: SortedEntries) -> list[Floats]:
@@ -45,9 +41,9 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
     return found
 
 
-def standardised(features: Floats, counts: NDArray[Any], shares: Floats | None = None) -> Floats:
-    """Features centred and scaled over the entries (weights `shares`); 0 in rows without any."""
-    weights = counts / max(float(counts.sum()), 1.0) if shares is None else shares
+def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
+    """Features centred and scaled over the entries; 0 in rows without any."""
+    weights = counts / max(float(counts.sum()), 1.0)
     centred = features - weights @ features
     size = np.sqrt(weights @ centred**2)
     centred = centred / np.where(size > 0, size, 1.0)
@@ -126,85 +122,27 @@ def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
     return (near, far) if wide else (far, near)
 
 
-def standardised_given(features: Floats, weights: Floats) -> Floats:
-    """Standardise public features of rows with and without entries; constant columns go."""
-    # In units of its largest number no column overflows; what is constant to rounding is left
-    # out.
-    largest = np.abs(features).max(axis=0, initial=0.0)
-    scaled = features / np.where(largest > 0, largest, 1.0)
-    total = float(weights.sum())
-    shares = weights / total if total > 0 else np.full(len(features), 1 / len(features))
-    varies = np.sqrt(shares @ (scaled - shares @ scaled) ** 2) > _CONSTANT
-    return standardised(scaled[:, varies], np.ones(len(features)), shares)
-
-
 class RowRegression:
-    """Linear regression of biases on row features, with a ridge for each mode and kind."""
+    """Linear regression of biases on row features, with a ridge for each mode."""
 
-    def __init__(
-        self,
-        features: Sequence[Floats],
-        value_variance: float,
-        given: Sequence[Floats | None] | None = None,
-    ) -> None:
+    def __init__(self, features: Sequence[Floats], value_variance: float) -> None:
+        self._features = features
         self._least = _LEAST_FEATURE_SCALE * value_variance
-        further = [None] * len(features) if given is None else given
-        self._features: list[Floats] = []
-        self._parts: list[list[slice]] = []
-        for of, more in zip(features, further, strict=True):
-            kinds = [kind for kind in (of, more) if kind is not None and kind.shape[1]]
-            ends = np.cumsum([0, *(kind.shape[1] for kind in kinds)]).tolist()
-            self._features.append(kinds[0] if len(kinds) == 1 else np.hstack([of[:, :0], *kinds]))
-            self._parts.append([slice(*pair) for pair in pairwise(ends)])
-        self._scales = [
-            [_FIRST_FEATURE_SCALE * value_variance] * len(parts) for parts in self._parts
-        ]
+        self._scales = [_FIRST_FEATURE_SCALE * value_variance] * len(features)
 
     def means(self, mode: int, weights: Floats, targets: Floats) -> Floats:
         """Fitted biases, of shape (n_m,), where ``targets / weights`` has precision `weights`."""
-        features, parts, scales = self._features[mode], self._parts[mode], self._scales[mode]
+        features = self._features[mode]
         size = features.shape[1]
         if size == 0:
             return np.zeros(len(features))
         gram = features.T @ (features * weights[:, None])
-        lengths = [part.stop - part.start for part in parts]
-        gram[np.diag_indices(size)] += np.repeat(1 / np.array(scales), lengths)
+        gram[np.diag_indices(size)] += 1 / self._scales[mode]
         covariance = np.linalg.inv(gram)
         found = covariance @ (features.T @ targets)
-        for place, part in enumerate(parts):
-            own = found[part]
-            second = float(own @ own + np.trace(covariance[part, part])) / lengths[place]
-            scales[place] = max(second, self._least)
+        second = float(found @ found + np.trace(covariance)) / size
+        self._scales[mode] = max(second, self._least)
         return np.asarray(features @ found, dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Regressed:
-    """Posterior of one number for each row, whose prior mean is linear in the row's features."""
-
-    # (n_rows,): posterior.
-    means: Floats
-    variances: Floats
-    expected: Floats  # (n_rows,): prior means
-    scale: float  # prior variance about them
-
-
-def regressed(
-    precisions: Floats, informs: Floats, scale: float, features: Floats, max_iter: int = 30
-) -> Regressed:
-    """Posterior of numbers seen as ``informs / precisions``, shrunk to a regression on features."""
-    # R. Fay, R. Herriot, "Estimates of income for small places", JASA 1979.
-    regression = RowRegression([features], scale)
-    seen, start = precisions > 0, scale
-    for _ in range(max_iter):
-        shrunk = 1 + precisions * scale
-        expected = regression.means(0, precisions / shrunk, informs / shrunk)
-        variances = scale / shrunk
-        means = expected + variances * (informs - precisions * expected)
-        if seen.any():
-            spread = float(np.mean((means - expected)[seen] ** 2 + variances[seen]))
-            scale = max(spread, _LEAST_SPREAD * start)
-    return Regressed(means, variances, expected, scale)
 
 
 # Prior variances of the biases to start from and the least ones, in units of the variance
@@ -221,7 +159,6 @@ def fit_row_sums(
     *,
     center: float = 0.0,
     features: Sequence[Floats] | None = None,
-    given: Sequence[Floats | None] | None = None,
     max_iter: int = 30,
 ) -> CPCompletion:
     """Fit mean and biases to noisy weighted sums, an array per mode, of the values in every row."""
@@ -230,7 +167,7 @@ def fit_row_sums(
     # by mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
     rows = _rows_seen(entries, sums, weights, noise_variance, value_variance)
     known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
-    fit = _Effects(rows, value_variance, RowRegression(known, value_variance, given))
+    fit = _Effects(rows, value_variance, RowRegression(known, value_variance))
     for _ in range(max_iter):
         fit.step()
     return CPCompletion(

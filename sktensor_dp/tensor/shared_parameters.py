@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.row_effects import RowRegression
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 
 
@@ -58,9 +57,6 @@ _GRID_RATIO, _GRID_MARGIN, _GRID_SIZE = 1 / 2000, 1.1, 60
 _LARGEST_OF_NOISE = 4.0
 # Least share of a point of the grid, and least prior variance relative to the first.
 _LEAST_SHARE, _LEAST_SCALE = 1e-12, 5e-4
-# Prior variance of what features say, to start from, in units of that of effects, over that of
-# `RowRegression`.
-_STARTS = 10.0
 # Variance of an exact sum in a row of weight 0.
 _TINY = 1e-100
 
@@ -95,14 +91,13 @@ def shared_effects(
     n_units: int,
     gain: float,
     effect_variance: float,
-    features: Floats | None = None,
     about: Floats | None = None,
     max_iter: int = 60,
 ) -> SharedEffects:
     """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights."""
     # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise, responses r in [-1, 1] of
-    # mean gain * (b_i - about_i). Effects b are normal, about features if given; weights have any
-    # law on a grid (Kiefer & Wolfowitz 1956). Both are estimated from all rows by EM.
+    # mean gain * (b_i - about_i). Effects b are normal; weights have any law on a grid (Kiefer &
+    # Wolfowitz 1956). Both are estimated from all rows by EM.
     S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     total = max(float(W.sum()), 1.0)
     # A unit's weight in an entry, as a mean over the entries: the sum of squared weights
@@ -114,13 +109,7 @@ def shared_effects(
     if noise_std > 0:
         ends = np.log(top * _GRID_RATIO), np.log(top * _GRID_MARGIN)
         grid = np.exp(np.linspace(*ends, _GRID_SIZE))[None, :]
-    regression = None
-    if features is not None and features.shape[1]:
-        # Features start as the half of what effects vary by, as those of coordinates do.
-        regression = RowRegression([features], _STARTS * effect_variance)
-    fit = _GridPosterior(
-        S, W, grid, noise_std, weight_each, gain, effect_variance, regression, about
-    )
+    fit = _GridPosterior(S, W, grid, noise_std, weight_each, gain, effect_variance, about)
     for _ in range(max_iter):
         fit.step()
     centred = np.log(np.maximum(grid, top * _GRID_RATIO)) - math.log(max(total / len(S), 1e-9))
@@ -139,15 +128,13 @@ class _GridPosterior:
         weight_each: float,
         gain: float,
         effect_variance: float,
-        regression: RowRegression | None = None,
         about: Floats | None = None,
     ) -> None:
-        self._regression, self._expected = regression, np.zeros((len(sums), 1))
         self._sums, self._grid = sums[:, None], grid
         self._slopes = gain * grid
         if about is not None:
             self._sums = self._sums + self._slopes * about[:, None]
-        self._squares: Floats | None = self._sums**2 if regression is None else None
+        self._squares = self._sums**2
         # Responses are at most 1, so that their variance is.
         self._variances = noise_std**2 + grid * weight_each + _TINY
         self._fit = 0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
@@ -159,20 +146,12 @@ class _GridPosterior:
         self._room = np.empty(shape), np.empty(shape)
 
     def step(self) -> None:
-        """EM step: probabilities of the grid's points, prior variance and means of effects."""
+        """EM step: probabilities of the grid's points, and prior variance of effects."""
         posterior, effects, variances = self._posterior()
-        if self._regression is not None:
-            effects -= self._expected
         effects **= 2
         effects += variances
         effects *= posterior
-        second_moment = float(np.mean(np.sum(effects, axis=1)))
-        if self._regression is not None:
-            share = self._slopes / (self._slopes**2 * self.scale + self._variances)
-            weights = _expected(posterior, share * self._slopes)
-            targets = _expected(posterior, share * self._sums)
-            self._expected = self._regression.means(0, weights, targets)[:, None]
-        self.scale = max(second_moment, self._least)
+        self.scale = max(float(np.mean(np.sum(effects, axis=1))), self._least)
         shares = posterior.mean(axis=0) + _LEAST_SHARE
         self._shares = shares / shares.sum()
 
@@ -193,12 +172,8 @@ class _GridPosterior:
         # The first two are overwritten by the next call.
         posterior, effects = self._room
         marginal = self._slopes**2 * self.scale + self._variances
-        sums, squares = self._sums, self._squares
-        if squares is None:
-            sums = sums - self._slopes * self._expected
-            squares = sums**2
         # The logarithm of the likelihood, first.
-        np.divide(squares, marginal, out=posterior)
+        np.divide(self._squares, marginal, out=posterior)
         posterior += np.log(marginal)
         posterior *= 0.5
         np.subtract(self._fit, posterior, out=posterior)
@@ -206,9 +181,7 @@ class _GridPosterior:
         posterior -= posterior.max(axis=1, keepdims=True)
         np.exp(posterior, out=posterior)
         posterior /= posterior.sum(axis=1, keepdims=True)
-        np.multiply(self._slopes * self.scale / marginal, sums, out=effects)
-        if self._regression is not None:
-            effects += self._expected
+        np.multiply(self._slopes * self.scale / marginal, self._sums, out=effects)
         return posterior, effects, self.scale * self._variances / marginal
 
 

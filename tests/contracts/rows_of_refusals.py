@@ -296,23 +296,6 @@ COMPLETIONS += table("ranks of modes", partial(PrivateTuckerCompletion, bounds=(
                      fit(X0, Y0), each("rank", [0, (2, 2), (2, 2, 0), (2, 2, 7), (2, 2, 1.5), "2",
                                                 None, np.ones((3, 1))], "rank"))  # fmt: skip
 
-FEATURES = np.random.default_rng(7).standard_normal((SHAPE[1], 2))
-WRONG_FEATURES = {
-    "no mapping": ([FEATURES], "a mapping such as"),
-    "no mode": ({"item": FEATURES}, "a mapping such as"),
-    "a negative mode": ({-1: FEATURES}, "a mapping such as"),
-    "a mode too many": ({3: FEATURES}, "modes 0 to 2"),
-    "too few rows": ({1: FEATURES[1:]}, "a row for each of the 8 rows of mode 1; it has 7"),
-    "one dimension": ({1: FEATURES[:, 0]}, r"and shape \(8,\)"),
-    "no columns": ({1: FEATURES[:, :0]}, r"and shape \(8, 0\)"),
-    "text": ({1: FEATURES.astype(str)}, "of type"),
-    "words": ({1: pd.DataFrame({"genre": list("abcdefgh")})}, "must hold numbers"),
-    "complex": ({1: FEATURES * 1j}, "of type complex128"),
-    "nan": ({1: np.where(FEATURES > 0, NAN, 0.0)}, "NaN or infinity"),
-    "inf": ({1: np.full((8, 1), INF)}, "NaN or infinity"),
-    "sparse": ({1: sp.csr_matrix(FEATURES)}, "must be dense"),
-    "ragged": ({1: [[1.0], [1.0, 2.0]] * 4}, "row_features"),
-}
 ENDS = np.column_stack([-np.arange(1.0, 9), np.arange(2.0, 10)])
 WRONG_ENDS = {
     "equal": (np.where(np.arange(8)[:, None] == 3, 1.0, ENDS), "low < high"),
@@ -325,10 +308,14 @@ WRONG_ENDS = {
     "three columns": (np.ones((8, 3)), "two columns"),
     "too few": (ENDS[1:], "a row for each of the 8 rows of mode 1; it has 7"),
     "text": (ENDS.astype(str), "of type"),
+    "one dimension": (ENDS[:, 0], r"and shape \(8,\)"),
+    "no columns": (ENDS[:, :0], r"and shape \(8, 0\)"),
+    "words": (pd.DataFrame({"genre": list("abcdefgh")}), "must hold numbers"),
+    "complex": (ENDS * 1j, "of type complex128"),
+    "sparse": (sp.csr_matrix(ENDS), "must be dense"),
+    "ragged": ([[1.0], [1.0, 2.0]] * 4, "bounds"),
 }
 TABLES_OF_ROWS = [
-    *((f"features, {name}", {"row_features": given}, message)
-      for name, (given, message) in WRONG_FEATURES.items()),
     *((f"ends, {name}", {"bounds": {1: given}}, message)
       for name, (given, message) in WRONG_ENDS.items()),
     *((f"ends of {len(ends)} modes", {"bounds": ends}, "bounds")
@@ -342,10 +329,6 @@ COMPLETIONS += [
     for where, options in (("shape read", {}), ("shape given", {"shape": SHAPE}), ("slice", SLICE))
     if where == "shape read" or not name.startswith("ends of")
 ]  # fmt: skip
-COMPLETIONS.append(Row(
-    "features of units", partial(PrivateCPCompletion, bounds=(-4, 4)),
-    {**SLICE, "row_features": {0: np.ones((9, 1))}}, fit(X0, Y0), "unit_mode",
-))  # fmt: skip
 
 
 # Texts

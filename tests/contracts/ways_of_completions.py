@@ -212,8 +212,6 @@ DIRECTIONS: dict[str, dict[str, Any]] = {
     "a large budget": {**OF_MATRICES, "epsilon": 1e4},
     "a tiny one": {**OF_MATRICES, "epsilon": 1e-6},
 }
-# Public tables of rows of all modes; the second one's tell nothing.
-FEATURES = {m: np.random.default_rng(m).standard_normal((n, 3)) for m, n in enumerate(SHAPE)}
 # Ranges of very different widths, most of which values lie beyond.
 RANGES = np.column_stack([-(10.0 ** np.arange(-4, 4)), 10.0 ** np.arange(-3, 5)])
 NAMES = {"shape": (9, 6, 5), "row_names": (None, [f"row {number}" for number in range(6)], None)}
@@ -228,16 +226,6 @@ OF_UNITS: dict[str, dict[str, Any]] = {
     "last": {**OF_SLICES, "unit_mode": 2},
     "resolved": {**OF_SLICES, "epsilon": 1e6},
 }
-
-
-def with_features(options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Tables of the rows of all modes but that of units."""
-    found = {}
-    for name, given in options.items():
-        kept = given.get("unit_mode")
-        tables = {mode: table for mode, table in FEATURES.items() if mode != kept}
-        found[name] = {**given, "shape": SHAPE, "row_features": tables}
-    return found
 
 
 def with_ranges(options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -270,8 +258,6 @@ UNRELATED = [
     *_rows("named rows of persons", {"": {**NAMES, "unit_mode": 0}}, ONCE,
            pair=lambda rng: named(slices(rng), True)),
     *_rows("directions, ", DIRECTIONS, ONCE, pair=matrices_of_units, use=inside),
-    *_rows("features, ", with_features(PUBLIC), ONCE, pair=values, use=of_public_cells),
-    *_rows("features of slices, ", with_features(OF_UNITS), ONCE, pair=slices, use=of_public_cells),
     *_rows("ranges, ", with_ranges(PUBLIC), ONCE, pair=values, use=inside),
     *_rows("ranges of slices, ", with_ranges(OF_UNITS), ONCE, pair=slices, use=inside),
     *_rows("pairs, ", RESOLUTIONS, ONCE, forced=_always(1 / 8, **NEVER), **OF_TABLES),

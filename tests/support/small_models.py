@@ -80,7 +80,7 @@ def fitted():
 
 
 def fitted_with_tables():
-    """Models that hold public tables: topics, features of rows, ranges that differ by the row."""
+    """Models that hold public tables: topics, and ranges that differ by the row."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield "topics-public", _public_topics()
@@ -88,9 +88,8 @@ def fitted_with_tables():
 
 
 def _tables():
-    features = {1: np.arange(16.0).reshape(8, 2) ** 2, 2: np.arange(6.0)[:, None]}
     ranges = {1: np.column_stack([-np.arange(1.0, 9), np.arange(2.0, 10)])}
-    known = {"row_features": features, "bounds": ranges, "shape": (9, 8, 6)}
+    known = {"bounds": ranges, "shape": (9, 8, 6)}
     yield "PrivateCPCompletion-tables", build(PrivateCPCompletion, **known).fit(X0, Y0)
     known |= {"unit_mode": 0, "row_names": (None, list(range(8)), None)}
     model = build(PrivateTuckerCompletion, epsilon=50.0, **known)

@@ -8,9 +8,7 @@ from small_tensors import rms
 from sktensor_dp.tensor.row_effects import (
     fit_row_sums,
     incidence_features,
-    regressed,
     standardised,
-    standardised_given,
 )
 from sktensor_dp.tensor.shared_parameters import shared_effects
 from sktensor_dp.tensor.sorted_entries import SortedEntries
@@ -156,51 +154,6 @@ def test_rows_without_entries_have_none():
     assert np.isfinite(given).all()
     assert not given[2].any()
     assert not given[:, 1].any()
-
-
-def test_regressed_rows_have_the_posterior_of_a_linear_model(seed):
-    """Means and their error bars, for noise that differs by row; beside a plain solution."""
-    rng = np.random.default_rng(seed)
-    features = standardised_given(rng.standard_normal((2000, 3)), np.ones(2000))
-    truth = features @ [2.0, -1.0, 0.0] + 0.3 * rng.standard_normal(2000)
-    precisions = rng.choice([0.0, 1.0, 20.0], 2000)
-    noise = rng.standard_normal(2000) / np.sqrt(np.maximum(precisions, 1e-300))
-    seen = np.where(precisions > 0, truth + noise, 0.0)
-    found = regressed(precisions, precisions * seen, 1.0, features, max_iter=200)
-    # Of 650 rows with noise of .05 about a variance of .09: it is known to a twelfth.
-    np.testing.assert_allclose(found.scale, 0.09, rtol=0.5)
-    errors = (found.means - truth) ** 2
-    for level in (0.0, 1.0, 20.0):
-        chosen = precisions == level
-        # The mean of 650 squares is known to a twentieth, and the scale above as it is.
-        assert errors[chosen].mean() == pytest.approx(found.variances[chosen].mean(), rel=0.6)
-    np.testing.assert_array_equal(found.means[precisions == 0], found.expected[precisions == 0])
-
-
-def test_given_features_are_scaled_over_weights_and_keep_rows_without():
-    table = np.array([[1.0, 7.0, 2e300], [3.0, 7.0, -2e300], [5.0, 7.0, 0.0]])
-    found = standardised_given(table, np.array([1.0, 1.0, 0.0]))
-    assert found.shape == (3, 2)  # the constant one is gone
-    np.testing.assert_allclose(found[:2].sum(axis=0), 0, atol=1e-12)
-    assert found[2].any()
-    assert standardised_given(np.ones((3, 2)), np.zeros(3)).shape == (3, 0)
-    # A tenth of a rounding error is no feature.
-    assert standardised_given(1e9 + np.eye(3) * 1e-8, np.ones(3)).shape == (3, 0)
-
-
-def test_shared_effects_without_features_are_what_they_were():
-    rng = np.random.default_rng(0)
-    known = {"noise_std": 2.0, "n_units": 500, "gain": 0.5, "effect_variance": 0.2}
-    sums, weights = rng.standard_normal(40), rng.random(40) * 30
-    plain = shared_effects(sums, weights, **known)
-    empty = shared_effects(sums, weights, **known, features=np.zeros((40, 0)))
-    np.testing.assert_array_equal(plain.effects, empty.effects)
-    # What features say of rows that nothing is seen of is all there is.
-    features = standardised_given(rng.standard_normal((40, 1)), np.ones(40))
-    sums = 0.5 * weights * features[:, 0]
-    sums[:5] = weights[:5] = 0.0
-    exact = shared_effects(sums, weights, **{**known, "noise_std": 0.0}, features=features)
-    np.testing.assert_allclose(exact.effects, features[:, 0], atol=0.1)
 
 
 GAIN, SCALE, N_UNITS = 0.4, 0.25, 1000
