@@ -30,46 +30,49 @@ from sktensor_dp.queries.text import (
 WORDS = [f"w{i}" for i in range(30)]
 
 
-def word_buckets(words):
-    return checksums(words) % N_BUCKETS
-
-
 def corpus_of(rng, n, longest=25):
     return [list(map(str, rng.choice(WORDS, rng.integers(0, longest)))) for _ in range(n)]
 
 
-def frequencies(documents, m):
+def total_in_chunks(query, documents):
     totals = Counter()
     for chunk in TextChunks(documents, list):
-        totals.update(DocumentFrequencies(m).total(chunk))
+        totals.update(query.total(chunk))
     return totals
 
 
-def test_uncapped_frequencies_are_document_frequencies(seed):
-    documents = corpus_of(np.random.default_rng(seed), 200)
-    expected = Counter(word for document in documents for word in set(document))
-    assert frequencies(documents, 30) == expected
+def total_of(query, *documents):
+    return query.total(WordCounts.of(documents))
 
 
-def test_a_document_counts_towards_the_words_it_uses_most():
-    document = ["c"] * 3 + ["a"] * 2 + ["b"] * 4 + ["d"]
-    assert frequencies([document], 2) == {"b": 1, "c": 1}
-    assert frequencies([[], document, []], 3) == {"a": 1, "b": 1, "c": 1}
-    assert frequencies([[], []], 3) == {}
-
-
-def test_chunks_add_up(seed):
+def test_frequencies_are_those_of_documents_however_they_are_cut(seed):
     documents = corpus_of(np.random.default_rng(seed), 5000)
     assert len(list(TextChunks(documents, list))) == 2
+    expected = Counter(word for document in documents for word in set(document))
+    assert total_in_chunks(DocumentFrequencies(30), documents) == expected
     parts = Counter()
     for first in range(0, 5000, 1000):
-        parts.update(frequencies(documents[first : first + 1000], 4))
-    assert frequencies(documents, 4) == parts
+        parts.update(total_of(DocumentFrequencies(4), *documents[first : first + 1000]))
+    assert total_in_chunks(DocumentFrequencies(4), documents) == parts
 
 
-def test_words_are_any_unicode():
-    documents = [["\ud800", "ß", "", "日本"], ["ß"]]
-    assert frequencies(documents, 4) == {"\ud800": 1, "ß": 2, "": 1, "日本": 1}
+CCAABBBBD = ["c"] * 3 + ["a"] * 2 + ["b"] * 4 + ["d"]
+
+
+@pytest.mark.parametrize(
+    ("most", "documents", "expected"),
+    [
+        (2, [CCAABBBBD], {"b": 1, "c": 1}),
+        (3, [[], CCAABBBBD, []], {"a": 1, "b": 1, "c": 1}),
+        (3, [[], []], {}),
+        (4, [["\ud800", "ß", "", "日本"], ["ß"]], {"\ud800": 1, "ß": 2, "": 1, "日本": 1}),
+    ],
+)
+def test_a_document_counts_towards_the_words_it_uses_most(most, documents, expected):
+    assert total_of(DocumentFrequencies(most), *documents) == expected
+
+
+# The threshold
 
 
 N_TRIALS = 20_000
@@ -90,8 +93,8 @@ def test_threshold_fails_with_probability_delta():
     query, cost = DocumentFrequencies(m), PrivacyCost(mu=0.8, delta=delta)
     sigma = query.l2_sensitivity / cost.mu
     noise = NoiseSource()
-    # Standard deviation of the share .0028: five of them. What STEP adds to the
-    # threshold moves the failures by less than 2**-20.
+    # Share of 20,000 trials, standard deviation .0028: five of them; the alternatives below are
+    # .11 away and more. What STEP adds to the threshold moves failures by less than 2**-20.
     tolerance = 5 * math.sqrt(delta * (1 - delta) / N_TRIALS) + 2.0**-20
     right = selection_threshold(query, query.l2_sensitivity, cost)
     assert abs(share_of_failures(right, m, sigma, noise) - delta) < tolerance
@@ -121,25 +124,24 @@ class ManyWords(DocumentFrequencies):
         return Counter({f"{i:05d}": 1_000_000 for i in range(20_000)})
 
 
+def curator_of(delta):
+    reserved = {"document_frequencies": 5e-7} if delta else {}
+    plan = ReleasePlan.split(1.0, delta, {"document_frequencies": 1}, reserved_delta=reserved)
+    chunks = TextChunks([["a"]], list)
+    return DataCurator(chunks, plan, spender="test", unit="document", accountant=None)
+
+
 @pytest.mark.usefixtures("seeded_noise")
 def test_noise_has_the_reported_scale(seed):
-    plan = ReleasePlan.split(
-        1.0, 1e-6, {"document_frequencies": 1}, reserved_delta={"document_frequencies": 5e-7}
-    )
-    curator = DataCurator(
-        TextChunks([["a"]], list), plan, spender="test", unit="document", accountant=None
-    )
-    with curator:
+    with curator_of(1e-6) as curator:
         words, noisy = curator.release_partitions("document_frequencies", ManyWords(8))
         report = curator.report()
-    residuals = noisy - 1_000_000
-    (row,) = report.rows
+    residuals, (row,) = noisy - 1_000_000, report.rows
     assert len(words) == 20_000
-    assert row.sensitivity == 4.0
-    assert row.delta == 5e-7
+    assert (row.sensitivity, row.delta) == (4.0, 5e-7)
     assert row.sigma == pytest.approx(4.0 / row.mu)
-    # The relative standard deviation of the estimate is 1 / sqrt(2 * 20000) = .5 %: five of
-    # them. Noise scaled by 1.1 lies twenty away.
+    # Standard deviation of 20,000 draws: its relative error is 1 / sqrt(2 * 20000) = .5 %, five of
+    # them; noise scaled by 1.1 lies twenty away.
     assert np.std(residuals) == pytest.approx(row.sigma, rel=0.025)
     assert np.std(1.1 * residuals) != pytest.approx(row.sigma, rel=0.025)
     assert abs(residuals.mean()) < 5 * row.sigma / math.sqrt(20_000)
@@ -160,111 +162,86 @@ def test_words_leave_in_alphabetical_order_and_nothing_else_leaves():
 
 
 def test_the_curator_gives_no_frequencies_without_a_threshold():
-    plan = ReleasePlan.split(
-        1.0, 1e-6, {"document_frequencies": 1}, reserved_delta={"document_frequencies": 5e-7}
-    )
-    chunks = TextChunks([["a"]], list)
-    arguments = {"spender": "test", "unit": "document", "accountant": None}
-    query = DocumentFrequencies(2)
-    with DataCurator(chunks, plan, **arguments) as curator:
+    asked = "document_frequencies", DocumentFrequencies(2)
+    with curator_of(1e-6) as curator:
         with pytest.raises(RuntimeError, match="not made by"):
-            curator.release("document_frequencies", query)
+            curator.release(*asked)
         assert curator.report().rows == ()
-        curator.release_partitions("document_frequencies", query)
+        curator.release_partitions(*asked)
         with pytest.raises(RuntimeError, match="used up"):
-            curator.release_partitions("document_frequencies", query)
-    pure = ReleasePlan.split(1.0, 0.0, {"document_frequencies": 1})
-    with (
-        DataCurator(chunks, pure, **arguments) as curator,
-        pytest.raises(RuntimeError, match="not made by"),
-    ):
-        curator.release_partitions("document_frequencies", query)
+            curator.release_partitions(*asked)
+    with curator_of(0.0) as curator, pytest.raises(RuntimeError, match="not made by"):
+        curator.release_partitions(*asked)
 
 
 # Buckets and votes
 
 
-def weighted(rng, m, largest=None):
-    """Votes by weights of very different sizes, some of them 0."""
-    weights = np.where(rng.random(N_BUCKETS) < 0.3, 0.0, 10.0 ** -rng.uniform(0, 8, N_BUCKETS))
-    return WordVotes(m, math.sqrt(m) if largest is None else largest, weights)
+def bucket_of(*words):
+    return checksums(words) % N_BUCKETS
 
 
 def test_documents_count_once_in_every_bucket_of_their_words():
-    found = WordBuckets(3).total(WordCounts.of([["a", "a", "b"], ["a"], []]))
+    found = total_of(WordBuckets(3), ["a", "a", "b"], ["a"], [])
     assert found.shape == (N_BUCKETS,)
     assert found.sum() == 3
-    assert list(found[word_buckets(["a", "b"])]) == [2, 1]
+    assert list(found[bucket_of("a", "b")]) == [2, 1]
+    # Many words of one bucket, counted each, would move one number as far as there are words.
+    words = [f"word{number}" for number in range(3 * N_BUCKETS)]
+    buckets = bucket_of(*words)
+    bucket = np.bincount(buckets).argmax()
+    alike = [words[place] for place in np.flatnonzero(buckets == bucket)]
+    assert len(alike) > 9
+    found = total_of(WordBuckets(20), alike)
+    assert found[bucket] == found.sum() == 1
 
 
 def test_known_words_are_buckets_and_the_others_take_no_place():
     # The unknown word is used most, and would be the one that counts.
-    found = WordBuckets(1, ("b", "a", "z")).total(
-        WordCounts.of([["c", "c", "c", "a", "a", "b"], ["b"]])
-    )
+    found = total_of(WordBuckets(1, ("b", "a", "z")), ["c", "c", "c", "a", "a", "b"], ["b"])
     assert list(found) == [1, 1, 0]
 
 
 def test_votes_are_shared_out_by_weight():
     weights = np.zeros(N_BUCKETS)
-    weights[word_buckets(["a", "b"])] = 0.3, 0.4
-    votes = WordVotes(4, 2.0, weights).total(
-        WordCounts.of([["a", "b", "c", "c"], ["b"], ["c"], []])
-    )
+    weights[bucket_of("a", "b")] = 0.3, 0.4
+    votes = total_of(WordVotes(4, 2.0, weights), ["a", "b", "c", "c"], ["b"], ["c"], [])
     # A norm of 2, in the shares .6 and .8, and all of it for the one candidate of the second.
-    assert set(votes) == {"a", "b"}
-    assert votes["a"] == pytest.approx(1.2, abs=1e-5)
-    assert votes["b"] == pytest.approx(1.6 + 2.0, abs=1e-5)
-    capped = WordVotes(4, 1.5, weights).total(WordCounts.of([["a", "b"], ["b"]]))
-    assert capped["b"] == 3.0
-    assert WordVotes(4, 2.0, np.zeros(N_BUCKETS)).total(WordCounts.of([["a"]])) == {}
-
-
-def test_votes_of_full_documents_are_ones():
-    votes = WordVotes(3, 3**0.5, np.ones(N_BUCKETS)).total(WordCounts.of([["a", "b", "c", "d"]]))
-    np.testing.assert_allclose(sorted(votes.values()), 1.0, atol=2 * VOTE)
-    assert len(votes) == 3
+    assert votes == pytest.approx({"a": 1.2, "b": 1.6 + 2.0}, abs=1e-5)
+    assert total_of(WordVotes(4, 1.5, weights), ["a", "b"], ["b"])["b"] == 3.0
+    assert total_of(WordVotes(4, 2.0, 0 * weights), ["a"]) == {}
+    full = total_of(WordVotes(3, 3**0.5, np.ones(N_BUCKETS)), ["a", "b", "c", "d"])
+    np.testing.assert_allclose(list(full.values()), [1.0] * 3, atol=2 * VOTE)
 
 
 def test_sums_of_votes_are_exact_in_any_order(seed):
     rng = np.random.default_rng(seed)
-    documents, query = corpus_of(rng, 5000), weighted(rng, 5)
-    whole = query.total(WordCounts.of(documents))
-    shuffled = [documents[i] for i in rng.permutation(5000)]
-    parts = Counter()
-    for chunk in TextChunks(shuffled, list):
-        parts.update(query.total(chunk))
-    assert parts == whole
+    # Weights of very different sizes, some of them 0.
+    weights = np.where(rng.random(N_BUCKETS) < 0.3, 0.0, 10.0 ** -rng.uniform(0, 8, N_BUCKETS))
+    documents, query = corpus_of(rng, 5000), WordVotes(5, math.sqrt(5), weights)
+    whole = total_of(query, *documents)
+    assert total_in_chunks(query, [documents[i] for i in rng.permutation(5000)]) == whole
     assert all((value / VOTE).is_integer() for value in whole.values())
 
 
-def test_weights_however_small_give_no_more_votes_than_allowed():
-    for size in (1.0, 1e-100, 1e-200, 5e-324):
-        votes = WordVotes(9, 3.0, np.full(N_BUCKETS, size)).total(WordCounts.of([WORDS[:4]]))
-        assert 2.9 < math.hypot(*votes.values()) <= 3.0
+@pytest.mark.parametrize("size", [1.0, 1e-100, 1e-200, 5e-324])
+def test_weights_however_small_give_no_more_votes_than_allowed(size):
+    votes = total_of(WordVotes(9, 3.0, np.full(N_BUCKETS, size)), WORDS[:4])
+    assert 2.9 < math.hypot(*votes.values()) <= 3.0
+
+
+def even_votes(m, largest=None):
+    return WordVotes(m, math.sqrt(m) if largest is None else largest, np.ones(N_BUCKETS))
 
 
 @pytest.mark.parametrize("m", [1, 10**6, 10**9, 10**12, 10**15, 2**52])
 def test_votes_leave_room_for_rounded_squares_of_as_many_words_as_may_count(m):
     """A sum of m rounded squares errs by m 2^-53 of itself, and its root by half of that."""
-    given = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)).total(WordCounts.of([["a"]]))[
-        "a"
-    ] / math.sqrt(m)
+    given = total_of(even_votes(m), ["a"])["a"] / math.sqrt(m)
     assert given <= 1 - min(m * 2.0**-54, 0.49)
     # No more room than is of use: what a vote has below 10^6 words stays as it was.
     least = 1 - 1e-9 if m <= 10**6 else max(1 - 1.1e-15 * m, 0.5)
     assert given >= least * (1 - 1e-12) - VOTE
-
-
-def test_many_words_of_one_bucket_count_once():
-    """Counted each, they would move one number as far as a document has words."""
-    words = [f"word{number}" for number in range(3 * N_BUCKETS)]
-    buckets = checksums(words) % N_BUCKETS
-    bucket = np.bincount(buckets).argmax()
-    alike = [words[place] for place in np.flatnonzero(buckets == bucket)]
-    assert len(alike) > 9
-    found = WordBuckets(20).total(WordCounts.of([alike]))
-    assert found[bucket] == found.sum() == 1
 
 
 def shapes(m, largest):
@@ -284,13 +261,11 @@ def shapes(m, largest):
 @pytest.mark.parametrize("mu", [0.1, 0.5, 2.0, 10.0, 100.0])
 @pytest.mark.parametrize("m", [1, 5, 100])
 def test_no_shape_of_votes_fails_with_more_than_delta(m, mu):
-    delta = 5e-7
-    cost = PrivacyCost(mu=mu, delta=delta)
-    even, worst = WordVotes(m, math.sqrt(m), np.ones(N_BUCKETS)), []
-    sensitivity = even.l2_sensitivity
+    delta, worst = 5e-7, []
+    cost, sensitivity = PrivacyCost(mu=mu, delta=delta), even_votes(m).l2_sensitivity
+    sigma = sensitivity / mu
     for largest in (math.sqrt(m), largest_weight(m, sensitivity, cost)[0]):
-        query = WordVotes(m, largest, np.ones(N_BUCKETS))
-        threshold, sigma = selection_threshold(query, sensitivity, cost), sensitivity / mu
+        threshold = selection_threshold(even_votes(m, largest), sensitivity, cost)
         failures = [
             -math.expm1(np.log1p(-ndtr((votes - threshold) / sigma)).sum())
             for votes in shapes(m, largest)
@@ -312,7 +287,7 @@ def test_the_threshold_for_ones_would_not_do():
     assert ndtr((math.sqrt(m) - ones) / sigma) > 1e4 * cost.delta
 
 
-@pytest.mark.parametrize("query", [WordVotes(9, 3.0, np.ones(N_BUCKETS)), DocumentFrequencies(9)])
+@pytest.mark.parametrize("query", [even_votes(9), DocumentFrequencies(9)])
 def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
     """Beyond 2^31 a grid has fewer than 2^-20 steps, and more noise than a threshold is for."""
     sensitivity = query.l2_sensitivity
@@ -321,16 +296,11 @@ def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
         # Scales are rounded up by 2^-50.
         assert grid.scale <= sigma * (1 + STEP) * (1 + 2.0**-49)
         assert grid.step <= STEP * (1 + 2.0**-49)
-        assert (
-            selection_threshold(query, sensitivity, PrivacyCost(sensitivity / sigma, delta=1e-9))
-            > 1
-        )
+        cost = PrivacyCost(sensitivity / sigma, delta=1e-9)
+        assert selection_threshold(query, sensitivity, cost) > 1
     for sigma in (1.001 * 2.0**30, 2.0**31, 2.0**40):
         cost = PrivacyCost(mu=sensitivity / sigma, delta=1e-13)
-        for asked, of in (
-            (selection_threshold, query),
-            (largest_weight, query.max_words_per_document),
-        ):
+        for asked, of in ((selection_threshold, query), (largest_weight, 9)):
             with pytest.raises(
                 ValueError, match=r"deviation of at most 1.07374e.09, got .*epsilon"
             ):
