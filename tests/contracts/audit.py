@@ -1,7 +1,6 @@
 """Print one table over the catalogue: what replay, sensitivities, laws and audits have found.
 
-Run it by ``make audit``. Columns whose contract is not there are empty. It ends with an error
-where anything failed.
+Run it by ``make audit``. It ends with an error where anything failed.
 """
 
 import sys
@@ -10,8 +9,12 @@ import warnings
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
+import numpy as np
+from contracts import rows_of_laws, test_replay, test_sensitivity
+from contracts.replay_rows import check
+from contracts.sensitivities import attained, measured
+from privacy.test_audit_releases import COST, audited
 from replaying import watch
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon
@@ -52,15 +55,12 @@ class Replayed:
 
 
 def replayed() -> dict[str, Replayed]:
-    from contracts.replay_rows import check
-    from contracts.test_replay import ROWS
-
     found: dict[str, Replayed] = defaultdict(Replayed)
-    for row in ROWS:
+    for row in test_replay.ROWS:
         try:
             seen, failed = check(row), []
         except AssertionError as error:
-            X = row.pair(_rng())[0]
+            X = row.pair(np.random.default_rng(0))[0]
             seen = watch(lambda row=row: row.build(1e-6), row.fit, X)
             failed = [f"{row.name}: {error}"]
         for name in set(seen.releases):
@@ -71,74 +71,51 @@ def replayed() -> dict[str, Replayed]:
     return found
 
 
-def _rng() -> Any:
-    import numpy as np
-
-    return np.random.default_rng(0)
-
-
-def sensitivities(name: str) -> tuple[float, float] | None:
+def sensitivities(name: str) -> tuple[float, float]:
     """Share of the bound that the pair of the proof has, and the largest that was found."""
-    try:
-        from contracts.sensitivities import attained, measured
-        from contracts.test_sensitivity import ROWS
-    except ImportError:
-        return None
-    rows = [row for row in ROWS if row.release == name]
+    rows = [row for row in test_sensitivity.ROWS if row.release == name]
     return max(max(attained(row)) for row in rows), max(measured(row).largest for row in rows)
 
 
 @cache
-def _fits(prefix: str) -> bool | None:
-    from contracts.rows_of_laws import ROWS, fits
-
-    rows = [row for row in ROWS if row.name.startswith(prefix)]
-    draws = (draw for row in rows for draw in row.draw(0).values())
-    return all(fits(*draw) for draw in draws) if rows else None
+def fits(prefix: str) -> bool:
+    rows = [row for row in rows_of_laws.ROWS if row.name.startswith(prefix)]
+    assert rows, prefix
+    return all(rows_of_laws.fits(*draw) for row in rows for draw in row.draw(0).values())
 
 
 def law(name: str) -> bool | None:
     """Whether noise of its mechanisms has the law; None where no row draws it."""
-    try:
-        import contracts.rows_of_laws  # noqa: F401
-    except ImportError:
-        return None
-    entry, found = CATALOGUE[name], []
-    for mechanism in filter(None, (entry.gaussian, entry.pure)):
-        prefixes = LAWS.get(mechanism.name, SYMMETRIC.get(name, ()))
-        found += [_fits(prefix) for prefix in prefixes]
-    return all(found) if found and None not in found else None
+    entry = CATALOGUE[name]
+    laws = [law.name for law in (entry.gaussian, entry.pure) if law is not None]
+    prefixes = [prefix for law in laws for prefix in LAWS.get(law, SYMMETRIC.get(name, ()))]
+    return all(map(fits, prefixes)) if prefixes else None
 
 
-def audit(name: str) -> tuple[float, float] | None:
+def audit(name: str) -> tuple[float, float]:
     """Lower bound on epsilon, and the claim."""
-    try:
-        from privacy.test_audit_releases import COST, audited
-    except ImportError:
-        return None
-    found = audited(name, COST, 640)
-    claim = gaussian_epsilon(COST.mu, 1e-6)
-    return (gaussian_epsilon(found.mu_lower, 1e-6) if found.mu_lower > 0 else 0.0), claim
+    mu = audited(name, COST, 640).mu_lower
+    return gaussian_epsilon(mu, 1e-6) if mu > 0 else 0.0, gaussian_epsilon(COST.mu, 1e-6)
 
 
 def line(name: str, of_replay: Replayed) -> tuple[list[str], list[str]]:
     """Cells of a release, and what of it failed."""
-    wrong = list(of_replay.failed)
-    ways = f"{of_replay.ways - len(wrong)} of {of_replay.ways}" if of_replay.ways else "-"
-    cells = [name, ways, f"{of_replay.moved:.3f}" if of_replay.moved else "-"]
-    shares = sensitivities(name)
-    cells += ["-", "-"] if shares is None else [f"{share:.3f}" for share in shares]
-    if shares is not None and shares[1] > 1:
-        wrong.append(f"{name} moves by {shares[1]:.6g} of its bound")
-    drawn = law(name)
-    cells.append({True: "ok", False: "FAILS", None: "-"}[drawn])
+    wrong, ways = list(of_replay.failed), of_replay.ways
+    (proved, largest), drawn, (lower, claim) = sensitivities(name), law(name), audit(name)
+    if largest > 1:
+        wrong.append(f"{name} moves by {largest:.6g} of its bound")
     if drawn is False:
         wrong.append(f"noise of {name} has another law")
-    bounds = audit(name)
-    cells += ["-", "-"] if bounds is None else [f"{bound:.2f}" for bound in bounds]
-    if bounds is not None and bounds[0] > bounds[1]:
+    if lower > claim:
         wrong.append(f"an audit of {name} shows more than its epsilon")
-    return cells, wrong
+    return [
+        name,
+        f"{ways - len(of_replay.failed)} of {ways}" if ways else "-",
+        f"{of_replay.moved:.3f}" if of_replay.moved else "-",
+        f"{proved:.3f}", f"{largest:.3f}",
+        {True: "ok", False: "FAILS", None: "-"}[drawn],
+        f"{lower:.2f}", f"{claim:.2f}",
+    ], wrong  # fmt: skip
 
 
 def main() -> int:

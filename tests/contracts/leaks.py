@@ -15,9 +15,7 @@ import numpy as np
 from contracts.replay_rows import SMALL, Row, named
 from ways_to_fit import WAYS
 
-Leak = Callable[[Any, Any], None]
-
-# After a fit. Of an attribute all bits are compared, memory it lies in, and what pickles keep.
+Leak = Callable[[Any, np.ndarray], Any]  # of an estimator and raw numbers
 
 
 def raw_numbers(data: Any) -> np.ndarray:
@@ -32,6 +30,14 @@ def bit(raw: np.ndarray) -> bool:
     return bool(np.ptp(raw[:9]) > 0)
 
 
+# Of an attribute all bits are compared, the memory it lies in, and what pickles keep.
+
+
+def kept(of: Callable[[np.ndarray], Any]) -> Leak:
+    """Keep something of raw numbers in an attribute."""
+    return lambda estimator, raw: setattr(estimator, "_kept", of(raw))
+
+
 def array_of(estimator: Any) -> tuple[str, np.ndarray]:
     """Name and value of some fitted array, which a leak may change."""
     for name, value in vars(estimator).items():
@@ -40,122 +46,68 @@ def array_of(estimator: Any) -> tuple[str, np.ndarray]:
     return "own_", np.zeros(3)
 
 
-def last_digits(estimator: Any, data: Any) -> None:
+def last_digits(estimator: Any, raw: np.ndarray) -> None:
     name, value = array_of(estimator)
-    setattr(estimator, name, value + 1e-12 * np.clip(raw_numbers(data), -9, 9).sum())
+    setattr(estimator, name, value + 1e-12 * np.clip(raw, -9, 9).sum())
 
 
-def a_private_attribute(estimator: Any, data: Any) -> None:
-    estimator._last_seen = raw_numbers(data)[:5]
-
-
-def the_source(estimator: Any, data: Any) -> None:
-    estimator._raw_data = data
-
-
-def a_number_in_a_dictionary(estimator: Any, data: Any) -> None:
-    estimator.fitted_on_ = {
-        "of": [{"nnz": int(raw_numbers(data).sum() > 0) + int(bit(raw_numbers(data)))}]
-    }
-
-
-def how_many_there_are(estimator: Any, data: Any) -> None:
-    estimator.n_observed_ = 1 + int(bit(raw_numbers(data)))
-
-
-def iterations(estimator: Any, data: Any) -> None:
-    estimator.n_iter_ = int(bit(raw_numbers(data)))
-
-
-def a_note_in_the_report(estimator: Any, data: Any) -> None:
-    report = estimator.privacy_report_
-    estimator.privacy_report_ = replace(report, notes=(*report.notes, str(raw_numbers(data)[0])))
-
-
-def a_buffer(estimator: Any, data: Any) -> None:
+def memory_before_an_array(estimator: Any, raw: np.ndarray) -> None:
     """The array is right; the memory before it was not overwritten."""
     name, value = array_of(estimator)
-    whole = np.concatenate([raw_numbers(data)[:8], value.ravel()])
+    whole = np.concatenate([raw[:8], value.ravel()])
     setattr(estimator, name, whole[-value.size :].reshape(value.shape))
 
 
-def strides(estimator: Any, data: Any) -> None:
-    """The same numbers, in an order of memory that a value decides."""
-    order = "F" if bit(raw_numbers(data)) else "C"
-    estimator.table_ = np.array(np.zeros((3, 4)), order=order)
-
-
-def a_type(estimator: Any, data: Any) -> None:
-    estimator.zeros_ = np.zeros(3, np.float32 if bit(raw_numbers(data)) else np.float64)
-
-
-def a_sign_of_zero(estimator: Any, data: Any) -> None:
-    estimator.zeros_ = np.zeros(3) * (-1.0 if bit(raw_numbers(data)) else 1.0)
-
-
-def the_order_of_attributes(estimator: Any, data: Any) -> None:
-    for name in sorted(("a_", "b_"), reverse=bit(raw_numbers(data))):
+def the_order_of_attributes(estimator: Any, raw: np.ndarray) -> None:
+    for name in sorted(("a_", "b_"), reverse=bit(raw)):
         setattr(estimator, name, 0)
 
 
-def what_is_shared(estimator: Any, data: Any) -> None:
+def what_is_shared(raw: np.ndarray) -> list[list[float]]:
     """Two equal lists: the pickle tells whether they are one."""
     one = [1.5]
-    estimator.pair_ = [one, one if bit(raw_numbers(data)) else [1.5]]
+    return [one, one if bit(raw) else [1.5]]
 
 
-def a_class_attribute(estimator: Any, data: Any) -> None:
-    type(estimator).largest_seen = float(np.abs(raw_numbers(data)).max())
+def a_note_in_the_report(estimator: Any, raw: np.ndarray) -> None:
+    report = estimator.privacy_report_
+    estimator.privacy_report_ = replace(report, notes=(*report.notes, str(raw[0])))
 
 
-def a_function(estimator: Any, data: Any) -> None:
-    estimator.score_of_ = lambda: data
+def a_class_attribute(estimator: Any, raw: np.ndarray) -> None:
+    type(estimator).largest_seen = float(np.abs(raw).max())
 
 
-def a_warning(estimator: Any, data: Any) -> None:
-    largest = np.abs(raw_numbers(data)).max()
-    warnings.warn(f"the largest is {largest:g}", UserWarning, stacklevel=1)
+def a_warning(_: Any, raw: np.ndarray) -> None:
+    warnings.warn(f"the largest is {np.abs(raw).max():g}", UserWarning, stacklevel=1)
 
 
-def a_warning_of_numpy(estimator: Any, data: Any) -> None:
-    np.log(float(bit(raw_numbers(data))) - np.zeros(1))
-
-
-def an_error(estimator: Any, data: Any) -> None:
-    if bit(raw_numbers(data)):
+def an_error(_: Any, raw: np.ndarray) -> None:
+    if bit(raw):
         raise ValueError("a value is not zero")
 
 
-def a_line_of_output(estimator: Any, data: Any) -> None:
-    print(raw_numbers(data)[:3])
-
-
-def a_line_of_the_log(estimator: Any, data: Any) -> None:
-    logging.getLogger("any").warning("first: %s", raw_numbers(data)[0])
-
-
-def numbers_of_a_generator(estimator: Any, data: Any) -> None:
-    np.random.random(1 + int(bit(raw_numbers(data))))  # noqa: NPY002
-
-
-def numbers_of_another_generator(estimator: Any, data: Any) -> None:
-    for _ in range(1 + int(bit(raw_numbers(data)))):
-        random.random()
-
-
-def own_levels(estimator: Any, data: Any) -> None:
-    """Of units that are slices: how many there are, and their levels."""
-    units = data[0][:, 0] if isinstance(data, tuple) else np.arange(len(data))
-    estimator.levels_ = [len(set(units.tolist())), raw_numbers(data)[:2].mean()]
-
-
-LEAKS: tuple[Leak, ...] = (
-    last_digits, a_private_attribute, the_source, a_number_in_a_dictionary, how_many_there_are,
-    iterations, a_note_in_the_report, a_buffer, strides, a_type, a_sign_of_zero,
-    the_order_of_attributes, what_is_shared, a_class_attribute, a_function, a_warning,
-    a_warning_of_numpy, an_error, a_line_of_output, a_line_of_the_log, numbers_of_a_generator,
-    numbers_of_another_generator, own_levels,
-)  # fmt: skip
+LEAKS: dict[str, Leak] = {
+    "some numbers": kept(lambda raw: raw[:5]),
+    "a number in a dictionary": kept(lambda raw: {"of": [{"nnz": 1 + int(bit(raw))}]}),
+    "order of memory": kept(lambda raw: np.zeros((3, 4), order="F" if bit(raw) else "C")),
+    "a type": kept(lambda raw: np.zeros(3, np.float32 if bit(raw) else np.float64)),
+    "a sign of zero": kept(lambda raw: np.zeros(3) * (-1.0 if bit(raw) else 1.0)),
+    "what is shared": kept(what_is_shared),
+    "a function": kept(lambda raw: lambda: raw),
+    "last digits": last_digits,
+    "memory before an array": memory_before_an_array,
+    "the order of attributes": the_order_of_attributes,
+    "a note in the report": a_note_in_the_report,
+    "a class attribute": a_class_attribute,
+    "a warning": a_warning,
+    "a warning of NumPy": lambda _, raw: np.log(float(bit(raw)) - np.zeros(1)),
+    "an error": an_error,
+    "a line of output": lambda _, raw: print(raw[:3]),
+    "a line of the log": lambda _, raw: logging.getLogger("any").warning("first: %s", raw[0]),
+    "numbers of NumPy's generator": lambda _, raw: np.random.random(1 + bit(raw)),  # noqa: NPY002
+    "numbers of Python's generator": lambda _, raw: [random.random() for _ in range(1 + bit(raw))],
+}
 
 
 # Small ways to fit, by which every leak has to be seen: data has something, or nothing at all.

@@ -36,7 +36,6 @@ class Row:
     place: int = 0  # by its parity one of two deltas is taken at each seed
     # Functions of the library that are replaced, to take a way which small data does not.
     forced: dict[str, Any] = field(default_factory=dict)
-    fails: str = ""  # why the library fails it at present
 
 
 def check(row: Row, seed: int = 0) -> Seen:

@@ -4,13 +4,11 @@ Bits are compared, so that a sound fit passes whatever the noise is; options cho
 the code, and a way that keeps what was not released keeps it of most data.
 """
 
-from typing import Any
-
 import numpy as np
 import pytest
 import small_searches
 from contracts import forms_of_data, neighbours, ways_of_completions, ways_of_samples
-from contracts.replay_rows import SMALL, Row, check, named
+from contracts.replay_rows import SMALL, check, named
 from replaying import replay, state, watch
 
 from sktensor_dp import NotEnoughDataWarning
@@ -22,13 +20,7 @@ ROWS = [
 ]  # fmt: skip
 
 
-def as_case(row: Row) -> Any:
-    """A row that the library fails at present has to fail, until it is mended."""
-    marks = [pytest.mark.xfail(reason=row.fails, raises=AssertionError)] if row.fails else []
-    return pytest.param(row, id=row.name, marks=marks)
-
-
-@pytest.mark.parametrize("row", map(as_case, ROWS))
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_fit_shows_nothing_but_its_noisy_answers(row, seed):
     check(row, seed)
 
@@ -83,9 +75,7 @@ def test_warnings_follow_from_recorded_answers(name, seed):
     row_name, draw = WARNED[name]
     row, (X, other) = named(ROWS, row_name), draw(np.random.default_rng(seed))
 
-    def build() -> Any:
-        return row.build(1e-6).set_params(epsilon=20.0, n_components=3)
-
+    build = lambda: row.build(1e-6).set_params(epsilon=20.0, n_components=3)  # noqa: E731
     assert replay(build, row.fit, X, other).warned == [NotEnoughDataWarning]
     assert replay(build, row.fit, other, X).warned == []
 

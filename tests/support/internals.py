@@ -5,8 +5,9 @@ which replay has to see; and parts of fitted models, of sources of noise and of 
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import wraps
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -24,20 +25,19 @@ from sktensor_dp.queries.text import DocumentFrequencies
 from sktensor_dp.tensor import row_effects
 
 # Curators
-data_of = methodcaller("_read")  # raw data that a curator holds
 
 
-def true_answer(curator: DataCurator, query: Any) -> Any:
-    """Mean over units without noise."""
-    return curator._mean(query)
+def put(patch: pytest.MonkeyPatch, owner: type, method: str, function: Callable[..., Any]) -> None:
+    """Let a function of the usual method and its arguments take the method's place."""
+    usual = getattr(owner, method)
+    patch.setattr(owner, method, lambda *of: function(usual, *of))
 
 
 @contextmanager
 def answering(answer: Callable[..., Any]) -> Iterator[None]:
     """Let `answer(usual, curator, query, ...)` answer every query that was admitted."""
-    usual = DataCurator._answer
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DataCurator, "_answer", lambda *of: answer(usual, *of))
+        put(patch, DataCurator, "_answer", answer)
         yield
 
 
@@ -45,9 +45,8 @@ def answering(answer: Callable[..., Any]) -> Iterator[None]:
 def questions(fail_at: int | None = None) -> Iterator[list[tuple[str, Any]]]:
     """List names and queries that curators admit; one of them may fail for lack of memory."""
     asked: list[tuple[str, Any]] = []
-    usual = DataCurator._admit
 
-    def admitted(curator: DataCurator, name: str, query: Any, *more: Any) -> Any:
+    def admitted(usual: Any, curator: DataCurator, name: str, query: Any, *more: Any) -> Any:
         found = usual(curator, name, query, *more)
         asked.append((name, query))
         if len(asked) - 1 == fail_at:
@@ -55,7 +54,7 @@ def questions(fail_at: int | None = None) -> Iterator[list[tuple[str, Any]]]:
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DataCurator, "_admit", admitted)
+        put(patch, DataCurator, "_admit", admitted)
         yield asked
 
 
@@ -63,19 +62,17 @@ def questions(fail_at: int | None = None) -> Iterator[list[tuple[str, Any]]]:
 def reads() -> Iterator[list[list[Any]]]:
     """List the chunks of data at every read."""
     found: list[list[Any]] = []
-    usual = DataCurator._read
 
-    def read(curator: DataCurator) -> Any:
+    def read(usual: Any, curator: DataCurator) -> Any:
         found.append(list(usual(curator)))
         return usual(curator)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DataCurator, "_read", read)
+        put(patch, DataCurator, "_read", read)
         yield found
 
 
-@contextmanager
-def gains_of(deviations: float) -> Iterator[None]:
+def gains_of(deviations: float) -> AbstractContextManager[None]:
     """Let all held-out gains be so many deviations of their noise."""
 
     def gained(usual: Any, curator: DataCurator, *of: Any) -> Any:
@@ -83,8 +80,26 @@ def gains_of(deviations: float) -> Iterator[None]:
         is_gain = last.name == "held_out_scores"
         return np.array([deviations * last.sigma]) if is_gain else usual(curator, *of)
 
-    with answering(gained):
-        yield
+    return answering(gained)
+
+
+def true_answer(curator: DataCurator, query: Any) -> Any:
+    """Mean over units without noise."""
+    return curator._mean(query)
+
+
+def planned_cost(curator: DataCurator, name: str) -> PrivacyCost:
+    """What a use of a planned release costs."""
+    return curator._plan.cost_of(name)
+
+
+def probed(curator: DataCurator, probe: Any) -> DataCurator:
+    """Put a probe in the place of a curator's source of noise."""
+    probe.process, curator._noise = curator._noise.process, probe
+    return curator
+
+
+reader_of = methodcaller("_reader")  # of chunks: what reads partitions where they lie
 
 
 # Curators with deliberate mistakes
@@ -102,115 +117,97 @@ def bit(curator: DataCurator) -> bool:
     return bool(np.ptp(np.ravel(X)[:9]) > 0)
 
 
-def an_answer_more(patch: pytest.MonkeyPatch) -> None:
+Change = Callable[[pytest.MonkeyPatch], None]
+
+
+def mistake_in(method: str) -> Callable[[Callable[..., Any]], Change]:
+    """Let a function of the usual method, a curator and arguments take the method's place."""
+
+    def named(function: Callable[..., Any]) -> Change:
+        return wraps(function)(lambda patch: put(patch, DataCurator, method, function))
+
+    return named
+
+
+@mistake_in("_answer")
+def an_answer_more(usual: Any, curator: DataCurator, *of: Any) -> Any:
     """A rule that stops by raw data: some questions are asked twice."""
-    answer = DataCurator._answer
-
-    def again(self: DataCurator, *of: Any) -> Any:
-        found = answer(self, *of)
-        return answer(self, *of) if bit(self) else found
-
-    patch.setattr(DataCurator, "_answer", again)
+    found = usual(curator, *of)
+    return usual(curator, *of) if bit(curator) else found
 
 
-def an_answer_that_no_report_lists(patch: pytest.MonkeyPatch) -> None:
+@mistake_in("_answer")
+def an_answer_that_no_report_lists(usual: Any, *of: Any) -> Any:
     """Of any data, so that replay alone would not see it."""
-    answer = DataCurator._answer
-    patch.setattr(DataCurator, "_answer", lambda *of: (answer(*of) + answer(*of)) / 2)
+    return (usual(*of) + usual(*of)) / 2
 
 
-def an_answer_without_noise(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(DataCurator, "_answer", lambda self, query, *more: self._mean(query))
+@mistake_in("_answer")
+def an_answer_without_noise(_: Any, curator: DataCurator, query: Any, *of: Any) -> Any:
+    return curator._mean(query)
 
 
-def some_answers_without_noise(patch: pytest.MonkeyPatch) -> None:
-    answer = DataCurator._answer
-
-    def exact(self: DataCurator, query: Any, *more: Any) -> Any:
-        return answer(self, query, *more) if bit(self) else self._mean(query)
-
-    patch.setattr(DataCurator, "_answer", exact)
+@mistake_in("_answer")
+def some_answers_without_noise(usual: Any, curator: DataCurator, query: Any, *of: Any) -> Any:
+    return usual(curator, query, *of) if bit(curator) else curator._mean(query)
 
 
-def noise_of_another_size_than_reported(patch: pytest.MonkeyPatch) -> None:
-    answer = DataCurator._answer
-
-    def smaller(self: DataCurator, *of: Any) -> Any:
-        last = self._records[-1]
-        self._records[-1] = replace(last, sensitivity=last.sensitivity / 2)
-        found = answer(self, *of)
-        self._records[-1] = last
-        return found
-
-    patch.setattr(DataCurator, "_answer", smaller)
+@mistake_in("_answer")
+def noise_of_another_size_than_reported(usual: Any, curator: DataCurator, *of: Any) -> Any:
+    last = curator._records[-1]
+    curator._records[-1] = replace(last, sensitivity=last.sensitivity / 2)
+    found = usual(curator, *of)
+    curator._records[-1] = last
+    return found
 
 
-def noise_for_another_cost_than_reported(patch: pytest.MonkeyPatch) -> None:
-    answer = DataCurator._answer
-
-    def smaller(self: DataCurator, query: Any, law: Any, cost: PrivacyCost, *of: Any) -> Any:
-        cost = replace(cost, mu=cost.mu / 0.95, epsilon=cost.epsilon / 0.95)
-        return answer(self, query, law, cost, *of)
-
-    patch.setattr(DataCurator, "_answer", smaller)
+def at_cost(cost: PrivacyCost, factor: float) -> PrivacyCost:
+    return replace(cost, mu=factor * cost.mu, epsilon=factor * cost.epsilon)
 
 
-def a_sensitivity_of_the_data(patch: pytest.MonkeyPatch) -> None:
+@mistake_in("_answer")
+def noise_for_another_cost_than_reported(
+    usual: Any, curator: DataCurator, query: Any, law: Any, cost: PrivacyCost, *of: Any
+) -> Any:
+    return usual(curator, query, law, at_cost(cost, 1 / 0.95), *of)
+
+
+@mistake_in("_answer")
+def a_sensitivity_of_the_data(usual: Any, curator: DataCurator, *of: Any) -> Any:
     """That of these data in the place of the largest of any."""
-    answer = DataCurator._answer
-
-    def local(self: DataCurator, *of: Any) -> Any:
-        last = self._records[-1]
-        scale = 1 + 1e-9 * bit(self)
-        self._records[-1] = replace(last, sensitivity=last.sensitivity * scale)
-        return answer(self, *of)
-
-    patch.setattr(DataCurator, "_answer", local)
+    last, scale = curator._records[-1], 1 + 1e-9 * bit(curator)
+    curator._records[-1] = replace(last, sensitivity=last.sensitivity * scale)
+    return usual(curator, *of)
 
 
-def a_question_about_the_data(patch: pytest.MonkeyPatch) -> None:
+@mistake_in("_admit")
+def a_question_about_the_data(
+    usual: Any, curator: DataCurator, name: str, query: Any, *of: Any
+) -> Any:
     """A query that was made for these data, as with their largest value for a limit."""
-    admit = DataCurator._admit
-
-    def made(self: DataCurator, name: str, query: Any, *more: Any) -> Any:
-        if hasattr(query, "__dict__"):
-            vars(query)["of_these"] = bit(self)
-        return admit(self, name, query, *more)
-
-    patch.setattr(DataCurator, "_admit", made)
+    if hasattr(query, "__dict__"):
+        vars(query)["of_these"] = bit(curator)
+    return usual(curator, name, query, *of)
 
 
-def a_cost_of_the_data(patch: pytest.MonkeyPatch) -> None:
-    admit = DataCurator._admit
-
-    def paid(self: DataCurator, *of: Any) -> Any:
-        law, cost, noiseless = admit(self, *of)
-        share = 1.0 if bit(self) else 0.5
-        return law, replace(cost, mu=share * cost.mu, epsilon=share * cost.epsilon), noiseless
-
-    patch.setattr(DataCurator, "_admit", paid)
+@mistake_in("_admit")
+def a_cost_of_the_data(usual: Any, curator: DataCurator, *of: Any) -> Any:
+    law, cost, noiseless = usual(curator, *of)
+    return law, at_cost(cost, 1.0 if bit(curator) else 0.5), noiseless
 
 
-def the_true_count(patch: pytest.MonkeyPatch) -> None:
-    """Sums are divided by the number of units that there are, in the place of the released one."""
-    counted = DataCurator.count
-
-    def count(self: DataCurator) -> int:
-        counted(self)
-        self.n_units = max(sum(map(units_of, self._read())), 1)
-        return self.n_units
-
-    patch.setattr(DataCurator, "count", count)
-
-
-def a_number_of_units(patch: pytest.MonkeyPatch) -> None:
+@mistake_in("report")
+def a_number_of_units(usual: Any, curator: DataCurator, *of: Any) -> Any:
     """Of those in the data, which are fewer than are said to be."""
-    report = DataCurator.report
+    return replace(usual(curator, *of), n_units=curator.n_units - bit(curator))
 
-    def counted(self: DataCurator, *of: Any) -> Any:
-        return replace(report(self, *of), n_units=self.n_units - bit(self))
 
-    patch.setattr(DataCurator, "report", counted)
+@mistake_in("count")
+def the_true_count(usual: Any, curator: DataCurator) -> int:
+    """Sums are divided by the number of units that there are, in the place of the released one."""
+    usual(curator)
+    curator.n_units = max(sum(map(units_of, curator._read())), 1)
+    return curator.n_units
 
 
 MISTAKES = (
@@ -219,20 +216,6 @@ MISTAKES = (
     noise_for_another_cost_than_reported, a_sensitivity_of_the_data,
     a_question_about_the_data, a_cost_of_the_data, a_number_of_units,
 )  # fmt: skip
-
-
-def probed(curator: DataCurator, probe: Any) -> DataCurator:
-    """Put a probe in the place of a curator's source of noise."""
-    probe.process, curator._noise = curator._noise.process, probe
-    return curator
-
-
-def planned_cost(curator: DataCurator, name: str) -> PrivacyCost:
-    """What a use of a planned release costs."""
-    return curator._plan.cost_of(name)
-
-
-reader_of = methodcaller("_reader")  # of chunks: what reads partitions where they lie
 
 
 # Noise
@@ -333,19 +316,18 @@ def constraints_of(kind: Any) -> dict[str, Any]:
 def parts_of_trials() -> Iterator[list[tuple[str, list[int]]]]:
     """List which units the trials of a search fit and score, in turn."""
     seen: list[tuple[str, list[int]]] = []
-    fitted, scored = Trials._fitted, Trials._scored
 
-    def fit(self: Trials, template: Any, units: Any, cost: Any) -> Any:
+    def fit(usual: Any, trials: Trials, template: Any, units: Any, cost: Any) -> Any:
         seen.append(("fit", np.flatnonzero(units).tolist()))
-        return fitted(self, template, units, cost)
+        return usual(trials, template, units, cost)
 
-    def score(self: Trials, model: Any, units: Any) -> Any:
+    def score(usual: Any, trials: Trials, model: Any, units: Any) -> Any:
         seen.append(("score", np.flatnonzero(units).tolist()))
-        return scored(self, model, units)
+        return usual(trials, model, units)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trials, "_fitted", fit)
-        patch.setattr(Trials, "_scored", score)
+        put(patch, Trials, "_fitted", fit)
+        put(patch, Trials, "_scored", score)
         yield seen
 
 
@@ -353,7 +335,6 @@ def parts_of_trials() -> Iterator[list[tuple[str, list[int]]]]:
 def trials_made() -> Iterator[list[int]]:
     """Count the trials of searches."""
     made: list[int] = []
-    run = Trials.run
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trials, "run", lambda self, bits: made.append(1) or run(self, bits))
+        put(patch, Trials, "run", lambda usual, *of: made.append(1) or usual(*of))
         yield made
