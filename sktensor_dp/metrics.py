@@ -31,9 +31,9 @@ def coherence(
 ) -> NDArray[np.float64]:
     """Coherence of topics: normalised pointwise mutual information of their top words.
 
-    A pair of words scores ``log(p_ij / (p_i p_j)) / -log(p_ij)``, where ``p`` are shares of
-    documents that hold a word, or both: 1 for words that only come together, 0 for words that
-    are independent, -1 for words that never meet. It is averaged over pairs.
+    A pair of words scores ``log(p_ij / (p_i p_j)) / -log(p_ij)`` (Bouma, 2009), where ``p`` are
+    shares of documents that hold a word, or both: 1 for words that only come together, 0 for
+    independent ones, -1 for words that never meet. It is averaged over pairs.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def coherence(
     Returns
     -------
     ndarray of shape (n_components,)
-        One number from -1 to 1 per topic; higher is better.
+        From -1 to 1; higher is better.
 
     Raises
     ------
@@ -56,12 +56,7 @@ def coherence(
 
     Notes
     -----
-    **Privacy.** It costs nothing and protects nothing: given the documents of a fit, its
-    answer describes them, and the guarantee does not cover it.
-
-    References
-    ----------
-    Bouma (2009), Normalized (pointwise) mutual information in collocation extraction.
+    **Privacy.** It costs nothing and protects nothing: it describes the documents it is given.
 
     Examples
     --------
@@ -130,7 +125,7 @@ def topic_similarity(a: ArrayLike, b: ArrayLike | None = None) -> Floats:
 
     Notes
     -----
-    **Privacy.** Of released topics it is post-processing and costs nothing.
+    **Privacy.** Of released topics it costs nothing.
 
     Examples
     --------
@@ -159,20 +154,13 @@ def match_topics(
 
     Returns
     -------
-    rows, columns : ndarray of shape (n_pairs,)
-        Topic ``rows[i]`` of `a` is paired with ``columns[i]`` of `b`, such that the sum of
-        similarities is largest; the most similar pair comes first.
-    similarity : ndarray of shape (n_pairs,)
-        Similarity of the topics of each pair, from 0 to 1.
-
-    Raises
-    ------
-    ValueError
-        If the topics are not distributions over the same words.
+    rows, columns, similarity : ndarray of shape (n_pairs,)
+        Topic ``rows[i]`` of `a` is paired with ``columns[i]`` of `b`, and how similar they are
+        from 0 to 1; the most similar pair comes first.
 
     Notes
     -----
-    **Privacy.** Of released topics it is post-processing and costs nothing.
+    **Privacy.** Of released topics it costs nothing.
 
     Examples
     --------
@@ -201,14 +189,9 @@ def topic_hierarchy(topics: ArrayLike) -> Floats:
     ndarray of shape (n_topics - 1, 4)
         As ``scipy.cluster.hierarchy.linkage`` has it; ``dendrogram`` draws it.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than two topics, or they are not distributions.
-
     Notes
     -----
-    **Privacy.** Of released topics it is post-processing and costs nothing.
+    **Privacy.** Of released topics it costs nothing.
 
     Examples
     --------
@@ -244,8 +227,7 @@ def _distributions(name: str, topics: ArrayLike) -> Floats:
 def precision_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int = 10) -> float:
     """Share of the k best scored items that are relevant, averaged over people.
 
-    Its arguments are those of ``sklearn.metrics.ndcg_score``, which is there for the
-    discounted gain.
+    Its arguments are those of ``sklearn.metrics.ndcg_score``.
 
     Parameters
     ----------
@@ -269,8 +251,7 @@ def precision_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: in
 
     Notes
     -----
-    **Privacy.** It costs nothing and protects nothing: of the people of a fit, its answer is
-    not covered by the guarantee.
+    **Privacy.** It costs nothing and protects nothing: it describes the people it is given.
 
     Examples
     --------
@@ -295,11 +276,6 @@ def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int =
     float
         From 0 to 1; NaN where nothing is relevant to anyone.
 
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or `k` is below 1.
-
     Notes
     -----
     **Privacy.** As for :func:`precision_at_k`.
@@ -315,9 +291,7 @@ def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int =
 
 
 def _hits(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, k: int) -> tuple[Floats, Floats]:
-    """Numbers of relevant items among the k best scored, and in all, for each person with relevant
-    items.
-    """
+    """Count relevant items among the k best scored, and in all, of each person who has any."""
     truth = sp.csr_matrix(y_true) > 0
     scores = np.asarray(y_score, dtype=np.float64)
     if truth.shape != scores.shape:

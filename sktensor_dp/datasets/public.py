@@ -23,15 +23,9 @@ def load_docstrings(
 ) -> list[str]:
     """Read the docstrings of installed packages: a public collection of texts.
 
-    Every text is published documentation, so nothing here needs protection: it
-    is a collection to try private methods on, about 6,300 texts with the
-    default arguments (the number depends on the installed versions).
-
-    Source files are parsed, never imported. Modules, classes, functions and
-    methods count, as do the texts handed to ``add_newdoc``, with which numpy and
-    scipy document their compiled functions. Test suites are left out: they are
-    half of the source and hold few docstrings. A text that occurs several times
-    is kept once.
+    A collection to try private methods on, about 6,300 texts with the default arguments. Source
+    files are parsed, never imported; test suites are left out, and a text that occurs several
+    times is kept once.
 
     Parameters
     ----------
@@ -47,10 +41,8 @@ def load_docstrings(
 
     Raises
     ------
-    ModuleNotFoundError
-        If a package is not installed.
-    ValueError
-        If a name is not that of a top-level package, or nothing was found.
+    ModuleNotFoundError, ValueError
+        If a package is not installed, is no top-level package, or has no docstrings.
 
     Examples
     --------
@@ -159,26 +151,20 @@ def fetch_movielens_100k(
 ) -> Bunch:
     """Ratings of MovieLens 100K, downloaded if necessary, with the split `ua`.
 
-    Read are ``ua.base`` and ``ua.test``, in ``<data_home>/ml-100k``. Whether they were
-    downloaded or lay there, their SHA-256 checksums are compared with known ones.
-
-    Terms of GroupLens: for research; not to be redistributed, or used commercially,
-    without separate permission; publications cite Harper & Konstan (2015).
+    Reads ``ua.base`` and ``ua.test`` in ``<data_home>/ml-100k``, and compares their SHA-256
+    checksums with known ones. Terms of GroupLens: for research; not to be redistributed, or used
+    commercially, without separate permission; publications cite Harper & Konstan (2015).
 
     Parameters
     ----------
     data_home : str or Path, default=None
-        Folder of data sets. By default that of scikit-learn,
-        `sklearn.datasets.get_data_home`.
+        Folder of data sets; by default `sklearn.datasets.get_data_home`.
     download_if_missing : bool, default=True
-        Whether to fetch the archive (5 MB) from files.grouplens.org if a file is
-        missing.
+        Whether to fetch the archive (5 MB) from files.grouplens.org if a file is missing.
 
     Returns
     -------
     Bunch
-        With attributes
-
         - ``data``: ndarray of shape (100000, 3), integer coordinates user, item, day,
           from 0; days are steps of 24 hours from the first rating;
         - ``target``: ndarray of shape (100000,), ratings from 1.0 to 5.0;
@@ -192,18 +178,15 @@ def fetch_movielens_100k(
     Raises
     ------
     OSError
-        If a file is missing and `download_if_missing` is false, the archive cannot be
-        fetched, or a checksum differs.
+        If a file is missing and not downloaded, or a checksum differs.
 
     Notes
     -----
-    **Privacy.** None: ratings are returned as they are. They are a public data set of
-    real people.
+    **Privacy.** None: ratings of real people are returned as they are.
 
     References
     ----------
-    F. M. Harper, J. A. Konstan, "The MovieLens datasets: history and context", ACM
-    Transactions on Interactive Intelligent Systems 5(4), 2015.
+    F. M. Harper, J. A. Konstan, "The MovieLens datasets: history and context", ACM TiiS 5(4), 2015.
 
     Examples
     --------

@@ -48,31 +48,25 @@ def load_texts(
     delimiter : str, default=None
         Character between the cells. None means a tab in a ``.tsv`` and a comma in a ``.csv``.
     quoting : {"auto", "standard", "none"}, default="auto"
-        Whether cells may be quoted, with quotes in them doubled, so that they may hold
-        delimiters and line breaks: ``"standard"``. With ``"none"`` a quote is a
-        character like any other. ``"auto"`` is ``"standard"`` for ``.csv`` and
-        ``"none"`` for ``.tsv``.
+        ``"standard"``: cells may be quoted, with quotes in them doubled, to hold delimiters and
+        line breaks. ``"none"``: a quote is a character like any other. ``"auto"`` is
+        ``"standard"`` for ``.csv`` and ``"none"`` for ``.tsv``.
     encoding : str, default="utf-8"
         Encoding of text files, such as ``"cp1252"``. A byte order mark of UTF-8 is dropped.
 
     Returns
     -------
     list of str
-        The documents: files in the order of their paths, rows in theirs. A row whose text is
-        empty or missing is an empty document, so that the number of documents does not depend on
-        what they say.
+        The documents: files in the order of their paths, rows in theirs. A row without text is
+        an empty document, so that the number of documents does not depend on what they say.
 
     Raises
     ------
-    FileNotFoundError
-        If nothing is at `path`.
-    ImportError
-        If a Parquet file is given without pyarrow.
+    FileNotFoundError, ImportError
+        If nothing is at `path`, or a Parquet file is given without pyarrow.
     ValueError
-        If the suffix is not one of these, there is no document, the column
-        does not exist or has to be named, an option does not suit the kind of file, or
-        the file is malformed: quotes are unbalanced or stand inside an unquoted cell, or
-        a row is not as long as the header. No message shows what is in the file.
+        If the suffix is not one of these, there is no document, the column does not exist or has
+        to be named, or the file is malformed. No message shows what is in the file.
 
     Warns
     -----
@@ -118,19 +112,16 @@ def load_texts_by_person(
     ----------
     path : str or Path
         A file as :func:`load_texts` takes it; not a folder.
-    column : str
-        The column (or key) that holds the text.
-    person : str
-        The one that holds the label of a person: text or whole numbers, none of them missing.
+    column, person : str
+        Columns (or keys) of the text, and of the label of its person: text or whole numbers, none
+        missing.
     delimiter, quoting, encoding : str
         How the file is written, as for :func:`load_texts`.
 
     Returns
     -------
-    texts : list of str
-        The documents.
-    persons : list of str
-        A label for each, to be passed to fits as ``groups``.
+    texts, persons : list of str
+        The documents, and a label for each, to be passed to fits as ``groups``.
 
     Raises
     ------
@@ -166,8 +157,7 @@ class OpenFile:
 class OpenTexts(OpenFile):
     """Iterable over lists of at most `chunk_size` texts of a file; each pass reads the file anew.
 
-    :class:`~sktensor_dp.PrivateCountVectorizer` takes it in the place of texts, with
-    ``n_samples``, and never has more than a list of them.
+    :class:`~sktensor_dp.PrivateCountVectorizer` takes it as texts, with ``n_samples``.
     """
 
     in_chunks = True
@@ -188,7 +178,7 @@ def open_texts(
     path : str or Path
         A folder or file, as for :func:`load_texts`.
     column : str, default=None
-        The column (or key) that holds the text. May be left out of a table with one column.
+        As for :func:`load_texts`.
     chunk_size : int, default=10_000
         Number of texts in memory at a time, at most.
     delimiter, encoding : str
@@ -201,13 +191,8 @@ def open_texts(
 
     Raises
     ------
-    FileNotFoundError
-        If nothing is at `path`.
-    ImportError
-        If a Parquet file is given without pyarrow.
-    ValueError
-        If the kind of file or an option is wrong. While reading, if the column does not exist or
-        the file is malformed; no message shows what is in it.
+    FileNotFoundError, ImportError, ValueError
+        As :func:`load_texts`; of a malformed file while it is read.
 
     Examples
     --------
@@ -249,10 +234,8 @@ class OpenTable(OpenFile):
 
     Attributes
     ----------
-    columns : list of str
-        Names of the columns, in the order of the arrays'.
-    n_features : int
-        Number of columns.
+    columns, n_features : list of str, int
+        Names of the columns, in the order of the arrays', and their number.
     """
 
     def __init__(self, parts: Callable[[], Iterator[Any]], doing: str, columns: list[str]) -> None:
@@ -277,8 +260,7 @@ def open_table(
     Returns
     -------
     OpenTable
-        Arrays of rows, to be iterated over several times: a source of chunks for
-        ``fit_chunks``.
+        Arrays of rows, to be iterated over several times: a source for ``fit_chunks``.
 
     Raises
     ------
@@ -293,11 +275,8 @@ def open_table(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "counts.csv")
     ...     _ = path.write_text("cats,dogs\n1,0\n2,5\n0,1\n")
-    ...     table = open_table(path, chunk_size=2)
-    ...     [chunk.tolist() for chunk in table]
+    ...     [chunk.tolist() for chunk in open_table(path, chunk_size=2)]
     [[[1.0, 0.0], [2.0, 5.0]], [[0.0, 1.0]]]
-    >>> table.columns
-    ['cats', 'dogs']
     """
     path = existing_path(path)
     check_sizes(chunk_size=chunk_size)

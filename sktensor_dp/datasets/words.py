@@ -37,17 +37,14 @@ def load_word_frequencies(
 
     Raises
     ------
-    FileNotFoundError
-        If nothing is at `path`.
-    ValueError
-        If the suffix is not one of these, the file is malformed, or a number is negative, not
-        finite, or missing. No message shows what is in the file.
+    FileNotFoundError, ValueError
+        If nothing is at `path`; if the suffix is not one of these, the file is malformed, or a
+        number is negative, not finite, or missing. No message shows what is in the file.
 
     Notes
     -----
     **Privacy.** The list has to be public: made without the documents that are to be protected.
-    Other sources of such a mapping serve as well, such as the package ``wordfreq``
-    (``wordfreq.get_frequency_dict("en")``).
+    ``wordfreq.get_frequency_dict("en")`` of the package ``wordfreq`` serves as well.
 
     Examples
     --------

@@ -73,7 +73,6 @@ class Callbacks:
         Returns
         -------
         self : estimator
-            The estimator.
 
         Raises
         ------
@@ -85,10 +84,9 @@ class Callbacks:
         Notes
         -----
         **Privacy.** Names and numbers of releases are public before a fit begins. A callback
-        that asks for ``X``, ``y``, ``metadata`` or ``fitted_estimator`` is refused: it would see
-        what the fit protects, or what was computed before noise. Callbacks get a clone, which
-        has parameters and nothing else, in the place of the estimator, and cannot stop a fit.
-        When they are called tells how long releases take (running time is not covered).
+        that asks for ``X``, ``y``, ``metadata`` or ``fitted_estimator`` is refused. Callbacks
+        get an unfitted clone in the place of the estimator, and cannot stop a fit. When they
+        are called tells how long releases take (running time is not covered).
         """
         for callback in callbacks:
             _check(callback)
@@ -526,12 +524,8 @@ class PrivateEstimatorMixin(
 
         Parameters
         ----------
-        X : array-like
+        X, y, **fit_params
             As for :meth:`fit`.
-        y : array-like, optional
-            As for :meth:`fit`.
-        **fit_params : object
-            Further arguments of :meth:`fit`.
 
         Returns
         -------

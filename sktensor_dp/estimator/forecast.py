@@ -81,15 +81,11 @@ class ReleaseForecast:
 
     Attributes
     ----------
-    name : str
-        Name in the catalogue.
-    sigma : float
-        Standard deviation of the noise along a coordinate.
-    noise : float
-        Size of the noise in the norm that matters: half the operator norm for the second
-        moment, Frobenius norm for the third, one coordinate otherwise.
-    signal : float
-        Size, in the same norm, of the part of the answer that the fit has to see.
+    name, sigma : str, float
+        Name in the catalogue, and standard deviation of the noise along a coordinate.
+    noise, signal : float
+        Size of the noise, and of the part of the answer that the fit has to see: in half the
+        operator norm for the second moment, Frobenius norm for the third, else a coordinate.
     """
 
     name: str
@@ -111,16 +107,13 @@ class Forecast(Sought):
     ----------
     releases : tuple of ReleaseForecast
         One per release of the plan.
-    n_samples : int
-        Samples asked about.
+    n_samples, n_components : int
+        Samples and components asked about.
     n_samples_needed : int
         Samples from which ``n_components`` equally likely components stand out from the
         noise of the release with the lowest ratio of signal to noise.
-    n_components : int
-        Components asked about.
     count_sigma : float or None
-        Standard deviation of the noise of the number of samples, where that is private and
-        a fit would release it; ``n_samples`` then stands for the released number.
+        Standard deviation of the noise of the number of samples, where that is private.
 
     Examples
     --------
@@ -185,7 +178,7 @@ class Forecast(Sought):
         Parameters
         ----------
         verdict : str, default="enough"
-            A verdict but ``"too few"``, as the property `verdict` gives it.
+            As for :meth:`epsilon_for`.
 
         Returns
         -------

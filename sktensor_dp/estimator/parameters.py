@@ -170,9 +170,7 @@ def memory_size() -> float:
 
 
 def check_feasible(numbers: float, what: str, advice: str) -> None:
-    """Raise ValueError if `what` needs arrays of more doubles than fit into memory; `advice` ends
-    it.
-    """
+    """Raise ValueError, ending with `advice`, if `what` needs more doubles than fit into memory."""
     size = memory_size()
     if 8 * numbers > size:
         raise ValueError(

@@ -24,9 +24,9 @@ class ModelFileMixin:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file.
 
-        The file holds what was released, the privacy report and the parameters: arrays
-        and JSON in the safetensors format, without code. It is as public as the model
-        itself. A file of that name is replaced, and only once the new one is complete.
+        The file holds what was released, the privacy report and the parameters, without code, in
+        the safetensors format. It is as public as the model. A file of that name is replaced once
+        the new one is complete.
 
         Parameters
         ----------
@@ -35,19 +35,16 @@ class ModelFileMixin:
 
         Raises
         ------
-        NotFittedError
-            If nothing has been fitted.
-        TypeError
-            If a parameter cannot be saved: a function, or a ``RandomState``.
-        ValueError
-            If parameters or attributes were changed to what no fit leaves behind.
-        OSError
-            If the file cannot be written.
+        NotFittedError, OSError
+            If nothing has been fitted, or the file cannot be written.
+        TypeError, ValueError
+            If a parameter cannot be saved (a function, or a ``RandomState``), or parameters or
+            attributes were changed to what no fit leaves behind.
 
         Notes
         -----
-        Not saved are ``accountant``, which is None after loading, and the choices of
-        ``set_output`` and of metadata routing. Equal models give equal bytes.
+        Not saved are ``accountant``, and the choices of ``set_output`` and of metadata routing.
+        Equal models give equal bytes.
         """
         check_is_fitted(self)
         parts = _packed(self)
@@ -59,8 +56,7 @@ class ModelFileMixin:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that :meth:`save` wrote.
 
-        No code of the file is run and nothing is imported on its behalf: it fills
-        declared attributes with checked values, or is refused.
+        No code of the file is run: it fills declared attributes with checked values, or is refused.
 
         Parameters
         ----------
@@ -74,17 +70,13 @@ class ModelFileMixin:
 
         Raises
         ------
-        ModelFileError
-            If the file is damaged, holds no model of this class, is of another
-            format, or its values do not make a model.
-        OSError
-            If it cannot be read.
+        ModelFileError, OSError
+            If the file is damaged, or holds no model of this class; if it cannot be read.
 
         Notes
         -----
-        The checksum in the file shows damage, not who wrote it: someone who can change
-        the file can change numbers and checksum alike. Compare the file's digest with
-        one from a source you trust before you rely on it.
+        The checksum in the file shows damage, not who wrote it: compare the file's digest with one
+        from a source you trust before you rely on it.
         """
         return _model_in(cls, read_file(path))
 

@@ -37,8 +37,7 @@ def make_private_scorer(
 ) -> "PrivateScorer":
     """Make a scorer whose every call is a release: clipped, noisy and charged.
 
-    Passed as ``scoring=`` to ``cross_val_score`` or ``GridSearchCV`` together with a private
-    estimator, it makes everything private that those functions show.
+    For ``scoring=`` of ``cross_val_score`` or ``GridSearchCV`` with a private estimator.
 
     Parameters
     ----------
@@ -62,11 +61,6 @@ def make_private_scorer(
     PrivateScorer
         A callable ``(estimator, X, y=None, *, groups=None) -> float``.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is wrong.
-
     Notes
     -----
     **Privacy.** *Unit and neighbours*: one row is replaced; with ``groups`` all rows of one
@@ -75,33 +69,26 @@ def make_private_scorer(
     groups, and not that of rows), unless units come and go, and the parameters. *Releases*:
     ``held_out_scores``, the mean over rows, or over groups of the means over their rows, and
     ``unit_count`` (one percent of the cost) where the number of units is private. The
-    model is protected by its own fit alone. A row costs what the calls
-    that saw it cost: in k-fold cross-validation one score and k - 1 fits for each
-    candidate. An accountant cannot know that folds are disjoint, and is charged for all.
-    *Not covered*: folds into which one unit moves others, as those of ``GroupKFold``, which goes
-    by sizes, or of splitters by position where units come and go. Each score then covers its own
-    rows, and a total over folds is no guarantee for anybody. :class:`~sktensor_dp.PrivateKFold`
-    deals each unit by a secret coin of its own. Nor are fits of scikit-learn's tools covered where
-    a ``FunctionTransformer`` mixes rows; in scores its function is called for each row by itself.
+    model is protected by its own fit alone. In k-fold cross-validation a row costs one score
+    and k - 1 fits for each candidate; an accountant, which cannot know that folds are disjoint,
+    is charged for all. *Not covered*: folds into which one unit moves others, as those of
+    ``GroupKFold``, or of splitters by position where units come and go: a total over folds is
+    then no guarantee for anybody (use :class:`~sktensor_dp.PrivateKFold`); fits of
+    scikit-learn's tools where a ``FunctionTransformer`` mixes rows.
 
-    Unit and neighbours are those of the model's report. The model is a private estimator or a
-    pipeline, as :class:`~sktensor_dp.PrivateSearchCV` takes them, or the best one of a fitted
-    search. Others are refused, as it is not known what they were fitted to protect.
-
-    A model that was fitted with groups is scored with groups alone. ``cross_val_score`` and
-    ``GridSearchCV`` pass them on under metadata routing, where estimator and scorer ask for
-    them (``set_fit_request(groups=True)``, ``set_score_request(groups=True)``); whole groups
-    are held out by :class:`~sktensor_dp.PrivateKFold`.
+    The model is a private estimator or a pipeline, as :class:`~sktensor_dp.PrivateSearchCV` takes
+    them, or the best one of a fitted search. One that was fitted with groups is scored with groups
+    alone: under metadata routing, by ``set_fit_request(groups=True)`` of the estimator and
+    ``set_score_request(groups=True)`` of the scorer.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sktensor_dp import PrivateCPCompletion, make_private_scorer
     >>> X = np.argwhere(np.ones((60, 60)))
-    >>> y = X.sum(axis=1) / 120
-    >>> model = PrivateCPCompletion(1, bounds=(0, 1), epsilon=20.0).fit(X, y)
+    >>> model = PrivateCPCompletion(1, bounds=(0, 1), epsilon=20.0).fit(X, X.sum(axis=1) / 120)
     >>> scorer = make_private_scorer("neg_mean_absolute_error", epsilon=1.0)
-    >>> bool(-1 < scorer(model, X, y) < 0.1)
+    >>> bool(-1 < scorer(model, X, X.sum(axis=1) / 120) < 0.1)
     True
     """
     scorer = PrivateScorer(metric, epsilon, delta, bounds, accountant)

@@ -236,9 +236,9 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
     """Random search over hyperparameters that is private as a whole.
 
     Candidates are drawn at random with replacement, fitted on a part of the rows, and
-    scored on the rest with noise, all privately. How many are tried is a secret of the
-    search, geometrically distributed; only the best is kept. The price is a moderately
-    larger noise in every fit, and does not grow with the number of candidates there are.
+    scored on the rest with noise. How many are tried is a secret of the search, geometrically
+    distributed; only the best is kept. The price, more noise in every fit, does not grow with
+    the number of candidates there are.
 
     Parameters
     ----------
@@ -286,26 +286,20 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
     accountant : BudgetAccountant or None, default=None
         Charged once, before anything is read.
     random_state : int, RandomState or None, default=None
-        Seeds the positions of held-out rows, which are public. Never noise, coins of groups,
-        candidates or the number of candidates.
+        Seeds the positions of held-out rows, which are public; nothing else.
     verbose : int, default=0
-        1 says on standard error that the search begins and ends, and nothing else.
+        1 says on standard error that the search begins and ends.
 
     Attributes
     ----------
-    best_estimator_ : estimator
-        The best trial's model; the report of its private steps is that of the search.
-    best_params_ : dict
-        Parameters drawn in the best trial.
+    best_estimator_, best_params_ : estimator, dict
+        The best trial's model, with the report of the search, and parameters.
     best_score_ : float
-        Noisy score of the best trial on held-out rows. It is the largest of several, so it is
-        biased upwards.
+        Noisy score of the best trial on held-out rows, biased upwards as the largest of several.
     privacy_report_ : PrivacyReport
         Guarantee of the whole search, and releases of the best trial.
-    n_features_in_ : int
-        Number of features, where the best estimator has it.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, where the best estimator has them.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number and names of features, where the best estimator has them.
 
     See Also
     --------
@@ -313,8 +307,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
 
     Notes
     -----
-    There is no ``cv_results_``: what other trials gave, and how many there were, would void
-    the guarantee. Warnings shown are those of the fits of the best trial.
+    There is no ``cv_results_``: other trials, and their number, would void the guarantee.
 
     **Privacy.** *Unit and neighbours*: those of the private estimator, whose units must be
     rows, or groups of rows: the score of a group is then the mean of those of its rows.
@@ -339,15 +332,11 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
     --------
     >>> import numpy as np
     >>> from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
-    >>> rng = np.random.default_rng(0)
-    >>> means = np.array([[4.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
-    >>> X = means[rng.integers(2, size=40000)] + rng.standard_normal((40000, 3))
+    >>> X = [[4.0, 0.0, 0.0], [0.0, 4.0, 0.0]] * 20000
     >>> mixture = PrivateTensorPowerMethod(2, moment="gaussian_mixture")
-    >>> search = PrivateSearchCV(
-    ...     mixture, {"data_norm": [8.0, 16.0]}, score_bounds=(-20.0, 0.0), epsilon=2.0
-    ... ).fit(X)
-    >>> search.privacy_report_.epsilon
-    2.0
+    >>> search = PrivateSearchCV(mixture, {"data_norm": [8.0, 16.0]}, score_bounds=(-20.0, 0.0))
+    >>> search.fit(X).privacy_report_.epsilon
+    1.0
     """
 
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
@@ -414,19 +403,15 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         Returns
         -------
         self : PrivateSearchCV
-            With the attributes of the best trial.
 
         Raises
         ------
-        TypeError
-            If an argument is not supported, or the estimator takes no groups.
-        ValueError
-            If a parameter, a listed value of one or `groups` is wrong, a step is not listed, or
+        TypeError, ValueError
+            If an argument, a parameter or a listed value of one is wrong, a step is not listed, or
             the estimator refuses the data (no budget is spent then); or, after the charge, if it
             refuses a candidate that was drawn.
         NotEnoughDataError
-            If no trial could be fitted, because no word entered a vocabulary for example. A
-            trial to which that happens loses to all others. The budget is spent.
+            If no trial could be fitted. The budget is spent.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """

@@ -108,8 +108,7 @@ class PrivateKFold(BaseCrossValidator):
     """K-fold splitter that deals each row, or each group of rows, by a secret coin of its own.
 
     For private estimators and scorers in scikit-learn's ``GridSearchCV`` or ``cross_val_score``.
-    ``GroupKFold`` deals groups by their sizes, so that one more row of one person moves others
-    between folds, and every fit and score then differs by more than the person that it protects.
+    ``GroupKFold`` deals groups by their sizes, so that one more row of one person moves others.
     Here a group's fold follows from its label and a secret key of the splitter alone.
 
     Parameters
@@ -120,32 +119,24 @@ class PrivateKFold(BaseCrossValidator):
     See Also
     --------
     make_private_scorer : Scores with noise for scikit-learn's own tools.
-    PrivateSearchCV : A search that is private as a whole and deals units by itself.
 
     Notes
     -----
-    The key is drawn with the splitter, from the source of noise: the same splitter, or a clone of
-    it, gives the same folds for the same labels, however often it is asked. A copy that was pickled
-    draws another key, which is never written. Folds have about equally many groups, each a
-    binomial number of them; with few groups a fold may be empty, which a private scorer
-    refuses unless its model was fitted with ``neighbours="add_remove"``.
+    The same splitter, or a clone of it, gives the same folds for the same labels; a pickled copy
+    draws another key. A fold has a binomial number of groups; an empty one is refused by a private
+    scorer unless its model was fitted with ``neighbours="add_remove"``.
 
-    **Privacy.** *Unit*: a row, by its position, or with `groups` all rows of a group. In a k-fold
-    cross-validation a unit is in one score and k - 1 fits of each candidate. What these cost
-    together is what they cost the unit (``docs/proofs/parts.md``), since no unit decides where
-    another one goes. *Not covered*: a total over folds of any other splitter whose folds
-    depend on other units, their labels, targets or sizes, as those of ``GroupKFold`` and
-    ``StratifiedKFold``.
+    **Privacy.** *Unit*: a row, by its position, or with `groups` all rows of a group. A unit pays
+    for one score and k - 1 fits of each candidate (``docs/proofs/parts.md``), since no unit
+    decides where another one goes. *Not covered*: a total over folds of any other splitter whose
+    folds depend on other units, as ``GroupKFold`` and ``StratifiedKFold``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sktensor_dp import PrivateKFold
     >>> X, person = np.zeros((3000, 2)), np.arange(3000) // 3
-    >>> splits = list(PrivateKFold(2).split(X, groups=person))
-    >>> len(splits)
-    2
-    >>> train, test = splits[0]
+    >>> train, test = next(PrivateKFold(2).split(X, groups=person))
     >>> set(person[train]) & set(person[test])
     set()
     """
@@ -161,18 +152,7 @@ class PrivateKFold(BaseCrossValidator):
         self._key = secret_key()
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of folds.
-
-        Parameters
-        ----------
-        X, y, groups : object
-            Ignored.
-
-        Returns
-        -------
-        int
-            Number of folds.
-        """
+        """Return the number of folds, an int; the arguments are ignored."""
         return self.n_splits
 
     def split(
@@ -193,11 +173,6 @@ class PrivateKFold(BaseCrossValidator):
         ------
         train, test : ndarray of int
             Positions of rows.
-
-        Raises
-        ------
-        ValueError
-            If `groups` is not one label per row.
         """
         n_given = n_rows(X)
         labels = np.arange(n_given) if groups is None else as_labels(groups, n_given)

@@ -125,8 +125,7 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
     ----------
     ranges : mapping of str or int to (low, high)
         Columns to keep, by name for data frames and by number for arrays, each with the public
-        range that is mapped to [-1, 1]. Values beyond it are clipped, and missing ones count as
-        the middle.
+        range that is mapped to [-1, 1]. Values beyond it are clipped; missing ones are the middle.
 
     Returns
     -------
@@ -141,8 +140,8 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
 
     Notes
     -----
-    **Privacy.** Each row is scaled by itself and by public numbers, so that a private search
-    accepts the step. Take the ranges from what everybody knows, never from the data.
+    **Privacy.** Each row is scaled by itself. Take the ranges from what everybody knows, never from
+    the data.
 
     Examples
     --------

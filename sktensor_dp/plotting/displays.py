@@ -99,14 +99,9 @@ def save_svg(figure: "Figure", path: str | Path) -> None:
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
+    >>> import os
     >>> from sktensor_dp.plotting import ComponentDisplay, save_svg
-    >>> figure = ComponentDisplay(["ship"], [0.5], title="Topic 1").plot().figure_
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_svg(figure, path := Path(folder, "topic.svg"))
-    ...     "<svg" in path.read_text()
-    True
+    >>> save_svg(ComponentDisplay(["ship"], [0.5], title="Topic 1").plot().figure_, os.devnull)
     """
     with warnings.catch_warnings():
         # Scripts that the font lacks are drawn as boxes; the words are in the tables too.
@@ -149,15 +144,11 @@ class ComponentDisplay(Display):
     Attributes
     ----------
     names : list of str
-        What the bars are called, the first on top.
-    values : ndarray of shape (n_bars,)
-        Their lengths.
-    low, high : ndarray of shape (n_bars,) or None
-        Intervals, where the noise is known.
-    title : str
-        What is drawn.
-    quantity : str
-        What the lengths are.
+        Names of the bars, the first on top.
+    values, low, high : ndarray of shape (n_bars,)
+        Their lengths, and intervals (None where the noise is not known).
+    title, quantity : str
+        Title of the figure, and of the lengths.
 
     Examples
     --------
@@ -192,20 +183,19 @@ class ComponentDisplay(Display):
         estimator : fitted estimator
             With ``components_``: topics, means, unit vectors.
         component : int, default=0
-            Which row.
+            Number of the row.
         feature_names : sequence of str of length n_features_in_, default=None
             By default ``feature_names_in_``, or the numbers of the columns.
         n_features : int, default=10
-            How many bars, the largest in size.
+            Number of bars, the largest in size.
         level : float, default=0.9
-            Of the intervals, where the estimator has ``components_std_``.
+            Coverage of the intervals, where the estimator has ``components_std_``.
         ax : matplotlib axes, default=None
             Where to draw; by default in a new figure.
 
         Returns
         -------
         ComponentDisplay
-            What was drawn.
 
         Raises
         ------
@@ -240,10 +230,8 @@ class BudgetDisplay(Display):
 
     Attributes
     ----------
-    names : list of str
-        Releases, or fits.
-    fractions : ndarray of shape (n_bars,)
-        Of the budget, with all their uses.
+    names, fractions : list of str and ndarray of shape (n_bars,)
+        Releases or fits, and the fraction of the budget of each with all its uses.
     title : str
         The guarantee.
 
@@ -272,7 +260,6 @@ class BudgetDisplay(Display):
         Returns
         -------
         BudgetDisplay
-            What was drawn.
         """
         report = estimator.privacy_report_
         fractions = np.array([fraction or 0.0 for fraction in report.fractions])
@@ -293,7 +280,6 @@ class BudgetDisplay(Display):
         Returns
         -------
         BudgetDisplay
-            What was drawn.
         """
         fits: dict[str, float] = {}
         for charge in accountant.to_dict()["entries"]:
@@ -317,14 +303,10 @@ class TopicsDisplay(Display):
 
     Attributes
     ----------
-    titles : list of str
-        One for each topic, in the order in which they are drawn.
-    words : list of lists of str
-        Leading words of each.
-    values : ndarray of shape (n_topics, n_words)
-        Their probabilities.
-    low, high : ndarray of shape (n_topics, n_words) or None
-        Intervals, where the noise is known.
+    titles, words : list of str and list of lists of str
+        Title and leading words of each topic, in the order in which they are drawn.
+    values, low, high : ndarray of shape (n_topics, n_words)
+        Probabilities of the words, and intervals (None where the noise is not known).
     hidden : sequence of bool of length n_topics
         Whether noise hides what sets a topic apart: it is grey.
     footer : str
@@ -372,9 +354,9 @@ class TopicsDisplay(Display):
         relevance : float, default=0.6
             As of ``top_words``: below 1, words that set a topic apart come first.
         level : float, default=0.9
-            Of the intervals.
+            Coverage of the intervals.
         n_columns : int, default=None
-            Charts side by side. By default, what gives a page-like shape.
+            Number of charts side by side; by default for the shape of a page.
         footer : str, default=None
             Line below all charts; by default how many units there are, and the guarantee of this
             fit alone. With a private vocabulary pass ``in_brief`` of both together.
@@ -384,7 +366,6 @@ class TopicsDisplay(Display):
         Returns
         -------
         TopicsDisplay
-            What was drawn.
 
         Raises
         ------
@@ -418,19 +399,13 @@ class TopicsDisplay(Display):
         Parameters
         ----------
         ax : sequence of matplotlib axes, default=None
-            One for each topic.
+            One for each topic; ValueError for another number.
         n_columns : int, default=None
-            Of a new figure.
+            Number of charts side by side in a new figure.
 
         Returns
         -------
-        TopicsDisplay
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many axes as topics.
+        self : TopicsDisplay
         """
         short = [[shortened(word, 18) for word in words] for words in self.words]
         hidden = list(self.hidden) or [False] * len(self.titles)
@@ -461,17 +436,13 @@ class MixtureDisplay(Display):
     Attributes
     ----------
     shares : ndarray of shape (n_groups,)
-        Sizes of the groups, of all.
-    means, spreads : ndarray of shape (n_groups, n_columns)
-        Averages, and standard deviations around them.
-    names : list of str
-        Of the columns.
+        Sizes of the groups, as shares of all.
+    means, spreads, low, high : ndarray of shape (n_groups, n_columns)
+        Averages, standard deviations, and intervals of the averages (None where not known).
+    names, footer : list of str and str
+        Names of the columns, and a line below all charts.
     ranges : ndarray of shape (n_columns, 2) or None
         Ends of the axes.
-    footer : str
-        Line below all charts.
-    low, high : ndarray of shape (n_groups, n_columns) or None
-        Intervals of the averages, where their noise is known.
 
     Examples
     --------
@@ -505,7 +476,6 @@ class MixtureDisplay(Display):
         Returns
         -------
         MixtureDisplay
-            What was drawn.
         """
         means = np.asarray(estimator.components_)
         spreads = np.broadcast_to(np.sqrt(estimator.covariances_)[:, None], means.shape)
@@ -574,7 +544,6 @@ class TradeoffDisplay(Display):
         Returns
         -------
         TradeoffDisplay
-            What was drawn.
         """
         rates = np.linspace(0, 1, 201)
         missed = np.array([report.false_negative_rate(rate) for rate in rates])

@@ -158,9 +158,9 @@ class PrivateTensorPowerMethod(
         Public Euclidean norm that rows are scaled down to; required unless rows are
         counts (``"single_topic"``), whose clips are chosen privately. ``"auto"`` spends two
         percent of the budget on a noisy histogram, and takes the norm that one sample in a
-        hundred exceeds, from 1e-7 to 8.9e8; not for a stream. Scale columns of different units
-        by public ranges first (:func:`~sktensor_dp.scale_by_ranges`). For :meth:`fit_tensor`:
-        largest change of an entry, by default 1.
+        hundred exceeds; not for a stream. Scale columns of different units first
+        (:func:`~sktensor_dp.scale_by_ranges`). For :meth:`fit_tensor`: largest change of an
+        entry, by default 1.
     n_restarts : int, default=10
         Random starts of the power method for each component.
     max_iter : int or None, default=None
@@ -168,14 +168,13 @@ class PrivateTensorPowerMethod(
         has been released, as they cost nothing then; ``ceil(log2(n_features)) + 4``
         where every one is a release.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Neighbouring data sets: one sample is replaced, or added (``docs/guarantee.md``).
-        ``"add_remove"`` releases a noisy count first, of every batch of a stream, and refuses
-        :meth:`fit_tensor`.
+        One sample is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
+        released first, of every batch of a stream.
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
-        Seeds starts, and how :meth:`fit` splits rows into batches for ``"stream"`` (secret
-        coins deal out groups, and units that come and go). It never seeds noise.
+        Seeds starts, and batches of rows for ``"stream"``; never noise, nor the coins that deal
+        out groups, and units that come and go.
     verbose : int, default=0
         1 writes one line per release to standard error.
 
@@ -204,16 +203,13 @@ class PrivateTensorPowerMethod(
     n_batches_needed_, n_batches_seen_, is_complete_ : int, int, bool
         Batches after which all components are found, batches read so far, and whether all
         are found (``"stream"``).
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if `X` had string names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if `X` had string names.
 
     Warns
     -----
     NotEnoughDataWarning
-        If released values show that the data was too small for ``n_components``, or to choose
-        a norm, at this epsilon.
+        If released values show that the data was too small at this epsilon.
     UserWarning
         If the released moment of a mixture shows that nearly all samples were clipped.
 
@@ -224,7 +220,7 @@ class PrivateTensorPowerMethod(
 
     Notes
     -----
-    Second and third moments are taken about the origin, not the mean.
+    Moments are taken about the origin, not the mean.
 
     **Privacy.** *Unit*: one sample (a row; a document for counts); with ``groups`` one
     group with all its samples, whose number is private; one entry for
@@ -253,17 +249,11 @@ class PrivateTensorPowerMethod(
     --------
     >>> import numpy as np
     >>> from sktensor_dp import PrivateTensorPowerMethod
-    >>> rng = np.random.default_rng(0)
-    >>> means = np.array([[4.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
-    >>> X = means[rng.integers(2, size=20000)] + rng.standard_normal((20000, 3))
-    >>> model = PrivateTensorPowerMethod(
-    ...     2, moment="gaussian_mixture", data_norm=8.0, epsilon=1.0, random_state=0
-    ... ).fit(X)
-    >>> found = model.components_[np.argsort(-model.components_[:, 0])]
-    >>> bool(np.abs(found - means).max() < 0.5)
-    True
-    >>> model.transform(X[:3]).shape
-    (3, 2)
+    >>> means = np.repeat([[4.0, 0.0, 0.0], [0.0, 4.0, 0.0]], 10000, axis=0)
+    >>> X = means + np.random.default_rng(0).standard_normal(means.shape)
+    >>> model = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=8.0).fit(X)
+    >>> model.transform(X[:3]).shape, sorted(model.components_.argmax(axis=1).tolist())
+    ((3, 2), [0, 1])
     """
 
     _saved = SavedComponents
@@ -330,8 +320,7 @@ class PrivateTensorPowerMethod(
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Samples; counts of words for ``moment="single_topic"``. Of a Dask array or data
             frame nothing is computed before the charge: see ``docs/scale.md``.
-        y : None
-            Ignored.
+        y : ignored
         groups : array-like of shape (n_samples,), optional
             Label of the group, such as a person, that each row belongs to: integers or strings.
             The group is then protected, with all its samples, whose number is private.
@@ -344,16 +333,12 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         self : PrivateTensorPowerMethod
-            The fitted model.
 
         Raises
         ------
-        TypeError
-            If an argument is not supported.
-        ValueError
-            If a parameter or their combination is wrong, `X` is not a matrix of finite
-            numbers (counts), or `groups` is not one label per row, of at least two groups;
-            no budget is spent.
+        TypeError, ValueError
+            If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, of at
+            least two groups; no budget is spent.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
@@ -385,11 +370,10 @@ class PrivateTensorPowerMethod(
         ----------
         source : iterable of array-likes or sparse matrices, or of pairs
             Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
-            them. For ``"stream"`` each is a batch and is read once, so a generator will do;
-            a group must then not be in several. Otherwise all are read to see that they are
-            what was announced (twice with groups), and once per release: a list or an
-            object with ``__iter__``; rows of a group that lie in several chunks are held in
-            memory from the first to the last.
+            them. For ``"stream"`` each is a batch, read once, and no group may be in several.
+            Otherwise all are read to validate them (twice with groups) and once per release: a
+            list or an object with ``__iter__``, not a generator. Rows of a group in several
+            chunks are held in memory from the first to the last.
         n_samples, n_features : int or None, default=None
             Rows, or groups, in all chunks together, and columns; public. Not needed for
             ``"stream"``, which ``"auto"`` is where they are not given. With
@@ -398,17 +382,12 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         self : PrivateTensorPowerMethod
-            The fitted model.
 
         Raises
         ------
-        TypeError
-            If `source` has to be read several times and can be read once.
-        ValueError
-            If a parameter or chunk is wrong, or the shape not as announced; no budget is
-            spent. A stream is charged for once its first batch has been validated.
-        BudgetError
-            If the accountant has too little left.
+        TypeError, ValueError, BudgetError
+            As :meth:`fit`, or if `source` can be read only once, or its shape is not as
+            announced. A stream is charged for once its first batch has been validated.
         """
         self._check_parameters()
         self._check_combination(PERTURBATIONS, "fit_chunks")
@@ -447,20 +426,16 @@ class PrivateTensorPowerMethod(
             Samples in no particular order: every batch stands for all. The caller
             answers for batches being disjoint, and, with ``neighbours="add_remove"``, for no
             sample deciding in which batch another one is. How many batches there are is public.
-        y : None
-            Ignored.
+        y : ignored
         groups : array-like of shape (n_samples,), optional
             As for :meth:`fit`, in every batch or in none. The caller answers for no
             group being in two batches: no label is kept.
-        n_samples : int or None, default=None
-            As for :meth:`fit`.
-        **unsupported : object
+        n_samples, **unsupported
             As for :meth:`fit`.
 
         Returns
         -------
         self : PrivateTensorPowerMethod
-            The model after this batch.
 
         Raises
         ------
@@ -481,32 +456,27 @@ class PrivateTensorPowerMethod(
         return self._run(self._planned_batch(batch, stream, columns_of(checked), earlier))
 
     def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:
-        """Decompose a symmetric tensor whose entries are private.
+        """Decompose a symmetric tensor, with one entry and its permutations protected.
 
         Parameters
         ----------
         T : array-like of shape (d, d, d)
-            Symmetric tensor.
+            Symmetric tensor of finite numbers.
         **unsupported : object
-            Refused: the units are entries, of which ``groups`` make no persons.
+            Refused: ``groups`` cannot be persons, as the units are entries.
 
         Returns
         -------
         self : PrivateTensorPowerMethod
-            The fitted model.
 
         Raises
         ------
-        TypeError
-            If an argument is not supported.
-        ValueError
-            If a parameter is wrong, or `T` is not a symmetric cube of finite numbers;
-            no budget is spent.
+        TypeError, ValueError, BudgetError
+            As :meth:`fit`, and for ``neighbours="add_remove"``; no budget is spent.
 
         Notes
         -----
-        Protects one entry of a given tensor (and its permutations), by Algorithm 3 of
-        Wang & Anandkumar: not a person behind many entries.
+        **Privacy.** Algorithm 3 of Wang & Anandkumar does not protect a person behind many entries.
         """
         check_arguments(self, unsupported, "fit_tensor")
         self._check_parameters()
@@ -532,15 +502,14 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The caller's own samples; nothing of them is kept. For a Dask array or data
-            frame the result is a Dask array that is not computed yet.
+            The caller's own samples; nothing of them is kept. Of a Dask collection the result is a
+            Dask array, not computed yet.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components_)
             For ``moment="raw"``, ``X @ components_.T``; otherwise the probability of
-            each component given the sample, rows summing to 1. In single precision for an
-            `X` of single precision.
+            each component given the sample, rows summing to 1. In the precision of `X`.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
@@ -555,8 +524,7 @@ class PrivateTensorPowerMethod(
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Samples, best of those that were not used in the fit.
-        y : None
-            Ignored.
+        y : ignored
 
         Returns
         -------
@@ -589,24 +557,17 @@ class PrivateTensorPowerMethod(
 
     @OF_MIXTURES
     def predict(self, X: ArrayLike | sp.spmatrix) -> Integers:
-        """Most probable component of each sample.
-
-        Only with ``moment="single_topic"`` or ``"gaussian_mixture"``.
+        """Most probable component of each sample of a mixture (not for ``moment="raw"``).
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The caller's own samples; nothing of them is kept. For a Dask array or data
-            frame the result is a Dask array that is not computed yet.
+            As for :meth:`transform`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Rows of ``components_``: 0 is the component of the largest weight.
-
-        Notes
-        -----
-        **Privacy.** No noise protects what is said of `X`, as for :meth:`transform`.
+            Rows of ``components_``: 0 is that of the largest weight. No noise protects `X`.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
@@ -618,9 +579,7 @@ class PrivateTensorPowerMethod(
     def sample(
         self, n_samples: int = 1, *, document_length: int = 100
     ) -> tuple[Floats | sp.csr_matrix, Integers]:
-        """Draw samples of the fitted mixture.
-
-        Only with ``moment="single_topic"`` or ``"gaussian_mixture"``.
+        """Draw samples of the fitted mixture (not for ``moment="raw"``).
 
         Parameters
         ----------
@@ -632,7 +591,7 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         X : ndarray or sparse matrix of shape (n_samples, n_features)
-            Points (``"gaussian_mixture"``), or a sparse matrix of counts.
+            Points, or a sparse matrix of counts.
         components : ndarray of shape (n_samples,)
             Component that each sample is drawn from, a row of ``components_``.
 
@@ -649,12 +608,9 @@ class PrivateTensorPowerMethod(
 
         Examples
         --------
-        >>> import numpy as np
         >>> from sktensor_dp import PrivateTensorPowerMethod
-        >>> X = np.repeat([[3.0, 0.0, 1.0], [0.0, 3.0, 1.0]], 5000, axis=0)
-        >>> model = PrivateTensorPowerMethod(
-        ...     2, moment="gaussian_mixture", data_norm=6.0, random_state=0
-        ... ).fit(X + np.random.default_rng(0).standard_normal(X.shape))
+        >>> X = [[3.0, 0.0, 1.0], [0.0, 3.0, 1.0]] * 5000
+        >>> model = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=6.0).fit(X)
         >>> points, components = model.sample(4)
         >>> points.shape, components.shape
         ((4, 3), (4,))
@@ -670,9 +626,7 @@ class PrivateTensorPowerMethod(
 
     @available_if(_needs("gaussian_mixture"))
     def components_interval(self, level: float = 0.9, *, n_fits: int = 20) -> tuple[Floats, Floats]:
-        """Intervals around the means of a mixture, for the noise of the fit and for chance.
-
-        Only with ``moment="gaussian_mixture"``.
+        """Intervals around means, for noise and chance (``moment="gaussian_mixture"`` only).
 
         Parameters
         ----------
@@ -696,12 +650,10 @@ class PrivateTensorPowerMethod(
 
         Examples
         --------
-        >>> import numpy as np
         >>> from sktensor_dp import PrivateTensorPowerMethod
-        >>> X = np.repeat([[3.0, 0.0, 1.0], [0.0, 3.0, 1.0]], 5000, axis=0)
-        >>> model = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=6.0)
-        >>> low, high = model.fit(X + np.random.default_rng(0).standard_normal(X.shape)
-        ... ).components_interval()
+        >>> X = [[3.0, 0.0, 1.0], [0.0, 3.0, 1.0]] * 5000
+        >>> model = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=6.0).fit(X)
+        >>> low, high = model.components_interval()
         >>> low.shape, bool((low <= model.components_).all())
         ((2, 3), True)
         """
@@ -715,9 +667,7 @@ class PrivateTensorPowerMethod(
 
     @OF_MIXTURES
     def bic(self, X: ArrayLike | sp.spmatrix) -> float:
-        """Bayesian information criterion of the mixture on samples of the caller; lower is better.
-
-        Only with ``moment="single_topic"`` or ``"gaussian_mixture"``.
+        """Bayesian information criterion of a mixture on samples; lower is better, and not private.
 
         Parameters
         ----------
@@ -727,39 +677,34 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         float
-            The criterion of scikit-learn's ``GaussianMixture.bic``: -2 log-likelihood of `X` plus
-            log(n_samples) for each parameter.
+            -2 log-likelihood of `X` plus log(n_samples) for each parameter.
 
         Notes
         -----
-        **Privacy.** Not private: it is computed on `X` without noise. On data to be protected use
-        ``released_bic_``, or :func:`~sktensor_dp.make_private_scorer`.
+        **Privacy.** Computed on `X` without noise. On data to be protected use ``released_bic_``
+        or :func:`~sktensor_dp.make_private_scorer`.
         """
         return self._criterion(X, lambda n: math.log(n))
 
     @OF_MIXTURES
     def aic(self, X: ArrayLike | sp.spmatrix) -> float:
-        """Akaike's information criterion on samples of the caller; not private, as :meth:`bic`.
-
-        Only with ``moment="single_topic"`` or ``"gaussian_mixture"``.
+        """Akaike's information criterion of a mixture on samples; not private, as :meth:`bic`.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples.
+            As for :meth:`bic`.
 
         Returns
         -------
         float
-            Lower is better.
+            -2 log-likelihood of `X` plus 2 for each parameter; lower is better.
         """
         return self._criterion(X, lambda _: 2.0)
 
     @available_if(_needs("raw"))
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Reconstruct samples of least norm from their projections on the components.
-
-        Only with ``moment="raw"``.
+        """Samples of least norm with given projections on the components (``moment="raw"`` only).
 
         Parameters
         ----------
@@ -769,8 +714,7 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            In the span of ``components_``, which need not be orthogonal: of a sample in that
-            span, its projections give back the sample.
+            In the span of ``components_``; exact for samples in that span.
 
         Raises
         ------
@@ -801,10 +745,9 @@ class PrivateTensorPowerMethod(
         -------
         Forecast
             Noise of each release against the signal of ``n_components`` equally likely
-            components, and the least number of samples that would be enough. Components have
-            norm ``data_norm / 2``, where 1 stands in for ``"auto"``; those of a mixture are
-            `separation` apart, with one sample in a hundred outside ``data_norm``; documents
-            have 100 words.
+            components, and the least number of samples that would be enough. Assumed are a norm of
+            ``data_norm / 2`` (1/2 for ``"auto"``), one sample of a mixture in a hundred outside
+            ``data_norm``, and documents of 100 words.
 
         Examples
         --------

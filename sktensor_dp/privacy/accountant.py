@@ -67,8 +67,7 @@ class BudgetAccountant(Shown):
 
     Every fit that is given the accountant is checked and charged *before* its noise is drawn. A
     fit that would exceed the budget is refused and leaves data and budget untouched; a fit that
-    fails later keeps its charge. Gaussian releases compose exactly (their ``mu ** 2`` add up), so
-    two fits at (1, 1e-6) cost less than (2, 2e-6).
+    fails later keeps its charge.
 
     Parameters
     ----------
@@ -80,17 +79,15 @@ class BudgetAccountant(Shown):
         existing scope, otherwise 1e-6.
     path : str or path-like, optional
         An SQLite file to keep the ledger in, made if it does not exist. Threads, processes
-        and later sessions that name the file share the budget; a charge is on the disk before
-        anything is released. A relative path starts from the current folder. Without a path
-        the ledger ends with the process.
+        and later sessions that name the file share the budget. Without a path the ledger ends
+        with the process.
     scope : str, default="default"
         Name of the data set. Every scope of a file has a budget and a ledger of its own.
     units : {"one", "any"}, default="one"
-        ``"one"`` refuses a fit whose unit of privacy (row, person, entry of a
-        tensor) or whose `neighbours` are of another kind than those charged before: a
-        vocabulary by person and topics by document add up to no promise about persons.
-        ``"any"`` adds costs up whatever they protect: each fit's guarantee holds for its own
-        unit, and the total for one unit of each kind together. A file does not keep this choice.
+        ``"one"`` refuses a fit whose unit of privacy or `neighbours` are of another kind than
+        those charged before: a vocabulary by person and topics by document add up to no promise
+        about persons. ``"any"`` adds costs up whatever they protect: the total is for one unit
+        of each kind together. A file does not keep this choice.
 
     Attributes
     ----------
@@ -109,15 +106,14 @@ class BudgetAccountant(Shown):
     Notes
     -----
     Clones of an estimator share its accountant, so ``GridSearchCV`` and ``cross_val_score`` are
-    charged for every fit. An accountant with a ``path`` may be pickled into worker processes
-    (``n_jobs=2``), which open the same file; without one it refuses to be pickled, as charges
-    would be lost. A ``with`` block is seen by the thread that opened it: pass ``accountant=`` to
+    charged for every fit. Only an accountant with a ``path`` may be pickled into worker processes
+    (``n_jobs=2``). A ``with`` block is seen by the thread that opened it: pass ``accountant=`` to
     fits in generators, in other threads or in processes.
 
-    Gaussian noise adds up as squares do. Epsilons of pure noise are added, or composed as
-    concentrated differential privacy where that gives less. Fits of one kind may be planned
-    in view of earlier results; where kinds are mixed, fix in advance what will be charged
-    (:meth:`split`; see ``docs/proofs/composition.md``).
+    **Privacy.** Gaussian releases compose exactly: their ``mu ** 2`` add up. Epsilons of pure noise
+    are added, or composed as concentrated differential privacy where that gives less. Fits of one
+    kind may be planned in view of earlier results; where kinds are mixed, fix in advance what will
+    be charged (:meth:`split`; see ``docs/proofs/composition.md``).
 
     Examples
     --------
@@ -127,20 +123,6 @@ class BudgetAccountant(Shown):
     BudgetAccountant(epsilon=2.0, delta=1e-06): spent epsilon 0.5
     >>> budget.total()
     (0.5, 1e-06)
-    >>> budget.check(1.6, 0)
-    Traceback (most recent call last):
-    ...
-    sktensor_dp.exceptions.BudgetError: ...
-
-    A file keeps it for later:
-
-    >>> import os, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = os.path.join(folder.name, "budget.sqlite")
-    >>> _ = BudgetAccountant(epsilon=2.0, path=path, scope="survey").spend(0.5, 0)
-    >>> BudgetAccountant(path=path, scope="survey").total()
-    (0.5, 1e-06)
-    >>> folder.cleanup()
     """
 
     _page = "reference/generated/sktensor_dp.BudgetAccountant.html"
@@ -204,8 +186,7 @@ class BudgetAccountant(Shown):
             Number of fits to come.
         kind : {"gaussian", "pure"}, default="gaussian"
             Noise of these fits. ``"pure"``: fits with ``delta=0``, and completions that protect
-            single entries, whose noise mostly is pure whatever their delta. ``"gaussian"``:
-            all others.
+            single entries. ``"gaussian"``: all others.
 
         Returns
         -------
@@ -243,10 +224,8 @@ class BudgetAccountant(Shown):
 
         Raises
         ------
-        BudgetError
-            If it cannot be spent.
-        ValueError
-            If epsilon or delta is negative or no number.
+        BudgetError, ValueError
+            If it cannot be spent; if epsilon or delta is negative or no number.
         """
         cost = PrivacyCost(epsilon=epsilon, delta=delta)
         self.check_charge([LedgerEntry("caller", "spend", 1, cost)])
@@ -262,15 +241,12 @@ class BudgetAccountant(Shown):
 
         Returns
         -------
-        BudgetAccountant
-            Itself.
+        self : BudgetAccountant
 
         Raises
         ------
-        BudgetError
-            If it exceeds what is left; nothing is recorded then.
-        ValueError
-            If epsilon or delta is negative or no number.
+        BudgetError, ValueError
+            As :meth:`check`; nothing is recorded then.
         """
         cost = PrivacyCost(epsilon=epsilon, delta=delta)
         self.charge([LedgerEntry("caller", "spend", 1, cost)])
@@ -286,8 +262,8 @@ class BudgetAccountant(Shown):
         entries : sequence of LedgerEntry
             The charges.
         ticket : str, optional
-            Ticket from the receipt of the previous batch of a stream. The charge of the first
-            batch pays for this one too if the ticket is of this ledger and was not used before.
+            Ticket from the receipt of the previous batch of a stream, if the charge of the first
+            batch is to pay for this one too. It is used up.
 
         Returns
         -------
@@ -297,8 +273,7 @@ class BudgetAccountant(Shown):
         Raises
         ------
         BudgetError
-            If together they exceed what is left, cannot be recorded, or protect another kind
-            of unit than earlier charges.
+            If they exceed what is left, or protect another kind of unit than earlier charges.
         """
         return self._ledger.charge(entries, self._check, ticket)
 
@@ -366,12 +341,7 @@ class BudgetAccountant(Shown):
         Returns
         -------
         pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            Charges, in order.
-
-        Raises
-        ------
-        ImportError
-            If that library is not installed.
+            Charges, in order; ImportError without that library.
         """
         entries = self.entries
         whens = [None if e.when is None else e.when.astimezone(UTC) for e in entries]

@@ -64,23 +64,17 @@ class AuditResult(_Bounds):
 
     Attributes
     ----------
-    epsilon_lower : float
-        Lower bound on epsilon: the mechanism is not (epsilon, delta)-DP for any smaller one,
-        with the stated confidence.
-    mu_lower : float
-        Lower bound on mu of Gaussian differential privacy. Both bounds hold together.
-    delta : float
-        Delta at which epsilon is bounded.
-    confidence : float
-        Probability with which both bounds hold.
+    epsilon_lower, mu_lower : float
+        Lower bounds on epsilon at `delta`, and on mu of Gaussian differential privacy.
+    delta, confidence : float
+        Delta at which epsilon is bounded, and the probability with which both bounds hold.
     epsilon_claim, mu_claim : float or None
-        What the mechanism promises; None where that is not known, and for mu where the
-        promise has none.
+        Promise of the mechanism; None where it is not known, or has no mu.
     threshold : float
         The event behind `epsilon_lower` is that a statistic exceeds it (negated
         statistic and threshold, if the statistic falls).
     true_positive_rate, false_positive_rate : float
-        How often the event was seen on the neighbour and on the data.
+        Rates of the event on the neighbour and on the data.
     n_runs : int
         Runs counted on each data set; those that chose the event are not among them.
     """
@@ -117,16 +111,14 @@ def audit_samples(
     Parameters
     ----------
     one, other : array-like of shape (n_runs,)
-        Independent values of the statistic, on the data and on its neighbour; both sets
-        may have sizes of their own. Infinite values are allowed.
+        Independent values of the statistic, finite or not, on the data and on its neighbour.
     delta : float, default=0.0
         Delta at which epsilon is bounded, in [0, 1).
     confidence : float, default=0.95
         Probability with which both bounds hold, in (0, 1).
     threshold : float, optional
-        Threshold that was fixed before any run, which the statistic is meant to exceed more
-        often on the neighbour. All runs are counted then. By default half of the runs
-        chooses thresholds and the sign of the statistic, and the others are counted.
+        Fixed before any run: the neighbour exceeds it more often. By default half of the runs
+        chooses thresholds and the sign of the statistic, and only the others are counted.
     epsilon_claim, mu_claim : float, optional
         What the mechanism promises, for the result to compare.
 
@@ -143,15 +135,12 @@ def audit_samples(
 
     Notes
     -----
-    Clopper & Pearson (1934) bound the two rates of an event. An epsilon of more than about
-    ``log(n / log(4 / (1 - confidence)))`` cannot be shown by n runs, however much is given
-    away, and a delta far below ``1 / n`` makes a mechanism look as if it were private
-    without it: for a Gaussian mechanism mu is the sharper question.
+    Rates are bounded by Clopper & Pearson (1934). n runs cannot show an epsilon of more than
+    about ``log(n / log(4 / (1 - confidence)))``, nor a delta far below ``1 / n``: for Gaussian
+    noise look at mu.
 
     Examples
     --------
-    The Gaussian mechanism with noise as large as its sensitivity is 1-GDP:
-
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> noise = rng.standard_normal((2, 100_000))
@@ -309,19 +298,15 @@ def audit(
     estimator : estimator
         Estimator or pipeline; clones of it without accountant are fitted.
     data, neighbour : array-like, or tuple of arguments of ``fit``
-        Two neighbouring data sets, such as those of :func:`worst_case`. They must be public
-        or made up: fits are not charged, and the result is computed from the data. The caller
-        makes sure that they are neighbours in the sense of the claim.
+        Data sets that are neighbours in the sense of the claim, such as those of
+        :func:`worst_case`. They must be public or made up: fits are not charged.
     statistic : callable
-        ``fitted estimator -> float`` that tends to be larger on one of the two data sets, such
-        as that of :func:`worst_case`.
+        ``fitted estimator -> float``, larger on one of the two data sets.
     n_runs : int, default=1000
         Number of fits on each data set, at least 8.
     delta : float, optional
         Delta at which epsilon is bounded; by default that of the report.
-    confidence : float, default=0.95
-        Probability with which both bounds hold.
-    threshold : float, optional
+    confidence, threshold : float, default=0.95 and None
         As for :func:`audit_samples`.
 
     Returns
@@ -339,9 +324,9 @@ def audit(
     Notes
     -----
     Noise is real unless the audit runs inside :func:`~sktensor_dp.unsafe_seeded_noise`.
-    A fit shows less than its releases, as what follows them hides a part: bounds are lower than
-    the claim, often by much. :func:`audit_samples` audits a release itself. The method is that
-    of Jagielski, Ullman & Oprea (2020) and, for mu, Nasr et al. (2023).
+    A fit shows less than its releases, so bounds are lower than the claim, often by much.
+    :func:`audit_samples` audits a release itself. The method is that of Jagielski, Ullman &
+    Oprea (2020) and, for mu, Nasr et al. (2023).
 
     Examples
     --------
@@ -387,7 +372,7 @@ class WorstCase:
 
 
 def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
-    """Return neighbours that are as far apart as an estimator's releases allow.
+    """Neighbours that are as far apart as an estimator's releases allow.
 
     Parameters
     ----------
@@ -409,18 +394,10 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
 
     Notes
     -----
-    - ``PrivateSpectralLDA``: documents of one word each, half of them of either word; one
-      changes sides.
-    - ``PrivateCountVectorizer``: documents of as many words as they may contribute, half of
-      them of either set; one changes sides.
-    - ``PrivateTensorPowerMethod``: samples at ``data_norm`` in one direction; one turns round,
-      in a ``"stream"`` with an int as ``random_state`` the last one.
-    - Completions of entries: one entry, from the lower bound to the upper one.
-    - Completions of slices: units at the middle; one rates two rows as far apart as it may.
-
-    With ``neighbours="add_remove"`` the unit that would change leaves.
-
-    The fewer components, iterations and refinements, the more reaches the fitted attributes.
+    One document of one of two words, or sets of words, takes the other; one sample at ``data_norm``
+    turns round; one entry goes from bound to bound; one slice rates two rows as far apart as it
+    may. With ``neighbours="add_remove"`` that unit leaves. The fewer components, iterations and
+    refinements, the more reaches the fitted attributes.
 
     Examples
     --------
@@ -487,17 +464,12 @@ def one_run_audit(
     Parameters
     ----------
     guesses : array-like of shape (n_canaries,)
-        1 for a canary, -1 for something harmless, 0 for no guess: computed from the
-        mechanism's output. How many are not 0 is fixed before the output is seen: to keep
-        the best of several numbers needs a confidence for each.
+        1 for a canary, -1 for something harmless, 0 for no guess, from the mechanism's output.
+        How many are not 0 is fixed before the output is seen.
     included : array-like of bool of shape (n_canaries,)
         True where the slot held a canary, drawn by fair and independent coins.
-    delta : float, default=0.0
-        Delta at which epsilon is bounded, in [0, 1).
-    confidence : float, default=0.95
-        Probability with which both bounds hold, in (0, 1).
-    epsilon_claim, mu_claim : float, optional
-        What the mechanism promises, for the result to compare.
+    delta, confidence, epsilon_claim, mu_claim
+        As for :func:`audit_samples`.
 
     Returns
     -------
@@ -512,8 +484,6 @@ def one_run_audit(
 
     Examples
     --------
-    Randomised response at epsilon = 2:
-
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> coins = rng.random(10_000) < 0.5
@@ -574,8 +544,7 @@ def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDAr
     scores : array-like of shape (n_canaries,)
         Scores of the slots, larger where a canary is more likely.
     n_guesses : int, optional
-        Number of guesses, half of either kind; by default one for every slot. The slots
-        with scores in between get none.
+        Number of guesses, half of either kind; by default one for every slot.
 
     Returns
     -------
@@ -585,8 +554,7 @@ def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDAr
     Raises
     ------
     ValueError
-        If scores are not one-dimensional or hold NaN, or `n_guesses` is not between 1
-        and the number of scores.
+        If scores are not a vector without NaN, or `n_guesses` is not from 1 to their number.
 
     Examples
     --------
@@ -625,20 +593,17 @@ def audit_in_one_run(
         Estimator; one clone of it without accountant is fitted.
     canaries, harmless : array-like or sparse matrix of n_canaries rows, or tuple of such
         Slot i holds row i of `canaries` or of `harmless`, by a fair coin. Tuples hold the
-        arguments of ``fit``, such as coordinates and values. They must be public or made up,
-        and the estimator's claim must be about replacing one row.
+        arguments of ``fit``. They must be public or made up: fits are not charged. The
+        estimator's claim must be about replacing one row.
     score : callable
-        ``fitted estimator -> array of shape (n_canaries,)``, larger where a canary is more
-        likely.
+        ``fitted estimator -> array of shape (n_canaries,)``, larger for likelier canaries.
     rest : like `canaries`, optional
         Rows that are always there, after those of the slots.
     n_guesses : int, optional
-        Number of guesses, as for :func:`guesses_from_scores`. With Gaussian noise, guessing
-        only where scores are extreme gives a larger bound.
-    delta : float, optional
-        Delta at which epsilon is bounded; by default that of the report.
-    confidence : float, default=0.95
-        Probability with which both bounds hold.
+        As for :func:`guesses_from_scores`. With Gaussian noise fewer guesses, where scores
+        are extreme, give a larger bound.
+    delta, confidence : float, default=None and 0.95
+        As for :func:`audit`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-r"""Between (epsilon, delta) and the parameter mu of Gaussian differential privacy.
+r"""Conversion between (epsilon, delta) and the parameter mu of Gaussian differential privacy.
 
 A query of L2 sensitivity ``D`` answered with Gaussian noise of standard
 deviation ``sigma`` is ``mu``-GDP with ``mu = D / sigma``; adaptive queries with

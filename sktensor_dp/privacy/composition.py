@@ -20,21 +20,16 @@ class ReleaseRecord:
 
     Attributes
     ----------
-    name : str
-        Its name in the catalogue of releases.
-    description : str
-        What was released, in words.
+    name, description : str
+        Name in the catalogue of releases, and what was released, in words.
     sensitivity : float
         How far one unit can move the statistic, in the mechanism's norm.
-    sigma : float
-        Standard deviation of the noise along an orthonormal coordinate; 0
-        without noise.
+    sigma, mechanism : float, str
+        Standard deviation of the noise along an orthonormal coordinate, and its law.
     mu, epsilon, delta : float
         Cost of each use.
     uses : int
         Number of times that it was made.
-    mechanism : str
-        Law of the noise.
     """
 
     name: str

@@ -23,10 +23,9 @@ class PartitionedSource(Protocol):
 
     Notes
     -----
-    **Privacy.** A source sees raw data and what was released before, and adds up. It draws no
-    noise, charges nothing and decides nothing: the curator does. What it returns is as
-    private as the data. Each unit must be counted once: where a partition is read twice,
-    because a worker was lost or was slow, one of the two results must be dropped.
+    **Privacy.** A source sees raw data and adds up; what it returns is as private as the data. Each
+    unit must be counted once: where a partition is read twice, because a worker was lost or was
+    slow, one of the two results must be dropped.
     """
 
     def sum(self, query: PartialQuery) -> PartialSum:
@@ -53,15 +52,9 @@ class ThreadedPartitions:
         Chunks as ``fit_chunks`` takes them, iterated over once per release. All rows of a
         group must be in one chunk.
     n_threads : int
-        Number of threads, each of which works on one chunk. Memory holds that many chunks
-        and twice as many sums.
+        Number of threads; memory holds as many chunks, and twice as many sums.
     grouped : bool, default=False
         Whether chunks are pairs ``(X, groups)``.
-
-    Notes
-    -----
-    Sums are merged in the order of the chunks. Where no chunk has more than 2**14 rows, they
-    have the digits that they have without threads.
 
     Examples
     --------
@@ -87,18 +80,7 @@ class ThreadedPartitions:
         self._source, self._n_threads, self.grouped = source, int(n_threads), grouped
 
     def sum(self, query: PartialQuery) -> PartialSum:
-        """Sum a query over all chunks.
-
-        Parameters
-        ----------
-        query : PartialQuery
-            Query to call on each chunk.
-
-        Returns
-        -------
-        PartialSum
-            Sum over all chunks.
-        """
+        """Sum a query over all chunks, as :meth:`PartitionedSource.sum`."""
         with ThreadPoolExecutor(self._n_threads) as pool:
             return query.merge(self._in_order(query, pool))
 

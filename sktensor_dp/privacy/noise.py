@@ -71,13 +71,7 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     Parameters
     ----------
     seed : int
-        Seed of the noise, >= 0; successive fits inside the block get different
-        noise.
-
-    Raises
-    ------
-    ValueError
-        If ``seed`` is not an integer >= 0.
+        An integer >= 0; successive fits inside the block get different noise.
 
     Warns
     -----
@@ -87,10 +81,8 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     Examples
     --------
     >>> import warnings, sktensor_dp
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", sktensor_dp.PrivacyLeakWarning)
-    ...     with sktensor_dp.unsafe_seeded_noise(0):
-    ...         pass
+    >>> with warnings.catch_warnings(action="ignore"), sktensor_dp.unsafe_seeded_noise(0):
+    ...     pass
     """
     if not (isinstance(seed, numbers.Integral) and seed >= 0):
         raise ValueError(f"seed must be an int >= 0, got {seed!r}.")

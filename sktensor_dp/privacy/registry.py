@@ -22,13 +22,8 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
     Returns
     -------
     dict
-        Plain values. What a report does not know is ``"TO FILL IN"``. As JSON it is YAML too,
-        which the registry takes.
-
-    Raises
-    ------
-    ValueError
-        If nothing is protected, as noise was seeded or left out.
+        Plain values; ``"TO FILL IN"`` where a report does not know. ValueError if nothing is
+        protected, as noise was seeded or left out.
 
     Examples
     --------

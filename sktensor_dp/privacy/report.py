@@ -65,21 +65,17 @@ class PrivacyReport(Shown):
     Attributes
     ----------
     epsilon, delta : float
-        What everything the estimator exposes satisfies; ``inf`` without noise.
+        Guarantee of all that the estimator exposes; ``inf`` without noise.
     unit : str
-        Whose replacement the guarantee hides, such as ``"document"``.
+        Unit that the guarantee hides, such as ``"document"``.
     neighbours : str
-        ``"replace_one"``: data sets that differ in one unit, equally many units.
-        ``"add_remove"``: data sets one of which has one unit more than the other.
-        Otherwise the neighbours in words.
+        ``"replace_one"`` unit, or ``"add_remove"`` one; otherwise the neighbours in words.
     n_units : int
         Number of units; public, or with ``"add_remove"`` the noisy count that was released.
     seeded : bool
         True if the noise was seeded: then nothing is protected.
-    composition : Composition
-        How the releases add up to the guarantee.
-    notes : tuple of str
-        What else the guarantee rests on.
+    composition, notes : Composition, tuple of str
+        How the releases add up to the guarantee, and what else it rests on.
     rows : tuple of ReleaseRecord
         One row per release; those of equal batches of a stream are listed once.
 
@@ -200,8 +196,7 @@ class PrivacyReport(Shown):
         Returns
         -------
         PrivacyReport
-            The larger epsilon and delta for all units, and the rows and notes of both;
-            equal rows that follow each other are counted as uses of one.
+            The larger epsilon and delta for all units, and the rows and notes of both.
         """
         notes = self.notes + later.notes
         epsilon, delta = max(self.epsilon, later.epsilon), max(self.delta, later.delta)
@@ -231,12 +226,7 @@ class PrivacyReport(Shown):
         Returns
         -------
         PrivacyReport
-            One epsilon for all releases.
-
-        Raises
-        ------
-        ValueError
-            If the reports protect different units.
+            One epsilon for all releases; ValueError if the reports protect different units.
         """
         both = (self, later)
         if len({(one.unit, one.neighbours, one.n_units) for one in both}) > 1:
@@ -262,17 +252,12 @@ class PrivacyReport(Shown):
         return json.dumps(finite(written(self)), indent=2)
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the rows as a table.
+        """Return the rows as a table, which needs its library.
 
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
             Library of the table.
-
-        Raises
-        ------
-        ImportError
-            If that library is not installed.
         """
         rows = [
             {**asdict(row), "fraction": fraction}

@@ -40,27 +40,17 @@ class LedgerEntry:
 
     Attributes
     ----------
-    spender : str
-        The estimator, or ``"caller"``.
-    release : str
-        Name in the catalogue of releases.
-    uses : int
-        Number of releases that the charge pays for.
-    cost : PrivacyCost
-        Cost of each of them.
-    unit : str
-        Unit of privacy; empty where it is not known.
+    spender, release : str
+        The estimator, or ``"caller"``, and the release's name in the catalogue.
+    uses, cost : int, PrivacyCost
+        Number of releases that the charge pays for, and the cost of each.
+    unit, neighbours : str
+        Unit of privacy (empty where it is not known), which the cost is of replacing
+        (``"replace_one"``), or of adding or removing (``"add_remove"``).
     sensitivity, sigma : float or None
-        Sensitivity and noise of the release once it was made, None before; the largest
-        where one charge pays for several, and those of a stream's first batch. Comparisons
-        leave them out, as they do `when` and `fit`.
-    when : datetime or None
-        When the charge was committed, UTC.
-    fit : int
-        Entries with the same number were charged as one step.
-    neighbours : str
-        ``"replace_one"``: the cost is that of replacing a unit. ``"add_remove"``: that of
-        adding or removing one.
+        Those of the release once it was made, None before; the largest of several.
+    when, fit : datetime or None, int
+        When the charge was committed, UTC; entries of the same `fit` were charged as one step.
     """
 
     spender: str

@@ -24,17 +24,13 @@ class Claim:
 
     Attributes
     ----------
-    algorithm : str
-        The algorithm, with its paper and number.
-    neighbours : str
-        Data sets between which privacy is claimed.
+    algorithm, neighbours : str
+        The algorithm with its paper, and the data sets between which privacy is claimed.
     verdict : {"holds", "holds if", "does not hold", "no claim"}
         "holds if" says under which condition in `reason`, and that it is met here; "no claim"
         that the paper does not speak of privacy.
-    reason : str
-        Two sentences.
-    evidence : str
-        Test that shows it, as ``path::name``.
+    reason, evidence : str
+        Two sentences, and the test that shows it, as ``path::name``.
     counterpart : str
         Sound method to use instead.
     epsilon, delta : float
@@ -46,13 +42,8 @@ class Claim:
     Examples
     --------
     >>> printed = Claim("X (a paper)", "one document", "holds", "A. B.", "tests/t.py::t", "Y")
-    >>> printed.at(1.0, 1e-6, 0.5).holds
-    True
-
-    Noise that falls short changes the verdict:
-
-    >>> printed.at(1.0, 1e-6, 1.5).verdict
-    'does not hold'
+    >>> printed.at(1.0, 1e-6, 0.5).holds, printed.at(1.0, 1e-6, 1.5).verdict
+    (True, 'does not hold')
     """
 
     algorithm: str

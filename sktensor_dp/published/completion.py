@@ -4,9 +4,8 @@ Z. Wei, Z. Li, X. Mao, J. Wang, "Applying differential privacy to tensor complet
 solve (4) or (5) by stochastic gradient descent (SGD). What the print leaves open is chosen here as
 little as it takes:
 
-- *SGD* goes through the entries in blocks: gradients of one block are taken at the same
-  parameters and added. Entries are in a new random order in every iteration. A block of one
-  entry is the print, line by line.
+- *SGD* goes through the entries in blocks, in a new random order in every iteration: gradients of
+  a block are taken at the same parameters and added. A block of one entry is the print.
 - *Start*: normal. *Modes*: any number; the last one is the paper's C.
 - *Sensitivities*: ``x_max - x_min`` of the observed values unless `bounds` are given; ``2 m``, as
   in the paper's experiments (Theorem 2 has ``2 L``); ``2 tau L eta``, tau being iterations.
@@ -164,7 +163,7 @@ def input_perturbation(
         Epsilon that the algorithm claims, > 0. Infinity leaves out noise.
     bounds : (low, high) or None, default=None
         Public range that values are clamped to. None takes the range of the values, as the paper
-        does, which voids the claim.
+        does, which voids the claim (``UnsoundClaimWarning``).
     sgd : Stochastic or None, default=None
         Settings of SGD; None takes those of the paper for MovieLens.
     random_state : int, Generator, RandomState or None, default=None
@@ -173,7 +172,6 @@ def input_perturbation(
     Returns
     -------
     PublishedCompletion
-        Factors, core, and the verdict on the claim.
 
     Notes
     -----
@@ -188,8 +186,6 @@ def input_perturbation(
     >>> public = input_perturbation(X, X[:, 0], (3, 3, 3), 1, bounds=(0, 2), random_state=0)
     >>> public.claim.verdict
     'holds if'
-
-    Without bounds it warns with ``UnsoundClaimWarning``.
     """
     entries, y = _validated(coordinates, values, shape, rank, epsilon)
     low, high = (float(y.min()), float(y.max())) if bounds is None else bounds

@@ -155,7 +155,7 @@ def robust_tensor_power_method(
     Returns
     -------
     PublishedComponents
-        Eigenpairs; no privacy is claimed or given.
+        No privacy is claimed or given.
 
     Raises
     ------
@@ -196,9 +196,8 @@ def online_tensor_power_method(
     Parameters
     ----------
     batches : iterable of array-like or sparse matrix, each of shape (n, n_features)
-        The stream; each power step reads the next batch. Iteration stops after
-        ``n_components * (max_iter + 1)`` batches, or ``n_components * max_iter`` with
-        ``eigenvalue="lagged"``.
+        The stream, of which ``n_components * (max_iter + 1)`` batches are read, one for each
+        power step, or ``n_components * max_iter`` with ``eigenvalue="lagged"``.
     n_components, n_restarts, max_iter, random_state
         As for :func:`robust_tensor_power_method`.
     eigenvalue : {"fresh", "lagged"}, default="fresh"
@@ -208,13 +207,12 @@ def online_tensor_power_method(
     Returns
     -------
     PublishedComponents
-        Eigenpairs; no privacy is claimed or given: every answer is an exact mean of samples.
+        No privacy is claimed or given: every answer is an exact mean of samples.
 
     Raises
     ------
     ValueError
-        If a parameter is outside its range, the stream ends early, or the width of a
-        batch changes.
+        If a parameter is wrong, the stream ends early, or the width of a batch changes.
 
     Examples
     --------
@@ -223,9 +221,8 @@ def online_tensor_power_method(
     >>> rng = np.random.default_rng(0)
     >>> stream = (np.eye(4)[rng.choice(2, p=[0.4, 0.6], size=2000)] for _ in range(22))
     >>> found = online_tensor_power_method(stream, 2, random_state=0)
-    >>> np.abs(found.vectors).round(2) + 0.0
-    array([[0., 1., 0., 0.],
-           [1., 0., 0., 0.]])
+    >>> np.abs(found.vectors).argmax(axis=1)
+    array([1, 0])
     """
     check(POSITIVE_INT, n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
     check(EIGENVALUE, eigenvalue=eigenvalue)
@@ -276,12 +273,6 @@ def private_tensor_power_method(
     Returns
     -------
     PublishedComponents
-        Eigenpairs, and the verdict on the claim.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range, or `T` is not a finite symmetric cube.
 
     Notes
     -----
@@ -296,11 +287,7 @@ def private_tensor_power_method(
     >>> import numpy as np
     >>> from sktensor_dp.published import private_tensor_power_method
     >>> from sktensor_dp.tensor import symmetric_outer_sum
-    >>> T = symmetric_outer_sum([9e5, 5e5], np.eye(2))
-    >>> found = private_tensor_power_method(T, 2, random_state=0)
-    >>> np.abs(found.vectors).round(1) + 0.0
-    array([[1., 0.],
-           [0., 1.]])
+    >>> found = private_tensor_power_method(symmetric_outer_sum([9e5, 5e5], np.eye(2)), 2)
     >>> found.claim.holds, round(found.claim.exact_epsilon, 2)
     (True, 0.14)
     """

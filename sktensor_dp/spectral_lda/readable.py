@@ -57,9 +57,9 @@ class ReadableTopics:
             Names of the columns; by default ``feature_names_in_``, or their numbers.
         relevance : float, default=1.0
             From 0 to 1. At 1 words are ranked by their probability. Below, by
-            ``relevance * log p + (1 - relevance) * log(p / unigram)``, where ``p`` is the least
-            that noise leaves of a probability: words that all topics share step back, and a word
-            that noise could have put there does not lead. 0.6 is a good choice for reading.
+            ``relevance * log p + (1 - relevance) * log(p / unigram)`` (Sievert & Shirley, 2014),
+            where ``p`` is the least that noise leaves of a probability: words that all topics share
+            step back. 0.6 is a good choice for reading.
 
         Returns
         -------
@@ -69,25 +69,16 @@ class ReadableTopics:
         Raises
         ------
         ValueError
-            If `n_words` is no int of 1 or more, `feature_names` has another length than there
-            are features, or `relevance` is not from 0 to 1.
+            If a parameter is out of its range, or `feature_names` has another length.
 
         Notes
         -----
         **Privacy.** Made of released values alone; costs nothing.
 
-        References
-        ----------
-        Sievert & Shirley (2014), LDAvis: A method for visualizing and interpreting topics.
-
         Examples
         --------
-        >>> import numpy as np
         >>> from sktensor_dp import PrivateSpectralLDA
-        >>> rng = np.random.default_rng(0)
-        >>> topics = np.array([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]])
-        >>> X = rng.multinomial(20, topics[rng.integers(2, size=20000)])
-        >>> lda = PrivateSpectralLDA(2, doc_topic_prior=0, random_state=0).fit(X)
+        >>> lda = PrivateSpectralLDA(2, doc_topic_prior=0).fit([[9, 9, 0], [9, 0, 9]] * 10000)
         >>> sorted(lda.top_words(1, ["say", "ship", "tax"], relevance=0.6))
         [['ship'], ['tax']]
         """
@@ -105,8 +96,7 @@ class ReadableTopics:
         Parameters
         ----------
         level : float, default=0.9
-            About this share of them, among words above the noise, holds what the same fit
-            would give without noise.
+            About this share of them, among words above the noise, holds the fit without noise.
 
         Returns
         -------
@@ -115,8 +105,8 @@ class ReadableTopics:
 
         Notes
         -----
-        Normal intervals with ``components_std_``: how far noise may have moved a topic, not how
-        well it describes other documents.
+        Normal intervals with ``components_std_``: they do not say how well topics describe other
+        documents.
 
         **Privacy.** Made of released values alone; costs nothing.
         """
@@ -156,9 +146,9 @@ class ReadableTopics:
         feature_names : sequence of str of length n_features, optional
             As for :meth:`top_words`.
         n_words : int, default=10
-            Number of words of each kind, the most probable and the distinctive ones.
+            Number of words of each kind.
         relevance : float, default=0.6
-            How distinctive words are ranked, as for :meth:`top_words`.
+            Ranks distinctive words, as for :meth:`top_words`.
         level : float, default=0.9
             Coverage of the intervals around shares.
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
@@ -167,13 +157,11 @@ class ReadableTopics:
         Returns
         -------
         DataFrame or Table
-            One row per topic, whose number counts from 1 by falling share, with ``share``,
-            ``share_low`` and ``share_high``; ``words``, the most probable, and
-            ``distinctive_words``; ``uncertainty``, about how much of the topic's probability
-            noise has moved to other words, from 0 to 1; ``coherence``, UMass by the released
-            second moment, higher is better; ``below_noise``, whether noise hides what sets
-            the topic apart; and ``component``, its row in ``components_``. The number is the
-            index where there is one (pandas), or a column ``topic``.
+            One row per topic, numbered from 1 by falling share (index of pandas, or a column
+            ``topic``): ``share``, ``share_low``, ``share_high``; ``words``, the most probable, and
+            ``distinctive_words``; ``uncertainty``, about how much of its probability noise has
+            moved to other words; ``coherence``, UMass; ``below_noise``, as :meth:`below_noise`;
+            and ``component``, its row in ``components_``.
 
         Raises
         ------
@@ -208,8 +196,7 @@ class ReadableTopics:
         Returns
         -------
         int
-            At least 1; at most the number of eigenvalues released (``spectrum_``). More
-            topics than that come out of noise, or of what makes others split.
+            At least 1; at most the number of eigenvalues released (``spectrum_``).
 
         Raises
         ------
@@ -242,9 +229,8 @@ class ReadableTopics:
         Returns
         -------
         dict
-            ``topic_term_dists``, ``vocab``, and as lengths of documents are not released, one
-            document of each topic: ``doc_topic_dists``, ``doc_lengths`` (of 10,000 tokens in all)
-            and their ``term_frequency``.
+            ``topic_term_dists``, ``vocab``, and, as no documents are released, ``doc_topic_dists``,
+            ``doc_lengths`` and ``term_frequency`` of one made-up document per topic.
 
         Notes
         -----
@@ -278,8 +264,7 @@ class ReadableTopics:
         return np.minimum(std.sum(axis=1) * math.sqrt(2 / math.pi) / 2, 1.0)
 
     def below_noise(self) -> NDArray[np.bool_]:
-        """Mark topics that noise hides: their share cannot be told from zero, or too little sets
-        them apart from all texts.
+        """Mark topics that noise hides: no share above zero, or too little that sets them apart.
 
         Returns
         -------

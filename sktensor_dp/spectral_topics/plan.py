@@ -197,17 +197,14 @@ QUERIES: dict[str, type[Bounded]] = {
 class TopicForecast(Forecast):
     """Forecast of a topic fit: noise of each release, and a sufficient number of documents.
 
-    ``n_samples_needed`` is the number from which the weakest of ``n_components``
-    equally likely topics that share no words stands out from the noise of the second
-    moment: a least number, as topics that share words need more. Fits find all topics of texts
-    from about four times as many documents (``verdict``).
+    ``n_samples_needed`` is the number from which the weakest of ``n_components`` equally likely
+    topics that share no words stands out from the noise of the second moment. Fits find all
+    topics of texts from about four times as many documents (``verdict``).
 
     Attributes
     ----------
-    n_refinements : int
-        EM steps the fit would make.
-    n_words : int
-        Words whose pairs would be released.
+    n_refinements, n_words : int
+        EM steps the fit would make, and words whose pairs it would release.
     concentration : float
         Assumed sum of the Dirichlet parameters of the topics' shares in a document.
     public_topics : bool

@@ -42,8 +42,7 @@ class WordForecast:
     sigma : float
         Standard deviation of the noise on the number of documents of a word.
     threshold : float
-        Number of documents, about, from which a word is kept if documents have as many distinct
-        words as may count; in shorter ones rarer words are kept, down to ``least``.
+        Number of documents, about, from which a word is kept, as ``threshold_``.
     least : float
         Noisy number of documents below which no word is kept.
     """

@@ -124,8 +124,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     A drop-in for :class:`sklearn.feature_extraction.text.CountVectorizer`, whose
     vocabulary lists every word that anyone wrote: names, addresses, passwords.
     Here a word enters the vocabulary if the *noisy* votes of documents for it clear
-    a threshold that words of a single document practically never reach. Documents
-    vote for words that need votes, as noisy numbers of documents say of any word.
+    a threshold that words of a single document practically never reach.
 
     Parameters
     ----------
@@ -153,11 +152,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     analyzer : {"word", "char", "char_wb"} or callable, default="word"
         What a feature is made of; a callable maps a document to its features,
         which must be strings.
-    max_df : float in (0, 1] or int >= 1, default=1.0
-        Drop words whose noisy document frequency is above this share, or number, of
-        the documents.
-    min_df : float in [0, 1] or int >= 0, default=1
-        Drop words whose noisy document frequency is below this share, or number.
+    max_df, min_df : float in [0, 1] or int, default=1.0 and 1
+        Drop words whose noisy document frequency is above, or below, this share or number.
     max_features : int or None, default=None
         Keep this many words of largest noisy document frequency.
     vocabulary : mapping, iterable of str or None, default=None
@@ -167,17 +163,13 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     dtype : dtype, default=numpy.int64
         Type of the counts.
     max_words_per_document : int, default=100
-        Number of distinct words of a document that may count towards the vocabulary:
-        those it uses most, ties going by a fixed checksum of the word.
-        Noise and threshold grow with its root, while longer documents lose their
-        rarer words. Good values are near the number of distinct words of an
-        ordinary document: 20 for short messages, 100 for letters and articles. Of a fit
-        with groups, the words of all texts of a group count as one document's do.
+        Number of distinct words of a document (or of all texts of a group) that may count
+        towards the vocabulary: those it uses most. Noise and threshold grow with its root,
+        while longer documents lose their rarer words. Good values are near the number of
+        distinct words of an ordinary document: 20 for short messages, 100 for articles.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        Neighbouring corpora: those that differ in one document (the number of documents
-        is public); or those one of which has a document more (the number is private):
-        a noisy count is released first, at one percent of the budget, and stands for it in
-        ``min_df`` and ``max_df``. See ``docs/guarantee.md``.
+        One document is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
+        released first, at one percent of the budget.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``inf``: no noise, every word is kept, not private.
     delta : float, default=1e-6
@@ -186,10 +178,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     accountant : BudgetAccountant or None, default=None
         Accountant that is charged.
     random_state : int, RandomState or None, default=None
-        Without effect: nothing but the noise is random here, and noise is never
-        seeded by it.
+        Without effect: it never seeds noise, and nothing else is random here.
     verbose : int, default=0
-        Whether to report the release on standard error.
+        1 writes one line per release to standard error.
 
     Attributes
     ----------
@@ -198,38 +189,28 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     fixed_vocabulary_ : bool
         Whether the vocabulary was given.
     document_frequencies_ : ndarray of shape (n_features,)
-        Noisy number of documents (of groups, if groups were given) that contribute each
-        word, at least 1 and at most the number of all; a document contributes the
-        ``max_words_per_document`` words of the vocabulary that it uses most. Not set with a
-        given vocabulary.
+        Noisy number of documents (or groups) that contribute each word, at least 1 and at most
+        the number of all. Not set with a given vocabulary.
     threshold_ : float
-        About how many documents, or groups, a word is kept from, where these have
-        ``max_words_per_document`` distinct words; a public number. In shorter ones rarer
-        words are kept. Not set with a given vocabulary.
+        Public number of documents, about, from which a word is kept, where these have
+        ``max_words_per_document`` distinct words; in shorter ones rarer words are kept. Not set
+        with a given vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
     Notes
     -----
-    **Privacy.** The unit is a document and neighbouring corpora differ by replacing one
-    document, or by one document more (`neighbours`), whose number is private then. With
-    ``groups`` the unit is a group: neighbours replace all its texts by any number of
-    others, and it contributes the words of all its texts together, bounded as one
-    document's are. Otherwise public are the number of units and all parameters, ``vocabulary``
-    included; with groups the number of texts is private. Released are, once per fit, noisy
-    numbers of documents by a checksum of words (``docs/proofs/word_buckets.md``), the
-    words whose noisy votes reach a threshold (``docs/proofs/word_votes.md``), and noisy
-    numbers of documents with these words: (epsilon, delta)-differentially private together.
-    Without noise they are document frequencies (``docs/proofs/document_frequencies.md``).
-    ``min_df``, ``max_df``, ``max_features`` and the order of the columns look at released
-    values only.
-
-    Not covered: the counts that :meth:`transform` and :meth:`fit_transform` return are
-    raw data of whoever passes the documents, private until a private estimator
-    consumes them. Without groups, an author of several documents has several units. A
+    **Privacy.** *Unit*: one document; with ``groups``, one group with all its texts, whose number
+    is private. *Public*: the number of units, unless it is released, and all parameters,
+    ``vocabulary`` included. *Releases*, once per fit: noisy numbers of documents by a checksum of
+    words (``docs/proofs/word_buckets.md``), the words whose noisy votes reach a threshold
+    (``docs/proofs/word_votes.md``), and noisy numbers of documents with these words
+    (``docs/proofs/document_frequencies.md``). ``min_df``, ``max_df``, ``max_features`` and the
+    order of the columns look at released values only. *Not covered*: the counts that
+    :meth:`transform` and :meth:`fit_transform` return are raw data, private until a private
+    estimator consumes them; without groups, an author of several documents has several units; a
     document that is not text, or that a user's ``preprocessor``, ``tokenizer`` or ``analyzer``
-    fails on, raises. scikit-learn's own ``CountVectorizer`` in front of a private
-    estimator works too, but its vocabulary then counts as public.
+    fails on, raises.
 
     The selection is that of [1]_, with weights that follow from released numbers in the
     place of those of [2]_, and Gaussian noise calibrated exactly.
@@ -246,13 +227,10 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     >>> from sktensor_dp import PrivateCountVectorizer
     >>> documents = ["cats chase mice", "dogs chase cats"] * 500 + ["my key is opensesame"]
     >>> vectorizer = PrivateCountVectorizer(max_words_per_document=4, epsilon=1.0)
-    >>> counts = vectorizer.fit_transform(documents)
+    >>> vectorizer.fit_transform(documents).shape, round(vectorizer.threshold_, 1)
+    ((1001, 4), 43.7)
     >>> list(vectorizer.get_feature_names_out())
     ['cats', 'chase', 'dogs', 'mice']
-    >>> counts.shape
-    (1001, 4)
-    >>> round(vectorizer.threshold_, 1)
-    43.7
     """
 
     _saved = SavedVocabulary
@@ -338,8 +316,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         raw_documents : iterable of n_documents items
             Texts, paths or files, as ``input`` says; read once. Of a Dask bag or series
             nothing is computed before the charge, and they are split into words by workers.
-        y : None
-            Ignored.
+        y : ignored
         groups : array-like of shape (n_documents,), optional
             Label of the group of each text: integers or strings. The group is then what is
             protected, with all its texts, whose words it contributes together; the number
@@ -352,16 +329,13 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Returns
         -------
         self : PrivateCountVectorizer
-            The fitted vectorizer.
 
         Raises
         ------
-        TypeError
-            If an argument is not supported.
-        ValueError
-            If a parameter is wrong (``delta`` is 0, say), the documents are none, not text or
-            cannot be decoded, or `groups` is not one label per document, of at least two groups;
-            no budget is spent.
+        TypeError, ValueError
+            If a parameter or argument is wrong, the documents are none, not text or cannot be
+            decoded, or `groups` is not one label per document, of at least two groups; no budget
+            is spent.
         NotEnoughDataError
             If the threshold exceeds the number of documents, before anything is charged; or
             if no released word remains.
@@ -389,8 +363,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Returns
         -------
         X : sparse matrix of shape (n_documents, n_features)
-            Counts of each document, also where documents come in groups: raw data, not
-            protected by the fit.
+            Counts of each document: raw data, not protected by the fit.
         """
         planned, documents = self._planned_fit(raw_documents, groups, n_samples, unsupported)
         with self._all_or_nothing():

@@ -64,18 +64,14 @@ class Topic:
 
     Attributes
     ----------
-    number : int
-        What it is called, from 1.
-    weight : float
-        Its share of all text, from 0 to 1.
-    words : tuple of str
-        Its most probable words, the most probable first.
+    number, weight : int, float
+        Its number from 1, and its share of all text.
+    words, distinctive : tuple of str
+        Its most probable words, and those that set it apart, the first ones first.
     below_noise : bool
         Whether noise hides what sets it apart.
-    distinctive : tuple of str
-        Words that set it apart from others, the most relevant first.
     interval : tuple of float or None
-        Where its share lies at 90 %, for the noise.
+        90 % interval of its share, for the noise.
     """
 
     number: int
@@ -87,7 +83,7 @@ class Topic:
 
 
 def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10) -> list[Topic]:
-    """Topics of a fitted model, numbered in their order.
+    """Topics of a fitted model, in its order, made of released values alone.
 
     Parameters
     ----------
@@ -96,12 +92,11 @@ def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10
     names : sequence of str of length n_features
         The words.
     n_words : int, default=10
-        How many of each kind.
+        Number of words of each kind.
 
     Returns
     -------
     list of Topic
-        Made of released values alone.
     """
     shares = model.topic_prior_ / model.topic_prior_.sum()
     low, high = model.shares_interval()
@@ -129,9 +124,6 @@ def write_topic_page(
 ) -> Path:
     """Write topics, their guarantee and every release behind them to one HTML file.
 
-    People can explore them there: a map beside ranked words with their intervals, words by
-    topic, two topics beside each other.
-
     Parameters
     ----------
     path : str or Path
@@ -141,15 +133,12 @@ def write_topic_page(
     feature_names : sequence of str of length n_features, default=None
         Names of the model's words; by default its own.
     report : PrivacyReport, default=None
-        By default that of `model` alone, as the page says; where a vocabulary was chosen
-        privately too, that of both:
+        By default that of `model` alone; with a private vocabulary pass that of both:
         ``counts.privacy_report_.followed_by(lda.privacy_report_, delta=1e-6)``.
     title : str, default=None
-        Heading of the page; by default "Private topics", or "Topics, not private" where noise
-        protects nothing.
+        Heading; by default "Private topics", or "Topics, not private" where noise protects nothing.
     warnings : sequence of str, default=()
-        What the fit warned of, from released values and public numbers alone, as
-        ``NotEnoughDataWarning`` and ``PrivacyLeakWarning`` do.
+        Texts of the fit's warnings, to be shown, made of released values and public numbers alone.
 
     Returns
     -------
@@ -164,12 +153,9 @@ def write_topic_page(
     Examples
     --------
     >>> import tempfile
-    >>> import numpy as np
     >>> from pathlib import Path
     >>> from sktensor_dp import PrivateSpectralLDA
-    >>> from sktensor_dp.topic_page import write_topic_page
-    >>> X = np.random.default_rng(0).poisson(1.0, (20_000, 3))
-    >>> lda = PrivateSpectralLDA(1).fit(X)
+    >>> lda = PrivateSpectralLDA(1).fit([[1, 2, 0], [0, 1, 2]] * 10_000)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = write_topic_page(Path(folder, "topics.html"), lda, ["ship", "sail", "tax"])
     ...     "learned from 20,000 documents" in page.read_text(encoding="utf-8")
