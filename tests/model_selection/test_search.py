@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,6 +67,16 @@ def toy(candidates=None, **options):
     return PrivateSearchCV(NoisyMean(), candidates or {"shift": SHIFTS}, **options)
 
 
+class Unread:
+    shape = (2000, 1)
+
+    def __len__(self):
+        return 2000
+
+    def __getitem__(self, rows):
+        raise AssertionError("read")
+
+
 @pytest.fixture
 def made():
     with trials_made() as made:
@@ -78,28 +87,23 @@ def made():
 
 
 def test_finds_a_good_candidate(seed):
-    """One of eight is right; the others' squared errors are larger by 1 to 6."""
+    """Of eight one is right; z test of means against a blind choice, n = 40 (else 16), power .9."""
     X, y = targets(2000)
     n_searches = 40 if seed == 0 else 16
     with unsafe_seeded_noise(seed):
         found = [toy(epsilon=11.0).fit(X, y).best_params_["shift"] for _ in range(n_searches)]
-    # 400 rows are held out and mu is 1.5, so scores have noise of 100 / (400 * 1.5) = .17, a
-    # sixth of the least difference. Measured in 800 searches: the mean square of the winner
-    # is .75 with a deviation of 1.30, and it is the right one in .60; drawn blindly 2.6 with
-    # 1.9, and .125. Four deviations of means off: how many trials there are is never seeded, and
-    # chance fails 40 right searches with a probability of 3e-5 + 6e-5 (law of measured squares).
-    # Of 16, which see a blind choice seven times in eight, it is 2e-4 + 6e-5.
+    # Measured in 800 searches: the mean square of the winner is .75 with a deviation of 1.30, and
+    # it is the right one in .60; drawn blindly 2.6 with 1.9, and .125. Four deviations off: how
+    # many trials there are is never seeded, and chance fails a right search at 3e-4 at most.
     assert np.mean(np.square(found)) < 0.75 + 4 * 1.30 / n_searches**0.5
     assert np.mean(np.equal(found, 0)) > 0.60 - 4 * 0.49 / n_searches**0.5
 
 
 def test_without_noise_the_best_candidate_wins(n_trials_are):
-    # A secret number of trials would miss it once in a hundred times; forty of fixed bits do not.
-    n_trials_are(40)
+    n_trials_are(40)  # of fixed bits, which draw each candidate
     search = toy(epsilon=INF, n_trials=200.0).fit(*targets())
     assert search.best_params_ == {"shift": 0.0}
-    # The mean of 400 squared errors, which are .25 with a deviation of .35, of 2000 rows that
-    # are split by secret bits: a deviation of .0158, and six of them. The next shift has -1.25.
+    # The mean of 400 squared errors is .25 with a deviation of .0158; the next shift has -1.25.
     assert search.best_score_ == pytest.approx(-0.25, abs=0.1)
     assert search.privacy_report_.epsilon == INF
 
@@ -129,52 +133,36 @@ def test_completions_are_searched_purely(perturbation, delta):
     assert spent == pytest.approx(trial_cost(5.0, 0.0, stop_probability(10)).epsilon, rel=1e-8)
 
 
-def test_other_kinds_of_noise_are_refused():
-    X, y = cells()
-    candidates = {"perturbation": ["input"]}
-    mixed = completions(perturbation="gradient", param_distributions=candidates)
-    with pytest.raises(BudgetError, match="another kind of noise"):
-        mixed.fit(X, y)
-    mixed.set_params(delta=0).fit(X, y)
+def test_fits_of_more_cost_or_another_kind_of_noise_than_planned_are_refused():
+    mixed = completions(perturbation="gradient", param_distributions={"perturbation": ["input"]})
+    for search, data, message in (
+        (mixed, cells(), "another kind of noise"),
+        (toy({"factor": [1.01]}), targets(), "more than its part"),
+        (toy({"factor": [1.01]}, delta=0), targets(), "more than its part"),
+    ):
+        with pytest.raises(BudgetError, match=message):
+            search.fit(*data)
+    mixed.set_params(delta=0).fit(*cells())
 
 
 # What it charges
 
 
 def test_charges_once_before_anything_is_read(made):
+    cost = PrivacyCost(epsilon=1.0, delta=1e-6)
     budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
-    search = toy(accountant=budget, n_trials=20.0)
-    search.fit(*targets())
-    (entry,) = budget.entries
-    assert (entry.spender, entry.release, entry.uses) == (
-        "PrivateSearchCV", "private_selection", 1,
-    )  # fmt: skip
-    assert entry.cost == PrivacyCost(epsilon=1.0, delta=1e-6)
-    assert budget.total() == (1.0, 1e-6)
-
-    class Unread:
-        shape = (2000, 1)
-
-        def __len__(self):
-            return 2000
-
-        def __getitem__(self, rows):
-            raise AssertionError("read")
-
+    search = toy(accountant=budget, n_trials=20.0).fit(*targets())
     with BudgetAccountant(epsilon=3.0, delta=1e-6) as enclosing:
         toy(n_trials=15.0).fit(*targets())
-    assert [entry.release for entry in enclosing.entries] == ["private_selection"]
+    for charged in (budget, enclosing):
+        (entry,) = charged.entries
+        shown = (entry.spender, entry.release, entry.uses, entry.cost)
+        assert shown == ("PrivateSearchCV", "private_selection", 1, cost)
     made.clear()
     with pytest.raises(BudgetError):
         clone(search).fit(Unread(), np.zeros(2000))
     assert not made
     assert len(budget.entries) == 1
-
-
-def test_a_fit_may_not_cost_more_than_planned():
-    for factor, delta in ((1.01, 1e-6), (1.01, 0)):
-        with pytest.raises(BudgetError, match="more than its part"):
-            toy({"factor": [factor]}, delta=delta).fit(*targets())
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
@@ -220,35 +208,21 @@ def test_no_unit_is_in_more_than_it_pays_for(cv, labels, counted, seed):
 # What it does not tell
 
 
-def test_candidates_and_their_number_are_not_seeded(made):
-    numbers = []
-    params = []
+def test_candidates_and_their_number_are_not_seeded_and_nothing_counts_trials(capsys, made):
+    numbers, params, seeds, shown = set(), set(), set(), set()
     for _ in range(12):
         made.clear()
-        search = toy({"shift": uniform(-1, 2)}, random_state=0).fit(*targets())
-        numbers.append(len(made))
-        params.append(search.best_params_["shift"])
-    assert len(set(params)) == 12
-    # Twelve equal numbers from a geometric law of mean 10 have probability below 1e-12.
-    assert len(set(numbers)) > 1
-
-
-def test_nothing_counts_trials(capsys, made):
-    X = targets()
-    np.random.seed(0)  # noqa: NPY002
-    before = np.random.get_state()[1:3]  # noqa: NPY002
-    shown, seeds = set(), set()
-    for _ in range(6):
-        search = PrivateSearchCV(NoisyMean(verbose=1), {"shift": SHIFTS}, verbose=1, random_state=0)
-        seeds.add(search.fit(*X).best_estimator_.seed_)
+        search = PrivateSearchCV(
+            NoisyMean(verbose=1), {"shift": uniform(-1, 2)}, verbose=1, random_state=0
+        ).fit(*targets())
+        numbers.add(len(made))
+        params.add(search.best_params_["shift"])
+        seeds.add(search.best_estimator_.seed_)
         shown.add(capsys.readouterr().err)
     assert shown == {"[PrivateSearchCV] search begins\n[PrivateSearchCV] search ended\n"}
-    after = np.random.get_state()[1:3]  # noqa: NPY002
-    assert (before[0] == after[0]).all()
-    assert before[1] == after[1]
-    assert len(seeds) == 6
-    assert None not in seeds
-    assert len(made) > 6
+    assert len(params) == len(seeds - {None}) == 12
+    # Twelve equal numbers from a geometric law of mean 10 have probability below 1e-12.
+    assert len(numbers) > 1
 
 
 @pytest.mark.parametrize("cv", [None, 3])
@@ -267,25 +241,11 @@ def test_shows_the_winner_alone(cv):
     assert search.best_estimator_.mean_ == pytest.approx(5.0, abs=0.5)
 
 
-def test_warnings_are_those_of_one_trial():
-    class Warned(NoisyMean):
-        def fit(self, X, y):
-            warnings.warn("little was found", NotEnoughDataWarning, stacklevel=1)
-            return super().fit(X, y)
-
-    for _ in range(4):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            PrivateSearchCV(Warned(), {"shift": SHIFTS}).fit(*targets())
-        assert [str(warning.message) for warning in caught] == ["little was found"]
-
-
 def test_an_error_ends_the_search_and_keeps_the_charge():
-    budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
-    search = toy({"fail": [True]}, accountant=budget)
+    search = toy({"fail": [True]}, accountant=BudgetAccountant(epsilon=1.0, delta=1e-6))
     with pytest.raises(RuntimeError, match=r"failed with RuntimeError \(toy_regressor"):
         search.fit(*targets())
-    assert budget.total()[0] == 1.0
+    assert search.accountant.total()[0] == 1.0
     assert not hasattr(search, "best_estimator_")
     with pytest.raises(NotFittedError):
         search.predict(targets()[0])
@@ -317,8 +277,14 @@ class Talkative:
         return 4.0
 
 
-def test_warnings_of_draws_and_of_raw_rows_are_not_passed_on():
-    """They would count trials, or tell of a row."""
+class Warned(NoisyMean):
+    def fit(self, X, y):
+        warnings.warn("little was found", NotEnoughDataWarning, stacklevel=1)
+        return super().fit(X, y)
+
+
+def test_warnings_are_those_of_fits_of_one_trial():
+    """Those of draws would count trials, and those of steps tell of a row."""
     talking = mixtures(mixture())
     talking.param_distributions = {"data_norm": Talkative()}
     logs = FunctionTransformer(lambda X: np.clip(np.log(X), -5, 5))
@@ -326,6 +292,9 @@ def test_warnings_of_draws_and_of_raw_rows_are_not_passed_on():
     rows[0, 0] = 0.0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        for _ in range(4):
+            PrivateSearchCV(Warned(), {"shift": SHIFTS}).fit(*targets())
+        assert [str(told.message) for told in caught] == ["little was found"] * 4
         talking.fit(ROWS)
         mixtures(make_pipeline(logs, mixture()), cv=2).fit(rows)
     said = [str(told.message) for told in caught]
@@ -334,14 +303,13 @@ def test_warnings_of_draws_and_of_raw_rows_are_not_passed_on():
 
 def process_state():
     """What a process keeps and shows, except the traces that docs/security.md lists."""
-    name, state, *place = np.random.get_state()  # noqa: NPY002
     return {
-        "numpy's generator": (name, state.tolist(), place),
+        "numpy's generator": str(np.random.get_state()),  # noqa: NPY002
         "Python's generator": random.getstate(),
         "floating-point errors": np.geterr(),
         "scikit-learn": sklearn.get_config(),
         "filters": list(warnings.filters),
-        "threads": (threading.active_count(), threading.Thread().name),
+        "threads": threading.active_count(),
         "temporary files": tempfile.gettempdir(),
         "loggers": sorted(logging.root.manager.loggerDict),
         "abstract classes": abc.get_cache_token(),
@@ -349,16 +317,14 @@ def process_state():
 
 
 def test_no_trial_moves_what_the_process_keeps(n_trials_are):
+    mixtures(mixture(), random_state=0).fit(ROWS)  # imports, and sets up what is set up once
     for trials in (3, 1, 8):
         n_trials_are(trials)
         before = process_state()
+        named = int(threading.Thread().name.split("-")[1])  # naming a thread counts it
         mixtures(mixture(), random_state=0).fit(ROWS)
-        after = process_state()
-        # Naming a thread counts it.
-        first, second = (state.pop("threads") for state in (before, after))
-        assert first[0] == second[0]
-        assert int(second[1].split("-")[1]) == int(first[1].split("-")[1]) + 1
-        assert trials == 3 or after == before  # what is imported or set up once, the first does
+        assert int(threading.Thread().name.split("-")[1]) == named + 1
+        assert process_state() == before
 
 
 # What it refuses before the charge
@@ -398,12 +364,6 @@ def followed():
     return estimator
 
 
-def lazy(of):
-    X = np.random.default_rng(0).poisson(1.0, (700, 6))
-    table = pd.DataFrame(X, columns=list("abcdef"))
-    return da.from_array(X, chunks=(100, 6)) if of == "array" else dd.from_pandas(table, 3)
-
-
 LEARNING = [
     StandardScaler(), OrdinalEncoder(), CountVectorizer(), GaussianProcessRegressor(),
     MyNormalizer(), HashingVectorizer(tokenizer=str.split), HashingVectorizer(input="file"),
@@ -428,12 +388,10 @@ WRONG_DATA = [
     (public_topics(), {}, (with_one(-1, COUNTS),), "Negative values"),
     (public_topics(), {}, (with_one(0.5, COUNTS),), "whole numbers"),
     (samples(), {"moment": ["raw"]}, (with_one(np.nan, COUNTS),), "NaN"),
-    (samples(), {}, (with_one(-1, COUNTS),), "Negative values"),
     (entries(), {}, (CELLS, with_one(np.nan, RATINGS)), "y contains NaN"),
     (entries(), {}, (CELLS - 1, RATINGS), "coordinates >= 0"),
     (pipeline(), {"topics__n_components": [1]}, ([*TEXTS, None],), "item 180 is of type NoneType"),
-    (PrivateSpectralLDA(2), {}, (lazy("array"),), "X must lie in memory"),
-    (PrivateSpectralLDA(2), {}, (lazy("frame"),), "X must lie in memory"),
+    (PrivateSpectralLDA(2), {}, (da.from_array(COUNTS, chunks=(100, 6)),), "X must lie in memory"),
 ]
 SCORER = make_private_scorer("log_likelihood", bounds=(-9, 0))
 WRONG_OPTIONS = [
@@ -490,14 +448,19 @@ def test_what_is_wrong_is_refused_unspent_and_unseen(search, data, message):
     assert not hasattr(search.estimator, "n_features_in_")
 
 
-def test_groups_that_no_fit_takes_cost_nothing():
+OF_TWO_GROUPS = [
+    (topics(), (COUNTS,), np.arange(200) % 2, "must leave 2 or more groups to train on"),
+    (topics(cv=2), (COUNTS,), np.arange(200) % 2, "must leave 2 or more groups to train on"),
+    (completions(), cells(), np.arange(225) // 5, "takes no groups: .*unit_mode=0"),
+]
+
+
+@pytest.mark.parametrize(("search", "data", "groups", "message"), OF_TWO_GROUPS)
+def test_groups_that_no_fit_takes_cost_nothing(search, data, groups, message):
     """Of two groups one is held out, and one alone is all of the training data."""
     budget = BudgetAccountant(100.0, 0.1)
-    for cv in (None, 2):
-        with pytest.raises(ValueError, match="must leave 2 or more groups to train on"):
-            topics(accountant=budget, cv=cv).fit(COUNTS, groups=np.arange(200) % 2)
-    with pytest.raises(TypeError, match=r"takes no groups: .*unit_mode=0"):
-        completions(accountant=budget).fit(*cells(), groups=np.arange(225) // 5)
+    with pytest.raises((ValueError, TypeError), match=message):
+        search.set_params(accountant=budget).fit(*data, groups=groups)
     assert budget.entries == ()
 
 
