@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Callable
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import narwhals as nw
@@ -82,6 +83,7 @@ MATRICES = {
 # Samples are no counts of words: what is said holds for both.
 ROWS = {
     "complex": (np.ones((30, 2)) * 1j, "X must hold real numbers"),
+    "gaps": (np.diag([np.nan] * 30), r"NaN\. Put a public constant(?!.*imputer transformer)"),
     "a vector": (np.ones(30), "row per document or sample, and one column per word or feature"),
     "beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within those of double prec"),
 }
@@ -125,6 +127,14 @@ CHUNKS_OF_COUNTS = {
     "negative": (-np.ones((30, 2)), "Negative values"),
 }
 CELLS = np.column_stack([np.arange(30), np.arange(30) % 4])
+CELLS_OF_COMPLETIONS = {
+    "below 0": (np.array([[0, -1], [1, 0]]), "X must have coordinates >= 0 to fit. Leave out"),
+    "a matrix of values": (sp.coo_matrix(np.eye(30)), r"M\.tocoo"),
+}
+WIDE = {
+    "sparse": (sp.csr_matrix(np.ones((4, 3))), r"C = M.tocoo\(\)"),
+    "dense": (np.ones((4, 3)), r"wide table .* goes to fit_tensor\(T\)"),
+}
 
 
 def zeros(X: Any) -> Any:
@@ -139,17 +149,16 @@ WRONG = [
     *((m, MATRICES, lambda model, X: model.fit(X, zeros(X))) for m in (*OF_ENTRIES, "documents")),
     *((m, {**MATRICES, **ROWS}, lambda model, X: model.fit(X)) for m in OF_ROWS),
     *((m, TENSORS, lambda model, T: model.fit_tensor(T)) for m in (*OF_ENTRIES, "samples")),
-    ("CP", VALUES, lambda model, y: model.fit(CELLS, y)),
     *(
-        (m, {"below 0": ([[0, -1], [1, 0]], "X must have coordinates >= 0 to fit. Leave out")},
-         lambda model, X: model.fit(X, [0, 1])) for m in OF_ENTRIES
+        (m, CELLS_OF_COMPLETIONS, lambda model, X: model.fit(X, np.zeros(X.shape[0])))
+        for m in OF_ENTRIES
     ),
-    ("CP", {"a matrix of values": (sp.coo_matrix(np.eye(30)), r"M\.tocoo")},
-     lambda model, X: model.fit(X, np.ones(30))),
+    ("CP", VALUES, lambda model, y: model.fit(CELLS, y)),
+    ("CP", WIDE, lambda model, X: model.fit(X)),
     ("words", DOCUMENTS, lambda model, texts: model.fit(texts)),
     *((m, CHUNKS, in_chunks) for m in ("topics", "samples", "documents")),
     *((m, CHUNKS_OF_COUNTS, in_chunks) for m in OF_COUNTS),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -167,13 +176,14 @@ def test_columns_of_one_name_are_called_that():
         read(lambda: nw.from_native(FRAME[["n", "n"]]), "X")
 
 
-@pytest.mark.parametrize("kind", [sp.csr_matrix, np.asarray])
-@pytest.mark.parametrize("n_axes", [2, 3])
-def test_a_matrix_as_a_source_is_checked_as_any_other(kind, n_axes):
+HALVES = np.full((4, 3), 0.5)
+
+
+@pytest.mark.parametrize(
+    "source", [sp.csr_matrix(HALVES), HALVES, [sp.csr_matrix(HALVES)], HALVES[None]]
+)
+def test_a_matrix_as_a_source_is_checked_as_any_other(source):
     """It is an iterable of its rows, or of its matrices, not rows that were checked before."""
-    X = np.full((4, 3), 0.5)
-    source = kind(X if n_axes == 2 or kind is sp.csr_matrix else X[None])
-    source = [source] if n_axes == 3 and kind is sp.csr_matrix else source
     sizes = {"n_samples": 4, "n_features": 3}
     refused("topics", lambda model: model.fit_chunks(source, **sizes), r"whole|two-dimensional")
 
@@ -181,7 +191,7 @@ def test_a_matrix_as_a_source_is_checked_as_any_other(kind, n_axes):
 # Counts
 
 
-class Chunks:
+class Source:
     """A re-iterable source that says how often it was read."""
 
     def __init__(self, *parts):
@@ -194,12 +204,11 @@ class Chunks:
 
 @pytest.mark.parametrize("name", OF_COUNTS)
 def test_chunks_are_read_once_before_the_charge_if_they_can_be_paid(name):
-    accountant, source = BudgetAccountant(0.5, 1e-5), Chunks(counts())
+    accountant, source = BudgetAccountant(0.5, 1e-5), Source(counts()[:50], counts()[51:])
     model = MODELS[name](accountant=accountant)
     with pytest.raises(BudgetError):
         model.fit_chunks(source, n_samples=200, n_features=7)
     assert source.reads == 0
-    source = Chunks(counts()[:50], counts()[51:])
     with pytest.raises(ValueError, match="n_samples is 200"):
         model.set_params(epsilon=0.4).fit_chunks(source, n_samples=200, n_features=7)
     assert source.reads == 1
@@ -232,45 +241,47 @@ TABLES: dict[str, Any] = {
 
 
 def said(fit: Callable[[], Any]) -> str:
+    """All that an error and what led to it say."""
+    chain, found = None, ""
     try:
         fit()
     except Exception as error:
-        chain, found = error, ""
-        while chain is not None:
-            found += f"{type(chain).__name__}: {chain} {vars(chain)}\n"
-            chain = chain.__cause__ or chain.__context__
-        return found
-    return ""
+        chain = error
+    while chain is not None:
+        found += f"{type(chain).__name__}: {chain} {vars(chain)}\n"
+        chain = chain.__cause__ or chain.__context__
+    return found
 
 
 def shows_none(message: str, hidden: set[str] = SHOWN) -> bool:
-    return [number for number in hidden if number in message] == []
+    return not any(number in message for number in hidden)
 
 
 @pytest.mark.parametrize("kind", ["topics", "samples", "stream", "search"])
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("private", ["groups", "add_remove"])
 def test_errors_about_tables_show_no_number_of_rows(kind, table, private):
-    X, build = TABLES[table], MODELS.get(kind)
-    options = {} if private == "groups" else {"neighbours": "add_remove"}
-    passed = {} if private == "add_remove" else {"groups": LABELS}
-    calls = [lambda: build(**options).fit(X, **passed)]
+    X, build = TABLES[table], partial(MODELS.get(kind, PrivateSpectralLDA))
+    passed, few, sizes = {}, {}, {}
+    if private == "groups":
+        # How many groups are announced is public.
+        passed, few, sizes = {"groups": LABELS}, {"groups": np.arange(30)}, {"n_samples": 245}
+    else:
+        build = partial(build, neighbours="add_remove")
+    calls = [lambda: build().fit(X, **passed)]
     if kind == "search":
-        search = PrivateSearchCV(PrivateSpectralLDA(2, **options), {}, score_bounds=(-9, 0))
+        search = PrivateSearchCV(build(), {}, score_bounds=(-9, 0))
         calls = [lambda: search.fit(X, **passed), lambda: search.fit(X, np.ones(N - 1), **passed)]
-    elif kind != "samples":
-        calls.append(lambda: build(**options).partial_fit(X, **passed))
-        good = np.ones((30, 2))
-        begun = build(**options).partial_fit(good, **(passed and {"groups": np.arange(30)}))
+    else:
+        source = [(X, LABELS) if passed else X]
+        calls.append(lambda: build().fit_chunks(source, n_features=2, **sizes))
+    if kind in ("topics", "stream"):
+        calls.append(lambda: build().partial_fit(X, **passed))
+        begun = build().partial_fit(np.ones((30, 2)), **few)
         calls.append(lambda: begun.partial_fit(X, **passed))
-    source = [(X, LABELS) if passed else X]
-    sizes = {"n_samples": 245} if private == "groups" else {}
-    if kind != "search":
-        calls.append(lambda: build(**options).fit_chunks(source, n_features=2, **sizes))
     for call in calls:
         message = said(call)
         assert message or (table, private) == ("more rows than labels", "add_remove")
-        # How many groups were announced is public.
         assert shows_none(message, SHOWN - ({"245"} if sizes else set()))
 
 
@@ -280,45 +291,43 @@ def test_errors_about_tables_show_shapes_where_rows_are_public():
 
 
 @pytest.mark.parametrize("texts", [["a"] * (N - 1) + [None], "a" * N, 3, [1] * N], ids=str)
-def test_errors_about_texts_show_no_number_of_texts(texts):
-    for options, passed in (({"neighbours": "add_remove"}, {}), ({}, {"groups": LABELS})):
-        words = PrivateCountVectorizer(max_words_per_document=3, **options)
-        message = said(lambda words=words, passed=passed: words.fit(texts, **passed))
-        assert message
-        assert shows_none(message)
+@pytest.mark.parametrize("options", [{"neighbours": "add_remove"}, {}])
+def test_errors_about_texts_show_no_number_of_texts(texts, options):
+    words = PrivateCountVectorizer(max_words_per_document=3, **options)
+    message = said(lambda: words.fit(texts, groups=None if options else LABELS))
+    assert message
+    assert shows_none(message)
 
 
-def search_of(X: Any, labels: Any, payer: BudgetAccountant) -> None:
-    search = PrivateSearchCV(PrivateSpectralLDA(2), {"n_components": [1]}, accountant=payer)
-    search.fit(X, groups=labels)
+SEARCH = PrivateSearchCV(PrivateSpectralLDA(2), {"n_components": [1]})
+SCORER, FITTED = make_private_scorer("neg_mean_absolute_error", bounds=(-1, 0)), constant()
 
 
-def score_of(X: Any, labels: Any, payer: BudgetAccountant) -> None:
-    scorer = make_private_scorer("neg_mean_absolute_error", bounds=(-1, 0), accountant=payer)
-    scorer(constant(), X, np.zeros(N), groups=labels)
-
-
-def folds_of(X: Any, labels: Any, payer: BudgetAccountant) -> None:
+def folds_of(X: Any, labels: Any) -> None:
     one_label = np.ndim(labels) == 1 and len(set(np.asarray(labels, object).tolist())) == 1
     next(PrivateKFold().split(X, groups=LABELS > 3 if one_label else labels))
 
 
 def fit_of(name: str, method: str) -> Callable[..., Any]:
-    def call(X: Any, labels: Any, payer: BudgetAccountant) -> None:
+    def call(X: Any, labels: Any) -> None:
         sizes = {"n_samples": N, "n_features": 2} if method == "fit_chunks" else {}
         rows = ["a text"] * N if name == "words" else X
         data, named = ([(rows, labels)], sizes) if sizes else (rows, {"groups": labels})
-        getattr(MODELS[name](accountant=payer), method)(data, **named)
+        getattr(MODELS[name](), method)(data, **named)
 
     return call
 
 
-OF_GROUPS = {"search": search_of, "score": score_of, "folds": folds_of}
-OF_GROUPS |= {
-    f"{name}, {method}": fit_of(name, method)
-    for name in ("topics", "samples", "stream", "words")
-    for method in ("fit", "partial_fit", "fit_chunks")
-    if hasattr(MODELS[name](), method)
+OF_GROUPS = {
+    "search": lambda X, labels: SEARCH.fit(X, groups=labels),
+    "score": lambda X, labels: SCORER(FITTED, X, np.zeros(N), groups=labels),
+    "folds": folds_of,
+    **{
+        f"{name}, {method}": fit_of(name, method)
+        for name in ("topics", "samples", "stream", "words")
+        for method in ("fit", "partial_fit", "fit_chunks")
+        if hasattr(MODELS[name](), method)
+    },
 }
 
 
@@ -336,35 +345,35 @@ OF_GROUPS |= {
 )  # fmt: skip
 @pytest.mark.parametrize("way", OF_GROUPS)
 def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(labels, way):
-    payer = BudgetAccountant(10.0, 1e-3)
-    message = said(lambda: OF_GROUPS[way](np.ones((N, 2)), labels, payer))
+    with BudgetAccountant(10.0, 1e-3) as payer:
+        message = said(lambda: OF_GROUPS[way](np.ones((N, 2)), labels))
     assert "groups must hold" in message
     assert SECRET not in message
     assert shows_none(message)
     assert not payer.entries
 
 
-def test_arguments_that_no_fit_takes_are_refused_with_the_reason():
-    for name in (*OF_ROWS, "words"):
-        X = ["a text"] * 4 if name == "words" else np.ones((4, 3))
-        for method in ("fit", "fit_transform" if name == "words" else "partial_fit"):
-            for given, why in (
-                ("sample_weight", ": .*read from the data"),
-                ("colour", r"\. It takes (X|raw_documents), y, groups"),
-                ("group", "; did you mean groups"),
-            ):
-                refused(
-                    name,
-                    lambda model, m=method, X=X, g=given: getattr(model, m)(X, **{g: np.ones(4)}),
-                    f"takes no {given}{why}",
-                )
+@pytest.mark.parametrize("name", [*OF_ROWS, "words"])
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("sample_weight", ": .*read from the data"),
+        ("colour", r"\. It takes (X|raw_documents), y, groups"), ("group", "; did you mean groups"),
+    ],
+)  # fmt: skip
+def test_arguments_that_no_fit_takes_are_refused_with_the_reason(name, given, why):
+    X, other = np.ones((4, 3)), "partial_fit"
+    if name == "words":
+        X, other = ["a text"] * 4, "fit_transform"
+    for method in ("fit", other):
+        call = methodcaller(method, X, **{given: np.ones(4)})
+        refused(name, call, f"takes no {given}{why}")
 
 
 @pytest.mark.parametrize(
     ("estimator", "wrong", "nearest"),
     [
         (PrivateSpectralLDA, "n_topics", "n_components"),
-        (PrivateSpectralLDA, "n_component", "n_components"),
         (PrivateTensorPowerMethod, "n_clusters", "n_components"),
         (PrivateCPCompletion, "n_components", "rank"),
         (PrivateCPCompletion, "bound", "bounds"),
@@ -372,43 +381,21 @@ def test_arguments_that_no_fit_takes_are_refused_with_the_reason():
     ],
 )
 def test_parameters_that_do_not_exist_name_the_nearest(estimator, wrong, nearest):
-    with pytest.raises(TypeError, match=f"{estimator.__name__} takes no {wrong}; did you mean "
-                       f"{nearest}\\?"):  # fmt: skip
+    said = f"{estimator.__name__} takes no {wrong}; did you mean {nearest}\\?"
+    with pytest.raises(TypeError, match=said):
         estimator(**{wrong: 3})
     with pytest.raises(TypeError, match=r"It takes .*epsilon"):
         estimator(zzz=3)
 
 
-def test_gaps_are_given_public_constants_and_no_imputer():
-    X = np.where(np.arange(1000).reshape(500, 2) == 7, np.nan, 1.0)
-    for model in (PrivateSpectralLDA(1), PrivateTensorPowerMethod(1, data_norm=1.0)):
-        with pytest.raises(ValueError, match=r"NaN\. Put a public constant") as caught:
-            model.fit(X)
-        assert "imputer transformer" not in str(caught.value)
-
-
-def test_wide_ratings_say_how_to_go_on():
-    model = PrivateCPCompletion(bounds=(1, 5))
-    with pytest.raises(ValueError, match=r"wide table .* goes to fit_tensor\(T\)"):
-        model.fit(np.ones((4, 3)))
-    with pytest.raises(TypeError, match=r"C = M.tocoo\(\)"):
-        model.fit(sp.csr_matrix(np.ones((4, 3))))
-
-
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_lists_of_rows_are_refused_where_there_may_be_none(kind):
     """An empty list has no columns: an error would tell it from one with a row."""
-    told = set()
-    for rows in ([], [[1.0, 2.0]], [[1.0, 2.0]] * 30):
-        for name in ("topics", "samples", "stream"):
-            model = MODELS[name](neighbours="add_remove")
-            told.add(said(lambda model=model, rows=rows: model.fit(kind(rows))))
-        search = PrivateSearchCV(
-            PrivateSpectralLDA(1, neighbours="add_remove"), {"n_components": [1]}
-        )
-        told.add(said(lambda search=search, rows=rows: search.fit(kind(rows))))
-    assert len(told) == 1
-    assert "must be an array" in told.pop()
+    models = [MODELS[name](neighbours="add_remove") for name in ("topics", "samples", "stream")]
+    models.append(PrivateSearchCV(models[0], {"n_components": [1]}))
+    rows = [[], [[1.0, 2.0]], [[1.0, 2.0]] * 30]
+    (told,) = {said(partial(model.fit, kind(one))) for model in models for one in rows}
+    assert "must be an array" in told
 
 
 @pytest.mark.parametrize("names", [None, (None, ["a", "b"])], ids=["numbers", "names"])

@@ -35,8 +35,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.model_selection.scores import UnitScores, answers
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.units import Units
 
@@ -50,6 +49,12 @@ SQUARED, ABSOLUTE = "neg_mean_squared_error", "neg_mean_absolute_error"
 PER_TOKEN = "log_likelihood_per_token"
 
 
+# Persons of several rows.
+OWNERS = np.repeat(np.arange(60), np.arange(60) % 4 + 1)
+X = counts(len(OWNERS))
+TARGETS, WHOSE = np.array([0.0, 1.0, 1.0, 1.0, 3.0]), ["b", "a", "a", "a", "b"]
+
+
 def scorer_of(metric, **options):
     return make_private_scorer(metric, **{"epsilon": INF, "bounds": (-1, 0), **options})
 
@@ -59,6 +64,7 @@ def scorer_of(metric, **options):
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_noise_is_as_large_as_promised(seed, delta):
+    """z tests of mean and deviation, two-sided, n = 800; a deviation off by 2**.5 is 7.4 off."""
     X, y = targets(100)
     model, n_draws = constant(y.mean()), 800
     scorer = make_private_scorer(ABSOLUTE, bounds=(-2, 0), delta=delta)
@@ -66,25 +72,15 @@ def test_noise_is_as_large_as_promised(seed, delta):
         scores = np.array([scorer(model, X, y) for _ in range(n_draws)])
     sigma = 2 / 100 * (2**0.5 if delta == 0 else 1 / gaussian_mu(1.0, 1e-6))
     exact = -np.abs(y - y.mean()).mean()
-    # Five standard errors of a mean, and of a deviation (kurtosis up to 6, of Laplace noise). A
-    # deviation wrong by the root of 2 is .29 too small: 7.4 of them, and those of what is then
-    # drawn are smaller still, so that chance hides it with a probability of 1e-3.
+    # Five standard errors of a mean, and of a deviation (kurtosis up to 6, of Laplace noise).
     assert abs(scores.mean() - exact) < 5 * sigma / n_draws**0.5
     assert abs(scores.std() / sigma - 1) < 5 * (5 / 4 / n_draws) ** 0.5
 
 
 def test_a_score_is_a_mean_of_clipped_scores():
-    X, y = targets(50)
-    model = constant(y.mean())
-    y[0] = -1e30
-    assert -100 / 50 - 2 < scorer_of(SQUARED, bounds=(-100, 0))(model, X, y) < -100 / 50
     scores = np.array([-5.0, 0.25, 0.5, math.nan, 7.0, INF])
-    query = HeldOutScores(lambda X, y: X, 0.0, 1.0)
-    plan = ReleasePlan.split(INF, 1e-6, {"held_out_scores": 1.0})
-    chunks = HeldOutChunk(scores, None, Units.single(6))
-    with DataCurator(chunks, plan, spender="test", unit="row", accountant=None) as curator:
-        value = curator.release("held_out_scores", query)[0] + query.middle
-    assert value == pytest.approx((0 + 0.25 + 0.5 + 0 + 1 + 1) / 6)
+    found = scorer_of("log_likelihood", bounds=(0, 1))(answering(np.ravel), scores[:, None])
+    assert found == pytest.approx((0 + 0.25 + 0.5 + 0 + 1 + 1) / 6)
 
 
 def test_grid_search_is_charged_for_every_fit_and_score():
@@ -101,75 +97,71 @@ def test_grid_search_is_charged_for_every_fit_and_score():
 
 
 def test_refuses_before_reading_when_the_budget_is_spent():
-    budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
-    scorer = make_private_scorer("log_likelihood", bounds=(-99, 0), accountant=budget)
-
     class Unread:
         shape = (10, 7)
 
         def __getitem__(self, rows):
             raise AssertionError("read")
 
-    scores = cross_val_score(
-        PrivateSpectralLDA(1, epsilon=INF), counts(), cv=[([*range(200)], [*range(200, 300)])],
-        scoring=scorer, error_score="raise",
-    )  # fmt: skip
-    assert scores.shape == (1,)
     fitted = PrivateSpectralLDA(1, epsilon=INF).fit(counts())
+    scorer = make_private_scorer("log_likelihood", bounds=(-99, 0))
+    spent = clone(scorer).set_params(accountant=BudgetAccountant(epsilon=1.0, delta=1e-6))
+    assert np.isfinite(spent(fitted, counts()))
     with pytest.raises(BudgetError):
-        scorer(fitted, Unread())
+        spent(fitted, Unread())
     with BudgetAccountant(epsilon=0.5, delta=1e-6), pytest.raises(BudgetError):
-        make_private_scorer("log_likelihood", bounds=(-99, 0))(fitted, Unread())
+        scorer(fitted, Unread())
 
 
 def test_bounds_that_public_parameters_imply():
     X, y = cells()
     fitted = NoisyMean(bounds=(0.0, 3.0), epsilon=INF).fit(X, y)
-    scorer = make_private_scorer(SQUARED, accountant=(b := BudgetAccountant()))
+    scorer = make_private_scorer(SQUARED, accountant=(budget := BudgetAccountant()))
     scorer(fitted, X, y)
-    (entry,) = b.entries
-    assert entry.release == "held_out_scores"
-    assert entry.cost == PrivacyCost(mu=gaussian_mu(1.0, 1e-6))
-    with pytest.raises(ValueError, match="bounds must be given"):
-        scorer(constant().set_params(bounds=None), X, y)
-    assert len(b.entries) == 1
+    (entry,) = budget.entries
+    assert (entry.release, entry.cost) == (
+        "held_out_scores", PrivacyCost(mu=gaussian_mu(1.0, 1e-6)),
+    )  # fmt: skip
 
 
 # What is refused before the charge
 
 
-def test_refuses_what_cannot_be_scored_before_charging():
-    budget = BudgetAccountant(epsilon=100.0)
-    X, y = targets(100)
-    toy = NoisyMean(epsilon=INF).fit(X, y)
-    wide, fitted = np.zeros((100, 2)), PrivateSpectralLDA(1, epsilon=INF).fit(counts())
-    learning = "which may learn from the data"
-    users = PrivateTuckerCompletion(bounds=(0, 3), unit_mode=0)
-    for metric, estimator, X_, given, match in (
-        (SQUARED, toy, X, None, "needs y, which is None"),
-        (SQUARED, toy, X, y[:50], "inconsistent numbers of samples"),
-        (SQUARED, toy, wide, y, "has 2 features"),
-        (SQUARED, toy, X, wide, "y must hold one number for each row"),
-        ("log_likelihood", toy, X, None, "needs an estimator with score_samples"),
-        ("log_likelihood", fitted, counts()[:, 1:], None, "has 6 features"),
-        ("log_likelihood", fitted, counts()[:0], None, "at least one row"),
-        ("log_likelihood", fitted, da.from_array(counts()), None, "X must lie in memory"),
-        ("log_likelihood", PrivateSpectralLDA(1), X, None, "not fitted"),
-        # It is not known what these protect.
-        (SQUARED, DummyRegressor(), X, y, learning),
-        (SQUARED, TransformedTargetRegressor(regressor=NoisyMean()), X, y, learning),
-        (SQUARED, make_pipeline(NoisyMean(), DummyRegressor()), X, y, learning),
-        (SQUARED, users, *cells(), "units of several rows"),
-    ):
-        with pytest.raises((ValueError, TypeError), match=match):
-            scorer_of(metric, epsilon=1.0, accountant=budget)(estimator, X_, given)
-    for given, match in ((TARGETS[1:], "with equally many rows"), (None, "needs y")):
-        with pytest.raises(ValueError, match=match) as error:
-            scorer_of(ABSOLUTE, accountant=budget)(
-                constant(), np.zeros((5, 1)), given, groups=WHOSE
-            )
-        assert "5" not in str(error.value)
-    assert budget.entries == ()
+FITTED, TOY = PrivateSpectralLDA(1, epsilon=INF).fit(counts()), NoisyMean(epsilon=INF)
+TOY.fit(*targets(100))
+AT, Y = targets(100)
+WIDE, LEARNING = np.zeros((100, 2)), "which may learn from the data"
+USERS = PrivateTuckerCompletion(bounds=(0, 3), unit_mode=0)
+REFUSED = [
+    (SQUARED, TOY, (AT, None), "needs y, which is None"),
+    (SQUARED, TOY, (AT, Y[:50]), "inconsistent numbers of samples"),
+    (SQUARED, TOY, (WIDE, Y), "has 2 features"),
+    (SQUARED, TOY, (AT, WIDE), "y must hold one number for each row"),
+    (SQUARED, constant().set_params(bounds=None), (AT, Y), "bounds must be given"),
+    ("log_likelihood", TOY, (AT,), "needs an estimator with score_samples"),
+    ("log_likelihood", FITTED, (counts()[:, 1:],), "has 6 features"),
+    ("log_likelihood", FITTED, (counts()[:0],), "at least one row"),
+    ("log_likelihood", FITTED, (da.from_array(counts()),), "X must lie in memory"),
+    ("log_likelihood", PrivateSpectralLDA(1), (AT,), "not fitted"),
+    # It is not known what these protect.
+    (SQUARED, DummyRegressor(), (AT, Y), LEARNING),
+    (SQUARED, TransformedTargetRegressor(regressor=NoisyMean()), (AT, Y), LEARNING),
+    (SQUARED, make_pipeline(NoisyMean(), DummyRegressor()), (AT, Y), LEARNING),
+    (SQUARED, USERS, cells(), "units of several rows"),
+    (ABSOLUTE, constant(), (np.zeros((5, 1)), TARGETS[1:], WHOSE), "with equally many rows"),
+    (ABSOLUTE, constant(), (np.zeros((5, 1)), None, WHOSE), "needs y"),
+]
+
+
+@pytest.mark.parametrize(("metric", "model", "data", "message"), REFUSED, ids=lambda _: "")
+def test_refuses_what_cannot_be_scored_before_charging(metric, model, data, message):
+    X, y, groups = (*data, None, None)[:3]
+    implied = None if message.startswith("bounds") else (-1, 0)
+    scorer = scorer_of(metric, epsilon=1.0, accountant=BudgetAccountant(100.0), bounds=implied)
+    with pytest.raises((ValueError, TypeError), match=message) as error:
+        scorer(model, X, y, groups=groups)
+    assert groups is None or "5" not in str(error.value)  # how many rows of groups is private
+    assert scorer.accountant.entries == ()
 
 
 @pytest.mark.parametrize(
@@ -190,31 +182,26 @@ ODD = ["x", "1", b"1", None, 1j, 2**70, 10**400, float("nan"), "nan", [1, 2], [[
 
 @pytest.mark.parametrize("metric", [SQUARED, ABSOLUTE])
 @pytest.mark.parametrize("place", [0, 999])
-def test_no_label_changes_the_scores_of_other_rows(metric, place):
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+def test_no_label_changes_the_scores_of_other_rows(metric, place, odd):
     """By a thousandth of their range at most; what is no number is refused unspent."""
-    budget = BudgetAccountant()
-    scorer = scorer_of(metric, accountant=budget)
-    X, y = np.zeros((1000, 1)), [1] * 1000
-    before = scorer(constant(1), X, y)
-    assert before == 0
-    for odd in ODD:
-        changed, spent = [*y[:place], odd, *y[place + 1 :]], budget.entries
-        found, said = before, "y "
-        try:
-            found = scorer(constant(1), X, changed)
-        except (TypeError, ValueError) as error:
-            said = str(error)
-            assert budget.entries == spent
-        assert said.startswith("y ")
-        assert abs(found - before) <= 1 / 1000 * (1 + 1e-9)
+    scorer = scorer_of(metric, accountant=BudgetAccountant())
+    found, said, y = 0.0, "", [1] * 1000
+    y[place] = odd
+    try:
+        found = scorer(constant(1), np.zeros((1000, 1)), y)
+    except (TypeError, ValueError) as error:
+        said = str(error)
+    assert abs(found) <= 1 / 1000 * (1 + 1e-9)
+    assert not said or (said.startswith("y ") and scorer.accountant.entries == ())
 
 
-def test_columns_of_targets_are_one_number_each():
-    X, y = targets(100)
-    wanted = -np.mean((y - 5.0) ** 2)
-    for given in (y, y[:, None], y.tolist(), y[:, None].tolist(), pd.Series(y)):
-        score = scorer_of(SQUARED, bounds=(-9, 0))(constant(5.0), X, given)
-        assert score == pytest.approx(wanted)
+@pytest.mark.parametrize(
+    "given", [Y, Y[:, None], Y.tolist(), Y[:, None].tolist(), pd.Series(Y)], ids=lambda _: ""
+)
+def test_columns_of_targets_are_one_number_each(given):
+    score = scorer_of(SQUARED, bounds=(-9, 0))(constant(5.0), AT, given)
+    assert score == pytest.approx(-np.mean((Y - 5.0) ** 2))
 
 
 # Row by row: one that cannot be scored counts as the lower bound, whatever the others do
@@ -239,19 +226,19 @@ def test_rows_that_the_model_refuses(metric, n_bad):
     assert found == pytest.approx(-n_bad / 100)
 
 
-def test_one_row_of_objects_makes_no_objects_of_others():
+@pytest.mark.parametrize("odd", [["x", 1.0], [1j, 0], "x", None, [1.0], [[1], 2]], ids=str)
+def test_one_row_of_objects_makes_no_objects_of_others(odd):
     """Of a list with one text in it numpy would make texts of all: it is refused."""
     total = answering(lambda X: np.asarray(X).sum(axis=1))
-    X, y = [[i, 1.0] for i in range(200)], [i + 1.0 for i in range(200)]
-    for odd in (["x", 1.0], [1j, 0], "x", None, [1.0], [[1], 2]):
-        rows = [*X[:7], odd, *X[8:]]
-        with pytest.raises((TypeError, ValueError), match=r"^X "):
-            scorer_of(SQUARED)(total, rows, y)
-        if isinstance(odd, list) and len(odd) == 2 and np.ndim(odd[0]) == 0:
-            array = np.empty((200, 2), dtype=object)
-            array[:] = rows
-            for table in (array, pd.DataFrame(array)):
-                assert scorer_of(SQUARED)(total, table, y) == pytest.approx(-1 / 200)
+    rows, y = [[i, 1.0] for i in range(200)], [i + 1.0 for i in range(200)]
+    rows[7] = odd
+    with pytest.raises((TypeError, ValueError), match=r"^X "):
+        scorer_of(SQUARED)(total, rows, y)
+    if isinstance(odd, list) and len(odd) == 2 and np.ndim(odd[0]) == 0:
+        array = np.empty((200, 2), dtype=object)
+        array[:] = rows
+        for table in (array, pd.DataFrame(array)):
+            assert scorer_of(SQUARED)(total, table, y) == pytest.approx(-1 / 200)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix, sp.coo_matrix])
@@ -341,20 +328,15 @@ def test_each_score_is_of_its_own_row_and_their_mean_is_what_score_says(seed):
 
 # Persons
 
-OWNERS = np.repeat(np.arange(60), np.arange(60) % 4 + 1)
-X = counts(len(OWNERS))
-TARGETS, WHOSE = np.array([0.0, 1.0, 1.0, 1.0, 3.0]), ["b", "a", "a", "a", "b"]
 
-
-def test_a_score_is_the_mean_over_groups_of_means_over_rows():
-    rows, zero = np.zeros((5, 1)), constant(0.0)
-    absolute = scorer_of(ABSOLUTE, bounds=(-2.0, 0.0))
-    # a: -1, -1, -1; b: 0 and -2, to which -3 is clipped.
-    assert absolute(zero, rows, TARGETS, groups=WHOSE) == pytest.approx(-1.0, abs=1e-15)
-    assert absolute(zero, rows, TARGETS) == pytest.approx(-1.0, abs=1e-15)
-    for kind in (np.asarray, sp.coo_matrix):
-        found = absolute(zero, kind(rows), [0.0, 1, 1, 1, 1], groups=WHOSE)
-        assert found == pytest.approx((-1 - 0.5) / 2, abs=1e-15)
+@pytest.mark.parametrize("kind", [np.asarray, sp.coo_matrix])
+def test_a_score_is_the_mean_over_groups_of_means_over_rows(kind):
+    rows, absolute = kind(np.zeros((5, 1))), scorer_of(ABSOLUTE, bounds=(-2.0, 0.0))
+    # a: -1, -1, -1; b: 0 and -2, to which -3 is clipped, or -1.
+    for y, groups, mean in (
+        (TARGETS, WHOSE, -1.0), (TARGETS, None, -1.0), ([0.0, 1, 1, 1, 1], WHOSE, (-1 - 0.5) / 2),
+    ):  # fmt: skip
+        assert absolute(constant(), rows, y, groups=groups) == pytest.approx(mean, abs=1e-15)
 
 
 def test_noise_is_in_proportion_to_the_number_of_groups():
@@ -371,15 +353,13 @@ def test_a_model_of_groups_is_scored_with_groups_alone():
     budget = BudgetAccountant(100.0, 1e-6)
     model = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget).fit(X, groups=OWNERS)
     scorer = make_private_scorer(PER_TOKEN, epsilon=9.0, accountant=budget)
-    spent = len(budget.entries)
-    with pytest.raises(ValueError, match="groups must be given"):
-        scorer(model, X)
-    assert len(budget.entries) == spent
+    for wrong, match in ((model, "groups must be given"), (FITTED, "'document'")):
+        spent = len(budget.entries)
+        with pytest.raises(ValueError, match=match):
+            scorer(wrong, X)
+        assert len(budget.entries) == spent
     assert math.isfinite(scorer(model, X, groups=OWNERS))
     assert {entry.unit for entry in budget.entries} == {"person"}
-    rows = PrivateSpectralLDA(1, epsilon=9.0).fit(X)
-    with pytest.raises(BudgetError, match="'document'"):
-        scorer(rows, X)
 
 
 # In scikit-learn's own tools
