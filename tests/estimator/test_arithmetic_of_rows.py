@@ -1,7 +1,6 @@
 """Floating-point numbers of one unit's data cause no warning, no error and no other digits."""
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -36,16 +35,11 @@ power = partial(
 
 
 def single(X: np.ndarray) -> np.ndarray:
-    return np.clip(X, -3.4e38, 3.4e38).astype(np.float32)
+    with np.errstate(all="ignore"):
+        return np.clip(X, -3.4e38, 3.4e38).astype(np.float32)
 
 
-CONTAINERS: dict[str, Callable[[np.ndarray], Any]] = {
-    "array": np.asarray, "list": np.ndarray.tolist, "frame": pd.DataFrame, "single": single,
-    "sparse": sp.csr_array, "columns": np.asfortranarray,
-}  # fmt: skip
-
-
-FITS: dict[str, Callable[[Any], Any]] = {
+FITS: dict[str, Callable[[np.ndarray], Any]] = {
     "components": lambda X: power().fit(X),
     "components, counted": lambda X: power(neighbours="add_remove").fit(X),
     "stream": lambda X: power(perturbation="stream").fit(X),
@@ -53,51 +47,43 @@ FITS: dict[str, Callable[[Any], Any]] = {
     "mixture": lambda X: power(moment="gaussian_mixture").fit(X),
     "chunks": lambda X: power().fit_chunks([X], n_samples=40, n_features=24),
     "chunks of a stream": lambda X: power().fit_chunks([X, X]),
-    "topics": lambda X: PrivateSpectralLDA(2, n_refinements=1).fit(abs(X)),
+    "topics": lambda X: PrivateSpectralLDA(2, n_refinements=1).fit(np.rint(abs(X))),
+    "list": lambda X: power().fit(X.tolist()),
+    "frame": lambda X: power().fit(pd.DataFrame(X)),
+    "single": lambda X: power().fit(single(X)),
+    "sparse": lambda X: power().fit(sp.csr_array(X)),
+    "columns": lambda X: power().fit(np.asfortranarray(X)),
 }
-
-
-@pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("rows", [HUGE_ROWS, TINY_ROWS], ids=["huge", "tiny"])
-def test_no_sample_makes_validation_warn(rows, container):
-    """Warnings are errors here."""
-    given = CONTAINERS[container](rows)
-    assert power().fit(given).privacy_report_.rows
+CELLS = np.repeat(np.argwhere(np.ones((4, 3))), 2, axis=0)
 
 
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("rows", [HUGE_ROWS, TINY_ROWS], ids=["huge", "tiny"])
-def test_no_sample_is_an_error_where_a_caller_makes_errors_of_rounding(rows, fit):
+def test_no_sample_makes_a_fit_warn_or_fail(rows, fit):
+    """Not even where a caller makes errors of rounding."""
     with np.errstate(all="raise"):
-        assert FITS[fit](np.rint(rows)).privacy_report_.rows
-    if fit != "topics":
-        with np.errstate(all="raise"):
-            FITS[fit](rows)
+        assert FITS[fit](rows).privacy_report_.rows
 
 
 @pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompletion])
 @pytest.mark.parametrize("unit_mode", [None, 0])
-def test_no_value_makes_a_completion_warn(unit_mode, kind):
-    X = np.repeat(np.argwhere(np.ones((4, 3))), 2, axis=0)
-    for values in ([HUGE, HUGE, -HUGE, -HUGE], [5e-324, 0.0]):
-        y = np.resize(values, len(X))
-        model = kind(1, bounds=(-1, 1), shape=(4, 3), unit_mode=unit_mode)
-        with np.errstate(all="raise"):
-            model.fit(X, y)
-        T = np.resize(y, (4, 3))
-        with np.errstate(all="raise"):
-            model.fit_tensor(T)
-        assert model.privacy_report_.rows
+@pytest.mark.parametrize("values", [[HUGE, HUGE, -HUGE, -HUGE], [5e-324, 0.0]])
+def test_no_value_makes_a_completion_fail(values, unit_mode, kind):
+    model = kind(1, bounds=(-1, 1), shape=(4, 3), unit_mode=unit_mode)
+    with np.errstate(all="raise"):
+        model.fit(CELLS, np.resize(values, len(CELLS)))
+        assert model.fit_tensor(np.resize(values, (4, 3))).privacy_report_.rows
 
 
 @pytest.mark.parametrize("entry", [1e-200, 1e300, 5e-324])
-def test_no_entry_of_a_tensor_makes_a_decomposition_warn(entry):
+def test_no_entry_of_a_tensor_makes_a_decomposition_fail(entry):
     T = np.zeros((4, 4, 4))
     T[1, 1, 1] = entry
     with np.errstate(all="raise"):
         assert power().fit_tensor(T).privacy_report_.rows
 
 
+@pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 def test_a_fit_takes_one_thread_and_its_digits_are_those_of_one(seed, epsilon, monkeypatch):
     X = np.random.default_rng(seed).poisson(1.0, (60, 20))
@@ -108,11 +94,9 @@ def test_a_fit_takes_one_thread_and_its_digits_are_those_of_one(seed, epsilon, m
         return limit(controller, **what)
 
     monkeypatch.setattr(ThreadpoolController, "limit", limited)
+    model = PrivateSpectralLDA(3, epsilon=epsilon, random_state=0)
     for threads in (1, None):
-        with warnings.catch_warnings(), threadpool_limits(threads, "blas"):
-            warnings.simplefilter("ignore")  # seeded noise, and as many topics as it hides
-            with unsafe_seeded_noise(seed):
-                model = PrivateSpectralLDA(3, epsilon=epsilon, random_state=0)
-                found.append(model.fit(X).components_)
+        with threadpool_limits(threads, "blas"), unsafe_seeded_noise(seed):
+            found.append(model.fit(X).components_)
     np.testing.assert_array_equal(*found)
     assert limits == [{"limits": 1, "user_api": "blas"}] * 2

@@ -1,5 +1,7 @@
 """Public numbers that memory cannot hold are refused before anything is charged."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,8 +18,7 @@ from sktensor_dp.privacy.execution import ThreadedPartitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
-MODELS = [PrivateCPCompletion, PrivateTuckerCompletion]
-PERTURBATIONS = ["auto", "input", "sufficient_statistics", "gradient", "output"]
+
 GIGABYTE = 1e9
 
 
@@ -27,37 +28,27 @@ def _one_machine(memory_of):
     memory_of(8 * GIGABYTE)
 
 
-def refused(model, X, message, **parameters):
-    accountant = BudgetAccountant(100.0, 1e-4)
-    estimator = model(bounds=(0, 1), accountant=accountant, **{"rank": 2, **parameters})
+TIMES = np.column_stack([np.arange(50) % 5, 1_700_000_000 + 60 * np.arange(50)])
+CUBE, WIDE = np.argwhere(np.ones((6, 5, 4))), np.argwhere(np.ones((2,) * 4)).repeat(10, axis=1)
+BIG, BOTH = {"shape": (5, 2 * 10**9)}, (PrivateCPCompletion, PrivateTuckerCompletion)
+TOO_LONG = [
+    *((kind, TIMES, {"perturbation": way}, "which has 1700002946 rows, .* consecutive numbers from")
+      for kind in BOTH for way in ("auto", "input", "sufficient_statistics", "gradient", "output")),
+    *((kind, TIMES % 50, {"unit_mode": mode, **BIG}, "which has 2000000005 rows")
+      for kind in BOTH for mode in (0, 1)),
+    (PrivateCPCompletion, CUBE, {"rank": 10**9, "perturbation": "input"}, "at rank=1000000000 "),
+    (PrivateTuckerCompletion, WIDE, {"perturbation": "input"}, "which has 80 rows, at rank=2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "X", "parameters", "message"), TOO_LONG, ids=lambda _: "")
+def test_rows_ranks_and_cores_that_memory_cannot_hold_are_refused(model, X, parameters, message):
+    given = {"rank": 2, "accountant": BudgetAccountant(100.0, 1e-4), **parameters}
+    estimator = model(bounds=(0, 1), **given)
     with pytest.raises(ValueError, match=message):
         estimator.fit(X, np.zeros(len(X)))
-    assert accountant.entries == ()
+    assert estimator.accountant.entries == ()
     assert not hasattr(estimator, "shape_")
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("perturbation", PERTURBATIONS)
-def test_a_column_of_unix_times_is_refused_with_the_number_of_rows(perturbation, model):
-    times = 1_700_000_000 + 60 * np.arange(50)
-    X = np.column_stack([np.arange(50) % 5, times])
-    message = "which has 1700002946 rows, .* Coordinates must be consecutive numbers from 0"
-    refused(model, X, message, perturbation=perturbation)
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("unit_mode", [0, 1])
-def test_a_shape_beyond_memory_is_refused_for_slices_too(unit_mode, model):
-    X = np.column_stack([np.arange(50) % 5, np.arange(50)])
-    slices = {"unit_mode": unit_mode, "shape": (5, 2 * 10**9)}
-    refused(model, X, "which has 2000000005 rows", **slices)
-
-
-def test_a_rank_or_core_beyond_memory_is_refused():
-    X = np.argwhere(np.ones((6, 5, 4)))
-    refused(PrivateCPCompletion, X, "at rank=1000000000 needs", rank=10**9, perturbation="input")
-    wide = np.argwhere(np.ones((2,) * 4)).repeat(10, axis=1)
-    refused(PrivateTuckerCompletion, wide, "which has 80 rows, at rank=2", perturbation="input")
 
 
 SECOND = {"data_norm": 1.0, "perturbation": "whitened_tensor"}
@@ -77,29 +68,27 @@ TOO_WIDE = [
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_chunks"])
 @pytest.mark.parametrize(("model", "parameters", "n_features"), TOO_WIDE)
 def test_features_that_memory_cannot_hold_are_refused(model, parameters, n_features, method):
-    accountant = BudgetAccountant(100.0, 1e-4)
-    estimator = model(2, accountant=accountant, **parameters)
+    estimator = model(2, accountant=BudgetAccountant(100.0, 1e-4), **parameters)
     if not hasattr(estimator, method):
         return  # as its parameters decide
-    X = sp.csr_array((60, n_features), dtype=np.int64)
+    X: Any = sp.csr_array((60, n_features), dtype=np.int64)
     size = {"n_samples": 60, "n_features": n_features} if method == "fit_chunks" else {}
     # Chunks of so many features can be batches of a stream, which is to be asked for.
     refused = f"fit of {n_features} features .* GB of memory|batches of a stream alone"
     with pytest.raises(ValueError, match=refused):
         getattr(estimator, method)([X] if size else X, **size)
-    assert accountant.entries == ()
+    assert estimator.accountant.entries == ()
     assert not hasattr(estimator, "components_")
 
 
 def test_pairs_of_words_are_counted_as_often_as_they_are_held(memory_of):
     """A sum, its rest and a part of it: 3 d^2 numbers, which the message says before a charge."""
     memory_of(0.05 * GIGABYTE)
-    accountant = BudgetAccountant(1e12, 1e-4)
-    model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=accountant)
+    model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=BudgetAccountant())
     X = ThreadedPartitions([sp.csr_array((60, 50_000), dtype=np.int64)], 1)
     with pytest.raises(ValueError, match=r"needs at least 0\.0556 GB of memory; there are 0\.05"):
         model.fit_chunks(X, n_samples=60, n_features=50_000)
-    assert accountant.entries == ()
+    assert model.accountant.entries == ()
 
 
 def test_what_fits_is_not_refused():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from internals import check_own_parameters
 
-from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.estimator.parameters import InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.privacy.accountant import BudgetAccountant
 
@@ -40,6 +40,17 @@ def test_a_constraint_accepts_and_describes(constraint, right, wrong, said):
     assert str(constraint) == said
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {}, {"epsilon": math.inf}, {"epsilon": 1}, {"delta": 0}, {"accountant": BUDGET},
+        {"random_state": 0}, {"random_state": STATE}, {"verbose": True}, {"verbose": 3},
+    ],
+)  # fmt: skip
+def test_shared_parameters_accept(changes) -> None:
+    check_own_parameters(PrivateSpectralLDA(**changes))
+
+
 def test_alternatives_and_the_error() -> None:
     constraints = {"rank": [Number(1, 5, integer=True), OneOf("auto")], "other": [OneOf(None)]}
     for value in (1, 5, "auto"):
@@ -51,19 +62,3 @@ def test_alternatives_and_the_error() -> None:
         check_parameters(SimpleNamespace(rank=0, other=None), constraints)
     with pytest.raises(ValueError, match="'other'"):
         check_parameters(SimpleNamespace(rank=1, other=1), constraints)
-
-
-class Estimator(PrivateEstimatorMixin):
-    """An estimator with nothing but the parameters all of them share."""
-
-    def __init__(self, **changes: object) -> None:
-        shared = {"epsilon": 1.0, "delta": 1e-6, "accountant": None}
-        vars(self).update({**shared, "random_state": None, "verbose": 0, **changes})
-
-
-def test_shared_parameters_accept() -> None:
-    for changes in (
-        {}, {"epsilon": math.inf}, {"epsilon": 1}, {"delta": 0}, {"accountant": BUDGET},
-        {"random_state": 0}, {"random_state": STATE}, {"verbose": True}, {"verbose": 3},
-    ):  # fmt: skip
-        check_own_parameters(Estimator(**changes))
