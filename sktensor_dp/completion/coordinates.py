@@ -28,7 +28,9 @@ from sktensor_dp.queries.frames import refuse_lazy
 from sktensor_dp.queries.query import SIZES
 from sktensor_dp.queries.slices import SliceChunks, SliceReader
 from sktensor_dp.queries.sums import PartialQuery
-from sktensor_dp.tensor.row_bounds import LEAST_WIDTH, Bounds, RowBounds
+
+# Squares and ratios of squares of values within these neither overflow nor vanish.
+LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
 
 
 class LazySlices(ValueRange):
@@ -60,7 +62,7 @@ def lazy_slices(
     y: Any,
     shape: Sequence[int],
     unit_mode: int,
-    bounds: Bounds,
+    bounds: tuple[float, float],
 ) -> LazySlices:
     """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
     import dask
@@ -105,7 +107,7 @@ def check_combination(estimator: Any) -> None:
         )
 
 
-def plain_bounds(estimator: Any) -> tuple[float, float]:
+def checked_bounds(estimator: Any) -> tuple[float, float]:
     """Parameter ``bounds`` as (low, high) floats, with "auto" those of the histogram's bins;
     ValueError if missing or without width.
     """
@@ -141,7 +143,7 @@ def read_entries(
     y: Any,
     indices: Indices | None,
     shape: Sequence[int] | None,
-    bounds: Bounds,
+    bounds: tuple[float, float],
 ) -> EntryChunks | SliceChunks | LazySlices:
     """Entries of a fit as its curator reads them; the columns of `X` are stored on `checked`.
 
@@ -357,14 +359,6 @@ def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
             f"they are of the kind {ids.dtype.kind!r} of NumPy."
         )
     return (*indices[:mode], own, *indices[mode + 1 :])
-
-
-def bounds_by_id(bounds: RowBounds, known: Indices | None, own: Indices) -> RowBounds:
-    """Bounds of the units that `own` numbers, from bounds numbered by the names of `known`."""
-    index, ids = known[bounds.mode] if known else None, own[bounds.mode]
-    if index is None or ids is None or index is ids:
-        return bounds
-    return bounds.take(index.encode(ids.decode(np.arange(len(ids)))))
 
 
 def named_numbers(

@@ -18,12 +18,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.coordinates import (
+    LARGEST_SIZE,
     check_combination,
     check_forecast_sizes,
+    checked_bounds,
     checked_values,
     coordinates_of,
     coordinates_or_unknown,
-    plain_bounds,
     read_entries,
     refuse_entries,
 )
@@ -43,10 +44,8 @@ from sktensor_dp.completion.plan import (
 )
 from sktensor_dp.completion.recommend import RecommenderMixin
 from sktensor_dp.completion.row_names import (
-    BOUNDS,
     Indices,
     RowNames,
-    bounds_of_rows,
     check_names,
     indices_of,
     names_at,
@@ -63,21 +62,12 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import computed, dense_tensor, lazy_rows
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf
+from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, Numbers, OneOf
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.row_bounds import (
-    Bounds,
-    RowBounds,
-    clamped,
-    in_units,
-    limits_at,
-    mean_width,
-    outermost,
-)
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
 
 # Entries whose values are computed at a time.
@@ -96,7 +86,15 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     _unit = "entry"
     _hidden_state = frozenset({"_model", "_ranks", "_shared", "_indices"})
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "bounds": [*BOUNDS, OneOf("auto"), NONE],
+        "bounds": [
+            Numbers(
+                Number(-LARGEST_SIZE, LARGEST_SIZE),
+                2,
+                f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most",
+            ),
+            OneOf("auto"),
+            NONE,
+        ],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
         "row_names": [NONE, RowNames()],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
@@ -114,7 +112,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self,
         rank: int | Sequence[int] = 3,
         *,
-        bounds: tuple[float, float] | Mapping[int, Any] | str | None = None,
+        bounds: tuple[float, float] | str | None = None,
         shape: Sequence[int] | None = None,
         row_names: Sequence[Any] | None = None,
         epsilon: float = 1.0,
@@ -319,8 +317,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):
             return lazy_rows(self, X, "predict")
-        coordinates = self._coordinates(X)
-        return clamped(self.bounds_, self._values(coordinates), coordinates)
+        return np.clip(self._values(self._coordinates(X)), *self.bounds_)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination of the predictions, as scikit-learn has it.
@@ -358,15 +355,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         for start in range(0, size, BLOCK):
             cells = np.arange(start, min(start + BLOCK, size))
             coordinates = np.column_stack(np.unravel_index(cells, self.shape_))
-            result[cells] = clamped(self.bounds_, self._values(coordinates), coordinates)
-        return result.reshape(self.shape_)
+            result[cells] = self._values(coordinates)
+        return np.clip(result, *self.bounds_).reshape(self.shape_)
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Predictions in the units of the data, not clamped, of shape (n,)."""
-        # First: where rows have no range there is nothing to say.
-        limits = limits_at(self.bounds_, coordinates)
-        found = values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
-        return in_units(self.bounds_, found, limits)
+        """Predictions, not clamped, of shape (n,)."""
+        return values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
@@ -409,13 +403,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             If a size is not an int >= 1, the shape has one mode, or biases and components
             are assumed to have all of the variance.
         """
-        bounds = self._check_all()
+        low, high = self._check_all()
         check_forecast_sizes(n_observed, shape)
         size = tuple(shape)
-        if isinstance(bounds, RowBounds):
-            bounds.check_shape(size)
         plan, ranks = self._plan(n_observed, size)
-        width = 1.0 if self._chooses_bounds else mean_width(bounds)
+        width = 1.0 if self._chooses_bounds else high - low
         assumed = Assumed.given(len(size), width, deviation, bias_deviation, component_share)
         found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
         question = Question.of(
@@ -449,24 +441,21 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """True where a released histogram of values decides on the bounds."""
         return isinstance(self.bounds, str)
 
-    def _check_all(self) -> Bounds:
+    def _check_all(self) -> tuple[float, float]:
         """Check all parameters and return the bounds."""
         self._check_parameters()
         return self._checked_together()
 
-    def _checked_together(self) -> Bounds:
+    def _checked_together(self) -> tuple[float, float]:
         """Check parameters that are valid one by one against each other; return the bounds."""
         check_combination(self)
         if self.row_names is not None:
             check_names(self)
-        return bounds_of_rows(self) if isinstance(self.bounds, Mapping) else plain_bounds(self)
+        return checked_bounds(self)
 
     def _parameter_to_save(self, name: str) -> Any:
         if name == "row_names":
             return indices_of(self.row_names)
-        if name == "bounds" and isinstance(bounds := self.bounds, Mapping):
-            found = bounds_of_rows(self)
-            return {mode: np.column_stack([found.low, found.high]) for mode in bounds}
         return super()._parameter_to_save(name)
 
     @property
@@ -488,13 +477,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return self.perturbation in pure or self._chooses_bounds
 
     def _target_range(self) -> tuple[float, float] | None:
-        if isinstance(self.bounds, Mapping):
-            return outermost(bounds_of_rows(self))
         return None if isinstance(self.bounds, str) else self.bounds
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
-        bounds = bounds_of_rows(self) if isinstance(self.bounds, Mapping) else self.bounds
-        bounds = (-1.0, 1.0) if isinstance(bounds, str) else bounds
+        bounds = (-1.0, 1.0) if isinstance(self.bounds, str) else self.bounds
         return worst_neighbours(bounds, self.shape, self.unit_mode, indices_of(self.row_names))
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -511,7 +497,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
 
 def worst_neighbours(
-    bounds: Bounds | None,
+    bounds: tuple[float, float] | None,
     shape: Sequence[int] | None,
     unit_mode: int | None,
     indices: Indices | None = None,
@@ -521,13 +507,14 @@ def worst_neighbours(
     """
     if bounds is None:
         raise ValueError("bounds must be given: values are made of both.")
+    low, high = map(float, bounds)
     if shape is None and indices is not None:
         lengths = [0 if index is None else len(index) for index in indices]
         shape = lengths if unit_mode is None or all(lengths) else None
     if unit_mode is None:
         place = np.zeros((1, 2 if shape is None else len(shape)), dtype=np.intp)
         entry = names_at(place, indices)
-        ends = [np.full(1, end, dtype=np.float64) for end in limits_at(bounds, place)]
+        ends = np.array([[low], [high]])
         return (entry, ends[0]), (entry, ends[1]), lambda of: float(of.predict(entry)[0])
     # One unit changes the order of two rows; all other values are in the middle.
     shared = 0 if unit_mode else 1
@@ -540,10 +527,9 @@ def worst_neighbours(
     entries[:, unit_mode] = np.repeat(np.arange(number), 2)
     entries[:, shared] = np.tile(np.arange(2), number)
     named = names_at(entries, indices)
-    low, high = (np.broadcast_to(end, len(entries)) for end in limits_at(bounds, entries))
-    values = low / 2 + high / 2
+    values = np.full(len(entries), low / 2 + high / 2)
     changed = values.copy()
-    values[:2], changed[:2] = (high[0], low[1]), (low[0], high[1])
+    values[:2], changed[:2] = (high, low), (low, high)
     return (
         (named, values),
         (named, changed),
@@ -565,13 +551,10 @@ class PrivateCPCompletion(
         Number of components. Those that noise hides shrink to zero. With a ``unit_mode`` they
         are sought only where public numbers say that they can be found, and where rows of the
         other modes have at most 16,384 combinations.
-    bounds : tuple of (low, high), mapping of int to table of shape (shape[m], 2), or "auto"
+    bounds : tuple of (low, high), or "auto"
         Public range that values are clamped to; required. ``"auto"`` spends two percent of the
         budget on a noisy histogram, and takes the range with one value in a hundred on either
-        side of it; forecasts are in widths of that range. ``{2: table}`` gives each row of
-        mode 2 a range of its own, low and high; rows of a frame are found by its index where
-        the mode has ``row_names``. Values are then mapped to a scale from -1 to 1, in which all
-        fitted attributes and ``transform`` are; predictions are in the units of the data.
+        side of it; forecasts are in widths of that range.
     shape : sequence of int or None, default=None
         Number of rows of each mode; public. None takes it from the largest coordinates,
         which then count as public; required with a ``unit_mode``. Lengths of modes with
@@ -628,7 +611,7 @@ class PrivateCPCompletion(
         Standard errors of ``biases_``, from noise and sampling; NaN for ``unit_mode``, or where
         it is None for the first mode.
     bounds_ : tuple of (low, high)
-        Range that values were clamped to; with tables of bounds an object that holds them.
+        Range that values were clamped to.
     shape_ : tuple of int
         Number of rows of each mode.
     perturbation_ : str

@@ -17,7 +17,6 @@ from sktensor_dp.model_files.fields import made
 from sktensor_dp.model_files.saving import load_record, save_record
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, top_rows_by_parts
-from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_units, limits_at
 from sktensor_dp.tensor.unit_parameters import predict_units
 
 # Values that are ranked at a time.
@@ -32,7 +31,7 @@ class Candidates:
     unit_mode: int
     n_rows: int
     others: tuple[int, ...]
-    bounds: Bounds
+    bounds: tuple[float, float]
     indices: Indices | None
 
     @classmethod
@@ -42,7 +41,7 @@ class Candidates:
         unit_mode: int,
         mode: int | None,
         context: Mapping[int, Any] | None,
-        bounds: Bounds,
+        bounds: tuple[float, float],
         indices: Indices | None,
     ) -> Self:
         """Candidates in `mode` (None: the first without units), after checking the arguments.
@@ -71,22 +70,6 @@ class Candidates:
         found[:, self.mode], found[:, self.unit_mode] = rows, unit
         return found
 
-    def limits(self, units: Integers, rows: NDArray[Any]) -> tuple[Any, Any]:
-        """Low and high bounds, to be broadcast to the shape (n_units, n) of `rows`.
-        Rows below 0 fill up; their bounds do not matter.
-        """
-        if not isinstance(self.bounds, RowBounds):
-            return self.bounds
-        if self.bounds.mode == self.unit_mode:
-            return self.bounds.limits(units[:, None])
-        if self.bounds.mode == self.mode:
-            return self.bounds.limits(np.maximum(rows, 0))
-        return self.bounds.limits(self.others[self.bounds.mode])
-
-    def all_limits(self, units: Integers) -> tuple[Any, Any]:
-        """Low and high bounds of all candidates, to be broadcast to (n_units, n_rows)."""
-        return self.limits(units, np.arange(self.n_rows))
-
     def excluded(
         self, exclude: Any, units: Integers, read_entries: Callable[[Any], Integers]
     ) -> Integers | None:
@@ -112,8 +95,8 @@ class Candidates:
             lambda part: None if entries is None else self._seen_by(units[part], entries),
             block=BLOCK,
         )  # fmt: skip
-        clipped = np.clip(found.values, *self.limits(units, found.rows))
-        return TopRows(names_of(found.rows, self.indices, self.mode), clipped)
+        names = names_of(found.rows, self.indices, self.mode)
+        return TopRows(names, np.clip(found.values, *self.bounds))
 
     def _seen_by(self, units: Integers, entries: Integers) -> NDArray[np.bool_]:
         """Mask (n_units, n_rows) of the candidates that entries contain; a unit may come twice."""
@@ -184,7 +167,7 @@ class UnitParameters:
     units: NDArray[Any]
     parameters: Floats
     _shared: SharedModel
-    _bounds: Bounds
+    _bounds: tuple[float, float]
     _indices: Indices | None = None
 
     def __repr__(self) -> str:
@@ -206,7 +189,6 @@ class UnitParameters:
             Within the bounds.
         """
         coordinates = self._coordinates(X)
-        limits = limits_at(self._bounds, coordinates)
         # A row of zeros stands for units without entries.
         own = np.append(self.parameters, np.zeros((1, self._shared.n_parameters)), axis=0)
         values = predict_units(
@@ -215,7 +197,7 @@ class UnitParameters:
             self._shared.at_entries(coordinates),
             level=self._shared.level,
         )
-        return np.clip(in_units(self._bounds, values, limits), *limits)
+        return np.clip(values, *self._bounds)
 
     def predict_rows(
         self, mode: int | None = None, *, context: Mapping[int, Any] | None = None
@@ -240,8 +222,7 @@ class UnitParameters:
             If `mode` does not exist or is that of units, or `context` lacks a mode.
         """
         candidates = self._candidates(mode, context)
-        values = self._values(candidates, slice(None))
-        return np.clip(values, *candidates.all_limits(self._numbers()))
+        return np.clip(self._values(candidates, slice(None)), *self._bounds)
 
     def recommend(
         self,
@@ -326,8 +307,7 @@ class UnitParameters:
         rows = candidates.coordinates(0, np.arange(candidates.n_rows))
         shared = self._shared.at_entries(rows)
         plain = self._shared.level + shared.effects
-        found = np.asarray(self.parameters[part] @ shared.design() + plain, dtype=np.float64)
-        return in_units(self._bounds, found, candidates.all_limits(self._numbers()[part]))
+        return np.asarray(self.parameters[part] @ shared.design() + plain, dtype=np.float64)
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
@@ -371,7 +351,7 @@ class SavedUnits:
     units: NDArray[np.int64]
     parameters: Floats
     shared: SharedModel
-    bounds: tuple[float, float] | RowBounds
+    bounds: tuple[float, float]
     indices: tuple[RowIndex | None, ...] | None
 
     def as_parameters(self) -> UnitParameters:
@@ -379,11 +359,9 @@ class SavedUnits:
         units, shape, mode = self.units, _lengths(self.shared), self.shared.unit_mode
         require(mode < len(shape), "unit_mode must be a mode")
         index = self.indices[mode] if self.indices and mode < len(self.indices) else None
-        # How many units there are is known where they have bounds or names alone.
+        # How many units there are is known where they have names alone.
         shape[mode] = max([*units.tolist(), 0]) + 1
-        if isinstance(self.bounds, RowBounds) and self.bounds.mode == mode:
-            shape[mode] = len(self.bounds.low)
-        elif index is not None:
+        if index is not None:
             shape[mode] = len(index)
         made(lambda: check_parts(tuple(shape), self.bounds, self.indices, self.shared), "bounds")
         fits = self.parameters.shape[1] == self.shared.n_parameters

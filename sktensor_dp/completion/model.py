@@ -13,7 +13,6 @@ from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, SavedState
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.row_bounds import RowBounds
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.tucker_completion import Model, TuckerCompletion
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at_entries
@@ -206,7 +205,6 @@ MOST_MODES = 32
 SHARED_LAYOUT = {
     "noise_variance": "+", "level_variance": "+", "effects": "S",
     "variances": "S+", "popularity": "S", "scale": "+", "factors": "S?", "mixing": "??",
-    "low": "?", "high": "?",
 }  # fmt: skip
 
 
@@ -223,7 +221,7 @@ class SavedCompletion(SavedState):
     }  # fmt: skip
 
     shape_: tuple[int, ...]
-    bounds_: tuple[float, float] | RowBounds
+    bounds_: tuple[float, float]
     n_iter_: int
     perturbation_: str
     _ranks: tuple[int, ...]
@@ -288,15 +286,12 @@ class SavedCompletion(SavedState):
 
 def check_parts(
     shape: tuple[int, ...],
-    bounds: tuple[float, float] | RowBounds,
+    bounds: tuple[float, float],
     indices: Indices | None,
     model: SharedModel | None,
 ) -> None:
     """Raise an error for parts of a file that do not fit the shape of a tensor."""
-    if isinstance(bounds, RowBounds):
-        bounds.check_shape(shape)
-    else:
-        require(-np.inf < bounds[0] < bounds[1] < np.inf, "bounds must be (low, high), low < high")
+    require(-np.inf < bounds[0] < bounds[1] < np.inf, "bounds must be (low, high), low < high")
     if indices is not None:
         require(len(indices) == len(shape), "there must be names for each mode")
         for index, n in zip(indices, shape, strict=True):

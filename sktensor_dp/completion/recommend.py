@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.coordinates import (
-    bounds_by_id,
     checked_values,
     coordinates_of,
     coordinates_or_unknown,
@@ -29,7 +28,6 @@ from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.entries import as_entries
 from sktensor_dp.tensor.arrays import Floats, TopRows, blocks, top_rows
 from sktensor_dp.tensor.cp_completion import CPCompletion
-from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
 from sktensor_dp.tensor.unit_parameters import fold_in_units
 
 
@@ -92,7 +90,7 @@ class RecommenderMixin:
     """Mixin with fold-in, rankings and similar rows, from released values alone."""
 
     shape_: tuple[int, ...]
-    bounds_: Bounds
+    bounds_: tuple[float, float]
     unit_mode: int | None
     _coordinates: Any
     _values: Any
@@ -134,17 +132,14 @@ class RecommenderMixin:
             # Names that are no rows are kept: of such an entry a unit's own level is learnt.
             as_entries(np.maximum(given, 0), values)
             coordinates = coordinates_or_unknown(given)
-        bounds = self.bounds_
-        if isinstance(bounds, RowBounds) and bounds.mode == shared.unit_mode and indices:
-            bounds = bounds_by_id(bounds, self._named, indices)
         units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
         parameters = fold_in_units(
-            places, in_scale(bounds, values, coordinates), shared.at_entries(coordinates),
+            places, np.clip(values, *self.bounds_), shared.at_entries(coordinates),
             n_units=len(units), level=shared.level, noise_variance=shared.noise_variance,
             level_variance=shared.level_variance,
         )  # fmt: skip
         ids = names_of(units, indices, shared.unit_mode)
-        return UnitParameters(ids, parameters, shared, bounds, indices)
+        return UnitParameters(ids, parameters, shared, self.bounds_, indices)
 
     def predict_rows(
         self,
@@ -186,7 +181,7 @@ class RecommenderMixin:
         units, single = self._rows(self._own_mode, of)
         parts = blocks(len(units), max(BLOCK // candidates.n_rows, 1))
         found = [self._of_units(candidates, units[part]) for part in parts]
-        values = np.clip(np.concatenate(found), *candidates.all_limits(units))
+        values = np.clip(np.concatenate(found), *self.bounds_)
         return np.asarray(values[0] if single else values, dtype=np.float64)
 
     def recommend(

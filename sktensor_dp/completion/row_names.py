@@ -1,16 +1,14 @@
-"""Names of the rows of modes, and public tables of bounds with a line for each row."""
+"""Public names of the rows of modes."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.estimator.parameters import Number, Numbers, shown
+from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.tensor.row_bounds import LARGEST_SIZE, RowBounds
+from sktensor_dp.tensor.arrays import Integers
 
 # Whole numbers that JSON and arrays of 64 bits hold alike.
 LARGEST_NUMBER = 2**62
@@ -223,87 +221,3 @@ def names_at(coordinates: NDArray[np.intp], indices: Indices | None) -> NDArray[
         if index is not None:
             named[:, mode] = index.decode(coordinates[:, mode])
     return named
-
-
-MODE = Number(0, 63, integer=True)
-
-
-class RowTables:
-    """Constraint on `bounds`: a mapping from modes to tables."""
-
-    def accepts(self, value: Any) -> bool:
-        """Return True for a mapping whose keys are modes; tables are checked later."""
-        return isinstance(value, Mapping) and all(map(MODE.accepts, value))
-
-    def __str__(self) -> str:
-        return (
-            "a mapping such as {1: table}, from the number of a mode to a table of numbers with a "
-            "row for each of the mode's rows"
-        )
-
-
-def table_of_rows(table: Any, index: RowIndex | None, name: str) -> Floats:
-    """Table of finite numbers, of shape (n_rows, n_columns), with rows in the order of `index`.
-    Rows of a frame are found by name, if rows have names. `name` is for errors.
-    """
-    if sp.issparse(table):
-        raise ValueError(f"{name} must be dense, got a {type(table).__name__}; use .toarray().")
-    if index is not None and hasattr(table, "iloc"):
-        table = _in_order(table, index, name)
-    values = read(lambda: np.asarray(table), name)
-    if values.dtype.kind not in "iufbO" or values.ndim != 2 or 0 in values.shape:
-        wrong = f"type {values.dtype} and shape {values.shape}"
-        raise ValueError(
-            f"{name} must be a table of numbers, of shape (n_rows, n_columns); got one of {wrong}."
-        )
-    said = f"{name} must hold numbers; encode categories first, as a column for each."
-    numbers: Floats = read(lambda: values.astype(np.float64), name, lambda message: said)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must hold finite numbers; got NaN or infinity.")
-    return numbers
-
-
-def _in_order(table: Any, index: RowIndex, name: str) -> Any:
-    """Frame with its rows in the order of the names of `index`."""
-    wrong = "holds a name twice"
-    if table.index.is_unique:
-        places = table.index.get_indexer(index.decode(np.arange(len(index))))
-        if (places >= 0).all():
-            return table.iloc[places]
-        wrong = f"lacks {int(np.sum(places < 0))} of the {len(index)} names"
-    raise ValueError(f"{name} must have a row for each of row_names, by its index, which {wrong}.")
-
-
-BOUNDS = (
-    Numbers(
-        Number(-LARGEST_SIZE, LARGEST_SIZE),
-        2,
-        f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most",
-    ),
-    RowTables(),
-)
-
-
-def bounds_of_rows(estimator: Any) -> RowBounds:
-    """RowBounds from the parameter ``bounds`` where it is a mapping; ValueError if it is wrong."""
-    bounds, indices = estimator.bounds, indices_of(estimator.row_names)
-    if len(bounds) != 1:
-        raise ValueError(
-            "bounds must be of the rows of one mode, such as {1: table}; they are of "
-            f"{len(bounds)} modes."
-        )
-    ((mode, table),) = bounds.items()
-    index = indices[mode] if indices is not None and mode < len(indices) else None
-    if indices is not None and index is None and mode == estimator.unit_mode:
-        raise ValueError(
-            f"bounds[{mode}] are of units by their names, of which row_names[{mode}] has none."
-        )
-    numbers = table_of_rows(table, index, f"bounds[{mode}]")
-    if numbers.shape[1] != 2:
-        raise ValueError(
-            f"bounds[{mode}] must have two columns, low and high; got shape {numbers.shape}."
-        )
-    found = RowBounds(int(mode), numbers[:, 0], numbers[:, 1])
-    if estimator.shape is not None:
-        found.check_shape(estimator.shape)
-    return found

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sktensor_dp.queries.query import HALF, SUM_SLACK, bins_of, check_array, check_number
 from sktensor_dp.queries.sums import sums_by_row
 from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, rows_at_once
-from sktensor_dp.tensor.row_bounds import Bounds, RowBounds, in_scale
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
@@ -102,12 +101,10 @@ def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
 class ValueRange:
     """Public range that values are clipped to, and centred on the middle of."""
 
-    shape: tuple[int, ...]
     values: Floats
 
-    def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
-        low, high = RowBounds.SCALE if isinstance(bounds, RowBounds) else bounds
+    def __init__(self, bounds: tuple[float, float]) -> None:
+        low, high = bounds
         # Written so that NaN fails; halves first, as the width of all floats would overflow.
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")
@@ -116,27 +113,20 @@ class ValueRange:
         if not 0 < 2 * self.half < math.inf:
             raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
 
-    def centred(self, values: Floats, coordinates: Integers) -> Floats:
+    def centred(self, values: Floats) -> Floats:
         """Values clipped to the range, minus its middle, so within ``[-half, half]`` exactly."""
-        if isinstance(self._bounds, RowBounds):
-            self._bounds.check_shape(self.shape)
-            values = in_scale(self._bounds, values, coordinates)
-        return self._clipped(values)
-
-    def within(self, bounds: tuple[float, float]) -> Self:
-        """Copy with values clipped to a narrower range, which was released."""
-        found = copy.copy(self)
-        ValueRange.__init__(found, bounds)
-        found.values = found._clipped(self.values + self.middle)
-        return found
-
-    def _clipped(self, values: Floats) -> Floats:
-        """Values on the common scale, clipped and centred."""
         # Values beyond are clamped before the difference: it might overflow, and warn.
         reach = abs(self.middle) + self.half
         centred = np.clip(values, -reach, reach)
         centred -= self.middle
         return np.clip(centred, -self.half, self.half, out=centred)
+
+    def within(self, bounds: tuple[float, float]) -> Self:
+        """Copy with values clipped to a narrower range, which was released."""
+        found = copy.copy(self)
+        ValueRange.__init__(found, bounds)
+        found.values = found.centred(self.values + self.middle)
+        return found
 
 
 class IndexSet(SortedEntries):
@@ -173,13 +163,13 @@ class EntryChunks(ValueRange):
         coordinates: Integers,  # (n_observed, n_modes): public; equal ones are values of their own
         values: Floats,  # (n_observed,): private; kept clamped, minus the middle of the bounds
         shape: tuple[int, ...],  # public
-        bounds: Bounds,  # public; values are mapped to a common scale if rows differ
+        bounds: tuple[float, float],  # public
     ) -> None:
         super().__init__(bounds)
         if len(values) == 0:
             raise ValueError("X and y hold no entries; at least one has to be observed.")
         self.shape, self.n_units = shape, len(values)
-        self.values, self._coordinates = self.centred(values, coordinates), coordinates
+        self.values, self._coordinates = self.centred(values), coordinates
 
     @cached_property
     def index_set(self) -> IndexSet:

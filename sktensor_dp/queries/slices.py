@@ -26,7 +26,6 @@ from sktensor_dp.tensor.normal_equations import (
     products_of_roots,
     unpack_rows,
 )
-from sktensor_dp.tensor.row_bounds import Bounds, RowBounds
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 from sktensor_dp.tensor.symmetric import diagonal_positions
 from sktensor_dp.tensor.unit_parameters import (
@@ -68,7 +67,7 @@ class SliceChunks(ValueRange):
         values: Floats,  # (n_observed,): private; kept clamped, minus the middle of the bounds
         shape: tuple[int, ...],  # public
         unit_mode: int,
-        bounds: Bounds,  # public; values are mapped to a common scale if rows differ
+        bounds: tuple[float, float],  # public
         # True if this chunk holds some units of a data set only. They are numbered among those
         # that have entries here; units without entries add nothing to any sum.
         part: bool = False,
@@ -79,7 +78,7 @@ class SliceChunks(ValueRange):
         self.n_units = shape[unit_mode]
         order = by_unit(coordinates, values, shape, unit_mode)
         coordinates = coordinates.take(order, axis=0)
-        values = self.centred(values.take(order), coordinates)
+        values = self.centred(values.take(order))
         first = np.zeros(len(values), dtype=bool)
         first[:1] = True
         for column in coordinates.T:
@@ -155,16 +154,16 @@ class SliceReader:
 
     shape: tuple[int, ...]
     unit_mode: int
-    bounds: Bounds
+    bounds: tuple[float, float]
     released: tuple[float, float] | None = None  # narrower range, if a fit has found one
 
     @classmethod
-    def checked(cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: Bounds) -> Self:
-        """Build a reader after checking that shape, mode and bounds fit the coordinates."""
+    def checked(
+        cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: tuple[float, float]
+    ) -> Self:
+        """Build a reader after checking that shape and mode fit the coordinates."""
         rows = checked_shape(shape, n_modes)
         check_unit_mode(unit_mode, rows)
-        if isinstance(bounds, RowBounds):
-            bounds.check_shape(rows)
         return cls(rows, unit_mode, bounds)
 
     def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:

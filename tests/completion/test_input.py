@@ -147,11 +147,7 @@ CASES = [
     ("CP", "values at hand", {"delta": 0.0}),
     ("CP", "arrays", {"unit_mode": 1}),
     ("Tucker", "arrays", {}),
-    (
-        "CP",
-        "frames",
-        {"bounds": {1: np.column_stack([np.zeros(SHAPE[1]), 3.0 + np.arange(12)])}},
-    ),
+    ("CP", "frames", {"bounds": "auto"}),
 ]
 
 

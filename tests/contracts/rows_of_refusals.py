@@ -237,7 +237,7 @@ T0 = Y0.reshape(SHAPE)
 SLICE = {"unit_mode": 0, "shape": SHAPE}
 WRONG_OF_COMPLETIONS: list[tuple[dict[str, Any], str]] = [
     *each("bounds", [None, (0, NAN), (-INF, 1), (0, 1, 2), ("0", "1"), np.array(3.0),
-                     (-1e200, 1e200)], "bounds"),
+                     (-1e200, 1e200), {1: [[0, 1]] * 8}], "bounds"),
     *each("bounds", [(2, 1), (2, 2)], "low < high"),
     ({"bounds": (0, 1e-200)}, "apart"),
     *each("shape", [(9, 8), (9.0, 8, 6), (9, 8, 0)], "shape"),
@@ -295,40 +295,6 @@ COMPLETIONS = [
 COMPLETIONS += table("ranks of modes", partial(PrivateTuckerCompletion, bounds=(-4, 4)),
                      fit(X0, Y0), each("rank", [0, (2, 2), (2, 2, 0), (2, 2, 7), (2, 2, 1.5), "2",
                                                 None, np.ones((3, 1))], "rank"))  # fmt: skip
-
-ENDS = np.column_stack([-np.arange(1.0, 9), np.arange(2.0, 10)])
-WRONG_ENDS = {
-    "equal": (np.where(np.arange(8)[:, None] == 3, 1.0, ENDS), "low < high"),
-    "swapped": (ENDS[:, ::-1], "low < high"),
-    "nan": (np.where(np.arange(16).reshape(8, 2) == 5, NAN, ENDS), "NaN or infinity"),
-    "inf": (np.column_stack([ENDS[:, 0], np.full(8, INF)]), "NaN or infinity"),
-    "overflow": (np.column_stack([np.full(8, -1e308), np.full(8, 1e308)]), r"1e\+50 at most"),
-    "denormal": (np.column_stack([np.zeros(8), np.full(8, 5e-324)]), "1e-50"),
-    "lost in rounding": (np.column_stack([np.full(8, 1e30), np.full(8, 1e30 + 1)]), "low < high"),
-    "three columns": (np.ones((8, 3)), "two columns"),
-    "too few": (ENDS[1:], "a row for each of the 8 rows of mode 1; it has 7"),
-    "text": (ENDS.astype(str), "of type"),
-    "one dimension": (ENDS[:, 0], r"and shape \(8,\)"),
-    "no columns": (ENDS[:, :0], r"and shape \(8, 0\)"),
-    "words": (pd.DataFrame({"genre": list("abcdefgh")}), "must hold numbers"),
-    "complex": (ENDS * 1j, "of type complex128"),
-    "sparse": (sp.csr_matrix(ENDS), "must be dense"),
-    "ragged": ([[1.0], [1.0, 2.0]] * 4, "bounds"),
-}
-TABLES_OF_ROWS = [
-    *((f"ends, {name}", {"bounds": {1: given}}, message)
-      for name, (given, message) in WRONG_ENDS.items()),
-    *((f"ends of {len(ends)} modes", {"bounds": ends}, "bounds")
-      for ends in ({}, {1: ENDS, 2: ENDS[:6]}, {5: ENDS}, {"i": ENDS})),
-]  # fmt: skip
-COMPLETIONS += [
-    Row(f"{name}, {where}", partial(PrivateCPCompletion, rank=2),
-        {"bounds": (-4, 4), **parameters, **options},
-        (lambda model: model.fit(X0, Y0), lambda model: model.forecast(len(Y0), SHAPE)), message)
-    for name, parameters, message in TABLES_OF_ROWS
-    for where, options in (("shape read", {}), ("shape given", {"shape": SHAPE}), ("slice", SLICE))
-    if where == "shape read" or not name.startswith("ends of")
-]  # fmt: skip
 
 
 # Texts

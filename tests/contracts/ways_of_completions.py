@@ -212,26 +212,7 @@ DIRECTIONS: dict[str, dict[str, Any]] = {
     "a large budget": {**OF_MATRICES, "epsilon": 1e4},
     "a tiny one": {**OF_MATRICES, "epsilon": 1e-6},
 }
-# Ranges of very different widths, most of which values lie beyond.
-RANGES = np.column_stack([-(10.0 ** np.arange(-4, 4)), 10.0 ** np.arange(-3, 5)])
 NAMES = {"shape": (9, 6, 5), "row_names": (None, [f"row {number}" for number in range(6)], None)}
-PUBLIC: dict[str, dict[str, Any]] = {
-    "input": {"perturbation": "input", "epsilon": 20.0, "shape": SHAPE},
-    "sums": {"perturbation": "sufficient_statistics", "shape": SHAPE},
-    "gradient": {"perturbation": "gradient", "max_iter": 4, "shape": SHAPE},
-    "output": {"perturbation": "output", "epsilon": 20.0, "shape": SHAPE},
-}
-OF_UNITS: dict[str, dict[str, Any]] = {
-    "first": OF_SLICES,
-    "last": {**OF_SLICES, "unit_mode": 2},
-    "resolved": {**OF_SLICES, "epsilon": 1e6},
-}
-
-
-def with_ranges(options: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {
-        name: {**given, "shape": SHAPE, "bounds": {1: RANGES}} for name, given in options.items()
-    }
 
 
 def _always(share: float, **more: Any) -> dict[str, Any]:
@@ -258,8 +239,6 @@ UNRELATED = [
     *_rows("named rows of persons", {"": {**NAMES, "unit_mode": 0}}, ONCE,
            pair=lambda rng: named(slices(rng), True)),
     *_rows("directions, ", DIRECTIONS, ONCE, pair=matrices_of_units, use=inside),
-    *_rows("ranges, ", with_ranges(PUBLIC), ONCE, pair=values, use=inside),
-    *_rows("ranges of slices, ", with_ranges(OF_UNITS), ONCE, pair=slices, use=inside),
     *_rows("pairs, ", RESOLUTIONS, ONCE, forced=_always(1 / 8, **NEVER), **OF_TABLES),
 ]  # fmt: skip
 

@@ -337,7 +337,7 @@ class MyNormalizer(Normalizer):
 COUNTS = np.random.default_rng(0).poisson(1.0, (200, 6)).astype(float)
 TOPICS = np.eye(2, 6) + 0.1
 CELLS, RATINGS = np.argwhere(np.ones((20, 10))), np.linspace(0, 1, 200)
-RANGES = np.column_stack([np.zeros(10), np.ones(10)])
+
 TEXTS = ["some words here", "other words there", "more of the same words"] * 60
 
 
@@ -378,9 +378,9 @@ WRONG_TOGETHER = [
     (public_topics(), {"public_components": [{"a": [0.0], "b": [0.0]}]}, (COUNTS,), NO_NUMBERS),
     (make_pipeline(FunctionTransformer(), public_topics()),
      [{"privatespectrallda__n_components": [number]} for number in (3, 1)], (COUNTS,), TOO_FEW),
-    (entries(), {"bounds": [{1: RANGES}, {1: RANGES[:, ::-1]}]}, (CELLS, RATINGS), "low < high"),
-    (entries(), {"shape": [(20, 10), (20, 11)], "bounds": [{1: RANGES}]}, (CELLS, RATINGS),
-     "11 rows"),
+    (entries(), {"bounds": [(0, 1), (1, 0)]}, (CELLS, RATINGS), "low < high"),
+    (entries(), {"shape": [(20, 10), (20, 11)], "row_names": [(None, list(range(10)))]},
+     (CELLS, RATINGS), "the number of names"),
 ]  # fmt: skip
 WRONG_DATA = [
     (public_topics(), {}, (with_one(np.nan, COUNTS),), "contains NaN"),

@@ -17,8 +17,7 @@ from sktensor_dp.queries.entries import (
     as_entries,
 )
 from sktensor_dp.queries.gradients import Jacobian, RidgeBlock
-from sktensor_dp.queries.slices import SliceChunks, UnitLevels
-from sktensor_dp.tensor.row_bounds import RowBounds
+from sktensor_dp.queries.slices import SliceChunks
 
 SHAPE, N, LIMITS, MIDDLE, HALF = (5, 7, 3), 60, (1.0, 5.0), 3.0, 2.0
 of_blocks = pytest.mark.parametrize("block", [None, 9])
@@ -294,42 +293,3 @@ def test_chunks_share_no_memory_with_what_was_passed(kind, order):
     for held in (entries.index_set.coordinates, entries.values, slices.coordinates, slices.values):
         assert not np.shares_memory(held, X)
         assert not np.shares_memory(held, y)
-
-
-# Ranges by the row of a mode, mapped onto one
-
-
-def wild(rng, mode):
-    """Entries, ranges from 1e-40 to 1e40 wide, and values at and beyond both ends and between."""
-    width = 10 ** rng.uniform(-40, 40, SHAPE[mode])
-    low = rng.choice([0.0, -1, 1e3], SHAPE[mode]) * width
-    bounds, X = (
-        RowBounds(mode, low, low + width),
-        np.unique(rng.integers(0, SHAPE, (40, 3)), axis=0),
-    )
-    low, high = bounds.limits(X[:, mode])
-    kinds = np.stack([low, high, 0 * low - 1e308, 0 * low + 1e308, low / 2 + high / 2])
-    return bounds, X, kinds[rng.integers(len(kinds), size=len(X)), np.arange(len(X))]
-
-
-@pytest.mark.parametrize("mode", [0, 1, 2])
-def test_values_are_mapped_onto_the_scale_whose_width_queries_bound(mode, seed):
-    """Contracts test sensitivities within it; every row's own range makes the whole move."""
-    bounds, X, mixed = wild(np.random.default_rng(seed), mode)
-    low, high = bounds.limits(X[:, mode])
-    for y, expected in ((low, -1.0), (high, 1.0), (mixed, None)):
-        for chunk in (EntryChunks(X, y, SHAPE, bounds), SliceChunks(X, y, SHAPE, 0, bounds)):
-            assert (chunk.half, chunk.middle) == (1.0, 0.0)
-            assert np.abs(chunk.values).max() <= 1
-            if expected is not None:
-                np.testing.assert_allclose(chunk.values, expected, rtol=1e-9)
-
-
-def test_parts_of_a_table_are_mapped_as_the_whole(seed):
-    bounds, X, y = wild(np.random.default_rng(seed), 2)
-    query, whole = UnitLevels(1.0), SliceChunks(X, y, SHAPE, 0, bounds)
-    found = sum(
-        query.total(SliceChunks(X[chosen], y[chosen], SHAPE, 0, bounds, part=True))
-        for chosen in (X[:, 0] < 3, X[:, 0] >= 3)
-    )
-    np.testing.assert_allclose(found, query.total(whole), rtol=1e-12)

@@ -15,7 +15,6 @@ from sktensor_dp.queries.slices import (
     SharedRowSums,
     SliceChunks,
 )
-from sktensor_dp.tensor.row_bounds import RowBounds
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 SHAPE, N = (5, 7, 3), 60
@@ -41,10 +40,6 @@ def about(*of):
 
 def of_range(limits, values=1):
     return EntryChunks(NONE[:values], np.zeros(values), (1, 1), limits)
-
-
-def row_bounds(low, high, mode=0):
-    return RowBounds(mode, np.array(low), np.array(high))
 
 
 FACTORS, MANY = factor_sums(SHAPE[1:]), np.ones((3, 2))
@@ -86,10 +81,6 @@ WRONG = [
     # Where their number is public.
     (lambda: of_range((0.0, 1.0), 0), "at least one"),
     (lambda: SliceChunks(X, np.zeros(N), SHAPE, 3, (0.0, 1.0)), r"unit_mode must be one of 0\.\.2"),
-    (lambda: EntryChunks(X, np.ones(N), SHAPE, row_bounds([0.0] * 4, [1.0] * 4, 1)), "bounds"),
-    (lambda: EntryChunks(X, np.ones(N), SHAPE, row_bounds([0.0] * 4, [1.0] * 4, 3)), "bounds"),
-    *((lambda ends=ends: row_bounds(*ends), "bounds") for ends in (
-        ([0.0], [0.0]), ([0.0], [np.nan]), ([0.0], [1e-60]), ([-1e60], [0.0]), ([], []))),
 ]  # fmt: skip
 
 

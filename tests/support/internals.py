@@ -252,9 +252,6 @@ def multilinear_of(completion: Any, coordinates: np.ndarray) -> np.ndarray:
     return completion._model._multilinear(coordinates)
 
 
-target_range = methodcaller("_target_range")  # that predictions are scored within
-
-
 def with_model(completion: Any, **changes: Any) -> Any:
     """Change parts of the model that a fitted completion predicts by."""
     completion._model = replace(completion._model, **changes)

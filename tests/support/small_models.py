@@ -80,7 +80,7 @@ def fitted():
 
 
 def fitted_with_tables():
-    """Models that hold public tables: topics, and ranges that differ by the row."""
+    """Models that hold public tables: topics, and names of rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield "topics-public", _public_topics()
@@ -88,12 +88,10 @@ def fitted_with_tables():
 
 
 def _tables():
-    ranges = {1: np.column_stack([-np.arange(1.0, 9), np.arange(2.0, 10)])}
-    known = {"bounds": ranges, "shape": (9, 8, 6)}
-    yield "PrivateCPCompletion-tables", build(PrivateCPCompletion, **known).fit(X0, Y0)
-    known |= {"unit_mode": 0, "row_names": (None, list(range(8)), None)}
-    model = build(PrivateTuckerCompletion, epsilon=50.0, **known)
-    yield "PrivateTuckerCompletion-tables", model.fit(X0, Y0)
+    known = {"shape": (9, 8, 6), "row_names": (None, list(range(8)), None)}
+    yield "PrivateCPCompletion-names", build(PrivateCPCompletion, **known).fit(X0, Y0)
+    model = build(PrivateTuckerCompletion, epsilon=50.0, unit_mode=0, **known)
+    yield "PrivateTuckerCompletion-names", model.fit(X0, Y0)
 
 
 def answers(model):
