@@ -1,36 +1,38 @@
-"""What a release consists of agrees with the package: version, pages, supported versions."""
+"""Files of a release agree with the package; a public forge checks what any clone can check."""
 
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 import sktensor_dp
 
 ROOT = Path(__file__).parents[1]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = SETTINGS["project"]
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_version_is_the_same_everywhere() -> None:
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert re.search(r"^version: (.+)$", citation, re.MULTILINE)[1] == sktensor_dp.__version__  # type: ignore[index]
-    newest = re.search(
-        r"^## (?:\[)?(\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
-    )
+    version = re.escape(sktensor_dp.__version__)
+    assert re.search(rf"^version: {version}$", text_of("CITATION.cff"), re.MULTILINE)
+    newest = re.search(r"^## \[?(\d+\.\d+\.\d+)", text_of("CHANGELOG.md"), re.MULTILINE)
     assert newest is not None
     assert newest[1] == sktensor_dp.__version__
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert "version" in project["dynamic"]
+    assert "version" in PROJECT["dynamic"]
 
 
 def test_readme_is_short_and_its_first_screen_has_a_result() -> None:
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    lines = text_of("README.md").splitlines()
     assert len(lines) < 120
     first = (
-        "pip install sktensor-dp",
-        "```python",
-        "[0.5 0.3 0.2]",
-        "![",
-        "make demo",
-        "make test",
+        *("pip install sktensor-dp", "```python", "[0.5 0.3 0.2]"),
+        *("![", "make demo", "make test"),
     )
     places = [next(n for n, line in enumerate(lines) if line.startswith(word)) for word in first]
     assert places == sorted(places)
@@ -38,7 +40,61 @@ def test_readme_is_short_and_its_first_screen_has_a_result() -> None:
 
 
 def test_files_of_a_release_are_in_the_source_distribution() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    included = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    included = SETTINGS["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert all((ROOT / name).exists() for name in included)
     assert {path.name for path in ROOT.glob("*.md")} <= set(included)
+
+
+def test_the_files_that_contributors_are_sent_to_exist() -> None:
+    named = re.findall(r"`((?:tests|docs|sktensor_dp)/[\w/.*]+)`", text_of("CONTRIBUTING.md"))
+    assert len(named) > 10
+    assert [path for path in named if not list(ROOT.glob(path))] == []
+
+
+# The workflow of a public forge
+
+JOBS: dict[str, Any] = yaml.safe_load(text_of(".github/workflows/checks.yml"))["jobs"]
+MATRIX = JOBS["tests"]["strategy"]["matrix"]
+
+
+def test_every_step_is_a_target_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
+    steps = [step for job in JOBS.values() for step in job["steps"]]
+    commands = [step["run"] for step in steps if "run" in step]
+    assert {command.removeprefix("make ") for command in commands} <= targets
+    # Of others' actions only those that lay the ground.
+    used = {step["uses"].split("@")[0] for step in steps if "uses" in step}
+    assert used == {"actions/checkout", "actions/setup-python"}
+
+
+def test_versions_of_python_are_those_of_the_metadata() -> None:
+    prefix = "Programming Language :: Python :: 3."
+    claimed = {"3." + c.removeprefix(prefix) for c in PROJECT["classifiers"] if prefix in c}
+    assert set(MATRIX["python"]) == claimed
+    page = text_of("docs/versions.md")
+    assert all(f"| {version} |" in page for version in claimed)
+    for line in PROJECT["dependencies"]:
+        name, lowest = line.split(">=")
+        assert f"| {name} | {lowest} |" in page
+
+
+def unknown_names(job: dict[str, Any]) -> set[str]:
+    """Of the expressions of a job: what neither its matrix nor the run has."""
+    matrix = job.get("strategy", {}).get("matrix", {})
+    known = {f"matrix.{name}" for name in matrix if name != "include"}
+    used = re.findall(r"\$\{\{(.*?)\}\}", yaml.safe_dump(job, width=1000))
+    return {name for text in used for name in re.findall(r"[a-z]+\.[a-z_-]+", text)} - known
+
+
+def test_jobs_use_names_that_there_are() -> None:
+    # A schema sees the shape of the file, and `make lint` holds it against one; a name within an
+    # expression that nothing defines would be an empty text, without a word.
+    assert [name for name, job in JOBS.items() if unknown_names(job)] == []
+    mistaken = {"strategy": {"matrix": {"os": ["x"]}}, "runs-on": "${{ matrix.oss }}"}
+    assert unknown_names(mistaken) == {"matrix.oss"}
+    assert all(set(extra) == set(MATRIX) - {"include"} for extra in MATRIX["include"])
+
+
+def test_lint_checks_the_workflow_file() -> None:
+    lint = text_of("Makefile").split("\nlint:")[1].split("\n\n")[0]
+    assert "vendor.github-workflows .github/workflows/*.yml" in lint
