@@ -48,7 +48,6 @@ from sktensor_dp.power_method.inference import (
 )
 from sktensor_dp.power_method.plan import (
     BY_STEPS,
-    LARGEST_SECOND_MOMENT,
     PERTURBATIONS,
     check_width,
     forecast_moments,
@@ -83,10 +82,6 @@ from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
 NOT_AT_RANDOM = (
     "perturbation='stream' splits rows at random, which lie in partitions here. Pass parts of them "
     "that stand for all to partial_fit."
-)
-TOO_WIDE = (
-    "Chunks with so many features can be batches of a stream alone, each of which stands for all "
-    "and has units of its own. Where that is so, pass perturbation='stream'."
 )
 
 
@@ -151,9 +146,8 @@ class PrivateTensorPowerMethod(
         both in all dimensions (AGN; with ``delta=0`` AVN). ``"iteration"``: to every
         power step, each of which reads all data. ``"stream"``: to every power step,
         each of which reads a batch of its own, so that a whole fit costs each sample
-        one query. ``"auto"`` is ``"whitened_tensor"`` for :meth:`fit`, or ``"stream"``
-        beyond 16384 features; ``"stream"`` for :meth:`partial_fit`; ``"iteration"``
-        for :meth:`fit_tensor`.
+        one query. ``"auto"`` is ``"whitened_tensor"`` for :meth:`fit`, ``"stream"`` for
+        :meth:`partial_fit` and ``"iteration"`` for :meth:`fit_tensor`.
     data_norm : float, "auto" or None, default=None
         Public Euclidean norm that rows are scaled down to; required unless rows are
         counts (``"single_topic"``), whose clips are chosen privately. ``"auto"`` spends two
@@ -346,12 +340,12 @@ class PrivateTensorPowerMethod(
         self._check_combination(PERTURBATIONS, "fit")
         if hasattr(X, "to_delayed"):
             chunks = row_chunks(self, checked, self._kind, X, groups, n_samples)
-            if chunks.n_features > self._widest:
+            if self.perturbation == "stream":
                 raise ValueError(NOT_AT_RANDOM)
             return self._learn(chunks, columns_of(checked))
         X = checked._validated(X, reset=True, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
-        if X.shape[1] > self._widest:
+        if self.perturbation == "stream":
             plan = plan_moments(self, X.shape[1], "stream")
             # All components are found by then, and some batches are left to polish them.
             n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
@@ -399,8 +393,6 @@ class PrivateTensorPowerMethod(
             )
             return self._fit_stream(batches, checked)
         chunks = source_chunks(self, self._kind, source, n_samples, n_features)
-        if chunks.n_features > self._widest:
-            raise ValueError(TOO_WIDE)
         return self._learn(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
@@ -861,13 +853,6 @@ class PrivateTensorPowerMethod(
     def _kind(self) -> Callable[..., CountChunks | SampleChunks]:
         """Class of the chunks of a fit: counts for topics, samples otherwise."""
         return CountChunks if self.moment == "single_topic" else SampleChunks
-
-    @property
-    def _widest(self) -> float:
-        """Number of features above which `fit` splits rows at random into batches of a stream."""
-        if self.moment != "raw" or self.perturbation not in ("auto", "stream"):
-            return math.inf
-        return LARGEST_SECOND_MOMENT if self.perturbation == "auto" else 0
 
     def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)

@@ -24,8 +24,6 @@ from sktensor_dp.tensor.symmetric import n_unique
 
 BY_STEPS = ("iteration", "stream")
 PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
-# Beyond, the second moment of all features takes 2 GiB.
-LARGEST_SECOND_MOMENT = 2**14
 # Starts polished to this many iterations once a tensor is released; it costs nothing.
 AFTER_RELEASE = 100
 # Deviations of noise that an eigenvalue of a third moment must exceed to count as found.
@@ -70,8 +68,7 @@ def plan_moments(
     check_width(model, n_features)
     k, max_iter = min(model.n_components, n_features), model.max_iter
     if perturbation == "auto":
-        streams = model.moment == "raw" and n_features > LARGEST_SECOND_MOMENT
-        perturbation = "stream" if streams else "whitened_tensor"
+        perturbation = "whitened_tensor"
     if max_iter is None:
         by_steps = perturbation in BY_STEPS
         max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE

@@ -37,7 +37,6 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.curator import LARGEST_COUNT
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.counts import CountChunks, as_counts
@@ -75,10 +74,6 @@ LARGEST_PRIOR, LEAST_PRIOR, LARGEST_CONCENTRATION = 1e10, 1e-30, 1e16
 BLOCK = 2**22
 # Tokens of a document that is longer than any limit that is chosen by a histogram of norms.
 LONG = 10**6
-NOT_USED = (
-    "Public topics were not used: of so many documents, as they were counted, topics are not "
-    "fitted to the moments, and no EM steps were asked for."
-)
 NO_STEPS = (
     "public_components are what EM steps begin with, and this fit makes none; got n_refinements=0, "
     "or 'auto' with perturbation='moment_tensor'. Ask for some steps."
@@ -642,19 +637,13 @@ class PrivateSpectralLDA(
             public_topics=topics,
         )  # fmt: skip
         plan = self._plan(n_units, chunks.n_features, to_fit=True)
-        notes: tuple[str, ...] = ()
-        if topics is not None and not (plan.n_refinements or plan.match_moments):
-            # A number below the largest one is that of a released count: the charge is made.
-            if not self._number_is_private or n_units == LARGEST_COUNT:
-                raise ValueError(NO_STEPS)
-            notes = (NOT_USED,)
         budget = (self.epsilon, self.delta) if begins else None
         leave = partial(learned, plan=plan, budget=budget)
         return PlannedFit(
             DocumentCurator, chunks, plan.releases,
             partial(fit_topics, plan=plan, options=options, leave=leave), columns,
             {"known": self._limits()},
-            warnings_of_cap(self.n_components, chunks.n_features, "topics"), notes,
+            warnings_of_cap(self.n_components, chunks.n_features, "topics"),
         )  # fmt: skip
 
     def _step_of(
@@ -679,6 +668,7 @@ class PrivateSpectralLDA(
         """Public word frequencies and topics in the order of columns; None where not given."""
         names, topics = columns.get("feature_names_in_"), None
         if self.public_components is not None:
+            self._check_public()
             most = min(self.n_components, n_features)
             topics = public_topics(self.public_components, most, n_features, names)
         if self.word_frequencies is not None:
@@ -687,8 +677,12 @@ class PrivateSpectralLDA(
         return None if topics is None else frequencies_of_topics(topics), topics
 
     def _check_public(self) -> None:
-        if self.public_components is not None:
-            check_public_topics(self.public_components, self.n_components)
+        if self.public_components is None:
+            return
+        check_public_topics(self.public_components, self.n_components)
+        by_moments = self.perturbation == "moment_tensor" and self.n_refinements == "auto"
+        if by_moments or self.n_refinements == 0:
+            raise ValueError(NO_STEPS)
 
     def _concentration(self) -> float | None:
         """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""

@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from internals import reads
 
-from sktensor_dp import BudgetAccountant, PrivateTensorPowerMethod
-from sktensor_dp.power_method.plan import LARGEST_SECOND_MOMENT
+from sktensor_dp import PrivateTensorPowerMethod
 
 # The data is too small for anything but these tests, and fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -95,28 +93,3 @@ def test_a_tensor_s_noise_is_that_of_its_bound():
     assert first[0] == pytest.approx(4 * first[1])
     # Of four unit starts: all entries of one size, or all one basis vector.
     assert 6 * math.sqrt(4) / D <= first[0] <= 6 * math.sqrt(4)
-
-
-# More features than there is room for a second moment of.
-WIDE = LARGEST_SECOND_MOMENT + 1
-
-
-@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-def test_wide_chunks_are_no_batches_unless_told():
-    """Neither read nor charged for: whether each stands for all is known to the caller alone."""
-    accountant = BudgetAccountant(1.0, 1e-3)
-    chunks = [sp.csr_array((30, WIDE)), sp.csr_array((30, WIDE))]
-    model = PrivateTensorPowerMethod(1, data_norm=2.0, n_restarts=1, max_iter=1, random_state=0)
-    model.set_params(accountant=accountant)
-    with pytest.raises(ValueError, match="perturbation='stream'"):
-        model.fit_chunks(chunks, n_samples=60, n_features=WIDE)
-    assert accountant.total()[0] == 0
-    model.fit_chunks(chunks)
-    assert model.n_batches_seen_ == 2
-
-
-def test_wide_samples_of_a_mixture_are_no_stream():
-    for moment, streams in (("gaussian_mixture", False), ("raw", True)):
-        model = PrivateTensorPowerMethod(2, moment=moment, data_norm=4.0, epsilon=math.inf)
-        asked = [release.name for release in model.forecast(400, WIDE).releases]
-        assert ("power_iterations" in asked) == streams

@@ -10,7 +10,7 @@ from internals import gains_of, plan_of
 from replaying import replay
 from sklearn.base import clone
 
-from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, unsafe_seeded_noise
+from sktensor_dp import PrivateSpectralLDA, unsafe_seeded_noise
 from sktensor_dp.spectral_lda.public_words import expected_frequencies, public_topics
 from sktensor_dp.spectral_topics.refinement import with_public
 from sktensor_dp.spectral_topics.released import FittedTopics
@@ -287,23 +287,6 @@ def test_hostile_numbers_are_taken_for_what_they_are():
     found = public_topics([[1e300, 1e300], [5e-324, 0.0]], 2, 2, None)
     np.testing.assert_allclose(found, [[0.5, 0.5], [1.0, 0.0]])
     assert np.isfinite(public_topics([[1.7e308] * 50], 1, 50, None)).all()
-
-
-@pytest.mark.parametrize(
-    "options", [{"n_refinements": 0}, {"perturbation": "moment_tensor"}], ids=str
-)
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_a_count_that_leaves_them_nothing_to_begin_ends_no_fit(options, method):
-    """Of many documents of few words the same fit would use them; it has been charged."""
-    X = np.random.default_rng(0).poisson(1.0, (60, 4))
-    budget = BudgetAccountant(10.0, 0.1)
-    model = PrivateSpectralLDA(
-        2, public_components=np.eye(2, 4) + 0.1, epsilon=0.1, neighbours="add_remove",
-        accountant=budget, random_state=0, **options,
-    )  # fmt: skip
-    getattr(model, method)(X)
-    assert model.components_.shape[1] == 4
-    assert any("Public topics were not used" in note for note in model.privacy_report_.notes)
 
 
 def test_batches_go_on_with_them_and_files_keep_them(tmp_path, seed):
