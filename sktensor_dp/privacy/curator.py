@@ -19,7 +19,7 @@ from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, Release
 from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.privacy.report import PrivacyReport, ReleaseRecord
 from sktensor_dp.privacy.selection import PartitionSelection
-from sktensor_dp.queries.query import Chunks, Query, Source, UnitCount
+from sktensor_dp.queries.query import Chunks, Product, Query, Source, UnitCount
 from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, excess
 
 if TYPE_CHECKING:
@@ -149,6 +149,13 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         pure, tail = self._records[-1].epsilon > 0, 0.0 if self._noiseless else BEYOND
         return range_reached(histogram.value, histogram.sigma, edges, tail, pure=pure)
 
+    def exact_product(self, name: str, query: Any) -> Callable[[Floats], Floats]:
+        """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
+        # Only under `epsilon=inf`, and while the curator is open: faster than to form the matrix.
+        if not self._admit(name, query, Mechanism)[2]:
+            raise RuntimeError(f"release {name!r} has a finite cost and needs noise.")
+        return lambda V: query.of_products(self._mean(Product(query, V)), V)
+
     def release_partitions(self, name: str, query: Any) -> tuple[list[str], Floats]:
         """Release totals by private key: the keys that pass a threshold, and their noisy totals."""
         mechanism, cost, _ = self._admit(name, query, PartitionSelection)
@@ -261,6 +268,9 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             return data.sum(query)
         first = added = None
         for chunk in data:
+            if first is not None and hasattr(query, "add_to"):
+                query.add_to(first, chunk)
+                continue
             part = query.total(chunk)
             if first is None:
                 first = part
@@ -273,7 +283,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             raise ValueError("the source of chunks yielded none.")
         return first if added is None else added.value()
 
-    def _mean(self, query: Query) -> Floats:
+    def _mean(self, query: Query | Product) -> Floats:
         """Sum of a query divided by `n_units`, in place."""
         # The sum is the curator's own: dividing in place saves a copy.
         mean: Floats = self._sum(query)

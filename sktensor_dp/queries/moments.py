@@ -75,6 +75,8 @@ def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
 
 # Terms of a triple moment, of which most cancels, are at most this much larger than its limit.
 LARGEST_TERMS = 16.0
+# From so many words eigenvectors are searched for, to a tolerance that single precision is within.
+SINGLE_FROM = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +110,33 @@ class PairMoments(NonNegative):
         # All masses of ``l M2`` sum to the number of tokens.
         return norms_within(self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2)
 
-    def total(self, chunk: CountChunk) -> Floats:
-        """Sum of the pair moments of `chunk`, dense and symmetric, of shape (n_words, n_words)."""
+    def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+        """Counts of `words`, and each document's weight over ``l - 1``."""
         weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
         weight /= np.maximum(chunk.lengths - 1, 1)
-        X = chunk.restricted(self.words).X
+        return chunk.restricted(self.words).X, weight
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Sum of the pair moments of `chunk`, dense and symmetric, of shape (n_words, n_words)."""
+        X, weight = self._weighted(chunk)
         return sum_over_rows(len(weight), lambda rows: _pair_sums(rows_of(X, rows), weight[rows]))
+
+    def add_products(self, chunk: CountChunk, V: Floats, total: Floats) -> None:
+        """Add to `total` the parts of ``M @ V``, M the sum of `chunk`, without forming M."""
+        # Only without noise, where rounding is no matter of privacy. The last column is that of
+        # the diagonal, which is taken off once: of many words, V is larger than a chunk.
+        X, weight = self._weighted(chunk)
+        if len(V) > SINGLE_FROM:
+            order, X = chunk.restricted(self.words).by_words
+            V, weight = V.astype(np.float32), weight[order].astype(np.float32)
+        projected = np.ones((len(weight), V.shape[1] + 1), dtype=V.dtype)
+        projected[:, :-1] = X @ V
+        projected *= weight[:, None]
+        total += X.T @ projected
+
+    def of_products(self, total: Floats, V: Floats) -> Floats:
+        """``M @ V`` from the parts that :meth:`add_products` added up in `total`."""
+        return np.asarray(total[:, :-1] - total[:, -1:] * V)
 
 
 def _pair_sums(X: sp.csr_matrix, weight: Floats) -> Floats:

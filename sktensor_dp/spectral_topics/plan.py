@@ -21,6 +21,9 @@ from sktensor_dp.topics.moments import spread_of_pairs
 
 # Matrices of pairs at a time: their sum, what rounding left of it, and what is added next.
 PAIR_MATRICES = 3
+# Without noise, columns that the search for their eigenvectors holds, as often as there are topics
+# and some more.
+SEARCH_COLUMNS, MORE_COLUMNS = 24, 10
 # Most words whose pairs are released: of more, eigenvectors take longer than all else.
 MAX_WORDS = 1500
 
@@ -40,6 +43,8 @@ class TopicPlan:
     clip_quantile: float  # quantile of documents' norms at which they are clipped
     releases: ReleasePlan  # the budget
     asks_public: bool = False  # True for a held-out test of fitted topics against public ones
+    # True to multiply with the exact pairs of many words without forming them.
+    multiplies_pairs: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
 
     # The third moment is clipped last and rarely: clipping it alone breaks the
@@ -78,16 +83,22 @@ def plan_topics(
     triples = "triple_moments" if moment else "whitened_triple_moments"
     third = triples if kind != "large" or n_steps == 0 else None
     fractions = _fractions(kind, n_steps, asks_public, third is not None)
-    n_words = _n_words(n_effective, fractions["pairs"], n_features, n_components, small)
+    most = MAX_WORDS if n_steps else n_features
+    n_words = _n_words(n_effective, fractions["pairs"], n_features, n_components, small, most)
+    multiplies = exact and n_words > MAX_WORDS
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
         match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
-        asks_public=asks_public, n_refinements=n_steps, n_single=n_single,
+        asks_public=asks_public,
+        multiplies_pairs=multiplies, n_refinements=n_steps, n_single=n_single,
         releases=_release_plan(epsilon, delta, fractions, third, n_steps, limits),
     )  # fmt: skip
     if to_fit:
+        pairs = PAIR_MATRICES * float(n_words) ** 2
+        if multiplies:
+            pairs = SEARCH_COLUMNS * float(n_words) * (k + MORE_COLUMNS)
         check_feasible(
-            float(n_features) * (k + 2) + PAIR_MATRICES * float(n_words) ** 2,
+            float(n_features) * (k + 2) + pairs,
             f"A fit of {n_features} features by n_components={k}",
             "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents "
             "hold.",
@@ -134,14 +145,13 @@ def _clip_quantile(n_effective: float, small: bool) -> float:
 
 
 def _n_words(
-    n_effective: float, fraction: float, n_features: int, n_components: int, small: bool
+    n_effective: float, fraction: float, n_features: int, n_components: int, small: bool, most: int
 ) -> int:
     """Number of words whose pairs are released: as many as `fraction` of the budget pays for."""
-    most = min(n_features, MAX_WORDS)
     if small or math.isinf(n_effective):
-        return most
+        return min(n_features, most)
     wanted = int(n_effective * math.sqrt(fraction) / defaults.DOCUMENTS_PER_WORD)
-    return min(max(wanted, 10 * n_components), most)
+    return min(max(wanted, 10 * n_components), n_features, most)
 
 
 def _release_plan(

@@ -26,6 +26,7 @@ from sktensor_dp.spectral_topics.released import (
     FittedTopics,
     TopicOptions,
     WhitenedPairs,
+    corrected_pairs,
     diagnostics,
 )
 from sktensor_dp.tensor.arrays import Floats
@@ -58,6 +59,9 @@ from sktensor_dp.topics.uncertainty import (
 
 # A released frequency is at least this part of an even share where public topics are adapted to it.
 LEAST_FREQUENCY = 0.01
+# Most products with blocks of vectors in the search for eigenvectors; fewer where each reads all
+# documents.
+MANY_PRODUCTS, FEW_PRODUCTS = 60, 16
 # Tolerance of the eigenvectors.
 EIGEN_TOL = 1e-5
 
@@ -150,26 +154,28 @@ class _SpectralFit:
             own, sigma = unigram[words], 0.0
             clips = [self._pair_clip(words, clips[0])]
         released = self._curator.pair_moments(
-            clips[-1], clips[:-1], 3 if words is None else 2, words
+            clips[-1], clips[:-1], 3 if words is None else 2, words, self._plan.multiplies_pairs
         )
         if words is not None:
             # The documents' weights differ from those of the frequencies.
-            total = max(float(released.matrix.sum()), 1e-12) / float(own.sum()) ** 2
+            total = max(_mass(released, len(own)), 1e-12) / float(own.sum()) ** 2
         given = self._options.concentration
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
-        corrected = correction.pair_matrix(released.matrix, total)
+        corrected = corrected_pairs(released, correction, total)
         scale = correction.pair_scale / total
         edge = noise_edge(released, scale, correction, self._curator.pure)
-        white = self._white(corrected, edge)
+        white = self._white(corrected, edge, len(own))
         return WhitenedPairs(
             words, tuple(clips), total, correction, released, corrected, scale, white, edge
         )
 
-    def _white(self, corrected: Floats, edge: float) -> NoisyWhitener:
+    def _white(self, corrected: Any, edge: float, size: int) -> NoisyWhitener:
         """Whitener of the `corrected` second moment by its eigenpairs above the noise `edge`."""
         return noisy_whitener(
-            corrected, min(self._plan.n_components, len(corrected)), edge=edge,
-            keep_all=self._plan.match_moments, tol=EIGEN_TOL, random_state=self._random_state,
+            corrected, min(self._plan.n_components, size), edge=edge,
+            keep_all=self._plan.match_moments, dim=size, tol=EIGEN_TOL,
+            n_iter=FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
+            random_state=self._random_state,
         )  # fmt: skip
 
     def _start(self, pairs: WhitenedPairs, unigram: Floats, length: float) -> _TopicsOfPairs:
@@ -182,7 +188,7 @@ class _SpectralFit:
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
         pairs = pairs.with_concentration(concentration)
         topics = topics_of_pairs(
-            topics, weights, pairs.corrected.__matmul__, known, pairs.released.sigma * pairs.scale
+            topics, weights, pairs.product, known, pairs.released.sigma * pairs.scale
         )
         return _TopicsOfPairs(topics, weights, np.ones(topics.shape), np.ones(k), concentration)
 
@@ -197,6 +203,7 @@ class _SpectralFit:
         """Concentration given, or estimated from the pairs; else `USUAL`, with `assumed` set."""
         if self._options.concentration is not None:
             return self._options.concentration
+        assert pairs.released.matrix is not None
         spread = spread_of_pairs(length, float(frequencies @ frequencies))
         found = concentration_of_pairs(
             topics, weights, pairs.released.matrix / pairs.total, frequencies,
@@ -210,16 +217,19 @@ class _SpectralFit:
     ) -> _TopicsOfPairs:
         """Release the third moment; decompose it, or fit topics to all moments jointly."""
         concentration = self._options.concentration
-        if concentration is None and not self._plan.match_moments:
+        if concentration is None and pairs.released.matrix is None:
+            # Products of pairs do not tell it; EM steps never have products alone.
+            self.assumed, concentration = True, USUAL
+        elif concentration is None and not self._plan.match_moments:
             topics, weights = rotated(pairs.white)
             known = pairs.of_words(unigram)
             concentration = self._concentration(topics, weights, pairs, known, length)
             pairs = pairs.with_concentration(concentration)
             edge = noise_edge(pairs.released, pairs.scale, pairs.correction, self._curator.pure)
-            pairs = replace(pairs, white=self._white(pairs.corrected, edge))
+            pairs = replace(pairs, white=self._white(pairs.corrected, edge, topics.shape[1]))
         basis = self._basis(pairs.white)
         noisy = self._triples(basis, pairs)
-        mean_pairs = basis.T @ (pairs.released.matrix @ basis) / pairs.total
+        mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
         triples = pairs.correction.triples(noisy.value, mean_pairs, basis)
         framed, k = pairs.white.in_frame(basis), pairs.white.n_components
         eigenvalues, vectors = orthogonal_decomposition(
@@ -276,6 +286,7 @@ class _SpectralFit:
     ) -> _TopicsOfPairs:
         """Fit topics, shares and, unless given, the concentration to all moments jointly."""
         released = pairs.released
+        assert released.matrix is not None
         unigram = _normalised(np.maximum(frequencies.value, LEAST_FREQUENCY / topics.shape[1]))
         moments = ReleasedMoments(
             frequencies=frequencies.value, frequencies_sigma=frequencies.sigma,
@@ -335,6 +346,13 @@ def _std_on_all_words(
     whole = std_of_frequencies(unigram_sigma, (len(std), unigram.size))
     whole[:, words] = std * unigram[words].sum()
     return whole
+
+
+def _mass(released: NoisyPairs, n_words: int) -> float:
+    """Sum of all entries of a released second moment of `n_words` words."""
+    if released.matrix is not None:
+        return float(released.matrix.sum())
+    return float(released.product(np.ones((n_words, 1))).sum())
 
 
 def noise_edge(

@@ -91,7 +91,7 @@ def fit_source(estimator: PrivateSpectralLDA, source: Source) -> PrivateSpectral
 )
 def test_what_was_not_planned_is_refused_unread(name, query, message):
     with curator_of(Source(counts(0), 0), {"word_frequencies": 1.0}) as curator:
-        for ask in (curator.release, curator.release_partitions):
+        for ask in (curator.release, curator.exact_product, curator.release_partitions):
             with pytest.raises(RuntimeError, match=message):
                 ask(name, query)
         assert curator.report().rows == ()
@@ -120,13 +120,13 @@ def test_a_failed_release_is_used_up():
             curator.release("word_frequencies", WORDS)
 
 
-def test_totals_by_key_are_of_their_own_mechanism():
+def test_nothing_leaves_without_noise_at_a_finite_cost():
     chunks = Source(counts(0), 0)
-    with (
-        curator_of(chunks, {"norm_histogram": 1.0}, 1e3) as curator,
-        pytest.raises(RuntimeError, match="not made by"),
-    ):
-        curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.arange(2)))
+    with curator_of(chunks, {"norm_histogram": 1.0, "pair_moments": 1e-12}, 1e3) as curator:
+        with pytest.raises(RuntimeError, match="needs noise"):
+            curator.exact_product("pair_moments", PAIRS)
+        with pytest.raises(RuntimeError, match="not made by"):
+            curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.arange(2)))
 
 
 def test_threads_warn_as_little_as_the_curator(cache_of):
@@ -187,16 +187,16 @@ def alive() -> Iterator[Any]:
 
 
 def test_a_closed_curator_has_no_data(seed, alive):
-    chunks = chunks_of(seed)
-    with curator_of(
-        chunks, {"word_frequencies": 1.0}, math.inf, uses={"word_frequencies": 2}
-    ) as curator:
-        curator.release("word_frequencies", WORDS)
+    chunks, shares = chunks_of(seed), {"word_frequencies": 1.0, "pair_moments": 1.0}
+    with curator_of(chunks, shares, math.inf) as curator:
+        product = curator.exact_product("pair_moments", PAIRS)
+        product(np.eye(D))
         assert alive(DataCurator, CountChunks) == {DataCurator, CountChunks}
     del chunks
     assert alive(CountChunks) == set()
-    with pytest.raises(RuntimeError, match="closed"):
-        curator.release("word_frequencies", WORDS)
+    for ask in (lambda: product(np.eye(D)), lambda: curator.release("word_frequencies", WORDS)):
+        with pytest.raises(RuntimeError, match="closed"):
+            ask()
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_laplace_noise_alone_stays_below_its_edge(seed):
     100 come up once in 100,000 runs, and would always with that edge.
     """
     d, sigma, diagonal = 100, 0.5, np.sqrt(2.0)
-    released = NoisyPairs(np.zeros((d, d)), sigma, diagonal)
+    released = NoisyPairs(None, lambda V: V, sigma, diagonal)
     edge = noise_edge(released, 1.0, PriorCorrection(0.0, np.zeros(d), 0.0), pure=True)
     rng, largest = np.random.default_rng(seed), []
     for _ in range(100):

@@ -5,7 +5,7 @@ returns public values together with the noise level they were given.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,7 +54,8 @@ MEAN_FIELD, EXACT_MEAN_FIELD, EXACT_STEPS = 7, 13, 2
 class NoisyPairs:
     """A released second moment."""
 
-    matrix: Floats
+    matrix: Floats | None  # None where only products are asked for, without noise
+    product: Callable[[Floats], Floats]  # V -> matrix @ V
     sigma: float  # of the noise off the diagonal
     diagonal_sigma: float
 
@@ -107,12 +108,20 @@ class DocumentCurator(DataCurator):
         return self.noisy("word_frequencies", query)
 
     def pair_moments(
-        self, clip: Clip, clips: Sequence[Clip], min_tokens: int, words: Words = None
+        self,
+        clip: Clip,
+        clips: Sequence[Clip],
+        min_tokens: int,
+        words: Words = None,
+        as_product: bool = False,
     ) -> NoisyPairs:
-        """Mean second moment of `words`, clipped."""
+        """Mean second moment of `words`, clipped; without noise products do (`as_product`)."""
         query = PairMoments(clip, DIAGONAL_WEIGHT, tuple(clips), words, min_tokens)
+        if as_product:
+            return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
         noisy = self.noisy("pair_moments", query)
-        return NoisyPairs(noisy.value, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
+        product = noisy.value.__matmul__
+        return NoisyPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
 
     def whitened_triples(
         self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words
