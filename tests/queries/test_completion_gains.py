@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from batchings import random_batchings
+from batchings import documents_of_any_length, random_batchings
 
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.scores import MOST_GAIN, TopicGain, gains_of
@@ -41,9 +41,9 @@ def asked_for(row, divides_words):
 @pytest.mark.parametrize("divides_words", [False, True])
 @pytest.mark.parametrize("concentration", [0.0, 0.5, 8.0])
 def test_the_sum_is_that_of_documents_by_themselves(seed, concentration, divides_words):
+    """A group counts as the mean of its documents."""
     X, topics, weights = made(seed)
-    query = gains_of(topics, weights, concentration, None, divides_words)
-    expected = 0.0
+    query, expected = gains_of(topics, weights, concentration, None, divides_words), []
     for row in X.toarray():
         asked = asked_for(row, divides_words)
         seen = sp.csr_matrix((row - asked)[None])
@@ -53,27 +53,10 @@ def test_the_sum_is_that_of_documents_by_themselves(seed, concentration, divides
             gamma = collapsed_proportions(seen, topics, weights * concentration, n_iter=5)[0]
             shares = gamma / gamma.sum()
         ratio = np.log(shares @ topics) - np.log(weights @ topics)
-        expected += np.clip(asked @ ratio, -MOST_GAIN, MOST_GAIN)
-    assert query.total(CountChunk(X))[0] == pytest.approx(expected, abs=12 * ROUNDING)
-
-
-def test_tokens_of_one_word_are_in_both_halves():
-    topics = np.eye(2) * 0.98 + 0.01
-    X = sp.csr_matrix(np.array([[9.0, 0.0], [0.0, 8.0], [1.0, 0.0], [0.0, 1.0]]))
-    divided = gains_of(topics, np.array([0.5, 0.5]), 0.0, None, True)
-    # Four of nine, or of eight, are asked for and certain; of one there is nothing to go by.
-    nats = np.log(0.99 / 0.5)
-    assert divided.total(CountChunk(X))[0] == pytest.approx(8 * nats, abs=ROUNDING)
-    apart = gains_of(topics, np.array([0.5, 0.5]), 0.0)
-    assert apart.total(CountChunk(X))[0] == pytest.approx(0.0, abs=ROUNDING)
-
-
-def test_a_group_counts_as_the_mean_of_its_documents(seed):
-    X, topics, weights = made(seed)
-    query = gains_of(topics, weights, 1.0)
-    ones = np.array([query.total(CountChunk(X[row]))[0] for row in range(X.shape[0])])
+        expected.append(np.clip(asked @ ratio, -MOST_GAIN, MOST_GAIN))
+    assert query.total(CountChunk(X))[0] == pytest.approx(sum(expected), abs=12 * ROUNDING)
     group = CountChunk(X, Units(np.array([0, X.shape[0]])))
-    assert query.total(group)[0] == pytest.approx(ones.mean(), rel=1e-9, abs=1e-12)
+    assert query.total(group)[0] == pytest.approx(np.mean(expected), abs=ROUNDING)
 
 
 def test_sums_in_threads_leave_filters_of_warnings_alone():
@@ -95,36 +78,19 @@ def test_gains_over_other_topics_are_differences(seed, concentrations):
     X, topics, weights = made(seed)
     others = np.random.default_rng(seed + 1).dirichlet(np.full(WORDS, 0.5), size=2)
     shares, words = np.array([0.3, 0.7]), np.random.default_rng(seed).dirichlet(np.ones(WORDS))
-    other = TopicGain(others, shares, concentrations[1])
-    found = TopicGain(topics, weights, concentrations[0], other)(X, None)
     # Both over the same word frequencies, as one topic that all documents have.
     alone = TopicGain(words[None], np.ones(1), 1.0)
-    each = [
-        TopicGain(of, share, concentration, alone)(X, None)
-        for of, share, concentration in (
-            (topics, weights, concentrations[0]), (others, shares, concentrations[1])
-        )
-    ]  # fmt: skip
+    own, other = (topics, weights, concentrations[0]), (others, shares, concentrations[1])
+    found = TopicGain(*own, TopicGain(*other))(X, None)
+    each = [TopicGain(*of, alone)(X, None) for of in (own, other)]
     np.testing.assert_allclose(found, each[0] - each[1], atol=ROUNDING)
     # Over the frequencies to which they mix, nothing has to be said.
     mixed = TopicGain((weights @ topics)[None], np.ones(1), 1.0)
-    np.testing.assert_allclose(
-        TopicGain(topics, weights, 0.5, mixed)(X, None), TopicGain(topics, weights, 0.5)(X, None),
-        atol=ROUNDING,
-    )  # fmt: skip
+    one, other = (TopicGain(topics, weights, 0.5, over)(X, None) for over in (mixed, None))
+    np.testing.assert_allclose(one, other, atol=ROUNDING)
 
 
-def corpus(rng, n, d, longest):
-    """Documents of any number of words, some of them empty and some of one word or one half."""
-    density = rng.uniform(0, longest / d, (n, 1))
-    X = (rng.random((n, d)) < density) * rng.integers(1, 4, (n, d))
-    X[:2], X[2, 1:] = 0, 0
-    X[3:20, hidden_words(d)] = 0
-    X[20:40, ~hidden_words(d)] = 0
-    return sp.csr_matrix(X.astype(float))
-
-
-def gain_of(rng, k, d, concentration, against=None):
+def gain_of(rng, k, d, concentration, against):
     """Topics of which none rules a word out, as those that are released."""
     topics = rng.dirichlet(np.full(d, 0.3), k)
     topics = 0.9999 * topics + 0.0001 * topics.mean(axis=0)
@@ -137,8 +103,11 @@ def test_a_gain_does_not_depend_on_its_batch(k, d, longest, concentrations, seed
     """Else replacing one document would move, by a little, what all others add."""
     rng = np.random.default_rng(seed)
     own, others = concentrations
-    against = None if others is None else gain_of(rng, k + 1, d, others)
-    gain, X = gain_of(rng, k, d, own, against), corpus(rng, 300, d, longest)
+    against = None if others is None else gain_of(rng, k + 1, d, others, None)
+    gain, X = gain_of(rng, k, d, own, against), documents_of_any_length(rng, 300, d, longest)
+    # Some documents have words of one half alone.
+    X[3:20, hidden_words(d)] = X[20:40, ~hidden_words(d)] = 0
+    X = sp.csr_matrix(X)
     whole = gain(X, None)
     assert np.isfinite(whole).all()
     for rows in random_batchings(rng, 300, cache_of):

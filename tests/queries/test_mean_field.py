@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from batchings import random_batchings
+from batchings import documents_of_any_length, random_batchings
 from scipy.special import psi
 
 from sktensor_dp.queries.counts import CountChunk
@@ -16,14 +16,6 @@ from sktensor_dp.queries.expected_counts import (
 )
 from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.topics.inference import expected_log_proportions, variational_proportions
-
-
-def corpus(rng, n, d, longest):
-    """Documents of any number of words, some of them empty and some of one word."""
-    density = rng.uniform(0, longest / d, (n, 1))
-    X = (rng.random((n, d)) < density) * rng.integers(1, 4, (n, d))
-    X[:2], X[2, 1:] = 0, 0
-    return sp.csr_matrix(X.astype(float))
 
 
 def fields(X, topics, prior, n_iter=10):
@@ -40,7 +32,8 @@ def fields(X, topics, prior, n_iter=10):
 def test_a_document_does_not_depend_on_its_batch(k, d, longest, even, seed, cache_of):
     """Else replacing one document would move, by a little, what all others add."""
     rng = np.random.default_rng(seed)
-    X, topics = corpus(rng, 300, d, longest), rng.dirichlet(np.full(d, 0.3), k)
+    X = sp.csr_matrix(documents_of_any_length(rng, 300, d, longest))
+    topics = rng.dirichlet(np.full(d, 0.3), k)
     prior = np.full(k, 0.3) if even else rng.uniform(0.05, 1.0, k)
     whole = fields(X, topics, prior)
     assert np.isfinite(whole[2][X.getnnz(axis=1) > 0]).all()
@@ -115,7 +108,8 @@ def test_any_prior_leaves_finite_proportions(prior):
 
 def test_documents_are_shortened_only_where_their_expected_counts_exceed_the_limit(seed):
     rng = np.random.default_rng(seed)
-    X, topics = corpus(rng, 200, 40, 30), rng.dirichlet(np.full(40, 0.3), 3)
+    X = sp.csr_matrix(documents_of_any_length(rng, 200, 40, 30))
+    topics = rng.dirichlet(np.full(40, 0.3), 3)
     limit = float(np.quantile(np.sqrt(CountChunk(X).squares), 0.6))
     limited, free = (
         ExpectedCounts(topics, np.full(3, 0.3), False, size) for size in (limit, 1e9)

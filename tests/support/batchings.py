@@ -1,8 +1,16 @@
-"""Documents in batches that are drawn at random."""
+"""Documents of any number of words, in batches that are drawn at random."""
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
+
+
+def documents_of_any_length(rng: np.random.Generator, n: int, d: int, longest: int) -> np.ndarray:
+    """Counts of documents, some of them empty and some of one word."""
+    density = rng.uniform(0, longest / d, (n, 1))
+    X = (rng.random((n, d)) < density) * rng.integers(1, 4, (n, d))
+    X[:2], X[2, 1:] = 0, 0
+    return X.astype(float)
 
 
 def random_batchings(
