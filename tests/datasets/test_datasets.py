@@ -1,3 +1,5 @@
+"""Docstrings of packages: found without import, in order, once each."""
+
 import sys
 import warnings
 
@@ -5,56 +7,43 @@ import pytest
 
 from sktensor_dp.datasets import load_docstrings
 
-
-def make_package(root, monkeypatch, files):
-    monkeypatch.syspath_prepend(str(root))
-    for name, source in files.items():
-        path = root / "madeup" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(source, encoding="utf-8")
+FILES = {
+    "__init__.py": '"""Package."""\nraise RuntimeError("imported")\n',
+    "b.py": 'def f():\n    """Same."""\n\ndef g():\n    """Same."""\n',
+    "a.py": (
+        '"""Module a.\n\n    Indented.\n    """\n'
+        "if True:\n    try:\n        class C:\n"
+        '            """Class C."""\n'
+        '            def method(self):\n                """Method."""\n'
+        "    except ImportError:\n        def fallback():\n"
+        '            """Fallback."""\n'
+    ),
+    "docs.py": (
+        "add_newdoc('madeup', 'thing', '''\n    Compiled thing.\n    ''')\n"
+        "module.add_newdoc('madeup', 'Cls', ('attr', 'An attribute.'))\n"
+    ),
+    "tests/test_a.py": '"""A test suite."""\n',
+    "broken.py": "def (:\n",
+    "null.py": "x = '\0'\n",
+    "escapes.py": 'def f():\n    """Escaped."""\n    return "\\d"\n',
+}
+FOUND = [
+    *("Package.", "Module a.\n\nIndented.", "Class C.", "Method.", "Fallback.", "Same."),
+    *("Compiled thing.", "An attribute.", "Escaped."),
+]
 
 
 def test_docstrings_are_found_in_order_without_import(tmp_path, monkeypatch):
-    make_package(
-        tmp_path,
-        monkeypatch,
-        {
-            "__init__.py": '"""Package."""\nraise RuntimeError("imported")\n',
-            "b.py": 'def f():\n    """Same."""\n\ndef g():\n    """Same."""\n',
-            "a.py": (
-                '"""Module a.\n\n    Indented.\n    """\n'
-                "if True:\n    try:\n        class C:\n"
-                '            """Class C."""\n'
-                '            def method(self):\n                """Method."""\n'
-                "    except ImportError:\n        def fallback():\n"
-                '            """Fallback."""\n'
-            ),
-            "docs.py": (
-                "add_newdoc('madeup', 'thing', '''\n    Compiled thing.\n    ''')\n"
-                "module.add_newdoc('madeup', 'Cls', ('attr', 'An attribute.'))\n"
-            ),
-            "tests/test_a.py": '"""A test suite."""\n',
-            "broken.py": "def (:\n",
-            "null.py": "x = '\0'\n",
-            "escapes.py": 'def f():\n    """Escaped."""\n    return "\\d"\n',
-        },
-    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, source in FILES.items():
+        path = tmp_path / "madeup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        texts = load_docstrings(["madeup"], min_length=1)
-    assert texts == [
-        "Package.",
-        "Module a.\n\nIndented.",
-        "Class C.",
-        "Method.",
-        "Fallback.",
-        "Same.",
-        "Compiled thing.",
-        "An attribute.",
-        "Escaped.",
-    ]
+        assert load_docstrings(["madeup"], min_length=1) == FOUND
     assert "madeup" not in sys.modules
-    assert load_docstrings(["madeup"], min_length=10) == [t for t in texts if len(t) >= 10]
+    assert load_docstrings(["madeup"], min_length=10) == [t for t in FOUND if len(t) >= 10]
 
 
 @pytest.mark.nightly

@@ -86,8 +86,3 @@ def test_something_else_in_place_of_the_archive(archive, tmp_path):
         file.writestr("ml-100k/u.data", BASE)
     with pytest.raises(OSError, match="not the archive of MovieLens 100K"):
         fetch_movielens_100k(tmp_path)
-
-
-def test_known_checksums_are_of_the_two_files_of_the_split():
-    assert list(public.CHECKSUMS) == ["ua.base", "ua.test"]
-    assert all(len(bytes.fromhex(value)) == 32 for value in public.CHECKSUMS.values())

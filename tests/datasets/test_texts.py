@@ -1,4 +1,4 @@
-"""Texts are read strictly: each row is a document, whole or in parts, and no message shows one."""
+"""Files are read strictly: each row is a document, whole or in parts, and no message shows one."""
 
 import csv
 import gzip
@@ -13,7 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sktensor_dp import PrivateTensorPowerMethod
-from sktensor_dp.datasets import load_texts, load_texts_by_person, open_table, open_texts
+from sktensor_dp.datasets import (
+    load_texts,
+    load_texts_by_person,
+    load_word_frequencies,
+    open_table,
+    open_texts,
+)
 from sktensor_dp.datasets.texts import as_numbers
 
 SECRET = "unmistakable"
@@ -25,24 +31,29 @@ KEYS_CONTENT = "\n".join(json.dumps(row, ensure_ascii=False) for row in KEYS) + 
 
 def save(path, content, encoding="utf-8"):
     data = content if isinstance(content, bytes) else content.encode(encoding)
-    path.write_bytes(gzip.compress(data) if path.suffix.lower() == ".gz" else data)
+    packed = path.suffix.lower() == ".gz" and isinstance(content, str)
+    path.write_bytes(gzip.compress(data) if packed else data)
     return path
 
 
-def parts_of(path, column, size=2):
-    return [text for part in open_texts(path, column, chunk_size=size) for text in part]
+def parts_of(path, column, **options):
+    parts = open_texts(path, column, chunk_size=2, **options)
+    return [text for part in parts for text in part]
 
 
-def assert_nothing_shown(error):
+def refused(message, call, *args, error=ValueError, **options):
     """No exception of the chain carries data: logs may keep more than the message."""
-    while error is not None:
-        assert SECRET not in repr(vars(error)) + repr(error.args) + str(error)
-        assert not hasattr(error, "doc")
-        assert not hasattr(error, "object")
-        error = error.__cause__ or error.__context__
+    with pytest.raises(error, match=message) as caught:
+        call(*args, **options)
+    raised = caught.value
+    while raised is not None:
+        assert SECRET not in repr(vars(raised)) + repr(raised.args) + str(raised)
+        assert not hasattr(raised, "doc")
+        assert not hasattr(raised, "object")
+        raised = raised.__cause__ or raised.__context__
 
 
-# What is read
+# Texts that are read
 
 
 @pytest.mark.parametrize("read", [load_texts, parts_of])
@@ -111,19 +122,31 @@ def test_encodings_can_be_named(tmp_path):
     assert load_texts(tmp_path, encoding="utf-16") == ["fünf"]
 
 
-def test_parquet_is_read_with_pyarrow(tmp_path):
+def test_parquet_is_read_with_pyarrow(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     pd.DataFrame({"t": ["a", None, ""], "n": [1, 2, 3]}).to_parquet(path)
     assert load_texts(path, "t") == parts_of(path, "t") == ["a", "", ""]
-    with pytest.raises(ValueError, match=r"column 'n' of 'a\.parquet' should hold text"):
-        load_texts(path, "n")
-    with pytest.raises(ValueError, match=r"'a\.parquet' has 2 columns"):
-        load_texts(path)
+    refused(r"column 'n' of 'a\.parquet' should hold text", load_texts, path, "n")
+    refused(r"'a\.parquet' has 2 columns", load_texts, path)
     pd.DataFrame({"t": ["a", None, "c"]}).to_parquet(path)
     assert load_texts(path) == ["a", "", "c"]
+    monkeypatch.setattr("sktensor_dp.datasets.texts.find_spec", lambda name: None)
+    refused("pip install pyarrow", load_texts, path, error=ImportError)
 
 
 # What is refused
+
+
+def stray(other):
+    """Two rows of 200 begin with a quote, as people write: inches, citations."""
+    rows = ["text,id", *(f"words of {i},{i}" for i in range(200))]
+    rows[20], rows[120] = f'"{SECRET},19', other
+    return "\n".join(rows)
+
+
+STRAY = [stray(other) for other in ('"another,119', '5" of rain,119', "words,119")]
+# Which no writer writes.
+ODD = ['say "hi",1', ' "hi",1', '"hi"!,1', '"hi" ,1', 'a"b,1', '1,"']
 
 
 @pytest.mark.parametrize(
@@ -141,12 +164,10 @@ def test_parquet_is_read_with_pyarrow(tmp_path):
         ("a.csv", f"text,id\n{SECRET}, b,1\n", "text", "line 2 of 'a.csv' has 3 cells.* quoted"),
         ("a.csv", f"text,id\nx,0\n{SECRET}\n", "text", "line 3 of 'a.csv' has 1 cell, .* has 2"),
         ("a.csv", f'text,id\n"{SECRET}\n', "text", QUOTES.format(2)),
-        (
-            "a.csv",
-            f"text,id\n{SECRET},1\nfünf,2\n".encode("cp1252"),
-            "text",
-            "utf-8 text at line 3",
-        ),
+        *(("a.csv", content, "text", QUOTES.format(21)) for content in STRAY),
+        *(("a.csv", f'text,id\n"good, ""bad""\r\n",0\n{row}\nlast,2\n', "text",
+           r"begins at line 4 .*pass quoting='none'") for row in ODD),
+        ("a.csv", f"text,id\n{SECRET},1\nfünf,2\n".encode("cp1252"), "text", "utf-8 .* at line 3"),
         ("a.jsonl", f"{SECRET} é".encode("latin-1"), "t", "not utf-8 text at line 1; name its"),
         ("a.jsonl", json.dumps({SECRET: "x"}), None, "column must be given: the key"),
         ("a.jsonl", f'{{"t": "x"}}\n\n{{"t": "{SECRET}', "t", "line 3 of 'a.jsonl' is not a JSON"),
@@ -156,25 +177,13 @@ def test_parquet_is_read_with_pyarrow(tmp_path):
         ("a.txt", SECRET, None, "suffix of 'a.txt' is not supported; give a folder"),
         ("a.parquet.gz", SECRET, None, "suffix of 'a.parquet.gz' is not supported"),
         ("a.parquet", SECRET, "t", "Opening 'a.parquet' failed"),
+        ("a.csv.gz", gzip.compress(SECRET.encode())[:-9], None, "cannot be decompressed"),
+        ("a.csv.gz", SECRET.encode(), None, "cannot be decompressed"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("read", [load_texts, parts_of])
 def test_what_is_wrong_is_said_without_the_data(tmp_path, read, name, content, column, message):
-    with pytest.raises(ValueError, match=message) as info:
-        read(save(tmp_path / name, content), column)
-    assert_nothing_shown(info.value)
-
-
-@pytest.mark.parametrize(
-    "content", [gzip.compress(SECRET.encode())[:-9], SECRET.encode()], ids=["cut short", "plain"]
-)
-@pytest.mark.parametrize("read", [load_texts, parts_of])
-def test_damaged_archives_are_refused(tmp_path, read, content):
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="cannot be decompressed") as info:
-        read(path, None)
-    assert_nothing_shown(info.value)
+    refused(message, read, save(tmp_path / name, content), column)
 
 
 @pytest.mark.parametrize(
@@ -188,69 +197,38 @@ def test_damaged_archives_are_refused(tmp_path, read, content):
 def test_the_whole_needs_a_row_and_a_key(tmp_path, name, content, column, message):
     """In parts no row is data like any other: how many there are may be private."""
     path = save(tmp_path / name, content)
-    with pytest.raises(ValueError, match=message) as info:
-        load_texts(path, column)
-    assert_nothing_shown(info.value)
+    refused(message, load_texts, path, column)
     assert parts_of(path, column) in ([], [""])
 
 
-@pytest.mark.parametrize("other", ['"another,119', '5" of rain,119', "words,119"])
-def test_a_stray_quote_does_not_swallow_documents(tmp_path, other):
-    """Two rows of 200 begin with a quote, as people write: inches, citations."""
-    rows = ["text,id", *(f"words of {i},{i}" for i in range(200))]
-    rows[20], rows[120] = f'"{SECRET},19', other
-    path = save(tmp_path / "a.csv", "\n".join(rows))
-    with pytest.raises(ValueError, match=QUOTES.format(21)) as info:
-        load_texts(path, "text")
-    assert_nothing_shown(info.value)
-    assert len(load_texts(path, "text", quoting="none")) == 200
-
-
-@pytest.mark.parametrize("row", ['say "hi",1', ' "hi",1', '"hi"!,1', '"hi" ,1', 'a"b,1', '1,"'])
-def test_quotes_that_no_writer_writes_are_refused(tmp_path, row):
-    path = save(tmp_path / "a.csv", f'text,id\n"good, ""bad""\r\n",0\n{row}\nlast,2\n')
-    with pytest.raises(ValueError, match=r"begins at line 4 .*pass quoting='none'"):
-        load_texts(path, "text")
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("name", "options", "message"),
     [
-        ({"encoding": "klingon"}, "encoding 'klingon' is not one that Python knows"),
-        ({"encoding": "base64"}, "encoding 'base64' is not one"),
-        ({"delimiter": ",,"}, "delimiter must be one character"),
-        ({"delimiter": '"'}, "delimiter must be one character"),
-        ({"quoting": "all"}, "quoting must be 'auto', 'standard' or 'none'"),
-        ({"quoting": "none"}, "pass quoting='standard'"),
+        ("a.csv", {"encoding": "klingon"}, "encoding 'klingon' is not one that Python knows"),
+        ("a.csv", {"encoding": "base64"}, "encoding 'base64' is not one"),
+        ("a.csv", {"delimiter": ",,"}, "delimiter must be one character"),
+        ("a.csv", {"delimiter": '"'}, "delimiter must be one character"),
+        ("a.csv", {"quoting": "all"}, "quoting must be 'auto', 'standard' or 'none'"),
+        ("a.csv", {"quoting": "none"}, "pass quoting='standard'"),
+        *((name, option, f"{next(iter(option))}: only a .csv or .tsv file")
+          for name in ("a.jsonl", "") for option in ({"delimiter": ";"}, {"quoting": "none"})),
     ],
-)
-def test_options_out_of_range_are_named(tmp_path, options, message):
-    with pytest.raises(ValueError, match=message):
-        load_texts(save(tmp_path / "a.csv", 'text\n"x, y"\n'), **options)
+)  # fmt: skip
+def test_options_out_of_range_or_of_other_kinds_of_file_are_named(tmp_path, name, options, message):
+    save(tmp_path / "a.csv", 'text\n"x, y"\n')
+    save(tmp_path / "a.jsonl", '{"t": "x"}')
+    refused(message, load_texts, tmp_path / name, **options)
+    assert len(load_texts(save(tmp_path / "b.csv", STRAY[0]), "text", quoting="none")) == 200
 
 
-@pytest.mark.parametrize("option", [{"delimiter": ";"}, {"quoting": "none"}])
-def test_options_of_other_kinds_of_file_are_refused(tmp_path, option):
-    path = save(tmp_path / "a.jsonl", '{"t": "x"}')
-    for where in (path, tmp_path):
-        with pytest.raises(ValueError, match=f"{next(iter(option))}: only a .csv or .tsv file"):
-            load_texts(where, **option)
-
-
-def test_paths_and_arguments_that_cannot_be(tmp_path, monkeypatch):
-    for read in (load_texts, open_texts, open_table):
-        with pytest.raises(FileNotFoundError, match="nothing is at"):
-            read(tmp_path / "nowhere.csv")
+def test_paths_and_arguments_that_cannot_be(tmp_path):
+    for read in (load_texts, open_texts, open_table, load_word_frequencies):
+        refused("nothing is at", read, tmp_path / "nowhere.csv", error=FileNotFoundError)
     for read in (load_texts, open_texts):
-        with pytest.raises(ValueError, match=r"holds no \.txt file"):
-            read(tmp_path)
+        refused(r"holds no \.txt file", read, tmp_path)
     path = save(tmp_path / "a.csv", "text\n")
     for size in (0, 2.5, True):
-        with pytest.raises(ValueError, match="chunk_size must be an int >= 1"):
-            open_texts(path, "text", chunk_size=size)
-    monkeypatch.setattr("sktensor_dp.datasets.texts.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match="pip install pyarrow"):
-        load_texts(save(tmp_path / "a.parquet", ""))
+        refused("chunk_size must be an int >= 1", open_texts, path, "text", chunk_size=size)
 
 
 # Persons
@@ -276,20 +254,16 @@ def test_texts_and_persons_lie_side_by_side(tmp_path, kind):
     assert load_texts_by_person(write(tmp_path, kind), "post", "who") == (POSTS, PERSONS)
     numbered = write(tmp_path, kind, [7, 8, 7])
     assert load_texts_by_person(numbered, "post", "who") == (POSTS, ["7", "8", "7"])
-    missing = write(tmp_path, kind, ["ann", None if kind in (".jsonl", ".parquet") else "", "ann"])
-    if kind != ".jsonl.gz":
-        with pytest.raises(ValueError, match=r"some rows of .* have no person") as error:
-            load_texts_by_person(missing, "post", "who")
-        assert "ann" not in str(error.value)
+    nobody = "" if kind in (".csv", ".tsv") else None
+    missing = write(tmp_path, kind, [SECRET, nobody, SECRET])
+    refused(r"some rows of .* have no person", load_texts_by_person, missing, "post", "who")
 
 
 def test_labels_that_are_no_persons(tmp_path):
-    with pytest.raises(ValueError, match="it also holds int"):
-        load_texts_by_person(write(tmp_path, ".jsonl", [7, "7", "8"]), "post", "who")
-    with pytest.raises(ValueError, match="the one that holds the person"):
-        load_texts_by_person(write(tmp_path, ".csv"), "post", "author")
-    with pytest.raises(ValueError, match=r"person: the folder .* has no columns"):
-        load_texts_by_person(tmp_path, "post", "who")
+    mixed, table = write(tmp_path, ".jsonl", [7, "7", "8"]), write(tmp_path, ".csv")
+    refused("it also holds int", load_texts_by_person, mixed, "post", "who")
+    refused("the one that holds the person", load_texts_by_person, table, "post", "author")
+    refused(r"person: the folder .* has no columns", load_texts_by_person, tmp_path, "post", "who")
 
 
 # Parts
@@ -315,11 +289,18 @@ def test_no_more_than_a_part_is_in_memory(tmp_path):
     assert most < 1e6
 
 
-@pytest.mark.parametrize("kind", [".csv", ".parquet"])
-def test_tables_in_parts(kind, tmp_path):
+def saved_table(path, frame):
+    frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+    return path
+
+
+of_kinds = pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+
+
+@of_kinds
+def test_tables_in_parts(name, tmp_path):
     X = np.random.default_rng(0).standard_normal((50, 3))
-    frame, path = pd.DataFrame(X, columns=["a", "b", "c"]), tmp_path / f"table{kind}"
-    frame.to_csv(path, index=False) if kind == ".csv" else frame.to_parquet(path)
+    path = saved_table(tmp_path / name, pd.DataFrame(X, columns=["a", "b", "c"]))
     table = open_table(path, ["c", "a"], chunk_size=20)
     assert (table.columns, table.n_features) == (["c", "a"], 2)
     for _ in range(2):
@@ -327,37 +308,26 @@ def test_tables_in_parts(kind, tmp_path):
         assert [len(part) for part in parts] == [20, 20, 10]
         np.testing.assert_allclose(np.vstack(parts), X[:, [2, 0]], rtol=1e-15)
     model = PrivateTensorPowerMethod(1, data_norm=3.0, epsilon=float("inf"), random_state=0)
-    model.fit_chunks(open_table(path), n_samples=50, n_features=3)
-    again = PrivateTensorPowerMethod(1, data_norm=3.0, epsilon=float("inf"), random_state=0)
-    np.testing.assert_allclose(model.components_, again.fit(X).components_, atol=1e-12)
+    found = model.fit_chunks(open_table(path), n_samples=50, n_features=3).components_
+    np.testing.assert_allclose(found, model.fit(X).components_, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [".csv", ".parquet"])
-def test_a_file_without_rows_is_one_part_without_any(kind, tmp_path):
+@of_kinds
+def test_a_file_without_rows_is_one_part_without_any(name, tmp_path):
     """Where the number of rows is private, no row and one row have to go the same way."""
-    path = tmp_path / f"table{kind}"
     for n in (0, 1):
         frame = pd.DataFrame({"text": ["a b c"] * n, "count": np.ones(n)})
-        frame = frame.astype({"text": "string"})
-        frame.to_csv(path, index=False) if kind == ".csv" else frame.to_parquet(path)
+        path = saved_table(tmp_path / name, frame.astype({"text": "string"}))
         assert [len(part) for part in open_texts(path, "text")] == [n]
         assert [part.shape for part in open_table(path, ["count"])] == [(n, 1)]
 
 
-def test_tables_of_text_are_refused_without_showing_it(tmp_path):
+def test_what_is_no_number_is_refused_without_showing_it(tmp_path):
     path = save(tmp_path / "table.csv", f"a,b\n1,{SECRET}\n")
-    with pytest.raises(ValueError, match="must hold numbers") as caught:
-        list(open_table(path))
-    assert_nothing_shown(caught.value)
-    with pytest.raises(ValueError, match="column 'c' does not exist"):
-        open_table(path, ["c"])
-    with pytest.raises(ValueError, match=r"must be a .parquet or .csv file"):
-        open_table(tmp_path)
-
-
-def test_digits_with_underscores_are_no_numbers():
-    with pytest.raises(ValueError, match="should hold numbers"):
-        as_numbers(Path("a.csv"), "stars", ["1", "1_000"])
+    refused("must hold numbers", list, open_table(path))
+    refused("column 'c' does not exist", open_table, path, ["c"])
+    refused(r"must be a .parquet or .csv file", open_table, tmp_path)
+    refused("should hold numbers", as_numbers, Path("a.csv"), "stars", ["1", "1_000"])
 
 
 def test_a_column_is_of_numbers_whatever_its_first_rows_hold(tmp_path):
@@ -365,3 +335,59 @@ def test_a_column_is_of_numbers_whatever_its_first_rows_hold(tmp_path):
     # pyarrow reads blocks of a megabyte: the fraction is in the third.
     *_, last = open_table(save(tmp_path / "table.csv", "a,b\n" + "1,2\n" * 600_000 + "2.5,1\n"))
     assert last[-1].tolist() == [2.5, 1.0]
+
+
+# Frequencies of words
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "word,count\nb c,1\nthe,6\nThe,1\n"),
+        ("a.csv", 'b c,1\nthe,"6"\nThe,1\n'),
+        ("a.CSV", "word,count\r\nthe,6.0\r\nb c,1e0\r\nthe,1\r\n"),
+        ("a.tsv", "b c\t1\nthe\t6\nthe\t1\n"),
+        ("a.tsv.gz", "w\tn\nb c\t1\nthe\t7\nzero\t0\n"),
+        ("a.txt", "the 6\nb c   1\n\nTHE\t1\n"),
+    ],
+)
+def test_words_and_numbers_are_read_from_any_file_of_two_columns(name, content, tmp_path):
+    found = load_word_frequencies(save(tmp_path / name, content))
+    assert list(found.items()) == [("the", 0.875), ("b c", 0.125)]
+
+
+def test_the_case_and_the_encoding_of_words_may_be_named(tmp_path):
+    path = save(tmp_path / "a.txt", "The 1\nd\xe9j\xe0 3\n", "cp1252")
+    found = load_word_frequencies(path, lowercase=False, encoding="cp1252")
+    assert found == {"d\xe9j\xe0": 0.75, "The": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", f"word;count\n{SECRET};2\n", "pass delimiter=';'"),
+        ("a.csv", f"{SECRET}\n{SECRET}\n", "must be a word and a finite number"),
+        ("a.csv", f"w,n,m\n{SECRET},1,2\n", "must be a word and a finite number"),
+        ("a.csv", f"w,n\nthe,1\n{SECRET},many\n", "row 3 of"),
+        ("a.csv", f"w,n\n{SECRET},-1\n", "row 2 of"),
+        ("a.csv", f"{SECRET},1\n{SECRET},nan\n", "row 2 of"),
+        ("a.csv", f"w,n\n{SECRET},inf\n", "row 2 of"),
+        ("a.csv", f'w,n\n{SECRET} "x",1\n', "not well-formed"),
+        ("a.csv", "w,n\n", "positive, finite sum"),
+        ("a.csv", "", "empty"),
+        ("a.csv", f"w,n\n{SECRET},0\n", "positive, finite sum"),
+        ("a.csv", f"w,n\n{SECRET},1e308\nb,1e308\nc,1e308\n", "positive, finite sum"),
+        ("a.csv", f"w,n\n{SECRET}\xe9,1\n".encode("cp1252"), "is not utf-8"),
+        ("a.csv.gz", SECRET.encode(), "decompressed"),
+        ("a.txt", f"the 1\n{SECRET}\n", "row 2 of"),
+        ("a.txt", "", "finite sum"),
+        ("a.json", f'{{"{SECRET}": 1}}', "must be a file ending in"),
+    ],
+)
+def test_malformed_frequencies_are_refused_without_showing_them(name, content, said, tmp_path):
+    refused(said, load_word_frequencies, save(tmp_path / name, content))
+
+
+def test_frequencies_of_a_folder_are_refused(tmp_path):
+    (tmp_path / "b.csv").mkdir()
+    refused("must be a file", load_word_frequencies, tmp_path / "b.csv")
