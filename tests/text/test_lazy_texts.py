@@ -35,9 +35,13 @@ def _in_this_thread():
 
 
 def texts(seed: int = 0) -> list[str]:
+    """Texts of two topics: without any, rounding would decide which a fit finds."""
     rng = np.random.default_rng(seed)
     words = np.array([f"word{n}" for n in range(30)])
-    return [" ".join(words[rng.geometric(0.15, 8) % 30]) for _ in range(N)]
+    return [
+        " ".join(words[(rng.geometric(0.15, 8) + 15 * topic) % 30])
+        for topic in rng.integers(0, 2, N)
+    ]
 
 
 def fitted(documents: Any, **given: Any) -> PrivateCountVectorizer:
@@ -71,31 +75,27 @@ def test_vocabulary_and_counts_are_those_of_texts_at_hand(kind, tmp_path, seed):
     assert other.privacy_report_.rows == one.privacy_report_.rows
     counts = other.transform(held)
     expected = one.transform(T)
+    model = PrivateSpectralLDA(2, epsilon=INF, n_refinements=0, random_state=0)
     if kind == "file":
         parts = list(counts)
         assert [part.shape[0] for part in parts] == [90] * 7 + [70]
         found = np.vstack([part.toarray() for part in parts])
-        topics = PrivateSpectralLDA(2, epsilon=INF, n_refinements=0).fit_chunks(
-            counts, n_samples=N, n_features=len(one.vocabulary_)
-        )
+        model.fit_chunks(counts, n_samples=N, n_features=len(one.vocabulary_))
     else:
         assert isinstance(counts, da.Array)
         found = counts.compute().toarray()
-        topics = PrivateSpectralLDA(2, epsilon=INF, n_refinements=0).fit(counts, n_samples=N)
+        model.fit(counts, n_samples=N)
     np.testing.assert_array_equal(found, expected.toarray())
-    at_hand = PrivateSpectralLDA(2, epsilon=INF, n_refinements=0).fit(expected)
-    np.testing.assert_allclose(topics.components_, at_hand.components_, atol=1e-9)
+    lazy = model.components_
+    # Sums in another order; a row more or less moves shares by a thousandth.
+    np.testing.assert_allclose(lazy, model.fit(expected).components_, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["bag", "series"])
 def test_words_of_a_group_count_together(kind, tmp_path, seed):
     T, groups = texts(seed), np.random.default_rng(seed).integers(0, 150, N)
     n = len(np.unique(groups))
-    held = KINDS[kind](tmp_path, T)
-    if kind == "bag":
-        labels = db.from_sequence(groups.tolist(), npartitions=4)
-    else:
-        labels = dd.from_pandas(pd.Series(groups), npartitions=3, sort=False)
+    held, labels = (KINDS[kind](tmp_path, values) for values in (T, groups.tolist()))
     one, other = fitted(T, groups=groups), fitted(held, groups=labels, n_samples=n)
     assert other.vocabulary_ == one.vocabulary_
     np.testing.assert_array_equal(other.document_frequencies_, one.document_frequencies_)

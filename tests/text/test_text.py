@@ -9,27 +9,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
+from replaying import state
 from sklearn.feature_extraction.text import CountVectorizer
 
-from sktensor_dp import (
-    BudgetAccountant,
-    PrivacyLeakWarning,
-    PrivateCountVectorizer,
-    unsafe_seeded_noise,
-)
+from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, unsafe_seeded_noise
 from sktensor_dp.datasets import open_texts
 from sktensor_dp.privacy.accountant import charges_of
 from sktensor_dp.privacy.plan import ReleasePlan
 
+pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
+
 SECRET = "opensesame"
 PETS = ["Cats chase mice, and more mice!", "Dogs chase cats.", "The cats; the dogs"]
 N_PETS = 1500
-
-
-def pets(extra=()):
-    return (PETS * (N_PETS // 3))[: N_PETS - len(extra)] + list(extra)
-
-
+MANY = PETS * (N_PETS // 3)
 # At epsilon 1 its noise has standard deviation 36, and it keeps words from 54 texts on.
 small = partial(PrivateCountVectorizer, max_words_per_document=6)
 
@@ -76,74 +69,65 @@ def test_without_noise_it_is_count_vectorizer(options):
 
 def test_inputs_other_than_strings(tmp_path):
     expected = PrivateCountVectorizer(epsilon=math.inf).fit_transform(PETS).toarray()
-
-    def fit(documents, **options):
-        return PrivateCountVectorizer(**options, epsilon=math.inf).fit_transform(documents)
-
     paths = [tmp_path / f"{i}.txt" for i in range(len(PETS))]
     for path, content in zip(paths, PETS, strict=True):
         path.write_text(content)
-    pretokenized = [CountVectorizer().build_analyzer()(document) for document in PETS]
-    for counts in (
-        fit(iter(PETS)),
-        fit(np.array(PETS)),
-        fit([document.encode() for document in PETS]),
-        fit(map(str, paths), input="filename"),
-        fit([io.StringIO(document) for document in PETS], input="file"),
-        fit([io.BytesIO(document.encode()) for document in PETS], input="file"),
-        fit(pretokenized, analyzer=list),
+    analyze = CountVectorizer().build_analyzer()
+    for documents, options in (
+        (iter(PETS), {}),
+        (np.array(PETS), {}),
+        ([document.encode() for document in PETS], {}),
+        (map(str, paths), {"input": "filename"}),
+        ([io.StringIO(document) for document in PETS], {"input": "file"}),
+        ([io.BytesIO(document.encode()) for document in PETS], {"input": "file"}),
+        ([analyze(document) for document in PETS], {"analyzer": list}),
     ):
+        counts = PrivateCountVectorizer(**options, epsilon=math.inf).fit_transform(documents)
         np.testing.assert_array_equal(counts.toarray(), expected)
 
 
 def test_private_vocabulary_and_frequencies():
     vectorizer = small()
-    counts = vectorizer.fit_transform(pets())
+    counts, report = vectorizer.fit_transform(MANY), vectorizer.privacy_report_
     # Every word is in at least 500 documents, 20 standard deviations above any threshold.
-    assert list(vectorizer.get_feature_names_out()) == [
-        "and", "cats", "chase", "dogs", "mice", "more", "the",
-    ]  # fmt: skip
+    words = ["and", "cats", "chase", "dogs", "mice", "more", "the"]
+    assert list(vectorizer.get_feature_names_out()) == words
     assert counts.shape == (N_PETS, 7)
     truth = np.array([500, 1500, 1000, 1000, 500, 500, 500])
-    sigma = vectorizer.privacy_report_.rows[-1].sigma * N_PETS
+    sigma = report.rows[-1].sigma * N_PETS
     assert sigma == pytest.approx(35.7, abs=0.1)
     difference = vectorizer.document_frequencies_ - truth
     assert np.abs(difference).max() < 7 * sigma
     assert (difference[truth < N_PETS] != 0).all()
     assert vectorizer.document_frequencies_.max() <= N_PETS
     assert 50 < vectorizer.threshold_ < 60
-    assert f"about {vectorizer.threshold_:.0f} documents are dropped" in str(
-        vectorizer.privacy_report_
-    )
-    assert vectorizer.privacy_report_.unit == "document"
-    assert vectorizer.privacy_report_.n_units == N_PETS
-    assert vectorizer.privacy_report_.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert "Cats" not in vectorizer.vocabulary_
+    assert f"about {vectorizer.threshold_:.0f} documents are dropped" in str(report)
+    assert (report.unit, report.n_units) == ("document", N_PETS)
+    assert report.epsilon == pytest.approx(1.0, rel=1e-6)
     recovered = vectorizer.inverse_transform(counts[:1])[0]
     assert set(recovered) == {"and", "cats", "chase", "mice", "more"}
 
 
-def fit_seeded(seed, documents, **options):
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        return small(**options).fit(documents)
+def seeded(seed, vectorizer, *data, **options):
+    with unsafe_seeded_noise(seed):
+        return vectorizer.fit(*data, **options)
 
 
 def test_pruning_looks_at_noisy_frequencies(seed):
-    plain = fit_seeded(seed, pets())
+    plain = seeded(seed, small(), MANY)
     names, noisy = plain.get_feature_names_out(), plain.document_frequencies_
     order = np.argsort(-noisy, kind="stable")
-    top = fit_seeded(seed, pets(), max_features=3)
+    top = seeded(seed, small(max_features=3), MANY)
     assert list(top.get_feature_names_out()) == sorted(names[order[:3]])
-    middle = fit_seeded(seed, pets(), min_df=0.5, max_df=1400)
-    assert list(middle.get_feature_names_out()) == list(names[(noisy >= 750) & (noisy <= 1400)])
-    np.testing.assert_array_equal(
-        middle.document_frequencies_, noisy[(noisy >= 750) & (noisy <= 1400)]
-    )
+    middle = seeded(seed, small(min_df=0.5, max_df=1400), MANY)
+    kept = (noisy >= 750) & (noisy <= 1400)
+    assert list(middle.get_feature_names_out()) == list(names[kept])
+    np.testing.assert_array_equal(middle.document_frequencies_, noisy[kept])
 
 
 def test_given_vocabulary_is_free():
     budget = BudgetAccountant(1.0, 1e-6)
-    vectorizer = small(accountant=budget).fit(pets())
+    vectorizer = small(accountant=budget).fit(MANY)
     spent = budget.total()
     vectorizer.set_params(vocabulary=["dogs", "cats"], delta=0)
     counts = vectorizer.fit_transform(PETS)
@@ -172,7 +156,7 @@ def test_a_file_that_cannot_be_read_is_not_quoted():
 def test_a_vocabulary_and_another_fit_use_up_a_split_budget():
     budget = BudgetAccountant(2.0, 1e-6)
     words, rest = budget.split([0.3, 0.7], thresholds=1)
-    small(accountant=budget, **words).fit(pets())
+    small(accountant=budget, **words).fit(MANY)
     budget.charge(charges_of(ReleasePlan.split(**rest, fractions={"topics": 1}), "test"))
     assert budget.total()[0] == pytest.approx(2.0, rel=1e-6)
 
@@ -180,9 +164,9 @@ def test_a_vocabulary_and_another_fit_use_up_a_split_budget():
 def test_failing_functions_of_the_caller_cost_nothing():
     budget = BudgetAccountant(10.0, 1e-6)
     with pytest.raises(TypeError, match="must return strings, got objects of type int"):
-        small(analyzer=lambda _: [1, 2], accountant=budget).fit(pets())
+        small(analyzer=lambda _: [1, 2], accountant=budget).fit(MANY)
     with pytest.raises(ZeroDivisionError):
-        small(tokenizer=lambda _: 1 / 0, token_pattern=None, accountant=budget).fit(pets())
+        small(tokenizer=lambda _: 1 / 0, token_pattern=None, accountant=budget).fit(MANY)
     with pytest.raises(ValueError, match="item 0 is of type NoneType"):
         small(analyzer=list, accountant=budget).fit([None])
     assert budget.entries == ()
@@ -213,28 +197,27 @@ def test_subclasses_may_analyse_in_their_own_way():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        vectorizer = Stems(max_words_per_document=6).fit(pets())
+        vectorizer = Stems(max_words_per_document=6).fit(MANY)
     assert "cat" in vectorizer.vocabulary_
     assert "cats" not in vectorizer.vocabulary_
     assert vectorizer.transform(["cats"]).sum() == 1
-
-
-SPARSE = {"spmatrix": sp.csr_matrix, "sparray": sp.csr_array}
 
 
 @pytest.mark.skipif(
     "sparse_interface" not in sklearn.get_config(),
     reason="scikit-learn before 1.9 has no sparse_interface",
 )
-@pytest.mark.parametrize("asked", SPARSE)
-def test_counts_are_of_the_kind_that_is_asked_for(asked, tmp_path):
+@pytest.mark.parametrize(
+    ("asked", "kind"), [("spmatrix", sp.csr_matrix), ("sparray", sp.csr_array)]
+)
+def test_counts_are_of_the_kind_that_is_asked_for(asked, kind, tmp_path):
     (tmp_path / "pets.csv").write_text("text\n" + "\n".join(f'"{pet}"' for pet in PETS))
     vectorizer = PrivateCountVectorizer(epsilon=np.inf)
     with sklearn.config_context(sparse_interface=asked):
         fitted = vectorizer.fit_transform(PETS)
         again = vectorizer.transform(PETS)
         read = list(vectorizer.transform(open_texts(tmp_path / "pets.csv", "text")))
-    assert {type(fitted), type(again), *map(type, read)} == {SPARSE[asked]}
+    assert {type(fitted), type(again), *map(type, read)} == {kind}
     assert (fitted != again).nnz == 0
     assert sum(part.shape[0] for part in read) == len(PETS)
 
@@ -245,9 +228,92 @@ def test_noise_that_no_threshold_is_proved_for_costs_nothing(neighbours):
     refused = PrivateCountVectorizer(
         epsilon=1e-9, delta=1e-9, neighbours=neighbours, accountant=budget
     )
-    for ask in (lambda: refused.fit(pets()), lambda: refused.forecast(10**9)):
+    for ask in (lambda: refused.fit(MANY), lambda: refused.forecast(10**9)):
         with pytest.raises(
             ValueError, match=r"of a standard deviation of at most .* larger epsilon"
         ):
             ask()
     assert budget.entries == ()
+
+
+# Persons with several texts
+
+N = 600
+of_persons = partial(PrivateCountVectorizer, max_words_per_document=5, epsilon=4.0)
+
+
+def persons(seed=0):
+    """Texts of persons in a shuffled order, and whose each one is."""
+    rng = np.random.default_rng(seed)
+    owners = np.repeat(np.arange(N), rng.integers(1, 4, size=N))
+    rng.shuffle(owners)
+    words = np.array([f"word{i}" for i in range(12)])
+    texts = [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in owners]
+    return texts, owners
+
+
+def test_a_person_is_one_document_of_all_their_texts(seed):
+    texts, owners = persons(seed)
+    merged = [
+        " ".join(text for text, one in zip(texts, owners, strict=True) if one == owner)
+        for owner in np.unique(owners)
+    ]
+    vectorizer = of_persons()
+    counts = vectorizer.fit_transform(texts, groups=owners)
+    # Counts are those of rows.
+    assert counts.shape[0] == len(texts)
+    np.testing.assert_array_equal(counts.toarray(), vectorizer.transform(texts).toarray())
+    ours, concatenated = (
+        seeded(seed, of_persons(), texts, groups=owners), seeded(seed, of_persons(), merged)
+    )  # fmt: skip
+    assert ours.vocabulary_ == concatenated.vocabulary_
+    np.testing.assert_array_equal(ours.document_frequencies_, concatenated.document_frequencies_)
+    assert (ours.privacy_report_.n_units, ours.privacy_report_.unit) == (N, "person")
+
+
+def test_groups_of_one_row_are_no_groups(seed):
+    texts, _ = persons(seed)
+    plain, grouped = (
+        {**vars(seeded(seed, of_persons(), texts, groups=groups))}
+        for groups in (None, np.arange(len(texts)))
+    )
+    assert plain.pop("privacy_report_").rows == grouped.pop("privacy_report_").rows
+    assert state(plain) == state(grouped)
+
+
+def test_labels_of_any_kind_and_order_and_any_number_of_texts_show_nowhere(seed):
+    texts, owners = persons(seed)
+    order = np.random.default_rng(seed).permutation(len(texts))
+    shuffled = [texts[row] for row in order]
+    # One person's texts cut into 40 with the same words: all totals stay.
+    mine = np.flatnonzero(owners == owners[0])
+    words = " ".join(texts[row] for row in mine).split()
+    others = [row for row in range(len(texts)) if owners[row] != owners[0]]
+    cut = [*words, *[""] * 40, *(texts[row] for row in others)]
+    labels = [owners[0]] * (len(words) + 40) + [owners[row] for row in others]
+    found = []
+    for given, groups in (
+        (texts, owners),
+        (shuffled, owners[order]),
+        (shuffled, [f"{owner:04}" for owner in owners[order]]),
+        (cut, labels),
+    ):
+        with warnings.catch_warnings(record=True) as told:
+            fit = seeded(seed, of_persons(), given, groups=groups)
+        found.append((state(vars(fit)), str(fit.privacy_report_), [str(one) for one in told]))
+    assert found[1:] == found[:1] * 3
+
+
+def test_messages_speak_of_persons_and_not_of_texts():
+    texts, owners = persons()
+    with pytest.raises(ValueError, match=r"an item is of type NoneType") as wrong:
+        of_persons().fit([*texts, None], groups=[*owners, 0])
+    with pytest.raises(ValueError, match=r"persons to be kept, but there are 5") as few:
+        of_persons().fit(texts[:9], groups=[0, 0, 0, 0, 0, 1, 2, 3, 4])
+    with pytest.raises(ValueError, match=rf"more persons than .* with {N} persons") as limits:
+        of_persons(min_df=0.9, max_df=0.1).fit(texts, groups=owners)
+    for error in (wrong, few, limits):
+        assert str(len(texts)) not in str(error.value)
+        assert "9" not in str(few.value).replace("-", "")
+    notes = of_persons().fit(texts, groups=owners).privacy_report_.notes
+    assert any("persons are dropped" in note for note in notes)
