@@ -14,8 +14,7 @@ from typing import Any
 import hostile_models
 import numpy as np
 import pytest
-from hostile_tensors import assembled, parts_of, redocumented, signed, with_array, written
-from hostile_values import Payload
+from hostile_files import Payload, assembled, parts_of, redocumented, signed, with_array, written
 from small_models import COUNTS
 
 import sktensor_dp

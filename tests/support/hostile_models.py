@@ -16,23 +16,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import hostile_tensors
+import hostile_files
 import numpy as np
 from small_models import answers, fitted, fitted_with_tables
 
 from sktensor_dp import ModelFileError
 
-FORBIDDEN = (
-    "exec",
-    "compile",
-    "import",
-    "os.",
-    "subprocess.",
-    "socket.",
-    "pickle.",
-    "ctypes.",
-    "shutil.",
-)
+MODULES = ("os.", "subprocess.", "socket.", "pickle.", "ctypes.", "shutil.")
+FORBIDDEN = ("exec", "compile", "import", *MODULES)
 STATE: dict[type, set[str]] = {}  # names of attributes that fits of a class leave behind
 watching, seen = False, set()
 
@@ -77,25 +68,21 @@ def outcome(model: Any, path: Path) -> str:
 
 
 def report(
-    models: dict[str, Any],
-    originals: dict[str, bytes],
-    path: Path,
-    draws: tuple[int, int],
+    models: dict[str, Any], originals: dict[str, bytes], path: Path, count: int, seed: int
 ) -> dict[str, Any]:
-    """What came of as many files as are drawn by a seed."""
-    count, seed = draws
+    """What came of so many files, drawn by a seed."""
     result: dict[str, Any] = {"refused": 0, "loaded": 0, "wrong": [], "slowest": 0.0}
-    mutations, rng = [*hostile_tensors.RAW, *hostile_tensors.CRAFTED], np.random.default_rng(seed)
+    mutations, rng = [*hostile_files.RAW, *hostile_files.CRAFTED], np.random.default_rng(seed)
     seen.clear()
     for index in range(count):
         name = list(originals)[index % len(originals)]
-        mutate = mutations[rng.integers(len(mutations))]
+        mutate = hostile_files.any_of(mutations, rng)
         data = mutate(originals[name], rng)
         path.write_bytes(data)
         began = time.process_time()
         found = outcome(models[name], path)
         result["slowest"] = max(result["slowest"], time.process_time() - began)
-        if found == "loaded" and mutate in hostile_tensors.RAW and data != originals[name]:
+        if found == "loaded" and mutate in hostile_files.RAW and data != originals[name]:
             found = "loaded though damaged"
         if found in ("refused", "loaded"):
             result[found] += 1
@@ -109,7 +96,7 @@ def main(count: int) -> None:
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        originals = hostile_tensors.originals(models)
+        originals = {name: hostile_files.written(model) for name, model in models.items()}
         for name, data in originals.items():  # imports that a first load may bring
             path.write_bytes(data)
             STATE.setdefault(type(models[name]), set()).update(vars(models[name]))
@@ -119,7 +106,7 @@ def main(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))
         sys.addaudithook(watch)
         for seed in sys.stdin:
-            print(json.dumps(report(models, originals, path, (count, int(seed)))), flush=True)
+            print(json.dumps(report(models, originals, path, count, int(seed))), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,55 @@
 """Model files, safetensors, that somebody tampered with."""
 
+import copy
 import hashlib
 import json
 import pickle
 import struct
 import tempfile
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hostile_values import Mutation, Payload, Rng, cut, flipped, rewritten
 
 from sktensor_dp.model_files.container import pack, unpack
 
+Rng = np.random.Generator
+Mutation = Callable[[bytes, Rng], bytes]
 # Where the document's checksum stands while the document is the last thing in the file.
 CHECKSUM = slice(-66, -2)
 DOCUMENT = "model.json"
+DEEP: Any = 1
+for _ in range(200):
+    DEEP = [DEEP]
+WILD = [
+    None, True, False, -1, 0, 1, 2, 3, 2**31, 2**64, 10**400, 0.5, -0.0, 1e308, -1e308, 5e-324,
+    "inf", "-inf", "nan", "", "\ud800", "a" * 100_000, [], {}, [[]], [None], DEEP, {"a": DEEP},
+    {"tuple": []}, {"tuple": [1, 1]}, {"set": [[1]]}, {"float": "inf"}, {"float": "nan"},
+    {"dtype": "object"}, {"dtype": "O"}, {"mapping": [[[1], 2]]}, {"mapping": [["counts", -1]]},
+    {"array": [1, 10**30], "dtype": "int64"}, {"array": [[1]], "dtype": "object"},
+    "__class__", "os.system", "PrivateSpectralLDA", "components_", "../../etc/passwd", "(?P<", "O",
+    "i4,(10)f8", "{'names':['a']}", "filename", "gaussian_mixture", "slice", "(((a)", 1.5, -7,
+]  # fmt: skip
+NUMBERS = [np.nan, np.inf, -np.inf, -1.0, 0.0, 1e308, -1e308, 5e-324, 1e200, 2.0]
+
+
+class Payload:
+    """Its pickle would run code."""
+
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('code of a model file was run')",))
+
+
+def any_of(values: Any, rng: Rng) -> Any:
+    return values[rng.integers(len(values))]
+
+
+def written(model: Any) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model")
+        return (Path(folder) / "model").read_bytes()
 
 
 def signed(data: bytes) -> bytes:
@@ -55,16 +88,24 @@ def with_array(data: bytes, array: np.ndarray, name: str = "extra") -> bytes:
     return b"".join(pack(document, {**arrays, name: array}))
 
 
-def flipped_and_signed(data: bytes, rng: Rng) -> bytes:
-    return signed(flipped(data, rng))
+# Damage of any file
 
 
-def cut_and_signed(data: bytes, rng: Rng) -> bytes:
-    return signed(cut(data, rng))
+def flipped(data: bytes, rng: Rng) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.integers(1, 9)):
+        changed[rng.integers(len(data))] ^= 1 << rng.integers(8)
+    return bytes(changed)
+
+
+def cut(data: bytes, rng: Rng) -> bytes:
+    start, stop = sorted(rng.integers(0, len(data) + 1, 2))
+    kept = [data[:start], data[start:], data[:start] + data[stop:], data + data[start:stop]]
+    return any_of(kept, rng)
 
 
 def appended(data: bytes, rng: Rng) -> bytes:
-    return data + [b"\0", b" " * 8, data, pickle.dumps(Payload())][rng.integers(4)]
+    return data + any_of([b"\0", b" " * 8, data, pickle.dumps(Payload())], rng)
 
 
 def replaced(data: bytes, rng: Rng) -> bytes:
@@ -74,13 +115,24 @@ def replaced(data: bytes, rng: Rng) -> bytes:
         file.seek(0)
         zipped = file.read()
     others = [b"", b"PK\3\4", b"PK\3\4" + data, zipped, pickle.dumps(Payload()), b"{}", data[8:]]
-    return others[rng.integers(len(others))]
+    return any_of(others, rng)
+
+
+# Files with a checksum that is right
+
+
+def flipped_and_signed(data: bytes, rng: Rng) -> bytes:
+    return signed(flipped(data, rng))
+
+
+def cut_and_signed(data: bytes, rng: Rng) -> bytes:
+    return signed(cut(data, rng))
 
 
 def missized(data: bytes, rng: Rng) -> bytes:
     """A header that says it is longer or shorter than it is."""
     sizes = [0, 1, 2**63, 2**64 - 1, 100_000_000, len(data), len(data) - 8, 2**22 + 1]
-    return signed(struct.pack("<Q", sizes[rng.integers(len(sizes))]) + data[8:])
+    return signed(struct.pack("<Q", any_of(sizes, rng)) + data[8:])
 
 
 def reheaded(data: bytes, rng: Rng) -> bytes:
@@ -101,18 +153,18 @@ def reheaded(data: bytes, rng: Rng) -> bytes:
     dtypes = ["F64", "I64", "U8", "F32", "BOOL", "BF16", "F4", "C64", "I8", "O", "<f8", 1, None]
     act = rng.integers(6)
     if act == 0:
-        entry["shape"] = shapes[rng.integers(len(shapes))]
+        entry["shape"] = any_of(shapes, rng)
     elif act == 1:
-        entry["data_offsets"] = places[rng.integers(len(places))]
+        entry["data_offsets"] = any_of(places, rng)
     elif act == 2:
-        entry["dtype"] = dtypes[rng.integers(len(dtypes))]
+        entry["dtype"] = any_of(dtypes, rng)
     elif act == 3:
         header[name], header[other] = header[other], header[name]
     elif act == 4:
-        header["__metadata__"] = [{"a": "b"}, {}, {"a": 1}, None][rng.integers(4)]
+        header["__metadata__"] = any_of([{"a": "b"}, {}, {"a": 1}, None], rng)
     else:
         place = {"dtype": "U8", "shape": [0, 2**40], "data_offsets": [0, 0]}
-        header[["extra", "../../evil", "a\0b", ""][rng.integers(4)]] = place
+        header[any_of(["extra", "../../evil", "a\0b", ""], rng)] = place
     return assembled(header, body)
 
 
@@ -126,7 +178,7 @@ def retyped_header(data: bytes, rng: Rng) -> bytes:
         b"\xff" + text, b"null", b"[]", b"{}", b" " + text, text + b"\0", text + b" " * 2**22,
         text.replace(b"0", b"0" + b"0" * 5000, 1), text.replace(b"0", b"NaN", 1),
     ]  # fmt: skip
-    return assembled(texts[rng.integers(len(texts))], body)
+    return assembled(any_of(texts, rng), body)
 
 
 def retyped(data: bytes, rng: Rng) -> bytes:
@@ -140,22 +192,66 @@ def retyped(data: bytes, rng: Rng) -> bytes:
         text.replace(b'"version": 1', b'"version": 2'), b" " * (2**22 + 1) + text,
         text.replace(b'"fortran": [', b'"fortran": [[], '), text.replace(b'"fortran"', b'"other"'),
     ]  # fmt: skip
-    return redocumented(data, texts[rng.integers(len(texts))])
+    return redocumented(data, any_of(texts, rng))
 
 
-def written(model: Any) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder) / "model")
-        return (Path(folder) / "model").read_bytes()
+# Other values, in files that are otherwise as the library would write them
 
 
-def originals(models: dict[str, Any]) -> dict[str, bytes]:
-    """Files that the library writes."""
-    return {name: written(model) for name, model in models.items()}
+def keys_of(container: Any) -> list[Any]:
+    return list(container) if isinstance(container, dict) else list(range(len(container)))
+
+
+def nodes(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (container, key) in a document."""
+    for key in keys_of(value):
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from nodes(value[key])
+
+
+def with_edited_document(data: bytes, rng: Rng) -> bytes:
+    document, arrays = unpack(data)
+    for _ in range(rng.integers(1, 4)):
+        places = list(nodes(document))
+        container, key = any_of(places, rng)
+        wild, act = copy.deepcopy(any_of(WILD, rng)), rng.integers(4)
+        if act == 0 and isinstance(container, dict):
+            del container[key]
+        elif act == 1 and isinstance(container, dict):
+            names = ["__class__", "accountant", "_check", "n_components_", "fit", "core_"]
+            container[any_of(names, rng)] = wild
+        elif act == 2:
+            other, place = any_of(places, rng)
+            container[key] = copy.deepcopy(other[place]) if place in keys_of(other) else wild
+        else:
+            container[key] = wild
+    try:
+        return b"".join(pack(document, arrays))
+    except (ValueError, RecursionError):  # a surrogate, or itself inside
+        return data[:100]
+
+
+def with_reshaped_arrays(data: bytes, rng: Rng) -> bytes:
+    document, arrays = unpack(data)
+    names = list(arrays)
+    for _ in range(rng.integers(1, 3) if names else 0):
+        name = any_of(names, rng)
+        array = arrays[name]
+        others = [
+            array.T[None], array[:-1] if array.ndim else array, arrays[any_of(names, rng)],
+            np.concatenate([array, array]) if array.ndim else array,
+            array.astype(any_of(["float64", "int64", "uint8"], rng)), np.asfortranarray(array * 0),
+        ]  # fmt: skip
+        if rng.integers(4) == 0 and array.size and array.dtype == float:
+            array.flat[rng.integers(array.size)] = any_of(NUMBERS, rng)
+        else:
+            arrays[name] = any_of(others, rng)
+    return b"".join(pack(document, arrays))
 
 
 RAW: list[Mutation] = [flipped, cut, appended, replaced]
 CRAFTED: list[Mutation] = [
     flipped_and_signed, cut_and_signed, missized, reheaded, reheaded, retyped_header, retyped,
-    *rewritten(unpack, pack),
+    *[with_edited_document] * 3, *[with_reshaped_arrays] * 2,
 ]  # fmt: skip
