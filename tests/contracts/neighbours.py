@@ -57,7 +57,6 @@ def _of_one_row(row: Row) -> Row:
     return _neighbours(row, partial(one_row, row.pair))
 
 
-ALTERNATE = {"whole": samples.whole}
 OF_ROWS = [
     *(_of_one_row(row) for row in samples.UNRELATED
       if row.name.endswith((", whole", ", twice", ", of a generator", ", in batches"))

@@ -182,8 +182,8 @@ def _rows(kind: str, options: dict[str, Any], fits: dict[str, Any], **more: Any)
 
 
 ENTRIES: dict[str, dict[str, Any]] = {
-    "input": {"perturbation": "input"},
-    # Steps after the first do nothing new, but for the last, which a tolerance ends in "input".
+    # Steps after the first do nothing new, but for the last; a tolerance ends the small ways.
+    "input": {"perturbation": "input", "max_iter": 8},
     "input, resolved": {"perturbation": "input", "epsilon": 40.0, "max_iter": 8},
     "row sums": {"perturbation": "sufficient_statistics"},
     "row sums, resolved": {"perturbation": "sufficient_statistics", "epsilon": 1e4},

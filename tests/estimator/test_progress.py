@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from following import Follower
 from sklearn.base import clone
 
 from sktensor_dp import PrivateSearchCV, PrivateSpectralLDA, PrivateTensorPowerMethod
@@ -22,6 +21,28 @@ def test_a_log_gets_lines_without_times(capsys):
 
 
 # Callbacks
+
+
+class Follower:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.told = []
+        self.estimators = []
+
+    def setup(self, estimator, context):
+        self.told.append(("setup", context.task_name))
+
+    def teardown(self, estimator, context):
+        self.told.append(("teardown", context.task_name))
+
+    def on_fit_task_begin(self, estimator, context):
+        self.told.append(("begin", context.task_name))
+        self.estimators.append(estimator)
+
+    def on_fit_task_end(self, estimator, context):
+        self.told.append(("end", context.task_name))
+        return True  # asks to stop
 
 
 class Curious(Follower):

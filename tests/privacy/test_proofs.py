@@ -1,16 +1,84 @@
-"""Every release has a proof, whose page states the sensitivity that the code computes."""
+"""Every release has a proof, whose page states the sensitivity that the code computes.
 
+Every page has a block of definitions that ends with those of ``L2`` and ``L1``: sensitivities
+of the sum over units when one unit is replaced, from the public attributes of the query. Where
+units may come and go it has a second block, for one unit added or removed.
+"""
+
+import ast
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from contracts.test_sensitivity import CASES
-from proof_pages import PROOFS, check_page, stated
 
-from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.curator import sensitivity
+from sktensor_dp.privacy.mechanisms import Mechanism
+from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.queries.entries import Entries, EntryPairs, IndexSet
 from sktensor_dp.queries.samples import TensorPowerIterations
+
+ROOT = Path(__file__).parents[2]
+PROOFS = ROOT / "docs" / "proofs"
+CHANGES = {"replace_one": "replaced", "add_remove": "added or removed"}
+BLOCKS = {
+    relation: re.compile(
+        rf"^Sensitivity of the sum, one unit {change}:\n\n```python\n(.*?)```$",
+        re.DOTALL | re.MULTILINE,
+    )
+    for relation, change in CHANGES.items()
+}
+WORDS = {name: getattr(np, name) for name in ("abs", "bincount", "ceil", "floor", "inf", "sqrt")}
+WORDS |= {"clamp": np.clip, "len": len, "log2": np.log2, "max": max, "min": min}
+WORDS["kind"] = lambda item: type(item).__name__
+
+
+def stated(page: str, query: Any, relation: str = "replace_one") -> tuple[float, float]:
+    """L2 and L1 sensitivity that a page states, at the parameters of a query."""
+    blocks = BLOCKS[relation].findall(page)
+    assert len(blocks) == 1, "the page states its sensitivities once"
+    tree = ast.parse(blocks[0])
+    # A page that asked the query for its bound would agree with whatever that is.
+    asked = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    asked += [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    bounds = ("sensitivity", "contribution", "farthest", "largest_norms")
+    assert [name for name in asked if any(bound in name for bound in bounds)] == []
+
+    class Names(dict[str, Any]):
+        def __missing__(self, name: str) -> Any:
+            return WORDS[name] if name in WORDS else getattr(query, name)
+
+    names = Names()
+    exec(compile(tree, "page", "exec"), {"__builtins__": {}}, names)
+    return float(names["L2"]), float(names["L1"])
+
+
+def check_page(entry: Release, page: str, queries: list[Any]) -> None:
+    """Fail unless a page is about a release and states what its queries compute."""
+    of = f"{entry.query.__module__}.{entry.query.__name__}"
+    assert page.split("\n\n")[1].startswith(f"Release `{entry.name}`; query `{of}`; law")
+    for part in ("## Statement", "\\blacksquare", "\n## Tests\n"):
+        assert part in page, f"the page has no {part}"
+    named = re.findall(r"`(tests/.*?\.py)`", page)
+    assert named
+    assert [path for path in named if not (ROOT / path).is_file()] == []
+    comes_and_goes = hasattr(queries[0], "l2_contribution")
+    assert bool(BLOCKS["add_remove"].search(page)) == comes_and_goes
+    for query in queries:
+        assert type(query) is entry.query
+        for relation in list(CHANGES)[: 1 + comes_and_goes]:
+            # Both sides are a few roundings.
+            computed = [sensitivity(query, norm, relation) for norm in ("l2", "l1")]
+            np.testing.assert_allclose(stated(page, query, relation), computed, rtol=1e-12)
+    for law in (entry.gaussian, entry.pure):
+        if isinstance(law, Mechanism) and law.norm == "l1":
+            assert any(np.isfinite(query.l1_sensitivity) for query in queries)
+            if comes_and_goes:
+                assert any(np.isfinite(query.l1_contribution) for query in queries)
+
 
 Rng = np.random.Generator
 SHAPE = (3, 4)
@@ -59,8 +127,7 @@ def test_a_page_that_states_another_sensitivity_is_refused(name: str, seed: int)
     """Of the L2 norm, a factor of one millionth too small, for either kind of neighbours."""
     entry, asked = CATALOGUE[name], queries(name, np.random.default_rng(seed))
     page = (PROOFS / entry.proof).read_text(encoding="utf-8")
-    changes = ["replaced", "added or removed"][: 1 + hasattr(entry.query, "l2_contribution")]
-    for change in changes:
+    for change in list(CHANGES.values())[: 1 + hasattr(entry.query, "l2_contribution")]:
         before, mark, after = page.partition(f"one unit {change}:\n")
         wrong = "\nL2 = L2 * (1 - 1e-6) - 1e-6\nL1 = "
         with pytest.raises(AssertionError, match="Not equal to tolerance"):

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from replaying import state
 
 from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod, unsafe_seeded_noise
 
 N, D = 120, 6
-SECRET = "opensesame"
 TOPICS = {
     "whitened": {}, "one topic": {"doc_topic_prior": 0, "n_refinements": 1},
     "moments": {"perturbation": "moment_tensor"},
@@ -80,20 +78,8 @@ def fit_whole(estimator: Any, of: Any) -> Any:
     return estimator.fit(X, groups=groups)
 
 
-def fit_sparse(estimator: Any, of: Any) -> Any:
-    X, groups = of
-    return estimator.fit(sp.csr_array(X), groups=groups.tolist())
-
-
 def fit_in_chunks(estimator: Any, of: Any) -> Any:
     X, groups = of
     cuts = np.split(np.arange(len(X)), 3 * [len(X) // 3] + [len(X) - 1])
     source = [(X[part], groups[part]) for part in cuts]
     return estimator.fit_chunks(source, n_samples=40, n_features=D)
-
-
-def fit_in_batches(estimator: Any, of: Any) -> Any:
-    X, groups = of
-    for part in (groups < 15, (groups >= 15) & (groups < 30), groups >= 30):
-        estimator.partial_fit(X[part], groups=groups[part])
-    return estimator
