@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = ("start", "tutorials", "privacy", "how_to")
 GUIDE = re.findall(r"\]\((\w+)\.md\)", (DOCS / "guide.md").read_text("utf-8"))
@@ -35,6 +33,12 @@ def prose(page: Path) -> str:
     return re.sub(r"^(#|    ).*$", "", text, flags=re.MULTILINE)
 
 
+def is_no_use(before: str, found: str) -> bool:
+    """Whether what stands after some text is code, or the target of a link."""
+    inside_code = before.count("`") % 2 and not found.startswith("`")
+    return bool(inside_code or re.search(r"\]\([^)]*$", before))
+
+
 def is_explained(text: str, place: int) -> bool:
     """Whether what stands at a place is a link to what explains it, or emphasised: defined here."""
     before = text[:place]
@@ -45,20 +49,18 @@ def is_explained(text: str, place: int) -> bool:
     return bool(re.search(r"\*[^*\n]*$", before) and before.count("*") % 2)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_terms_are_explained_where_they_first_occur(page: Path) -> None:
-    text = prose(page)
+def test_terms_are_explained_where_they_first_occur() -> None:
     unexplained = []
-    for term, entry in TERMS.items():
-        for found in re.finditer(term, text, re.IGNORECASE):
-            inside_code = text[: found.start()].count("`") % 2 and not found[0].startswith("`")
-            inside_target = re.search(r"\]\([^)]*$", text[: found.start()])
-            if inside_code or inside_target:
-                continue
-            if not is_explained(text, found.start()):
-                unexplained.append(f"{found[0]}: link to reference/glossary.md#{entry}")
-            break
-    assert not unexplained, f"{page.name} does not explain {unexplained}"
+    for page in PAGES:
+        text = prose(page)
+        for term, entry in TERMS.items():
+            uses = (use for use in re.finditer(term, text, re.IGNORECASE)
+                    if not is_no_use(text[: use.start()], use[0]))  # fmt: skip
+            first = next(uses, None)
+            if first and not is_explained(text, first.start()):
+                link = f"reference/glossary.md#{entry}"
+                unexplained.append(f"{page.name}: {first[0]}: link to {link}")
+    assert unexplained == []
 
 
 def test_the_glossary_has_every_term() -> None:

@@ -2,12 +2,13 @@
 
     PYTHONPATH=tests python -m mistakes [--area AREA] [--only NAME] [--jobs 2] [--results FILE]
 
-A mistake is caught if a test fails. Results are kept in a file, and what stands in it is not run
-again. ``--clean`` runs the tests without any mistake: they have to pass within the time limit.
+A mistake is caught if a test fails. Results are kept in a file, one a line, and what stands in it
+is not run again, but for those of ``--only``. ``--clean`` runs the tests without any mistake: they
+have to pass within the time limit.
 """
 
 import argparse
-import csv
+import json
 import os
 import queue
 import re
@@ -19,11 +20,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from .catalogue import AREAS, Mistake, MovedError, mapped_tests, mistakes
 
@@ -51,28 +51,23 @@ class Result:
     seconds: float  # of processor time
     digest: str
 
-    @property
-    def is_caught(self) -> bool:
-        """Whether a test has seen it."""
-        return self.outcome == "caught"
+
+Results = dict[str, Result]  # by the digest of the mistake
 
 
 class Copy:
     """A copy of the repository in which one mistake at a time is made."""
 
-    def __init__(self, tree: Path, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.root = folder
-        shutil.copytree(tree, folder, ignore=LEFT_OUT, symlinks=True)
+        shutil.copytree(ROOT, folder, ignore=LEFT_OUT, symlinks=True)
         self._environment = {
             **os.environ, "PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1",
         }  # fmt: skip
-        found = self._python("-c", "import sktensor_dp; print(sktensor_dp.__file__)")
+        command = [sys.executable, "-c", "import sktensor_dp; print(sktensor_dp.__file__)"]
+        found = subprocess.check_output(command, cwd=folder, env=self._environment, text=True)
         if not found.startswith(str(folder)):
             raise RuntimeError(f"tests would import the package from {found}")
-
-    def _python(self, *arguments: str) -> str:
-        command = [sys.executable, *arguments]
-        return subprocess.check_output(command, cwd=self.root, env=self._environment, text=True)
 
     def run(self, mistake: Mistake, tests: Sequence[str]) -> Result:
         """Make a mistake, run tests until one fails, and mend it."""
@@ -135,105 +130,83 @@ def _limit_processor_time() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
 
 
-def known_results(file: Path) -> dict[tuple[str, str], Result]:
-    """Results of earlier runs, by name and digest of the mistake, of those still in the list."""
-    if not file.is_file():
-        return {}
-    listed = {(one.name, one.digest) for one in mistakes()}
-    with file.open(newline="", encoding="utf-8") as lines:
-        rows: list[dict[str, Any]] = list(csv.DictReader(lines))
-    found = [Result(**{**row, "seconds": float(row["seconds"])}) for row in rows]
-    return {(one.name, one.digest): one for one in found if (one.name, one.digest) in listed}
+def known_results(file: Path) -> Results:
+    """Results of earlier runs; of two of one mistake the later one counts."""
+    lines = file.read_text("utf-8").splitlines() if file.is_file() else []
+    return {found["digest"]: Result(**found) for found in map(json.loads, lines)}
 
 
-def write_results(file: Path, results: Iterable[Result]) -> None:
-    """Replace a file by all results so far."""
-    unfinished = file.with_suffix(".unfinished")
-    with unfinished.open("w", newline="", encoding="utf-8") as lines:
-        writer = csv.DictWriter(lines, [one.name for one in fields(Result)], lineterminator="\n")
-        writer.writeheader()
-        for one in results:
-            writer.writerow({**asdict(one), "seconds": f"{one.seconds:.1f}"})
-    unfinished.replace(file)
-
-
-def run_all(
-    todo: Sequence[Mistake],
-    tree: Path,
-    n_jobs: int,
-    file: Path,
-    known: dict[tuple[str, str], Result],
-) -> list[str]:
+def run_all(todo: Sequence[Mistake], n_jobs: int, file: Path, known: Results) -> list[str]:
     """Run what is not known yet, and keep each result at once; return what went wrong."""
     wrong: list[str] = []
     asked: list[tuple[Mistake, list[str]]] = []
     for mistake in todo:
         try:
-            mistake.made_in(tree)
-            asked.append((mistake, mapped_tests(mistake, tree)))
+            mistake.made_in(ROOT)
+            asked.append((mistake, mapped_tests(mistake, ROOT)))
         except MovedError as error:
             wrong.append(f"{error}: update the list")
-    asked = [(one, tests) for one, tests in asked if (one.name, one.digest) not in known]
+    asked = [(one, tests) for one, tests in asked if one.digest not in known]
     lock, copies = threading.Lock(), queue.SimpleQueue[Copy]()
 
     def run(one: tuple[Mistake, list[str]]) -> None:
         copy = copies.get()
         try:
-            result = copy.run(*one)
+            found = copy.run(*one)
         finally:
             copies.put(copy)
+        told = f"{found.outcome:9} {found.name} ({found.seconds:.1f} s) {found.caught_by}"
         with lock:
-            told = f"{result.outcome:9} {result.name} ({result.seconds:.1f} s) {result.caught_by}"
             print(told, file=sys.stderr, flush=True)
-            if result.outcome == "error":
-                wrong.append(f"{result.name}: its tests could not be run")
+            if found.outcome == "error":
+                wrong.append(f"{found.name}: its tests could not be run")
                 return
-            known[result.name, result.digest] = result
-            write_results(file, known.values())
+            known[found.digest] = found
+            with file.open("a", encoding="utf-8") as lines:
+                print(json.dumps(asdict(found)), file=lines)
 
     with tempfile.TemporaryDirectory() as folder:
         for number in range(min(n_jobs, len(asked))):
-            copies.put(Copy(tree, Path(folder) / str(number)))
+            copies.put(Copy(Path(folder) / str(number)))
         with ThreadPoolExecutor(n_jobs) as pool:
             list(pool.map(run, asked))
     return wrong
 
 
-def check_clean(todo: Sequence[Mistake], tree: Path) -> list[str]:
+def check_clean(todo: Sequence[Mistake]) -> list[str]:
     """Run the tests of each file without a mistake; return those that fail or take too long."""
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
-        copy = Copy(tree, Path(folder) / "clean")
-        lists = {one.file: mapped_tests(one, tree) for one in todo}
-        for tests in dict.fromkeys(map(tuple, lists.values())):
+        copy = Copy(Path(folder) / "clean")
+        files: dict[tuple[str, ...], set[str]] = {}
+        for one in todo:
+            files.setdefault(tuple(mapped_tests(one, ROOT)), set()).add(one.file)
+        for tests, own in files.items():
             status, output, seconds = copy.test(tests)
-            files = ", ".join(file for file, own in lists.items() if tuple(own) == tests)
-            print(f"{seconds:5.1f} s  {files}", file=sys.stderr, flush=True)
+            named = ", ".join(sorted(own))
+            print(f"{seconds:5.1f} s  {named}", file=sys.stderr, flush=True)
             if status != PASSED:
                 failed = FAILED.search(output)
                 told = failed[1] if failed else f"status {status}"
-                wrong.append(f"tests of {files} do not pass without a mistake: {told}")
+                wrong.append(f"tests of {named} do not pass without a mistake: {told}")
     return wrong
 
 
-def table(todo: Sequence[Mistake], known: dict[tuple[str, str], Result]) -> str:
+def table(todo: Sequence[Mistake], known: Results) -> str:
     """How many mistakes of each area were caught, and those that were not."""
-    found = [known[one.name, one.digest] for one in todo if (one.name, one.digest) in known]
+    found = [known[one.digest] for one in todo if one.digest in known]
+    left = [one for one in found if one.outcome != "caught"]
     lines = ["| area | mistakes | caught | seconds |", "| --- | --- | --- | --- |"]
     for area in [*AREAS, "all"]:
         own = [one for one in found if area in (one.area, "all")]
-        caught, seconds = sum(one.is_caught for one in own), sum(one.seconds for one in own)
+        caught, seconds = len([one for one in own if one not in left]), sum(o.seconds for o in own)
         if own:
             lines.append(f"| {area} | {len(own)} | {caught} | {seconds:.0f} |")
-    harms = {one.name: one.harm for one in todo}
-    left = [one for one in found if not one.is_caught]
     if left:
+        harms = {one.name: one.harm for one in todo}
         lines += ["", "| not caught | file | what goes wrong |", "| --- | --- | --- |"]
-        lines += [
-            f"| {one.name}{' (timeout)' * (one.outcome == 'timeout')} | {one.file} "
-            f"| {harms[one.name]} |"
-            for one in left
-        ]
+        lines += [f"| {one.name} ({one.outcome}) | {one.file} | {harms[one.name]} |"
+                  for one in left]  # fmt: skip
     return "\n".join(lines)
 
 
@@ -242,10 +215,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m mistakes", description=__doc__)
     parser.add_argument("--area", choices=AREAS, action="append")
     parser.add_argument("--only", metavar="NAME", action="append", help="run it again")
-    parser.add_argument("--again", action="store_true", help="run those not caught again")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--results", type=Path, default=Path("mistakes.csv"))
-    parser.add_argument("--tree", type=Path, default=ROOT, help="repository to make them in")
+    parser.add_argument("--results", type=Path, default=Path("mistakes.jsonl"))
     parser.add_argument("--clean", action="store_true", help="run the tests without a mistake")
     asked = parser.parse_args()
     todo = mistakes(asked.area or AREAS)
@@ -253,25 +224,17 @@ def main() -> int:
         todo = [one for one in todo if one.name in asked.only]
         if len(todo) < len(set(asked.only)):
             parser.error("there are no mistakes of some of these names")
-    tree = asked.tree.resolve()
     if asked.clean:
-        wrong = check_clean(todo, tree)
+        wrong = check_clean(todo)
     else:
-        known = known_results(asked.results)
-        again = {(one.name, one.digest) for one in todo if asked.only}
-        again |= {key for key, one in known.items() if asked.again and not one.is_caught}
-        kept = {key: one for key, one in known.items() if key not in again}
-        wrong = run_all(todo, tree, asked.jobs, asked.results, kept)
-        print(table(todo, kept))
-        wrong += [f"{one.name} was not caught" for one in todo if not _is_caught(one, kept)]
+        known = {} if asked.only else known_results(asked.results)
+        wrong = run_all(todo, asked.jobs, asked.results, known)
+        print(table(todo, known))
+        caught = {digest for digest, found in known.items() if found.outcome == "caught"}
+        wrong += [f"{one.name} was not caught" for one in todo if one.digest not in caught]
     for one in wrong:
         print(f"ERROR {one}", file=sys.stderr)
     return bool(wrong)
-
-
-def _is_caught(one: Mistake, known: dict[tuple[str, str], Result]) -> bool:
-    found = known.get((one.name, one.digest))
-    return found is not None and found.is_caught
 
 
 sys.exit(main())

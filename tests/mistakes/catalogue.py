@@ -17,6 +17,11 @@ class MovedError(ValueError):
     """The code that a mistake changes, or a test that is to see it, is no longer there."""
 
 
+@cache
+def meaning(source: str) -> str:
+    return ast.dump(ast.parse(source))
+
+
 @dataclass(frozen=True)
 class Mistake:
     """One change of one file that a developer could make without noticing."""
@@ -45,10 +50,10 @@ class Mistake:
             raise MovedError(f"{self.name}: its text occurs {count} times in {self.file}")
         changed = source.replace(self.old, self.new)
         try:
-            tree_of_changed = ast.parse(changed)
+            means = ast.dump(ast.parse(changed))
         except SyntaxError as error:
             raise MovedError(f"{self.name}: {self.file} would be no Python: {error.msg}") from None
-        if ast.dump(tree_of_changed) == ast.dump(ast.parse(source)):
+        if means == meaning(source):
             raise MovedError(f"{self.name}: {self.file} would mean the same")
         return changed
 
