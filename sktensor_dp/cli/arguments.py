@@ -66,7 +66,7 @@ def delimiter(text: str) -> str:
 
 REQUIRED, LIST = object(), object()
 RUNS, FORECASTS = "topics ratings groups", "forecast-topics forecast-ratings forecast-groups"
-# Commands; option and what follows it; reader or choices; default; help.
+# Commands; option and what follows it; reader or choices; default, as written; help.
 OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("topics", "FILE", Path, None, "texts; some built-in ones if there is none"),
     ("topics", "--text COLUMN", str, None, "column of the text"),
@@ -99,10 +99,10 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     (FORECASTS, "--find WHICH", ("epsilon", "persons"), None,
      "the least epsilon, or the fewest persons, that would be enough"),
     ("forecast-ratings", "--error X", POSITIVE, None, "typical error that --find is to reach"),
-    (f"{RUNS} {FORECASTS}", "--epsilon E", POSITIVE, 4.0,
+    (f"{RUNS} {FORECASTS}", "--epsilon E", POSITIVE, "4",
      "what the run may give away; less protects more, inf adds no noise"),
-    (f"{RUNS} {FORECASTS}", "--delta D", FRACTION, 1e-6,
-     "chance of no promise; far below 1 over the number of people"),
+    (f"{RUNS} {FORECASTS}", "--delta D", FRACTION, "1e-6",
+     "probability by which --epsilon may be exceeded; far below 1 over the number of people"),
     (RUNS, "--budget E", POSITIVE, None, "for all runs of a folder; at first that of the run"),
     (RUNS, "--raise-budget E", POSITIVE, None, "a larger one, for a folder that has a budget"),
     (RUNS, "--forecast", bool, False, "show what to expect and stop: nothing is spent"),
@@ -178,7 +178,7 @@ def _add(
     else:
         required = default in (REQUIRED, LIST)
         unsaid = required or default in (None, math.inf)
-        shown = "" if unsaid else f"; {default:g} if not given".replace("e-0", "e-")
+        shown = "" if unsaid else f"; {default} if not given"
         many: dict[str, Any] = {"nargs": len(follows)} if len(follows) > 1 else {}
         parser.add_argument(
             name, metavar=follows if many else follows[0], help=does + shown, required=required,

@@ -5,7 +5,6 @@ import sys
 import webbrowser
 from argparse import Namespace
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from datetime import date
 from functools import reduce
@@ -21,9 +20,10 @@ from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.report import library_version
+from sktensor_dp.privacy.tables import plain
 
 KEPT = (
-    "The ledger budget.sqlite beside the files adds them up. A run beyond the budget is refused. "
+    "The folder's ledger, budget.sqlite, adds them up. A run beyond the budget is refused. "
     "What was analysed elsewhere is not counted."
 )
 WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
@@ -43,11 +43,11 @@ def _show_forecast(options: Namespace) -> int:
     run.build()
     print("\n".join(run.expected()))
     if options.find == "epsilon":
-        least = least_epsilon(lambda value: bool(_changed(run, epsilon=value).is_enough()))
+        least = least_epsilon(lambda value: run.changed(epsilon=value).is_enough())
         found = f"Enough from --epsilon {least} on, for {run.units}."
         print(found if least else f"No epsilon up to 100 would be enough for {run.units}.")
     elif options.find:
-        n = least_number(lambda n: bool(_changed(run, n).is_enough()))
+        n = least_number(lambda n: run.changed(n).is_enough())
         where = f"at --epsilon {options.epsilon:g}."
         found = f"Enough from --persons {n} on, {where}"
         print(found if n else f"No number of persons would be enough {where}")
@@ -79,8 +79,8 @@ def _run(options: Namespace) -> int:
             run.build(folder.keep())
             with progress.step(f"Learning {options.command}"):
                 run.fit()
-            if doubts := run.doubts(progress.noisy):
-                progress.warn(doubts)
+            if doubts := run.doubts():
+                progress.note(f"warning: {doubts}")
             _write(run, folder, progress)
     except KeyboardInterrupt:
         spent = folder is not None and folder.spent_by_run()
@@ -106,20 +106,11 @@ def _show_expected(run: Any, progress: Progress) -> None:
             "column that says whose each is: --person COLUMN"
         )
     if delta > 1 / run.n_units:
-        progress.note(
-            f"warning: delta {delta:g} is above 1 in {run.n_units:,}: it would allow to publish a "
+        progress.warn(
+            f"delta {plain(delta)} is above 1 in {run.n_units:,}: it would allow to publish a "
             f"{unit} picked at random. Take a smaller --delta"
         )
     progress.note("\n".join(run.expected()))
-
-
-def _changed(run: Any, n_units: int | None = None, **options: Any) -> Any:
-    """Make the same run for another number of units, or with other options, built anew."""
-    other = copy(run)
-    other.n_units = run.n_units if n_units is None else n_units
-    other.options = Namespace(**{**vars(run.options), **options})
-    other.build()
-    return other
 
 
 def _stopped(run: Any) -> str:
@@ -129,13 +120,13 @@ def _stopped(run: Any) -> str:
         value = getattr(run.options, name, 0)
         for power in range(1, 7):
             changed = value * 2**power if name == "epsilon" else value // 2**power
-            if changed and _changed(run, **{name: changed}).verdict() in HOPEFUL:
+            if changed and run.changed(**{name: changed}).verdict() in HOPEFUL:
                 ways.append(f"--{name} {changed:g}")
                 break
-    better = f"More can be expected with {' or '.join(ways)}"
+    ways.append(f"{run.least()} {run.unit}s")
     return (
-        f"{run.verdict()} {run.unit}s for this, so it stopped; nothing was spent. "
-        f"{better if ways else 'No change of one option would do'}. To go on all the same: --anyway"
+        f"{run.verdict()} {run.unit}s for this, so it stopped; nothing was spent. More can be "
+        f"expected with {' or '.join(ways)}. To go on all the same: --anyway"
     )
 
 
@@ -149,16 +140,19 @@ def _write(run: Any, folder: Folder, progress: Progress) -> None:
     report = replace(both, unit=run.unit)
     (path / "statement.json").write_text(report.to_json() + "\n", encoding="utf-8")
     unprotected = SHARES if getattr(options, "shares", False) else ""
+    today = date.today().isoformat()
     settings = {
-        "date": date.today().isoformat(), "version": f"sktensor_dp {library_version()}",
+        "date": today, "version": f"sktensor_dp {library_version()}",
         "command": f"sktensor-dp {options.command}", **run.settings(),
     }  # fmt: skip
     source = "Every file of this folder"
     if unprotected:
         source += f", except {unprotected} (raw data, which must stay with the texts),"
-    write_officer_pages(path, settings, report, source, f"{folder.summary()} {KEPT}")
+    others = f"{folder.summary()} That is as of {today}; later runs add to it. {KEPT}"
+    write_officer_pages(path, settings, report, source, others, progress.warnings)
+    warnings = [*progress.warnings, *filter(None, [run.doubts()])]
     try:
-        save_svg(run.write(path, report, progress.warnings), path / f"{options.command}.svg")
+        save_svg(run.write(path, report, warnings), path / f"{options.command}.svg")
     except ImportError:
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")
     promise = f"Each {run.unit} is protected by differential privacy: {report.in_brief}."

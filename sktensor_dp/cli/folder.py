@@ -13,7 +13,7 @@ from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.privacy.tables import plain
-from sktensor_dp.topic_page import in_hundred, odds_after
+from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
 
@@ -114,7 +114,7 @@ class Folder:
         said = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}."
         if not self._n_before:
             return said
-        odds = [" to ".join(map(in_hundred, odds_after(p, epsilon))) for p in (0.01, 0.1, 0.5)]
+        odds = [f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon)]
         return (
             f"{said} Whoever thought something 1, 10 or 50 in 100 likely may, after all runs, "
             f"think it {odds[0]}, {odds[1]} or {odds[2]} in 100 likely."

@@ -1,6 +1,7 @@
 """One page about a run for a data protection officer, in plain words."""
 
 import math
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,18 @@ from scipy.special import log_ndtr
 
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import printable
-from sktensor_dp.topic_page import in_hundred, odds_after, page, strength
+from sktensor_dp.topic_page import odds_in_hundred, page, strength
 
 SEVERAL = (
     " A person behind several {unit}s is not protected as a whole: with m of them, epsilon counts "
     "m times. If that can be, ask for a run that names persons (--person; in Python "
     "groups=)."
 )
+# Of bounds that were not public, by the releases that found them.
+FOUND = {
+    "value_histogram": "the range of values, from noisy numbers",
+    "norm_histogram": "the size at which the numbers of one {unit} are cut off, from noisy numbers",
+}
 PRESENCE = (
     "- Is being in the data itself the secret, as for patients of a clinic? Then the neighbours\n"
     'should be "add_remove", which hides the number too. The command does not offer it; Python '
@@ -25,13 +31,19 @@ PRESENCE = (
 
 
 def write_officer_pages(
-    folder: Path, settings: dict[str, Any], report: PrivacyReport, source: str, others: str
+    folder: Path,
+    settings: dict[str, Any],
+    report: PrivacyReport,
+    source: str,
+    others: str,
+    warnings: Sequence[str] = (),
 ) -> None:
     """Write ``for-the-officer.md`` and ``.html``.
 
-    `source` says of what files the page is about, `others` what else was spent.
+    `source` says what files the page is about, `others` what else was spent, `warnings` what
+    weakens the protection.
     """
-    text = officer_text(settings, report, source, others)
+    text = officer_text(settings, report, source, others, warnings)
     (folder / "for-the-officer.md").write_text(text, encoding="utf-8")
     title, *blocks = text.strip().split("\n\n")
     body = [f"<header><h1>{escape(title.removeprefix('# '))}</h1></header>", *map(_as_html, blocks)]
@@ -39,7 +51,13 @@ def write_officer_pages(
     (folder / "for-the-officer.html").write_text(html, encoding="utf-8")
 
 
-def officer_text(settings: dict[str, Any], report: PrivacyReport, source: str, others: str) -> str:
+def officer_text(
+    settings: dict[str, Any],
+    report: PrivacyReport,
+    source: str,
+    others: str,
+    warnings: Sequence[str],
+) -> str:
     """Say what was run, who is protected from what, how strongly and how long, what to ask."""
     unit, by_person = printable(report.unit), report.unit == "person"
     text = Path(__file__).with_name("officer.md").read_text(encoding="utf-8")
@@ -48,13 +66,11 @@ def officer_text(settings: dict[str, Any], report: PrivacyReport, source: str, o
         return (
             f"{title}\n\nNo secret noise was added: nothing is protected. Treat it as raw data.\n"
         )
-    odds = []
-    for before in (0.01, 0.1, 0.5):
-        low, high = map(in_hundred, odds_after(before, report.epsilon))
-        odds.append(
-            f"- Somebody who thought it {in_hundred(before)} in 100 likely before may think it "
-            f"{low} to {high} in 100 likely afterwards."
-        )
+    odds = [
+        f"- Somebody who thought it {before} in 100 likely before may think it {low} to {high} in "
+        "100 likely afterwards."
+        for before, low, high in odds_in_hundred(report.epsilon)
+    ]
     delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
     if report.delta:
         most = "seldom"
@@ -78,9 +94,14 @@ def officer_text(settings: dict[str, Any], report: PrivacyReport, source: str, o
         n, presence = f"about {n}", ""
     elif report.neighbours != "replace_one":
         number, change = f"The promise compares {printable(report.neighbours)}.", "was another"
-    run = (f"- {what}: {printable(str(value))}" for what, value in settings.items())
+    names = {row.name for row in report.rows}
+    found = [FOUND[name].format(unit=unit) for name in FOUND if name in names]
+    ranges = {"found privately, as part of the budget": " and ".join(found)} if found else {}
+    run = (f"- {what}: {printable(str(value))}" for what, value in {**settings, **ranges}.items())
     return text.format(
-        n=n, presence=presence, unit=unit, run="\n".join(run), number=number, change=change,
+        n=n, presence=presence, unit=unit, run="\n".join(run),
+        warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),
+        number=number, change=change,
         source=source, statement=printable(settings.get("statement", "statement.json")),
         epsilon=f"{report.epsilon:.4g}", delta=delta, size=strength(report.epsilon), ask=ask,
         others=others, whole=whole if by_person else "taken by itself",

@@ -22,8 +22,7 @@ class Progress(io.TextIOBase):
 
     def __init__(self) -> None:
         self._stream, self._done = sys.stderr, 0.0
-        self.warnings: list[str] = []  # that speak of released values alone
-        self.noisy = False  # whether noise hides some of what was asked for
+        self.warnings: list[str] = []  # of protection, from public numbers alone
 
     def write(self, text: str) -> int:
         """Take a line of an estimator."""
@@ -36,7 +35,7 @@ class Progress(io.TextIOBase):
         print(text, file=self._stream, flush=True)
 
     def warn(self, text: str) -> None:
-        """Print a warning, and keep it for the page."""
+        """Print a warning of protection, and keep it for the pages."""
         self.note(f"warning: {text}")
         self.warnings.append(text)
 
@@ -67,11 +66,9 @@ class Progress(io.TextIOBase):
         """Show warnings as lines."""
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            if isinstance(message, NotEnoughDataWarning):
-                self.noisy = True  # the run says so in its own words
-            elif isinstance(message, PrivacyLeakWarning):
+            if isinstance(message, PrivacyLeakWarning):
                 self.warn(str(message))
-            else:
+            elif not isinstance(message, NotEnoughDataWarning):  # a run has its own words for it
                 self.note(f"warning: {message}")
 
         with warnings.catch_warnings():

@@ -203,9 +203,11 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must have integer coordinates.")
     options = {"ensure_min_samples": 0, "ensure_min_features": 2 if reset else 1}
+    # A fit without names of columns knows modes by their place.
+    table = X if reset or hasattr(estimator, "feature_names_in_") else given
     checked = read(
         lambda: validate_data(
-            estimator, X, reset=reset, dtype=None, ensure_all_finite=False, **options
+            estimator, table, reset=reset, dtype=None, ensure_all_finite=False, **options
         ),
         "X",
         _unless_counting(estimator, "X must have a column for each of two modes or more."),
@@ -369,7 +371,8 @@ def named_numbers(
     `reset` stores the columns on the estimator, else compares them. `nobody` is as for
     `columns_to_numbers`.
     """
-    read(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
+    if reset or hasattr(estimator, "feature_names_in_"):
+        read(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
     return columns_to_numbers(X, indices, nobody)
 
 

@@ -94,12 +94,13 @@ class RangeScaler(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Clipped and scaled columns, (n_rows, n_ranges), in the order of the ranges."""
         low, high = self._ends()
+        table = X if hasattr(X, "columns") else read(lambda: np.asarray(X).T, "X")
 
-        def columns() -> NDArray[np.float64]:
-            table = X if hasattr(X, "columns") else np.asarray(X).T
-            return np.column_stack([np.asarray(table[of], dtype=np.float64) for of in self.ranges])
+        def numbers(of: Any) -> NDArray[np.float64]:
+            wrong = f"column {of!r} of X must be there, and hold numbers or NaN."
+            return read(lambda: np.asarray(table[of], dtype=np.float64), "X", lambda _: wrong)
 
-        values = np.clip(read(columns, "X"), low, high)
+        values = np.clip(np.column_stack([numbers(of) for of in self.ranges]), low, high)
         return np.nan_to_num((2 * values - low - high) / (high - low))
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
@@ -125,7 +126,9 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
     ----------
     ranges : mapping of str or int to (low, high)
         Columns to keep, by name for data frames and by number for arrays, each with the public
-        range that is mapped to [-1, 1]. Values beyond it are clipped; missing ones are the middle.
+        range that is mapped to [-1, 1]. Values beyond it are clipped. A missing value (NaN, or an
+        empty cell) counts as the middle of the range, without a warning: a public constant, where
+        an imputer would read private data.
 
     Returns
     -------
@@ -136,7 +139,8 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
     Raises
     ------
     ValueError
-        If there are no ranges, or one is not (low, high) of finite numbers with low < high.
+        If there are no ranges, or one is not (low, high) of finite numbers with low < high. Its
+        ``transform`` names the column that is missing or holds something else than numbers.
 
     Notes
     -----

@@ -25,6 +25,10 @@ THRESHOLD_FRACTION = 0.5
 # Where thresholds are told beforehand: votes of an ordinary document, one of so many distinct words
 # as may count, for each of the words that are left to it.
 ORDINARY_VOTES = 2.0
+# Of ordinary texts of a hundred words, without stop words, the word of rank r is in a fraction of
+# COMMON / (r + OFFSET), about (Zipf-Mandelbrot); in news, blogs, documentation and posts of persons
+# half to twice as many words as this foretells were kept.
+COMMON, OFFSET = 9.0, 20.0
 
 Floats = NDArray[np.float64]
 
@@ -45,12 +49,15 @@ class WordForecast:
         Number of documents, about, from which a word is kept, as ``threshold_``.
     least : float
         Noisy number of documents below which no word is kept.
+    n_words : int
+        Number of words, about, that are kept of ordinary texts of a hundred words.
     """
 
     n_documents: int
     sigma: float
     threshold: float
     least: float = 0.0
+    n_words: int = 0
 
     @property
     def enough(self) -> bool:
@@ -58,10 +65,11 @@ class WordForecast:
         return self.n_documents >= self.threshold
 
     def __str__(self) -> str:
-        verdict = "" if self.enough else "; there are too few for any word"
+        kept = f"of ordinary texts about {self.n_words:,} words"
+        verdict = kept if self.enough else "there are too few for any word"
         return (
             f"{self.n_documents:,} documents: a word is kept from about {self.threshold:,.0f} "
-            f"documents on, with noise of {self.sigma:.3g}{verdict}."
+            f"documents on, with noise of {self.sigma:.3g}; {verdict}."
         )
 
 
@@ -80,6 +88,12 @@ class WordPlan:
     largest: float = 0.0
     needed: float = 1.0  # noisy documents that a word needs to get votes
     threshold: float = 1.0  # documents from which a word is kept, about
+
+
+def expected_words(threshold: float, n_documents: int, most: int | None) -> int:
+    """Number of words, at most `most`, that enough of `n_documents` ordinary texts contain."""
+    n = COMMON * n_documents / threshold - OFFSET if threshold <= n_documents else 0.0
+    return round(min(max(n, 0.0), math.inf if most is None else most))
 
 
 def plan_words(vectorizer: Any, n_documents: int, noun: str = "documents") -> WordPlan:

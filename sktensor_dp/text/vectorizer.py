@@ -52,6 +52,7 @@ from sktensor_dp.text.plan import (
     THRESHOLD_FRACTION,
     WordForecast,
     check_words,
+    expected_words,
     learn_vocabulary,
     plan_words,
     worst_texts,
@@ -396,7 +397,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Returns
         -------
         WordForecast
-            The threshold, and the noise on the numbers of documents. Costs nothing.
+            The threshold, the noise on the numbers of documents, and about how many words are
+            kept of ordinary texts. Costs nothing.
 
         Raises
         ------
@@ -406,15 +408,17 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Examples
         --------
         >>> from sktensor_dp import PrivateCountVectorizer
-        >>> print(PrivateCountVectorizer(max_words_per_document=20).forecast(10_000))
-        10,000 documents: a word is kept from about 98 documents on, with noise of 65.1.
+        >>> forecast = PrivateCountVectorizer(max_words_per_document=20).forecast(10_000)
+        >>> round(forecast.threshold), forecast.n_words
+        (98, 898)
         """
         self._check_parameters()
         check_sizes(n_documents=n_documents)
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
         plan = plan_words(self, n_documents)
-        return WordForecast(n_documents, plan.sigma, plan.threshold, plan.needed)
+        n_words = expected_words(plan.threshold, n_documents, self.max_features)
+        return WordForecast(n_documents, plan.sigma, plan.threshold, plan.needed, n_words)
 
     @property
     def _delta_set_aside(self) -> float:  # type: ignore[override]

@@ -25,6 +25,7 @@ ALONE = (
     '<p class="soft">This counts this fit alone: an earlier step on the same data, such as a '
     "private choice of words, costs more.</p>"
 )
+SUSPICIONS = (0.01, 0.1, 0.5)
 NUMBERS = ("Sensitivity", "σ", "μ", "ε", "Uses", "Fraction")
 
 
@@ -41,6 +42,13 @@ def odds_after(before: float, epsilon: float) -> tuple[float, float]:
     factor = math.exp(-min(epsilon, 700.0))
     low = before * factor / (1 - before + before * factor)
     return low, before / (before + (1 - before) * factor)
+
+
+def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
+    """Three suspicions in 100 before reading, each with the least and the most afterwards."""
+    return [
+        (in_hundred(before), *map(in_hundred, odds_after(before, epsilon))) for before in SUSPICIONS
+    ]
 
 
 def in_hundred(share: float) -> str:
@@ -272,7 +280,7 @@ def _promise(report: PrivacyReport) -> str:
     facts, counted = _facts(report), report.neighbours == "add_remove"
     unit, units = facts["unit"], facts["units"]
     rows = []
-    for before in (0.01, 0.1, 0.5):
+    for before in SUSPICIONS:
         low, high = odds_after(before, report.epsilon)
         rows.append(
             f'<tr><th scope="row">{in_hundred(before)} in 100</th><td><span class="track" '

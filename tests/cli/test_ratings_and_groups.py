@@ -87,9 +87,12 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command: Command, ratings: 
     ratings.write_text(text.replace("stars,secret", "other,stars"))
     rest = ("--items", "films.csv", "--epsilon", 8, "--output", "o")
     assert "lies at the edge of the range" in command("ratings", ratings, *STARS, *rest).err
-    hard = command("ratings", ratings, *STARS, *rest[:2], "--epsilon", 1, "--output", "p").err
-    assert "What would help: more persons, or a larger --epsilon.\n" in hard
+    rest = (*rest[:2], "--epsilon", 0.01, "--anyway", "--output", "p")
+    hard = command("ratings", ratings, *STARS, *rest).err
+    chance = "The order of items is chance: noise hides how they differ. 0 of 3 directions of taste"
+    assert f"{chance} can be seen above the noise. What would help: more persons, or" in hard
     assert "edge" not in hard
+    assert chance in Path("p", "ratings.svg").read_text("utf-8").replace("&#39;", "'")
 
 
 def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings: Path) -> None:
@@ -222,6 +225,30 @@ def test_forecasts_need_no_file(command: Command, arguments: tuple, tmp_path: Pa
             assert ("Enough" in again) or factor < 1
             if "ratings" not in arguments:
                 assert again.startswith("Enough:") is (factor == 1.0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "persons", "topics", "words", "said"),
+    # Of six collections, 1 to 14 words were kept in the first case; 115 to 394 in the last one,
+    # and 4 to 10 topics found.
+    [
+        (0.4, 3000, 10, 8, "Too few"),
+        (0.4, 3000, 3, 8, "Likely too few"),
+        (1, 3000, 10, 46, "Likely too few"),
+        (4, 1000, 5, 57, "May be enough"),
+        (4, 3000, 10, 212, "May be enough"),
+        (4, 6000, 10, 443, "Enough"),
+        (1, 300, 3, 0, "Too few"),
+    ],
+)
+def test_few_words_foretell_few_topics(
+    command: Command, epsilon: float, persons: int, topics: int, words: int, said: str
+) -> None:
+    asked = ("--epsilon", epsilon, "--persons", persons, "--topics", topics)
+    shown = command("forecast", "topics", *asked).out
+    assert shown.startswith(f"{said}: ")
+    assert f"of ordinary texts about {words} are kept." in shown
+    assert ("words are enough." in shown) is (said != "Enough")
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,16 @@ def test_a_page_for_the_officer_is_made_of_any_statement(
     assert (folder / "for-the-officer.md").read_text("utf-8") == page
 
 
+@pytest.mark.parametrize(
+    ("way", "said"), [("CPCompletion, range chosen", "range of values"), ("topics", "cut off")]
+)
+def test_a_page_says_that_ranges_were_found_privately(path: str, way: str, said: str) -> None:
+    Path(path).write_text(report_of(way).to_json(), "utf-8")
+    assert main(["page", path]) == 0
+    page = Path(path).with_name("for-the-officer.md").read_text("utf-8")
+    assert re.search(f"- found privately, as part of the budget: .*{said}", page)
+
+
 def test_a_page_says_what_is_public_and_what_is_compared(path: str) -> None:
     page = Path(path).with_name("for-the-officer.md")
     for neighbours, said in {

@@ -125,15 +125,16 @@ def test_too_few_persons_stop_it_with_ways_on(command: Command, tmp_path: Path) 
     assert last.endswith("--anyway")
     # What was not spent sets no budget, so that advice can be followed.
     assert not (tmp_path / "private-topics" / LEDGER).exists()
-    done = command(*asked, "--epsilon", 0.5)
-    assert "--epsilon " in done.err.splitlines()[-1]
+    # Of so few nothing else can be expected at this epsilon.
+    last = command(*asked, "--epsilon", 0.5).err.splitlines()[-1]
+    assert re.search(r"More can be expected with about [0-9]+,000 persons\. To go on", last)
 
 
 @pytest.mark.usefixtures("no_fit")
 def test_likely_too_few_stop_it_and_advice_leads_to_what_may_be_enough(
     command: Command, tmp_path: Path
 ) -> None:
-    asked = topics_of_persons(tmp_path, 2200)
+    asked = topics_of_persons(tmp_path, 3000)
     done = command(*asked, "--epsilon", 1)
     assert done.status == 2
     last = done.err.splitlines()[-1]
@@ -180,9 +181,11 @@ def test_the_page_shows_warnings_of_releases_alone(
     assert done.status == 0
     assert "warning: a <leak>\n" in done.err
     assert "warning: delta 0.03 is above 1 in 5,973" in done.err
-    page = (tmp_path / "private-topics" / "topics.html").read_text(encoding="utf-8")
-    assert "a &lt;leak&gt;" in page
-    assert "numpy says" not in page
+    for name in ("topics.html", "for-the-officer.html"):
+        page = (tmp_path / "private-topics" / name).read_text(encoding="utf-8")
+        assert "a &lt;leak&gt;" in page
+        assert "delta 0.03 is above 1 in 5,973" in page
+        assert "numpy says" not in page
 
 
 @pytest.mark.parametrize(
@@ -196,8 +199,10 @@ def test_the_page_shows_warnings_of_releases_alone(
 def test_topics_found_and_hidden_are_counted(hidden: list[bool], said: str) -> None:
     run = runs.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
-    assert run.doubts(noisy=True).startswith(f"{said} can be seen above the noise. What would")
-    assert run.doubts(noisy=False) == ""
+    assert run.hidden() == f"{said} can be seen above the noise."
+    assert run.doubts().startswith(f"{run.hidden()} What would help: more texts, or a larger")
+    run._topics = 10 * [SimpleNamespace(below_noise=False)]
+    assert run.doubts() == ""
 
 
 def test_public_words_cost_nothing_and_stop_words_are_ones_own(

@@ -45,10 +45,19 @@ def test_wrong_ranges_are_refused(ranges):
         scale_by_ranges(ranges)
 
 
-def test_errors_quote_no_cell():
-    step = scale_by_ranges({"age": (0, 1)})
-    with pytest.raises(Exception, match="X") as caught:
-        step.transform(new_frame({"age": ["secret", "2"]}))
+@pytest.mark.parametrize(
+    ("column", "X"),
+    [
+        ("age", {"height": [1.0, 2.0], "age": ["secret", "2"]}),
+        ("weight", {"height": [1.0, 2.0]}),
+        (1, [[1.0, "secret"], [2.0, "2"]]),
+        (3, [[1.0, 2.0]]),
+    ],
+)
+def test_errors_name_the_column_and_quote_no_cell(column, X):
+    step = scale_by_ranges({"height" if isinstance(X, dict) else 0: (1, 2), column: (0, 1)})
+    with pytest.raises(ValueError, match=f"^column {column!r} of X must be there, and") as caught:
+        step.transform(new_frame(X) if isinstance(X, dict) else X)
     assert "secret" not in str(caught.value)
 
 
