@@ -410,7 +410,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         >>> from sktensor_dp import PrivateCountVectorizer
         >>> forecast = PrivateCountVectorizer(max_words_per_document=20).forecast(10_000)
         >>> round(forecast.threshold), forecast.n_words
-        (98, 898)
+        (98, 902)
         """
         self._check_parameters()
         check_sizes(n_documents=n_documents)
