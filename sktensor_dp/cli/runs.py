@@ -81,6 +81,10 @@ class Run:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
 
+    def build(self, accountant: BudgetAccountant | None = None) -> None:
+        """Make the models."""
+        raise NotImplementedError
+
     def forecast(self) -> Any:
         """Forecast of the fit."""
         raise NotImplementedError

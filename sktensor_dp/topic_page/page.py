@@ -46,9 +46,8 @@ def odds_after(before: float, epsilon: float) -> tuple[float, float]:
 
 def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
     """Three suspicions in 100 before reading, each with the least and the most afterwards."""
-    return [
-        (in_hundred(before), *map(in_hundred, odds_after(before, epsilon))) for before in SUSPICIONS
-    ]
+    odds = [(before, *odds_after(before, epsilon)) for before in SUSPICIONS]
+    return [(in_hundred(before), in_hundred(low), in_hundred(high)) for before, low, high in odds]
 
 
 def in_hundred(share: float) -> str:
