@@ -1,20 +1,16 @@
 """Own parameters of units, computed by the holder of their entries, and recommendations."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.completion.coordinates import columns_to_numbers, coordinates_or_unknown
-from sktensor_dp.completion.model import SHARED_LAYOUT, SharedModel, check_parts
-from sktensor_dp.completion.row_names import Indices, RowIndex
+from sktensor_dp.completion.model import SharedModel
+from sktensor_dp.completion.row_names import Indices
 from sktensor_dp.estimator.parameters import Number, check_sizes, shown
-from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.fields import made
-from sktensor_dp.model_files.saving import load_record, save_record
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, top_rows_by_parts
 from sktensor_dp.tensor.unit_parameters import predict_units
@@ -149,8 +145,8 @@ class UnitParameters:
 
     Notes
     -----
-    **Privacy.** Files written by :meth:`save` are as private as the entries, too: they hold
-    what a person's own ratings say, and ids of persons where rows have names.
+    **Privacy.** They hold what a person's own ratings say, and ids of persons where rows have
+    names. Keep the ratings and fold in again rather than parameters.
 
     Examples
     --------
@@ -254,46 +250,6 @@ class UnitParameters:
         entries = candidates.excluded(exclude, units, self._coordinates)
         return candidates.best(int(n), units, lambda part: self._values(candidates, part), entries)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the parameters to a file, together with the released shared model.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Where to write; in the safetensors format, without code.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
-        units = self._numbers().astype(np.int64)
-        state = SavedUnits(units, self.parameters, self._shared, self._bounds, self._indices)
-        save_record(path, type(self).__name__, state)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "UnitParameters":
-        """Read parameters that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-
-        Returns
-        -------
-        UnitParameters
-            The parameters; they predict and recommend without the estimator.
-
-        Raises
-        ------
-        ModelFileError
-            If the file is damaged or holds something else.
-        OSError
-            If it cannot be read.
-        """
-        return load_record(path, cls.__name__, SavedUnits).as_parameters()
-
     def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
         """Candidates of the arguments of `recommend`."""
         return Candidates.of(
@@ -340,35 +296,3 @@ def _lengths(shared: SharedModel) -> list[int]:
     lengths = [len(effects.effects) for effects in shared.effects]
     lengths.insert(shared.unit_mode, 0)
     return lengths
-
-
-@dataclass
-class SavedUnits:
-    """Content of a file of unit parameters; units are coordinates, not names."""
-
-    layout: ClassVar[Mapping[str, str]] = {**SHARED_LAYOUT, "units": "u+", "parameters": "u?"}
-
-    units: NDArray[np.int64]
-    parameters: Floats
-    shared: SharedModel
-    bounds: tuple[float, float]
-    indices: tuple[RowIndex | None, ...] | None
-
-    def as_parameters(self) -> UnitParameters:
-        """Parameters of units, after checking that the file's parts agree; else ModelFileError."""
-        units, shape, mode = self.units, _lengths(self.shared), self.shared.unit_mode
-        require(mode < len(shape), "unit_mode must be a mode")
-        index = self.indices[mode] if self.indices and mode < len(self.indices) else None
-        # How many units there are is known where they have names alone.
-        shape[mode] = max([*units.tolist(), 0]) + 1
-        if index is not None:
-            shape[mode] = len(index)
-        made(lambda: check_parts(tuple(shape), self.bounds, self.indices, self.shared), "bounds")
-        fits = self.parameters.shape[1] == self.shared.n_parameters
-        require(fits, "parameters must be those of the shared model")
-        order = (np.diff(units) > 0).all() and (units < shape[mode]).all()
-        require(order, "units must be in order")
-        return UnitParameters(
-            names_of(units, self.indices, mode), self.parameters, self.shared, self.bounds,
-            self.indices,
-        )  # fmt: skip

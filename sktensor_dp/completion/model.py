@@ -201,13 +201,6 @@ def shared_model(estimator: Any) -> SharedModel:
 # Columns of what transform returns; no table of that width would fit into memory.
 MOST_COLUMNS = 2**20
 MOST_MODES = 32
-# Of what units share: S rows of each shared mode.
-SHARED_LAYOUT = {
-    "noise_variance": "+", "level_variance": "+", "effects": "S",
-    "variances": "S+", "popularity": "S", "scale": "+", "factors": "S?", "mixing": "??",
-}  # fmt: skip
-
-
 WAYS = ("sufficient_statistics", "gradient", "input", "output")
 
 
@@ -216,8 +209,11 @@ class SavedCompletion(SavedState):
     """Fitted attributes of a completion in a file: of entries, or what units share."""
 
     layout = {  # noqa: RUF012
-        **SHARED_LAYOUT, "n_features_in_": "d", "feature_names_in_": "d", "shape_": "d:N",
-        "_ranks": "d:?", "biases_": "d:N", "factors_": "d:N?", "weights_": "r+",
+        "n_features_in_": "d", "feature_names_in_": "d", "shape_": "d:N", "_ranks": "d:?",
+        "biases_": "d:N", "factors_": "d:N?", "weights_": "r+",
+        # Of what units share: S rows of each shared mode.
+        "noise_variance": "+", "level_variance": "+", "effects": "S", "variances": "S+",
+        "popularity": "S", "scale": "+", "factors": "S?", "mixing": "??",
     }  # fmt: skip
 
     shape_: tuple[int, ...]

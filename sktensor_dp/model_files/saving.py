@@ -106,19 +106,21 @@ def _packed(estimator: Any) -> list[bytes]:
                 f"{type(getattr(estimator, name)).__name__}, and a model file holds only numbers, "
                 "strings, None and collections of them. Set it to such a value first."
             ) from None
-    return _document(cls.__name__, {"parameters": parameters, "state": written}, arrays)
+    heading = {"format": FORMAT, "version": FORMAT_VERSION, "class": cls.__name__}
+    return pack({**heading, "parameters": parameters, "state": written}, arrays.by_name)
 
 
 def _model_in(cls: Any, data: bytes) -> Any:
     """Fitted estimator of class `cls` that the bytes of a file hold; ModelFileError if none."""
-    content, arrays = _content(cls.__name__, {"parameters", "state"}, data)
+    content, arrays = _content(cls.__name__, data)
     names = _parameter_names(cls)
     known = isinstance(content["parameters"], dict) and set(content["parameters"]) == set(names)
     require(known, f"parameters must be {names}")
     parameters = {
         name: read_parameter(value, arrays) for name, value in content["parameters"].items()
     }
-    state = read_state(cls._saved, content["state"], arrays)
+    state = Reader(arrays, cls._saved.layout).read(cls._saved, content["state"], "")
+    require(arrays.used == arrays.by_name.keys(), "every array must belong to an attribute")
     try:
         estimator = cls(**parameters)
         estimator._check_parameters()
@@ -137,34 +139,8 @@ def _model_in(cls: Any, data: bytes) -> Any:
     return estimator
 
 
-def read_state(kind: type, written: Any, arrays: Arrays) -> Any:
-    """State of the declared class `kind` from its JSON form; every array must belong to it."""
-    state = Reader(arrays, kind.layout).read(kind, written, "")  # type: ignore[attr-defined]
-    require(arrays.used == arrays.by_name.keys(), "every array must belong to an attribute")
-    return state
-
-
-def save_record(path: str | os.PathLike[str], name: str, record: Any) -> None:
-    """Write a dataclass with a layout that is no model, under the class name `name`."""
-    arrays = Arrays()
-    state = write(record, arrays, "")
-    write_file(path, _document(name, {"state": state}, arrays))
-
-
-def load_record(path: str | os.PathLike[str], name: str, kind: type) -> Any:
-    """Read the dataclass `kind` that `save_record` wrote as `name`; else ModelFileError."""
-    content, arrays = _content(name, {"state"}, read_file(path))
-    return read_state(kind, content["state"], arrays)
-
-
-def _document(name: str, content: dict[str, Any], arrays: Arrays) -> list[bytes]:
-    """Pieces of bytes of a file with `content` under a heading of format, version and class."""
-    heading = {"format": FORMAT, "version": FORMAT_VERSION, "class": name}
-    return pack({**heading, **content}, arrays.by_name)
-
-
-def _content(name: str, keys: set[str], data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Document and arrays of a file of class `name`, with exactly the keys `keys`."""
+def _content(name: str, data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Parameters and state that a file of class `name` holds, and its arrays."""
     document, by_name = unpack(data)
     if document.pop("format", None) != FORMAT:
         raise ModelFileError("The file holds no model.")
@@ -179,7 +155,8 @@ def _content(name: str, keys: set[str], data: bytes) -> tuple[dict[str, Any], Ar
         known = isinstance(found, str) and found in _class_names(ModelFileMixin)
         other = f"of {found!r}" if known else "of another class"
         raise ModelFileError(f"The file holds a model {other}, not of {name!r}.")
-    require(document.keys() == keys, f"the document must have the keys {sorted(keys)}")
+    keys = ["parameters", "state"]
+    require(sorted(document) == keys, f"the document must have the keys {keys}")
     return document, Arrays(by_name)
 
 

@@ -8,8 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from small_completions import INF, MODELS, SHAPE, X0, Y0, build, table
 
-from sktensor_dp import ModelFileError, PrivateCPCompletion, RowIndex
-from sktensor_dp.completion import UnitParameters
+from sktensor_dp import PrivateCPCompletion, RowIndex
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 all_models = pytest.mark.parametrize("model", MODELS)
@@ -190,53 +189,6 @@ def test_what_is_wrong_is_named(name):
     call, message = WRONG[name]
     with pytest.raises(ValueError, match=message):
         call(build(epsilon=INF).fit(X0, Y0))
-
-
-@all_models
-@pytest.mark.parametrize("unit_mode", [None, 0])
-def test_folded_in_parameters_are_saved(unit_mode, model, tmp_path):
-    fitted, X, y = fitted_on((30, 8, 6), model, unit_mode)
-    own = fitted.fold_in(X[X[:, 0] > 20], y[X[:, 0] > 20])
-    own.save(tmp_path / "own")
-    loaded = UnitParameters.load(tmp_path / "own")
-    np.testing.assert_array_equal(loaded.units, own.units)
-    np.testing.assert_array_equal(loaded.predict(X), own.predict(X))
-    for first, second in zip(*(p.recommend(3, context={2: 1}) for p in (own, loaded)), strict=True):
-        np.testing.assert_array_equal(first, second)
-
-
-def test_folded_in_ids_are_saved(tmp_path):
-    names = RowIndex.from_public([10, 20, 30])
-    model = PrivateCPCompletion(
-        1, bounds=(1, 5), shape=(50, 3, 2), row_names=(None, names, None), unit_mode=0
-    )
-    rows = [[f"p{i}", item, day] for i in range(50) for item in (10, 30) for day in (1,)]
-    own = model.fit(rows, [4.0, 2.0] * 50).fold_in(rows[6:10], [5.0, 1.0, 2.0, 3.0])
-    own.save(tmp_path / "own")
-    loaded = UnitParameters.load(tmp_path / "own")
-    assert loaded.units.tolist() == ["p3", "p4"]
-    np.testing.assert_array_equal(loaded.predict(rows), own.predict(rows))
-    assert loaded.recommend(1, context={2: 1}).rows.shape == (2, 1)
-
-
-def test_other_files_are_refused(tmp_path):
-    fitted, X, y = fitted_on((30, 8), PrivateCPCompletion, None)
-    fitted.save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match="UnitParameters"):
-        UnitParameters.load(tmp_path / "model")
-    own = fitted.fold_in(X, y)
-    own.save(tmp_path / "own")
-    with pytest.raises(ModelFileError):
-        PrivateCPCompletion.load(tmp_path / "own")
-    damaged = bytearray((tmp_path / "own").read_bytes())
-    damaged[-1] ^= 1
-    (tmp_path / "own").write_bytes(bytes(damaged))
-    with pytest.raises(ModelFileError):
-        UnitParameters.load(tmp_path / "own")
-    own.parameters[:] = np.nan
-    own.save(tmp_path / "own")
-    with pytest.raises(ModelFileError):
-        UnitParameters.load(tmp_path / "own")
 
 
 def test_fold_in_behind_an_encoder():
