@@ -46,8 +46,6 @@ def test_total_entries_and_repr() -> None:
     ]
     budget.spend(0.5, 1e-7)
     assert budget.entries[-1] == LedgerEntry("caller", "spend", 1, PrivacyCost(0.0, 0.5, 1e-7))
-    spent = BudgetAccountant(2.0, 1e-6).spend(0.5, 0)
-    assert repr(spent) == "BudgetAccountant(epsilon=2.0, delta=1e-06): spent epsilon 0.5"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +64,6 @@ def test_gaussian_fits_are_composed_at_the_delta_of_the_budget(delta, fits, leas
     for one in fits:
         fit(budget, *one)
     assert least <= budget.total()[0] <= most
-    assert len(budget.entries) == 2 * len(fits)
 
 
 def test_refused_charge_leaves_the_ledger_untouched() -> None:
@@ -76,22 +73,23 @@ def test_refused_charge_leaves_the_ledger_untouched() -> None:
     with pytest.raises(BudgetError, match=r"(?s)budget is 1, .*0\.6 is spent.*Nothing was charged"):
         fit(budget, 0.9, 1e-6)
     # The first entry would fit in by itself: all of them or none.
-    costs = [("small", PrivacyCost(epsilon=0.01)), ("large", PrivacyCost(epsilon=0.5))]
-    with pytest.raises(BudgetError):
-        budget.charge([LedgerEntry("fit", name, 1, cost) for name, cost in costs])
-    with pytest.raises(BudgetError):
-        budget.spend(0.1, 1e-5)
+    two = [LedgerEntry("fit", "one", 1, PrivacyCost(epsilon=cost)) for cost in (0.01, 0.5)]
+    for refused in (
+        lambda: budget.charge(two),
+        lambda: budget.spend(0.1, 1e-5),
+        lambda: budget.check(1.01, 0),
+        lambda: budget.check(0.1, 1.01e-6),
+    ):
+        with pytest.raises(BudgetError):
+            refused()
+    assert budget.check(0.3, 0)
+    assert (budget.entries, budget.total()) == before
     # A fit without noise needs an endless budget, and a Gaussian one a delta.
     for other, wanted in ((BudgetAccountant(1e9, 1e-6), (math.inf, 1e-6)),
                           (BudgetAccountant(100.0, 0.0), (0.01, 1e-9))):  # fmt: skip
         with pytest.raises(BudgetError):
             fit(other, *wanted)
         assert other.entries == ()
-    for wrong in ((1.01, 0), (0.1, 1.01e-6)):
-        with pytest.raises(BudgetError):
-            budget.check(*wrong)
-    assert budget.check(0.3, 0)
-    assert (budget.entries, budget.total()) == before
 
 
 def test_sums_are_exact_in_any_order() -> None:
@@ -113,26 +111,18 @@ def test_sums_are_exact_in_any_order() -> None:
     assert sums == {math.fsum(parts)}
 
 
-@pytest.mark.parametrize("n_fits", [3, 7, 500])
-def test_equal_gaussian_shares_are_admitted_exactly(n_fits: int) -> None:
-    budget = BudgetAccountant(1.0, 1e-6)
-    plan = ReleasePlan.split(1.0, 1e-6, {"one": 1}, {"one": n_fits})
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 8.0])
+@pytest.mark.parametrize("n_fits", [3, 7, 49, 500])
+def test_equal_gaussian_shares_are_admitted_exactly(epsilon: float, n_fits: int) -> None:
+    """And the total is never above the budget, whatever conversions to mu and back round."""
+    budget = BudgetAccountant(epsilon, 1e-6)
+    plan = ReleasePlan.split(epsilon, 1e-6, {"one": 1}, {"one": n_fits})
     entry = LedgerEntry("fit", "one", 1, plan.cost_of("one"))
     for _ in range(n_fits):
         budget.charge([entry])
     with pytest.raises(BudgetError):
         budget.charge([entry])
-    assert budget.total()[0] == pytest.approx(1.0, rel=1e-12)
-
-
-@pytest.mark.parametrize("wrong", [(-1.0, 0.0), (math.nan, 0.0), (0.1, -1e-6), (0.1, math.nan)])
-def test_costs_that_would_refill_the_budget_are_refused(wrong: tuple[float, float]) -> None:
-    budget = BudgetAccountant(1.0, 1e-6)
-    with pytest.raises(ValueError, match=">= 0"):
-        budget.spend(*wrong)
-    with pytest.raises(ValueError, match=">= 0"):
-        budget.check(*wrong)
-    assert budget.entries == ()
+    assert epsilon * (1 - 1e-9) < budget.total()[0] <= epsilon
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
@@ -153,16 +143,9 @@ def test_remaining_is_what_k_fits_can_be_given(epsilon: float, delta: float, k: 
 
 def test_remaining_of_special_budgets() -> None:
     assert BudgetAccountant().remaining(5) == (math.inf, 1e-6)
-    pure = BudgetAccountant(2.0, 0.0)
-    pure.spend(0.5, 0)
-    assert pure.remaining(3) == (0.5, 0.0)
-    spent = BudgetAccountant(2.0, 1e-6)
-    spent.spend(1.0, 1e-6)
-    assert spent.remaining() == (0.0, 1e-6)
-    assert pure.remaining(np.int64(3)) == (0.5, 0.0)
-    for wrong in (0, -1, 1.5, True):
-        with pytest.raises(ValueError, match="k must"):
-            spent.remaining(wrong)  # type: ignore[arg-type]
+    pure = BudgetAccountant(2.0, 0.0).spend(0.5, 0)
+    assert pure.remaining(3) == pure.remaining(np.int64(3)) == (0.5, 0.0)
+    assert BudgetAccountant(2.0, 1e-6).spend(1.0, 1e-6).remaining() == (0.0, 1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
@@ -180,47 +163,43 @@ def test_split_of_special_budgets() -> None:
     halves = BudgetAccountant(2.0, 1e-6).split([1, 4])
     squares = [gaussian_mu(part["epsilon"], part["delta"]) ** 2 for part in halves]
     assert squares[1] / squares[0] == pytest.approx(4)
-    pure = BudgetAccountant(2.0, 0.0).split([1, 3])
-    assert pure == [{"epsilon": 0.5, "delta": 0.0}, {"epsilon": 1.5, "delta": 0.0}]
+    # Numbers of other types are amounts, too.
+    budget = BudgetAccountant(np.float32(2), np.float64(0))
+    assert (type(budget.epsilon), type(budget.delta)) == (float, float)
+    pure = [{"epsilon": 0.5, "delta": 0.0}, {"epsilon": 1.5, "delta": 0.0}]
+    assert budget.split(np.array([1, 3])) == BudgetAccountant(2, 0).split([1, 3]) == pure
     endless = BudgetAccountant().split([1, 3])
     assert endless == [{"epsilon": math.inf, "delta": 1e-6}] * 2
-    for wrong in ([], [1, 0], [1, -1], [1, math.nan], [1, math.inf], ["1"], 3, {}, None):
-        with pytest.raises(ValueError, match="fractions must"):
-            BudgetAccountant(1.0).split(wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wrong", [-1, 3, 1.5, math.nan])
-def test_thresholds_are_some_of_the_shares(wrong: Any) -> None:
-    """Fewer than none would hand out more than all of delta."""
-    with pytest.raises(ValueError, match="thresholds must be an int from 0 to 2"):
-        BudgetAccountant(1.0).split([1, 1], thresholds=wrong)
+NO_NUMBERS = ["1", [1.0], 1j, np.array([1.0])]
+NEITHER = [*NO_NUMBERS, True, 10**400, math.nan, -1, -1e-9]
+# A negative cost would refill the budget, and fewer thresholds than none hand out more than delta.
+WRONG: dict[str, tuple[Any, list[Any]]] = {
+    "epsilon must be > 0": (lambda budget, x: BudgetAccountant(x), [0, *NEITHER]),
+    "delta must lie": (lambda budget, x: BudgetAccountant(1.0, x), [1, *NEITHER]),
+    "units must": (lambda budget, x: BudgetAccountant(units=x), ["several", None]),
+    "k must": (lambda budget, x: budget.remaining(x), [0, -1, 1.5, True]),
+    "fractions must": (
+        lambda budget, x: budget.split(x),
+        [[], [1, 0], [1, -1], [1, math.nan], [1, math.inf], ["1"], 3, {}, None],
+    ),
+    "thresholds must be an int from 0 to 2": (
+        lambda budget, x: budget.split([1, 1], thresholds=x), [3, 1.5, *NEITHER],
+    ),
+    "epsilon must be >= 0": (lambda budget, x: budget.spend(x, 0), [-1.0, math.nan, *NO_NUMBERS]),
+    "delta must be >= 0": (lambda budget, x: budget.spend(0.1, x), [-1e-6, math.nan, *NO_NUMBERS]),
+
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", [0, -1, -1e-9, math.nan])
-def test_amounts_outside_their_range_are_refused(wrong: float) -> None:
-    with pytest.raises(ValueError, match="epsilon must be > 0"):
-        BudgetAccountant(wrong)
-    with pytest.raises(ValueError, match="delta must lie"):
-        BudgetAccountant(1.0, wrong or 1)
-
-
-@pytest.mark.parametrize("wrong", ["1", True, [1.0], 10**400, 1j, np.array([1.0])])
-def test_what_is_no_number_is_refused_by_its_name(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"^epsilon must .{,60}$"):
-        BudgetAccountant(wrong)
-    with pytest.raises(ValueError, match=r"^delta must .{,60}$"):
-        BudgetAccountant(1.0, wrong)
-    with pytest.raises(ValueError, match=r"^thresholds must .{,80}$"):
-        BudgetAccountant(1.0).split([1, 1], thresholds=wrong)
-    if not isinstance(wrong, bool | int):
-        with pytest.raises(ValueError, match="epsilon must be >= 0"):
-            BudgetAccountant(1.0).spend(wrong, 0)
-
-
-def test_numbers_of_other_types_are_amounts() -> None:
-    budget = BudgetAccountant(np.float32(2), np.float64(0))
-    assert budget.split(np.array([1, 3])) == BudgetAccountant(2, 0).split([1, 3])
-    assert (type(budget.epsilon), type(budget.delta)) == (float, float)
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_arguments_are_refused_by_name_and_shortly(message: str) -> None:
+    (call, values), budget = WRONG[message], BudgetAccountant(1.0, 1e-6)
+    for wrong in values:
+        with pytest.raises(ValueError, match=rf"^{message}.{{,80}}$"):
+            call(budget, wrong)
+    assert budget.entries == ()
 
 
 @pytest.mark.parametrize("name", [None, "budget.sqlite"])
@@ -230,14 +209,11 @@ def test_eight_threads_never_overspend(name: str | None, tmp_path: Path) -> None
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
 
-    def hammer(budget: BudgetAccountant, start: threading.Barrier) -> int:
+    def hammer(budget: BudgetAccountant, start: threading.Barrier) -> None:
         start.wait()
-        accepted = 0
         for _ in range(12):
             with suppress(BudgetError):
                 budget.spend(0.1, 0)
-                accepted += 1
-        return accepted
 
     try:
         for scope in "abcde" if name is None else "a":
@@ -246,9 +222,9 @@ def test_eight_threads_never_overspend(name: str | None, tmp_path: Path) -> None
             # In a file half of them have an object of their own.
             other = budget if path is None else BudgetAccountant(path=path, scope=scope)
             with ThreadPoolExecutor(8) as pool:
-                tried = [pool.submit(hammer, one, start) for one in [budget, other] * 4]
-            assert sum(one.result() for one in tried) == len(budget.entries) == 10
-            assert budget.total()[0] <= 1.0 + 1e-9
+                for one in [budget, other] * 4:
+                    pool.submit(hammer, one, start)
+            assert (len(budget.entries), budget.total()[0]) == (10, 1.0)
     finally:
         sys.setswitchinterval(before)
 
@@ -261,15 +237,13 @@ def test_pickling_is_refused_and_says_what_to_do() -> None:
 
 # Units of privacy
 
-CELLS = np.argwhere(np.ones((6, 6)))
 TEXTS = ["cats chase mice", "dogs chase cats"] * 50
 PERSONS = np.repeat(np.arange(50), 2)
 
 
 def charge(budget, *units):
-    return budget.charge(
-        [LedgerEntry("fit", "release", 1, PrivacyCost(mu=0.01), unit) for unit in units]
-    )
+    cost = PrivacyCost(mu=0.01)
+    return budget.charge([LedgerEntry("fit", "release", 1, cost, unit) for unit in units])
 
 
 @pytest.mark.parametrize(
@@ -307,18 +281,6 @@ def test_names_of_one_kind_go_together_and_all_where_that_was_asked_for(units, t
         charge(budget, unit)
     budget.spend(0.1, 0)
     assert len(budget.entries) == len(taken) + 1
-    with pytest.raises(ValueError, match="units must be 'one' or 'any'"):
-        BudgetAccountant(units="several")
-
-
-def test_a_file_in_which_units_are_mixed_goes_on_to_take_them(tmp_path):
-    path = tmp_path / "budget.sqlite"
-    charge(BudgetAccountant(100.0, path=path, units="any"), "document", "entry")
-    budget = BudgetAccountant(path=path)
-    charge(budget, "entry")
-    charge(budget, "sample")
-    with pytest.raises(BudgetError, match="person"):
-        charge(budget, "person")
 
 
 def test_other_objects_of_a_file_see_its_units(tmp_path):
@@ -326,34 +288,36 @@ def test_other_objects_of_a_file_see_its_units(tmp_path):
     one, other = BudgetAccountant(100.0, path=path), BudgetAccountant(path=path)
     elsewhere = BudgetAccountant(100.0, path=path, scope="other data")
     charge(one, "document")
-    with pytest.raises(BudgetError, match="'document'"):
-        charge(other, "person")
     charge(elsewhere, "person")
     charge(other, "document")
-    with pytest.raises(BudgetError, match="'document'"):
-        charge(one, "entry")
+    for budget, unit in ((other, "person"), (one, "entry")):
+        with pytest.raises(BudgetError, match="'document'"):
+            charge(budget, unit)
     with closing(sqlite3.connect(path)) as file, file:
         assert file.execute("SELECT COUNT(*) FROM charges").fetchone() == (3,)
+    # A scope in which kinds were mixed goes on to take these, and no others.
+    charge(BudgetAccountant(path=path, units="any"), "entry")
+    charge(one, "entry", "sample")
+    with pytest.raises(BudgetError, match="person"):
+        charge(one, "person")
 
 
 # Fifty persons are few: noise may hide the one topic.
+# Fifty persons are few: noise may hide the one topic.
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-def test_a_vocabulary_by_person_and_topics_by_document_do_not_go_together():
+def test_fits_of_different_units_do_not_go_together():
     budget = BudgetAccountant(100.0)
     words = PrivateCountVectorizer(epsilon=9.0, max_words_per_document=4, accountant=budget)
     counts = words.fit_transform(TEXTS, groups=PERSONS)
     spent = len(budget.entries)
     topics = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget)
-    with pytest.raises(BudgetError, match=r"'document', but .* 'person'"):
-        topics.fit(counts)
+    values = PrivateCPCompletion(0, bounds=(0, 1), shape=(2, 2), accountant=budget)
+    for unit, fit in (
+        ("document", lambda: topics.fit(counts)),
+        ("entry", lambda: values.fit([[0, 0]], [1.0])),
+    ):
+        with pytest.raises(BudgetError, match=rf"'{unit}', but .* 'person'"):
+            fit()
     assert len(budget.entries) == spent
     topics.fit(counts, groups=PERSONS)
     assert {entry.unit for entry in budget.entries} == {"person"}
-
-
-def test_persons_and_entries_do_not_go_together():
-    budget = BudgetAccountant(100.0)
-    charge(budget, "entry")
-    options = {"bounds": (0, 1), "shape": (6, 6), "accountant": budget, "epsilon": 5.0}
-    with pytest.raises(BudgetError, match=r"'person', but .* 'entry'"):
-        PrivateCPCompletion(0, unit_mode=0, **options).fit(CELLS, np.zeros(36))

@@ -61,7 +61,8 @@ def in_chunks(model: Any, X: np.ndarray) -> Any:
     return model.fit_chunks(iter([X[:50], X[:0], X[50:]]))
 
 
-STREAM = components(perturbation="stream", max_iter=2, epsilon=3.0)
+STREAM, TOPICS = components(perturbation="stream", max_iter=2, epsilon=3.0), topics(epsilon=5.0)
+X0 = documents(np.random.default_rng(0), N)
 STREAMS = {
     "stream": (STREAM, whole, samples),
     "pure stream": (components(perturbation="stream", max_iter=2, delta=0), whole, samples),
@@ -69,9 +70,9 @@ STREAMS = {
     "batches": (STREAM, in_batches, samples),
     "batches of groups": (STREAM, in_batches_of_groups, samples),
     "chunks": (STREAM, in_chunks, samples),
-    "batches of topics": (topics(epsilon=5.0), in_batches, documents),
+    "batches of topics": (TOPICS, in_batches, documents),
     "pure batches of topics": (topics(epsilon=9.0, delta=0), in_batches, documents),
-    "batches of topics of groups": (topics(epsilon=5.0), in_batches_of_groups, documents),
+    "batches of topics of groups": (TOPICS, in_batches_of_groups, documents),
 }
 WAYS = {**{name: (build, whole, draw) for name, (build, draw) in MODELS.items()}, **STREAMS}
 
@@ -101,8 +102,10 @@ def test_a_count_comes_first_and_the_report_adds_up(name, seed, tmp_path):
     assert '"number_is": "released"' in stated
     assert load_statement(stated).n_units == report.n_units
     # Charged once, as one batch.
-    assert [entry.release for entry in payer.entries] == ["unit_count", BY_COUNT]
-    assert {entry.neighbours for entry in payer.entries} == {"add_remove"}
+    count, rest = payer.entries
+    assert (count.release, rest.release) == ("unit_count", BY_COUNT)
+    assert {count.neighbours, rest.neighbours} == {"add_remove"}
+    assert count.protects == f"{count.unit}, added or removed"
     if name in STREAMS:
         parts = report.composition.parts
         assert {part.of.rows[0].name for part in parts} == {"unit_count"}
@@ -112,25 +115,35 @@ def test_a_count_comes_first_and_the_report_adds_up(name, seed, tmp_path):
     else:
         assert report.rows[0].sensitivity == 1
         assert report.fractions[0] == pytest.approx(COUNT_FRACTION)
+        assert count.sigma == pytest.approx(report.rows[0].sigma)
 
 
-def test_a_stream_that_costs_too_much_is_refused_before_a_batch_is_counted():
+class Unread:
+    def __iter__(self):
+        yield 1 / 0
+
+
+def test_what_costs_too_much_is_refused_before_a_batch_is_counted_or_read():
     payer = BudgetAccountant(1.0, DELTA)
     X = samples(np.random.default_rng(0), N)
-    for fit in (whole, in_batches, in_chunks):
+    for build, fit in (
+        (STREAM, lambda model: whole(model, X)),
+        (STREAM, lambda model: in_batches(model, X)),
+        (STREAM, lambda model: in_chunks(model, X)),
+        (TOPICS, lambda model: model.fit_chunks(Unread(), n_features=D)),
+    ):
         with pytest.raises(BudgetError, match="would bring the total"):
-            fit(STREAM().set_params(accountant=payer), X)
+            fit(build().set_params(accountant=payer))
     assert payer.entries == ()
 
 
-@pytest.mark.parametrize("build", [STREAM, topics(epsilon=5.0)])
+@pytest.mark.parametrize("build", [STREAM, TOPICS])
 def test_all_batches_have_the_neighbours_of_the_first(build):
-    X = documents(np.random.default_rng(0), N)
     for first, then in (("add_remove", "replace_one"), ("replace_one", "add_remove")):
-        model = build().set_params(neighbours=first).partial_fit(X)
+        model = build().set_params(neighbours=first).partial_fit(X0)
         before = state(model.privacy_report_)
         with pytest.raises(ValueError, match="neighbours must be as in the first batch"):
-            model.set_params(neighbours=then).partial_fit(X)
+            model.set_params(neighbours=then).partial_fit(X0)
         assert state(model.privacy_report_) == before
 
 
@@ -152,12 +165,6 @@ def test_the_released_count_is_a_count_with_noise(seed):
     assert {report.n_units for report in reports} != {2000}
 
 
-def test_without_noise_the_number_is_told():
-    X = documents(np.random.default_rng(0), N)
-    report = topics(epsilon=math.inf)().fit(X).privacy_report_
-    assert (report.n_units, report.epsilon) == (N, math.inf)
-
-
 def test_a_vocabulary_hides_one_text_more():
     """Given the same count and the same words, all that is fitted is the same."""
     texts = of_texts(np.random.default_rng(0), N + 1)
@@ -168,19 +175,17 @@ def test_a_vocabulary_hides_one_text_more():
 
 
 def test_words_get_the_noise_of_one_document_more_or_less(seed):
-    texts = of_texts(np.random.default_rng(seed), 2000)
-    fitted = words()().fit(texts)
-    count, numbers, row, again = fitted.privacy_report_.rows
-    n_units = fitted.privacy_report_.n_units
+    fitted = words()().fit(of_texts(np.random.default_rng(seed), 2000))
+    report, forecast = fitted.privacy_report_, words()().forecast(2000)
+    count, numbers, row, again = report.rows
     assert row.sensitivity == math.sqrt(3)
     # A mean of at most so many units; the rounding of its sum is paid for.
-    assert numbers.sensitivity == pytest.approx(math.sqrt(3) / n_units, rel=1e-6)
+    assert numbers.sensitivity == pytest.approx(math.sqrt(3) / report.n_units, rel=1e-6)
     assert (again.name, again.sigma) == (numbers.name, numbers.sigma)
-    assert fitted.privacy_report_.epsilon == pytest.approx(8.0, rel=1e-9)
+    assert report.epsilon == pytest.approx(8.0, rel=1e-9)
     assert (count.delta, numbers.delta, row.delta) == (0.0, 0.0, DELTA / 2)
-    forecast = words()().forecast(2000)
     assert forecast.threshold == fitted.threshold_
-    assert forecast.sigma == pytest.approx(numbers.sigma * n_units, rel=1e-6)
+    assert forecast.sigma == pytest.approx(numbers.sigma * report.n_units, rel=1e-6)
     replaced = words(neighbours="replace_one")().forecast(2000)
     # A root of two less for the words, a percent of mu squared more for the count.
     ratio = math.sqrt(2 * (1 - COUNT_FRACTION))
@@ -199,49 +204,30 @@ def test_a_vocabulary_of_no_texts_is_one_of_few():
     assert words(vocabulary=["cats"])().fit(TEXTS).privacy_report_ == report
 
 
-def test_limits_on_frequencies_that_no_count_can_meet_are_refused_before_the_charge():
-    budget = BudgetAccountant(10.0, DELTA)
-    for options in ({"min_df": 0.5, "max_df": 0.4}, {"min_df": 9, "max_df": 8}, {"max_df": 1}):
-        with pytest.raises(ValueError, match="max_df"):
-            words(accountant=budget, **options)().fit(TEXTS * 100)
-    assert budget.entries == ()
-    # Whether these go together is known of a count alone.
-    words(min_df=0.1, max_df=250)().fit(TEXTS * 100)
-
-
-def test_no_message_about_texts_says_which():
-    for texts in (["a", None], ["a", "b", None]):
-        with pytest.raises(ValueError, match="an item is of type NoneType") as caught:
-            words()().fit(texts)
-        assert not any(character.isdigit() for character in str(caught.value))
-
-
 FREQUENCIES = WordFrequencies(Clip(CountNorm(1), 5.0))
 
 
 # The curator
 
 
-def opened(n: int, plan: ReleasePlan, **options: Any) -> DataCurator:
-    X = documents(np.random.default_rng(0), n)
-    chunks = CountChunks(sp.csr_matrix(X), n or None, D)
-    return DataCurator(
-        chunks, plan, spender="test", unit="document", accountant=None,
-        neighbours="add_remove", **options,
-    )  # fmt: skip
-
-
 def plan_of(epsilon: float = 1.0, delta: float = DELTA, **shares: float) -> ReleasePlan:
     return ReleasePlan.split(epsilon, delta, shares or {"word_frequencies": 1.0})
 
 
+def opened(plan: ReleasePlan, n: int = N) -> DataCurator:
+    chunks = CountChunks(sp.csr_matrix(documents(np.random.default_rng(0), n)), n or None, D)
+    return DataCurator(
+        chunks, plan, spender="test", unit="document", accountant=None, neighbours="add_remove"
+    )
+
+
 def test_nothing_is_released_before_the_count():
-    with opened(N, plan_of().before_count()) as curator:
+    with opened(plan_of().before_count()) as curator:
         with pytest.raises(RuntimeError, match="not in the plan"):
             curator.release("word_frequencies", FREQUENCIES)
         with pytest.raises(RuntimeError, match="have not been counted"):
             curator.continue_with(plan_of())
-        curator.count()
+        n_units = curator.count()
         with pytest.raises(RuntimeError, match="not in the plan"):
             curator.release("word_frequencies", FREQUENCIES)
         curator.continue_with(plan_of())
@@ -250,25 +236,27 @@ def test_nothing_is_released_before_the_count():
         curator.release("word_frequencies", FREQUENCIES)
         with pytest.raises(RuntimeError, match="not left open"):
             curator.continue_with(plan_of())
+        # Sums are divided by the released number and move by a contribution.
+        row = curator.report().rows[1]
+    assert row.sensitivity == pytest.approx(5.0 / n_units, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("changed", "delta"),
-    [
-        (plan_of(1.01), DELTA),
-        (plan_of(1.0, 0.0), DELTA),
-        (plan_of(1.0, 1e-3), DELTA),
-        (plan_of(1.0, DELTA), 0.0),
-        (
-            ReleasePlan.split(1.0, DELTA, {"word_frequencies": 1.0}, None,
-                              {"word_frequencies": 1e-8}),
-            DELTA,
-        ),
-    ],
-    ids=["more", "pure", "another delta", "Gaussian", "delta set aside"],
-)  # fmt: skip
-def test_a_plan_by_the_count_keeps_to_what_was_charged(changed, delta):
-    with opened(N, plan_of(1.0, delta).before_count()) as curator:
+SET_ASIDE = {"word_frequencies": 1e-8}
+OTHER_PLANS = {
+    "more": (plan_of(1.01), DELTA),
+    "pure": (plan_of(1.0, 0.0), DELTA),
+    "another delta": (plan_of(1.0, 1e-3), DELTA),
+    "Gaussian": (plan_of(1.0, DELTA), 0.0),
+    "delta set aside": (
+        ReleasePlan.split(1.0, DELTA, {"word_frequencies": 1.0}, None, SET_ASIDE), DELTA,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_PLANS)
+def test_a_plan_by_the_count_keeps_to_what_was_charged(name):
+    changed, delta = OTHER_PLANS[name]
+    with opened(plan_of(1.0, delta).before_count()) as curator:
         curator.count()
         with pytest.raises(RuntimeError, match="not covered"):
             curator.continue_with(changed)
@@ -276,28 +264,16 @@ def test_a_plan_by_the_count_keeps_to_what_was_charged(changed, delta):
 
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 def test_the_split_may_follow_from_the_count(delta):
-    charged = plan_of(1.0, delta).before_count()
-    other = plan_of(1.0, delta, word_frequencies=0.3, norm_histogram=0.7)
-    whole = charged.after_count(other)
-    assert whole.releases[0].name == "unit_count"
+    charged, usual = plan_of(1.0, delta).before_count(), plan_of(1.0, delta).cost
+    whole = charged.after_count(plan_of(1.0, delta, word_frequencies=0.3, norm_histogram=0.7))
+    assert (charged.releases[1].name, whole.releases[0].name) == (BY_COUNT, "unit_count")
     for plan in (charged, whole):
-        assert plan.cost.mu == pytest.approx(plan_of(1.0, delta).cost.mu, rel=1e-12)
-        assert plan.cost.epsilon == pytest.approx(plan_of(1.0, delta).cost.epsilon, rel=1e-12)
-    assert charged.releases[1].name == BY_COUNT
-
-
-def test_sums_are_divided_by_the_released_number_and_move_by_a_contribution():
-    with opened(N, plan_of().before_count()) as curator:
-        n_units = curator.count()
-        curator.continue_with(plan_of())
-        curator.release("word_frequencies", FREQUENCIES)
-        row = curator.report().rows[1]
-    assert row.sensitivity == pytest.approx(5.0 / n_units, rel=1e-12)
+        assert plan.cost.amounts == pytest.approx(usual.amounts, rel=1e-12)
 
 
 def test_rounding_is_paid_for_by_more_units_than_there_can_be():
     """Of a count that fell short by forty deviations, and for a sum that moves by half as much."""
-    with answering(lambda usual, *of: np.array([3e6])), opened(N, plan_of().before_count()) as one:
+    with answering(lambda usual, *of: np.array([3e6])), opened(plan_of().before_count()) as one:
         one.count()
         one.continue_with(plan_of())
         one.release("word_frequencies", FREQUENCIES)
@@ -309,7 +285,7 @@ def test_rounding_is_paid_for_by_more_units_than_there_can_be():
 
 @pytest.mark.parametrize(("value", "taken"), [(-5.0, 1), (0.4, 1), (2.6, 3), (1e15, 10**15)])
 def test_a_released_count_is_a_number_to_divide_by(value, taken):
-    with answering(lambda *_: np.array([value])), opened(0, plan_of().before_count()) as curator:
+    with answering(lambda *_: np.array([value])), opened(plan_of().before_count(), 0) as curator:
         assert curator.count() == taken
 
 
@@ -325,7 +301,7 @@ def test_the_plan_is_a_function_of_the_released_count():
     assert asked == [2**53]
     assert planned.options["neighbours"] == "add_remove"
     assert [one.name for one in planned.releases.releases] == ["unit_count", BY_COUNT]
-    with opened(N, planned.releases) as curator:
+    with opened(planned.releases) as curator:
         assert planned.after_count(curator).notes == (f"{curator.n_units}",)
     assert asked == [2**53, curator.n_units]
 
@@ -333,35 +309,37 @@ def test_the_plan_is_a_function_of_the_released_count():
 # Ledgers
 
 
-def test_the_ledger_shows_the_count_and_the_rest_and_is_charged_before_reading():
-    budget, X = BudgetAccountant(10.0, DELTA), documents(np.random.default_rng(0), N)
-    topics(accountant=budget)().fit(X)
-    count = budget.entries[0]
-    assert (count.unit, count.protects) == ("document", "document, added or removed")
-    assert count.sigma == pytest.approx(1 / count.cost.mu, rel=1e-9)
-
-    class Unread:
-        def __iter__(self):
-            yield 1 / 0
-
-    with pytest.raises(BudgetError, match="would bring the total"):
-        topics(accountant=budget, epsilon=50.0)().fit_chunks(Unread(), n_features=D)
-
-
 @pytest.mark.parametrize("first", ["replace_one", "add_remove"])
 def test_one_ledger_has_neighbours_of_one_kind(first, tmp_path):
-    path, X = tmp_path / "budget.sqlite", documents(np.random.default_rng(0), N)
-    budget = BudgetAccountant(10.0, DELTA, path=path)
+    budget = BudgetAccountant(10.0, DELTA, path=(path := tmp_path / "budget.sqlite"))
     for build in (topics(accountant=budget), components(accountant=budget)):
-        build().set_params(neighbours=first).fit(X)  # samples are rows, too
+        build().set_params(neighbours=first).fit(X0)  # samples are rows, too
     spent = budget.total()
     (other,) = {"replace_one", "add_remove"} - {first}
     with pytest.raises(BudgetError, match=r"'document.*, but other fits .* one 'document"):
-        topics(accountant=budget, neighbours=other)().fit(X)
+        topics(accountant=budget, neighbours=other)().fit(X0)
     assert budget.total() == spent
     mixed = BudgetAccountant(path=path, units="any")
-    topics(accountant=mixed, neighbours=other)().fit(X)
+    topics(accountant=mixed, neighbours=other)().fit(X0)
     assert "added or removed" in str(mixed)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "n_samples must not be given": ({}, {"source": [X0], "n_samples": N, "n_features": D}),
+    "n_features must be an int": ({}, {"source": [X0]}),
+    "must yield a chunk": ({}, {"source": [], "n_features": D}),
+    "n_samples must be an int": (
+        {"neighbours": "replace_one"}, {"source": [X0], "n_features": D},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_sizes_that_are_private_must_not_be_given_and_others_must(message):
+    options, sizes = REFUSED[message]
+    for build in (topics(), components(perturbation="iteration")):
+        with pytest.raises(ValueError, match=message):
+            build().set_params(**options).fit_chunks(**sizes)
 
 
 def test_a_tensor_is_refused_before_the_charge():
@@ -371,30 +349,13 @@ def test_a_tensor_is_refused_before_the_charge():
     assert budget.entries == ()
 
 
-def test_a_number_of_rows_must_not_be_given():
-    X = documents(np.random.default_rng(0), N)
-    for build in (topics(), components()):
-        with pytest.raises(ValueError, match="n_samples must not be given"):
-            build().fit_chunks([X], n_samples=N, n_features=D)
-        with pytest.raises(ValueError, match="n_features must be an int"):
-            build().fit_chunks([X])
-        with pytest.raises(ValueError, match="must yield a chunk"):
-            build().fit_chunks([], n_features=D)
-    with pytest.raises(ValueError, match="n_samples must be an int"):
-        topics(neighbours="replace_one")().fit_chunks([X], n_features=D)
-
-
 @pytest.mark.parametrize(
     ("n", "labels", "n_groups"),
     [
-        (6, ["a", "b", "b"] * 2, 2),
-        (6, [1, 2, 2] * 2, 2),
-        (4, ["me"] * 4, 1),
-        (4, np.zeros(4, int), 1),
-        (0, [], 1),
-        (0, np.zeros(0, int), 1),
+        (6, ["a", "b", "b"] * 2, 2), (6, [1, 2, 2] * 2, 2), (4, ["me"] * 4, 1),
+        (4, np.zeros(4, int), 1), (0, [], 1), (0, np.zeros(0, int), 1),
     ],
-)
+)  # fmt: skip
 def test_groups_in_chunks_may_be_one_or_none_and_chunks_empty(n, labels, n_groups):
     X = documents(np.random.default_rng(0), n)
     source = [(X[:0], []), (X[: n // 2], labels[: n // 2]), (X[n // 2 :], labels[n // 2 :])]
@@ -406,13 +367,15 @@ def test_groups_in_chunks_may_be_one_or_none_and_chunks_empty(n, labels, n_group
         assert (report.n_units, report.unit) == (n_groups, "person")
 
 
-def test_costs_without_noise_are_infinite_before_the_count_too():
+def test_costs_without_noise_are_infinite_before_the_count_too_and_the_number_is_told():
     for delta in (DELTA, 0.0):
-        plan = plan_of(math.inf, delta)
-        assert math.isinf(plan.before_count().cost.mu + plan.before_count().cost.epsilon)
-        plan.before_count().after_count(plan)
+        before = plan_of(math.inf, delta).before_count()
+        assert math.isinf(before.cost.mu + before.cost.epsilon)
+        before.after_count(plan_of(math.inf, delta))
     reserved = ReleasePlan(1.0, DELTA, (PlannedRelease("a", PrivacyCost(0.1, delta=1e-9)),))
     assert [one.cost.delta for one in reserved.before_count().releases] == [0.0, 1e-9]
+    report = topics(epsilon=math.inf)().fit(X0).privacy_report_
+    assert (report.n_units, report.epsilon) == (N, math.inf)
 
 
 @pytest.mark.parametrize("build", [topics(), components(), words()])

@@ -2,8 +2,6 @@
 
 import gc
 import math
-import threading
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,9 +20,8 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, NormHistogram, WordFrequencies
-from sktensor_dp.queries.expected_counts import N_THREADS, ExpectedCounts, run_in_batches
+from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments
 from sktensor_dp.queries.slices import SharedRowSums, SliceChunks, UnitLevels
 
@@ -68,6 +65,14 @@ def curator_of(
     return opened(chunks, ReleasePlan.split(epsilon, DELTA, shares, uses))
 
 
+ONE = {"word_frequencies": 1.0}
+
+
+def unread(shares: dict[str, float] = ONE, epsilon: float = 1.0) -> DataCurator:
+    """Curator of chunks that fail when they are read."""
+    return curator_of(Source(counts(0), 0), shares, epsilon)
+
+
 def chunks_of(seed: int) -> CountChunks:
     return CountChunks(sp.csr_matrix(counts(seed)), N, D)
 
@@ -90,7 +95,7 @@ def fit_source(estimator: PrivateSpectralLDA, source: Source) -> PrivateSpectral
     ],
 )
 def test_what_was_not_planned_is_refused_unread(name, query, message):
-    with curator_of(Source(counts(0), 0), {"word_frequencies": 1.0}) as curator:
+    with unread() as curator:
         for ask in (curator.release, curator.exact_product, curator.release_partitions):
             with pytest.raises(RuntimeError, match=message):
                 ask(name, query)
@@ -100,8 +105,7 @@ def test_what_was_not_planned_is_refused_unread(name, query, message):
 
 
 def test_a_release_is_made_as_often_as_planned(seed):
-    twice = {"word_frequencies": 2}
-    with curator_of(chunks_of(seed), {"word_frequencies": 1.0}, uses=twice) as curator:
+    with curator_of(chunks_of(seed), ONE, uses={"word_frequencies": 2}) as curator:
         first, second = (curator.release("word_frequencies", WORDS) for _ in range(2))
         assert (first != second).any()
         with pytest.raises(RuntimeError, match="used up"):
@@ -113,37 +117,18 @@ def test_a_release_is_made_as_often_as_planned(seed):
 
 def test_a_failed_release_is_used_up():
     """It may have read everything before it failed."""
-    with curator_of(Source(counts(0), 0), {"word_frequencies": 1.0}) as curator:
-        with pytest.raises(OSError, match=r"data was read|failed with OSError"):
-            curator.release("word_frequencies", WORDS)
-        with pytest.raises(RuntimeError, match="used up"):
-            curator.release("word_frequencies", WORDS)
+    with unread() as curator:
+        for error, message in ((OSError, "data was read|failed with"), (RuntimeError, "used up")):
+            with pytest.raises(error, match=message):
+                curator.release("word_frequencies", WORDS)
 
 
 def test_nothing_leaves_without_noise_at_a_finite_cost():
-    chunks = Source(counts(0), 0)
-    with curator_of(chunks, {"norm_histogram": 1.0, "pair_moments": 1e-12}, 1e3) as curator:
+    with unread({"norm_histogram": 1.0, "pair_moments": 1e-12}, 1e3) as curator:
         with pytest.raises(RuntimeError, match="needs noise"):
             curator.exact_product("pair_moments", PAIRS)
         with pytest.raises(RuntimeError, match="not made by"):
             curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.arange(2)))
-
-
-def test_threads_warn_as_little_as_the_curator(cache_of):
-    """Whether an overflow warns may depend on one unit, in threads as in their caller."""
-    threads = set()
-
-    def overflowing(batch, space):
-        threads.add(threading.current_thread())
-        return np.float32(np.full(1, 1e30) * 1e30)
-
-    cache_of(1)
-    X = counts(0)
-    with warnings.catch_warnings(record=True) as caught, np.errstate(all="raise"):
-        warnings.simplefilter("always")
-        run_in_batches(overflowing, sp.csr_matrix(X[np.argsort((X > 0).sum(axis=1))]), 2)
-    assert not caught
-    assert threads - {threading.current_thread()} or N_THREADS == 1
 
 
 class Spoiled(WordFrequencies):
@@ -155,7 +140,7 @@ class Spoiled(WordFrequencies):
 
 def test_what_is_not_finite_is_never_released(seed):
     """Queries see to it; were one to fail, no error would tell, and no number would."""
-    with curator_of(chunks_of(seed), {"word_frequencies": 1.0}) as curator:
+    with curator_of(chunks_of(seed), ONE) as curator:
         answer = curator.noisy("word_frequencies", Spoiled(WORDS.clip))
     # Noise about 0; beyond eight deviations once in 1e15 numbers.
     assert (np.abs(answer.value[:3]) < 8 * answer.sigma).all()
@@ -166,7 +151,7 @@ def test_sensitivities_that_noise_cannot_be_scaled_to_are_refused_unread(sensiti
     class Odd(WordFrequencies):
         l2_sensitivity = sensitivity
 
-    with curator_of(Source(counts(0), 0), {"word_frequencies": 1.0}) as curator:
+    with unread() as curator:
         with pytest.raises(RuntimeError, match="a Odd with a sensitivity of"):
             curator.release("word_frequencies", Odd(WORDS.clip))
         assert curator.report().rows == ()
@@ -212,11 +197,8 @@ def test_a_fitted_estimator_holds_no_curator(options, seed, alive):
 @pytest.mark.parametrize("options", [{}, {"delta": 0}, {"perturbation": "moment_tensor"}], ids=str)
 def test_a_refused_fit_reads_nothing(options):
     budget = BudgetAccountant(epsilon=0.9, delta=DELTA)
-    estimator = lda(accountant=budget, **options)
     with pytest.raises(BudgetError):
-        fit_source(estimator, Source(counts(0), 0))
-    assert budget.entries == ()
-    assert not hasattr(estimator, "components_")
+        fit_source(lda(accountant=budget, **options), Source(counts(0), 0))
     with budget, pytest.raises(BudgetError):
         fit_source(lda(**options), Source(counts(0), 0))
     assert budget.entries == ()
@@ -230,110 +212,92 @@ def test_a_refused_fit_reads_nothing(options):
 def test_without_noise_the_same_releases_are_made(options, seed):
     """Once limits are public and the number of steps is given."""
     limits = {"counts": 8.0, "pairs": 8.0, "triples": 50.0}
-    reports = [
+    noisy, exact = (
         lda(epsilon=epsilon, clip_norm=limits, **options).fit(counts(seed)).privacy_report_
         for epsilon in (500.0, math.inf)
-    ]
-    noisy, exact = ([(row.name, row.uses) for row in report.rows] for report in reports)
-    # Products stand for the pair moments where there is no noise.
-    assert exact == noisy
-    assert reports[0].epsilon == pytest.approx(500.0)
-    assert reports[1].epsilon == math.inf
-    assert all(row.sigma == 0 for row in reports[1].rows)
-    assert all(row.sigma > 0 for row in reports[0].rows)
-    assert {name for name, _ in exact} < set(CATALOGUE)
-
-
-def test_parameters_are_never_written_back(seed):
-    limits = {"counts": 5.0}
-    given = {
-        "n_components": 50, "epsilon": 2.0, "clip_norm": limits, "doc_topic_prior": None,
-        "random_state": 1, "n_refinements": "auto",
-    }  # fmt: skip
-    estimator = PrivateSpectralLDA(**given)
-    before = estimator.get_params()
-    with pytest.warns(UserWarning, match="exceeds"):
-        estimator.fit(counts(seed))
-    after = estimator.get_params()
-    assert all(after[name] is value for name, value in before.items())
-    assert limits == {"counts": 5.0}
-    assert estimator.clip_norm_ is not limits
-
-
-def slice_curator(uses: int, mu: float, pure: float = 0.0) -> DataCurator:
-    releases = (
-        PlannedRelease("shared_row_sums", PrivacyCost(mu=0.3, epsilon=pure)),
-        PlannedRelease("shared_factor_sums", PrivacyCost(mu=mu), uses),
     )
+    # Products stand for the pair moments where there is no noise.
+    assert [(row.name, row.uses) for row in noisy.rows] == [(r.name, r.uses) for r in exact.rows]
+    assert (noisy.epsilon, exact.epsilon) == (pytest.approx(500.0), math.inf)
+    assert all(row.sigma == 0 for row in exact.rows)
+    assert all(row.sigma > 0 for row in noisy.rows)
+
+
+SUMS = ("shared_row_sums", SharedRowSums(1, (2, 3), 0.0, 1.0, 1.0))
+LEVELS = ("unit_levels", UnitLevels(1.0))
+GAUSSIAN, PURE = PrivacyCost(mu=0.5), PrivacyCost(epsilon=0.5)
+
+
+def plan_of(*releases: tuple[str, PrivacyCost, int]) -> ReleasePlan:
+    delta = 1e-6 * any(cost.mu > 0 for _, cost, _ in releases)
+    return ReleasePlan(9.0, delta, tuple(PlannedRelease(*release) for release in releases))
+
+
+def slice_curator(plan: ReleasePlan) -> DataCurator:
     chunks = SliceChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
-    plan = ReleasePlan(1.0, 1e-6, releases)
     # Draws that are rejected call functions again: as many for the same noise.
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
         return opened(chunks, plan, "slice")
 
 
-SUMS = SharedRowSums(1, (2, 3), 0.0, 1.0, 1.0)
+def plan_of_two(uses: int, mu: float = 0.5, pure: float = 0.0) -> ReleasePlan:
+    sums = PrivacyCost(mu=0.3, epsilon=pure)
+    return plan_of(("shared_row_sums", sums, 1), ("shared_factor_sums", PrivacyCost(mu=mu), uses))
 
 
-def test_what_is_left_of_a_release_pays_for_another_once():
-    with slice_curator(4, 0.5) as curator:
-        usual = curator.noisy("shared_row_sums", SUMS)
-        rest = curator.noisy("shared_row_sums", SUMS, "shared_factor_sums")
+@pytest.mark.parametrize(
+    ("plan", "release", "payer", "ratio"),
+    [
         # Four parts of .5 are one of mu = 1.
-        assert rest.sigma == pytest.approx(0.3 * usual.sigma)
-        for spent in ("shared_factor_sums", "shared_row_sums"):
+        (plan_of_two(4), SUMS, "shared_factor_sums", 0.3),
+        # After one use of four, three are left.
+        (plan_of(("unit_levels", GAUSSIAN, 4)), LEVELS, "unit_levels", 3**-0.5),
+        (plan_of(("unit_levels", PURE, 4)), LEVELS, "unit_levels", 1 / 3),
+    ],
+    ids=["another release", "the same, Gaussian", "the same, pure"],
+)
+def test_what_is_left_of_a_release_pays_for_one_more_once(plan, release, payer, ratio):
+    with slice_curator(plan) as curator:
+        usual = curator.noisy(*release)
+        assert curator.noisy(*release, payer).sigma == pytest.approx(ratio * usual.sigma)
+        for spent in ((payer,), (release[0],), ()):
             with pytest.raises(RuntimeError, match="used up"):
-                curator.noisy("shared_row_sums", SUMS, spent)
-        with pytest.raises(RuntimeError, match="used up"):
-            curator.noisy("shared_row_sums", SUMS)
+                curator.noisy(*release, *spent)
         report = curator.report()
-    whole = 0.3**2 + 4 * 0.5**2
-    assert sum(row.uses * row.mu**2 for row in report.rows) == pytest.approx(whole)
+    assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
+    assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)
     assert report.composition.unused == ()
 
 
 def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     """A use that the rest would have paid for is not to be had at the usual, higher cost."""
-    with slice_curator(2, 0.1) as curator:
-        curator.noisy("shared_row_sums", SUMS)
+    with slice_curator(plan_of_two(2, 0.1)) as curator:
+        curator.noisy(*SUMS)
         with Interrupting() as seen:
-            curator.noisy("shared_row_sums", SUMS, "shared_factor_sums")
+            curator.noisy(*SUMS, "shared_factor_sums")
     for place in range(len(seen.calls)):
-        with slice_curator(2, 0.1) as curator:
-            curator.noisy("shared_row_sums", SUMS)
+        with slice_curator(plan_of_two(2, 0.1)) as curator:
+            curator.noisy(*SUMS)
             with pytest.raises(Interrupted), Interrupting(place):
-                curator.noisy("shared_row_sums", SUMS, "shared_factor_sums")
+                curator.noisy(*SUMS, "shared_factor_sums")
             with pytest.raises(RuntimeError, match="used up"):
-                curator.noisy("shared_row_sums", SUMS)
-
-
-def test_another_kind_of_query_or_of_noise_is_refused_before_it_is_answered():
-    for curator, name, query in (
-        (slice_curator(2, 0.5, pure=0.1), "shared_row_sums", SUMS),
-        (slice_curator(0, 0.5), "shared_row_sums", SUMS),
-        (slice_curator(2, 0.5), "unit_levels", UnitLevels(1.0)),
-        (slice_curator(2, 0.5), "shared_row_sums", UnitLevels(1.0)),
-    ):
-        with pytest.raises(RuntimeError):
-            curator.noisy(name, query, "shared_factor_sums")
-        assert curator.report().rows == ()
+                curator.noisy(*SUMS)
 
 
 @pytest.mark.parametrize(
-    ("cost", "part"), [(PrivacyCost(mu=0.5), 3**-0.5), (PrivacyCost(epsilon=0.5), 1 / 3)]
+    ("plan", "release"),
+    [
+        (plan_of_two(2, pure=0.1), SUMS),
+        (plan_of_two(0), SUMS),
+        (plan_of_two(2), LEVELS),
+        (plan_of_two(2), (SUMS[0], LEVELS[1])),
+    ],
+    ids=["two kinds of noise", "nothing left", "not planned", "another query"],
 )
-def test_three_uses_that_are_left_pay_for_one_release_of_either_noise(cost, part):
-    chunks = SliceChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
-    plan = ReleasePlan(9.0, 1e-6 * (cost.mu > 0), (PlannedRelease("unit_levels", cost, 4),))
-    with opened(chunks, plan, "slice") as curator:
-        usual = curator.noisy("unit_levels", UnitLevels(1.0))
-        rest = curator.noisy("unit_levels", UnitLevels(1.0), "unit_levels")
-        assert rest.sigma == pytest.approx(part * usual.sigma)
-        with pytest.raises(RuntimeError, match="used up"):
-            curator.noisy("unit_levels", UnitLevels(1.0))
-        report = curator.report()
-    assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
-    assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)
+def test_what_the_rest_does_not_pay_for_is_refused_before_it_is_answered(plan, release):
+    with slice_curator(plan) as curator, pytest.raises(RuntimeError):
+        curator.noisy(*release, "shared_factor_sums")
+    assert curator.report().rows == ()
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -372,24 +336,16 @@ class Table:
         return 9
 
 
-def released_without_room() -> None:
-    with curator_of(chunks_of(0), {"pair_moments": 1.0}) as curator:
-        curator.release("pair_moments", Totals(Clip(CountNorm(1), 5.0), 1.0))
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        released_without_room,
-        lambda: PrivateSpectralLDA(2).fit(Table()),
-        lambda: PrivateTensorPowerMethod(2, data_norm=1.0).fit(Table()),
-        lambda: PrivateTensorPowerMethod(2, moment="single_topic").fit(Table()),
-    ],
-)
-def test_what_has_no_room_is_not_told_by_its_shape(call):
+def test_what_has_no_room_is_not_told_by_its_shape():
     """How many rows there are may be private; how many pairs of words occur always is."""
-    with pytest.raises(MemoryError) as error:
-        call()
-    assert "1234567" not in str(error.value)
-    assert "charged" in str(error.value) or call is not released_without_room
-    assert error.value.__context__ is error.value.__cause__ is None
+    curator = curator_of(chunks_of(0), {"pair_moments": 1.0})
+    totals = Totals(Clip(CountNorm(1), 5.0), 1.0)
+    for call, says in (
+        (lambda: curator.release("pair_moments", totals), "charged"),
+        (lambda: PrivateSpectralLDA(2).fit(Table()), "."),
+        (lambda: PrivateTensorPowerMethod(2, data_norm=1.0).fit(Table()), "."),
+    ):
+        with pytest.raises(MemoryError, match=says) as error:
+            call()
+        assert "1234567" not in str(error.value)
+        assert error.value.__context__ is error.value.__cause__ is None
