@@ -40,8 +40,8 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def documents(d: int = D) -> np.ndarray:
-    return np.random.default_rng(0).poisson(1.0, (N, d))
+def documents() -> np.ndarray:
+    return np.random.default_rng(0).poisson(1.0, (N, D))
 
 
 def lazy(X: np.ndarray) -> Any:
@@ -60,15 +60,11 @@ def fitted(model: Any, X: Any, **given: Any) -> Any:
 def held(client: Client) -> list[Any]:
     """What workers hold, once they have been told what is not needed any more."""
     for _ in range(100):
-        found = [key for keys in client.run(_keys).values() for key in keys]
-        if not found:
+        found = client.run(lambda dask_worker: [str(key) for key in dask_worker.data])
+        if not any(found.values()):
             return []
         time.sleep(0.05)
-    return found
-
-
-def _keys(dask_worker: Any) -> list[str]:
-    return [str(key) for key in dask_worker.data]
+    return list(found.values())
 
 
 def _poison() -> None:
@@ -86,17 +82,14 @@ def _poison() -> None:
 
 def test_noise_and_ledger_are_the_clients(client: Client) -> None:
     client.run(_poison)
-    budget = BudgetAccountant(1.0, 1e-6)
-    X = documents()
-    found = fitted(topics(accountant=budget), lazy(X))
-    alone = fitted(topics(), X)
+    X, budget = documents(), BudgetAccountant(1.0, 1e-6)
+    found, alone = fitted(topics(accountant=budget), lazy(X)), fitted(topics(), X)
     # Digits of sums differ by roundings, which a grid of 2**-20 deviations hides or moves by one.
     np.testing.assert_allclose(found.components_, alone.components_, atol=1e-5)
     assert found.privacy_report_.rows == alone.privacy_report_.rows
     assert budget.total()[0] == pytest.approx(1.0)
-    shares = found.transform(lazy(X))
-    np.testing.assert_allclose(shares.compute(), found.transform(X), rtol=1e-12)
-    del shares
+    shares = found.transform(lazy(X)).compute()
+    np.testing.assert_allclose(shares, found.transform(X), rtol=1e-12)
     assert held(client) == []
 
 
@@ -109,25 +102,24 @@ def test_queries_travel_once_and_leave_nothing(
 
     def recorded(lazy: Any, **given: Any) -> Any:
         graph = dict(lazy.__dask_graph__())
-        asked = {key: task for key, task in graph.items() if str(key).startswith(("_asked", "_m"))}
+        asked = [task for key, task in graph.items() if str(key).startswith(("_asked", "_m"))]
         assert len(asked) == 4 + 1
-        sizes.extend(len(cloudpickle.dumps(task)) for task in asked.values())
+        sizes.extend(len(cloudpickle.dumps(task)) for task in asked)
         return compute(lazy, **given)
 
     def counted(data: Any, **given: Any) -> Any:
         scattered.append(given)
         return scatter(data, **given)
 
-    monkeypatch.setattr(client, "compute", recorded)
-    monkeypatch.setattr(client, "scatter", counted)
     words = da.random.default_rng(0).poisson(0.001, (N, 20_000), chunks=(100, 20_000))
-    groups = np.arange(N) // 4
-    fitted(PrivateSpectralLDA(2, n_refinements=1), words)
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "compute", recorded)
+        patch.setattr(client, "scatter", counted)
+        fitted(topics(), words)
     assert max(sizes) < 5000
     assert all(given["broadcast"] for given in scattered)
     assert len(scattered) * 5 == len(sizes)
-    monkeypatch.undo()
-    fitted(topics(), lazy(documents()), groups=groups, n_samples=N // 4)
+    fitted(topics(), lazy(documents()), groups=np.arange(N) // 4, n_samples=N // 4)
     assert held(client) == []
 
 
@@ -145,17 +137,14 @@ def killing(block: np.ndarray, marker: str, block_info: Any = None) -> np.ndarra
 
 def test_a_killed_worker_costs_nothing_twice(client: Client, tmp_path: Path) -> None:
     """The third release of the fit loses a worker; the fit goes on to the same result."""
-    X, marker = documents(), tmp_path / "killed"
-    Z = lazy(X).map_blocks(killing, str(marker), meta=np.zeros((0, 0), int))
-    budget = BudgetAccountant(1.0, 1e-6)
-    found = fitted(topics(accountant=budget), Z)
+    X, marker, budget = lazy(documents()), tmp_path / "killed", BudgetAccountant(1.0, 1e-6)
+    killed = X.map_blocks(killing, str(marker), meta=np.zeros((0, 0), int))
+    found, unhurt = fitted(topics(accountant=budget), killed), fitted(topics(), X)
     assert marker.exists()
-    unhurt = fitted(topics(), lazy(X))
     np.testing.assert_array_equal(found.components_, unhurt.components_)
     assert budget.total()[0] == pytest.approx(1.0)
-    assert [row.uses for row in found.privacy_report_.rows] == [
-        row.uses for row in unhurt.privacy_report_.rows
-    ]
+    uses = ([row.uses for row in one.privacy_report_.rows] for one in (found, unhurt))
+    assert next(uses) == next(uses)
 
 
 def failing(block: np.ndarray) -> np.ndarray:

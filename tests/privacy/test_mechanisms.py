@@ -34,6 +34,7 @@ from sktensor_dp.privacy.mechanisms import (
     laplace_vector,
     piecewise_deviation,
     piecewise_values,
+    spherical_laplace_rows,
     spherical_laplace_symmetric,
 )
 from sktensor_dp.privacy.noise import NoiseSource
@@ -44,9 +45,7 @@ from sktensor_dp.queries.entries import EntryChunks
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
-SENSITIVITY, STRENGTH = 0.3, 1.7
-
-K = 10
+SENSITIVITY, STRENGTH, K = 0.3, 1.7, 10
 
 
 def symmetric_value(order: int, k: int = K) -> np.ndarray:
@@ -81,6 +80,7 @@ def test_projection_of_isotropic_noise_is_isotropic() -> None:
 
 LAWS = (
     gaussian_symmetric, gaussian_vector, laplace_vector, spherical_laplace_symmetric,
+    spherical_laplace_rows,
     # These work in the memory of what they are given.
     gaussian_matrix, gaussian_pair_masses, laplace_pair_masses,
 )  # fmt: skip
@@ -88,7 +88,7 @@ every_law = pytest.mark.parametrize("place", range(len(LAWS)))
 
 
 def released(place: int, value: np.ndarray, noise: NoiseSource, strength: float) -> np.ndarray:
-    return LAWS[place](value.copy() if place > 3 else value, SENSITIVITY, strength, noise)
+    return LAWS[place](value.copy() if place > 4 else value, SENSITIVITY, strength, noise)
 
 
 @every_law
@@ -120,16 +120,14 @@ def test_mechanism_reads_its_part_of_the_cost() -> None:
         seen.append((sensitivity, strength, *geometry))
         return value
 
-    cost = PrivacyCost(mu=0.5, epsilon=0.25)
-    gaussian = Mechanism("g", "l2", law, of_query=("imag",))
-    pure = Mechanism("p", "l1", law, pure=True)
-    assert gaussian.sigma(2.0, cost) == 4.0
-    assert pure.sigma(2.0, cost) == pytest.approx(8.0 * math.sqrt(2))
-    assert Mechanism("s", "l2", law, pure=True).sigma(2.0, cost) == 8.0
-    gaussian.release(np.zeros(1), 2.0, cost, NoiseSource(), 7j)
-    pure.release(np.zeros(1), 3.0, cost, NoiseSource(), 7j)
+    cost, l1, l2 = PrivacyCost(mu=0.5, epsilon=0.25), ("p", "l1", law), ("g", "l2", law)
+    assert Mechanism(*l2).sigma(2.0, cost) == 4.0
+    assert Mechanism(*l2).sigma(2.0, PrivacyCost(mu=math.inf)) == 0
+    assert Mechanism(*l1, pure=True).sigma(2.0, cost) == pytest.approx(8.0 * math.sqrt(2))
+    assert Mechanism(*l2, pure=True).sigma(2.0, cost) == 8.0
+    Mechanism(*l2, of_query=("imag",)).release(np.zeros(1), 2.0, cost, NoiseSource(), 7j)
+    Mechanism(*l1, pure=True).release(np.zeros(1), 3.0, cost, NoiseSource(), 7j)
     assert seen == [(2.0, 0.5, 7.0), (3.0, 0.25)]
-    assert gaussian.sigma(2.0, PrivacyCost(mu=math.inf)) == 0
 
 
 @pytest.mark.parametrize("law", [gaussian_pair_masses, laplace_pair_masses])
@@ -139,27 +137,22 @@ def test_noise_in_place_is_that_of_the_whole(
 ) -> None:
     """Every pair is on the grid of all pairs and has noise of its own, and nothing stays."""
     d, weight = 270, 0.25  # matrices are mirrored in squares of 256
-    rng = np.random.default_rng(0)
-    value = rng.normal(size=(d, d))
+    value = np.random.default_rng(0).normal(size=(d, d))
     value += value.T
     cache_of(4 * at_once)
-    taken = value.copy()
+    taken, turned = value.copy(), np.asfortranarray(value)
     released = law(taken, SENSITIVITY, STRENGTH, same_noise(), weight)
     assert released is taken
     np.testing.assert_array_equal(released, released.T)
-    turned = np.asfortranarray(value)
     by_columns = law(turned, SENSITIVITY, STRENGTH, same_noise(), weight)
     assert by_columns.flags.c_contiguous
     assert np.shares_memory(by_columns, turned)
     np.testing.assert_array_equal(by_columns, released)
-    size = d * (d + 1) // 2
-    diameter = math.sqrt(size) if law is gaussian_pair_masses else size
-    step = same_noise().grid(1 / STRENGTH, diameter).step
-    masses = released * 2 / SENSITIVITY
-    masses[np.diag_indices(d)] *= weight / 2
-    places = masses / step
+    size, weights = d * (d + 1) // 2, np.where(np.eye(d), weight, 2) / SENSITIVITY
+    step = same_noise().grid(1 / STRENGTH, size if law is laplace_pair_masses else size**0.5).step
+    places = released * weights / step
     np.testing.assert_allclose(places, np.rint(places), rtol=1e-15, atol=1e-6)
-    noise = (masses - np.where(np.eye(d), weight, 2) * value / SENSITIVITY)[np.triu_indices(d)]
+    noise = ((released - value) * weights)[np.triu_indices(d)]
     assert len(np.unique(noise.round(9))) == size
     # 45 draws of either law, of deviation 1 or sqrt(2) of the scale: from a half to twice that.
     assert 0.5 < noise.std() * STRENGTH < 3
@@ -208,8 +201,7 @@ def test_probabilities_never_differ_by_more_than_e_to_the_epsilon(epsilon, point
 @pytest.mark.parametrize("points", [1, 7, 60])
 def test_mean_and_variance_are_those_of_the_probabilities(epsilon, points):
     law = Piecewise(epsilon, points)
-    near, far = law.probabilities
-    outer = points + law.reach
+    (near, far), outer = law.probabilities, points + law.reach
     for own in {-points, -points // 2, 0, points}:
         law_of = {o: near if abs(o - own) <= law.reach else far for o in range(-outer, outer + 1)}
         mean = sum(o * p for o, p in law_of.items())
@@ -253,35 +245,30 @@ def test_drawn_answers_follow_the_law_and_no_other(own, noise):
     A window has probability .67 at 1.5; the other moves it by .016, or 22 standard errors: a
     non-centrality of some 490 in 19 degrees of freedom.
     """
-    law, size = Piecewise(1.5, points=6), 400_000
+    law, other, size = Piecewise(1.5, points=6), Piecewise(1.5 * 1.05, points=6), 400_000
     drawn = law.release(np.full(size, own / 12), noise) * (12 * law.gain)
-    answers = np.rint(drawn).astype(int)
+    answers, outer = np.rint(drawn).astype(int), law.points + law.reach
     np.testing.assert_allclose(drawn, answers, atol=1e-9)
+    assert other.reach == law.reach
 
     def p_value(law: Piecewise) -> float:
-        outer = law.points + law.reach
         near, far = (float(p) for p in law.probabilities)
         expected = np.full(2 * outer + 1, far * size)
         expected[law.points + own : law.points + own + law.window] = near * size
-        return float(
-            stats.chisquare(np.bincount(answers + outer, None, 2 * outer + 1), expected).pvalue
-        )
+        observed = np.bincount(answers + outer, None, 2 * outer + 1)
+        return float(stats.chisquare(observed, expected).pvalue)
 
     assert p_value(law) > 1e-6
-    other = Piecewise(1.5 * 1.05, points=6)
-    assert other.reach == law.reach
     assert p_value(other) < 1e-18
 
 
 def test_answers_are_unbiased_and_clipped(noise):
     """Means, n = 60,000, alpha 1e-6 each; answers that are 10 % too large: power 1 - 1e-9 at .5."""
-    values = np.repeat([-1e300, -0.7, -0.21, 0.0, 0.4, 0.5, 1e300], 60_000) * 3.0
-    answers = piecewise_values(values, 3.0, 2.0, noise).reshape(7, -1)
-    law = Piecewise(2.0)
-    for value, found in zip(np.clip([-1, -0.7, -0.21, 0, 0.4, 0.5, 1], -0.5, 0.5), answers,
-                            strict=True):  # fmt: skip
-        sigma = 3 * math.sqrt(law.variance(value))
-        assert abs(found.mean() - 3 * value) < Z * sigma / math.sqrt(found.size) + 1e-6
+    values, n = np.array([-1e300, -0.7, -0.21, 0.0, 0.4, 0.5, 1e300]), 60_000
+    answers = piecewise_values(np.repeat(values, n) * 3.0, 3.0, 2.0, noise).reshape(-1, n)
+    for value, found in zip(np.clip(values, -0.5, 0.5), answers, strict=True):
+        sigma = 3 * math.sqrt(Piecewise(2.0).variance(value))
+        assert abs(found.mean() - 3 * value) < Z * sigma / math.sqrt(n) + 1e-6
         # Answers are bounded, so their squares have light tails: a few per thousand.
         assert found.std() == pytest.approx(sigma, rel=0.02)
 
@@ -334,31 +321,25 @@ def test_a_pure_cost_selects_pure_laws_in_any_plan(name, noise):
     assert (row.epsilon, row.mu) == (0.9, 0.0)
 
 
-# Noise of third moments of counts has the deviation that a fit reckons with.
-
-RANK, USES = 3, 400
-
-
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("name", ["whitened_triple_moments", "triple_moments"])
 @pytest.mark.usefixtures("seeded_noise")
 def test_noise_of_triples_has_the_deviation_that_is_told(name, delta, seed):
-    rng = np.random.default_rng(seed)
+    rng, uses = np.random.default_rng(seed), 400
     X = as_counts(rng.poisson(1.0, (50, 8)).astype(float))
-    basis = np.linalg.qr(rng.standard_normal((8, RANK)))[0]
-    plan = ReleasePlan.split(1.0, delta, {name: 1.0}, {name: USES})
-    known = {"counts": 9.0, "triples": 5.0}
+    basis = np.linalg.qr(rng.standard_normal((8, 3)))[0]
+    plan = ReleasePlan.split(1.0, delta, {name: 1.0}, {name: uses})
+    known, options = {"counts": 9.0, "triples": 5.0}, {"spender": "test", "unit": "document"}
     with DocumentCurator(
-        CountChunks(X, *X.shape), plan, known=known, spender="test", unit="document",
-        accountant=None,
-    ) as curator:  # fmt: skip
+        CountChunks(X, *X.shape), plan, known=known, accountant=None, **options
+    ) as curator:
         counts = curator.count_clip(0.1)
         if name == "triple_moments":
             clip = counts if delta == 0 else curator.triple_clip(0.1)
-            answers = [curator.triples(basis, clip, (counts,), None) for _ in range(USES)]
+            answers = [curator.triples(basis, clip, (counts,), None) for _ in range(uses)]
         else:
             clip = curator.whitened_triple_clip(0.1, basis, None, (counts,))
-            answers = [curator.whitened_triples(basis, clip, (counts,), None) for _ in range(USES)]
+            answers = [curator.whitened_triples(basis, clip, (counts,), None) for _ in range(uses)]
     values = np.array([symmetric_to_coordinates(answer.value) for answer in answers])
     # Coordinates of spherical noise share their radius: its square deviates by a fifth at most.
     assert values.std(axis=0).mean() == pytest.approx(answers[0].sigma, rel=0.15)
@@ -384,16 +365,13 @@ def test_what_the_program_adds_to_delta_is_in_the_report(options, said):
 
 
 @tiny
-def test_a_stream_says_it_once():
+def test_a_stream_says_it_once_and_every_law_that_is_not_proved_has_a_note():
     power = PrivateTensorPowerMethod(1, data_norm=1.0, delta=0.0, max_iter=2, random_state=0)
     for part in np.split(np.random.default_rng(0).standard_normal((200, 4)), 4):
         power.partial_fit(part)
     notes = power.privacy_report_.notes
     assert [sum(said in note for note in notes) for said in (SPHERICAL, "disjoint")] == [1, 1]
-
-
-def test_every_law_that_is_not_proved_has_a_note():
-    laws = [law for e in CATALOGUE.values() for law in (e.gaussian, e.pure) if law is not None]
+    laws = {law for one in CATALOGUE.values() for law in (one.gaussian, one.pure) if law}
     spherical = [law for law in laws if law.name.startswith("spherical")]
     assert spherical
     assert all(SPHERICAL in law.residual for law in spherical)

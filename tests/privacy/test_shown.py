@@ -27,6 +27,12 @@ SITE = "https://docs.example/en/"
 MIXTURE = {"moment": "gaussian_mixture", "data_norm": 8.0}
 
 
+ESTIMATORS = (
+    PrivateSpectralLDA(), PrivateTensorPowerMethod(), PrivateCPCompletion(),
+    PrivateTuckerCompletion(), PrivateCountVectorizer(),
+)  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def fitted():
     X = np.random.default_rng(0).normal(size=(3000, 3)) + np.repeat([[3, 0, 0], [0, 3, 0]], 1500, 0)
@@ -39,13 +45,11 @@ def fitted():
 
 @pytest.fixture
 def shown(fitted):
-    budget = BudgetAccountant(2.0).spend(0.5, 0)
-    power = PrivateTensorPowerMethod(2, **MIXTURE)
     completion = PrivateCPCompletion(2, bounds=(1, 5))
     return {
         "report": fitted.privacy_report_,
-        "budget": budget,
-        "forecast of components": power.forecast(1000, 5),
+        "budget": BudgetAccountant(2.0).spend(0.5, 0),
+        "forecast of components": PrivateTensorPowerMethod(2, **MIXTURE).forecast(1000, 5),
         "forecast of topics": PrivateSpectralLDA(3, neighbours="add_remove").forecast(1000, 50),
         "forecast of a completion": completion.forecast(5000, (50, 20)),
     }
@@ -89,20 +93,16 @@ def test_links_lead_to_pages_that_there_are(shown, fitted, monkeypatch):
     assert link_to("budget.html") == ""
     assert all("href" not in item._repr_html_() for item in shown.values())
     monkeypatch.setenv(VARIABLE, SITE)
-    reference = (DOCS / "reference" / "api.rst").read_text(encoding="utf-8")
-    listed = {line.strip() for line in reference.splitlines()}
+    listed = (DOCS / "reference" / "api.rst").read_text(encoding="utf-8").split()
     for page in {page_of(type(item)) for item in shown.values()}:
         name = page.removesuffix(".html")
         generated = name.removeprefix("reference/generated/sktensor_dp.")
         assert (DOCS / f"{name}.md").exists() or generated in listed, page
-    for kind in (
-        PrivateSpectralLDA, PrivateTensorPowerMethod, PrivateCPCompletion,
-        PrivateTuckerCompletion, PrivateCountVectorizer,
-    ):  # fmt: skip
-        assert kind.__name__ in listed
-        address = f"{SITE}reference/generated/sktensor_dp.{kind.__name__}.html"
-        assert html.escape(address) in estimator_html_repr(kind())
-    assert f"{SITE}reference/generated/sktensor_dp.PrivateSearchCV.html" in fitted._repr_html_()
+    for model in (*ESTIMATORS, fitted):
+        name = type(model).__name__
+        assert name in listed
+        address = f"{SITE}reference/generated/sktensor_dp.{name}.html"
+        assert html.escape(address) in estimator_html_repr(model)
 
 
 def test_a_budget_is_a_line_among_parameters_and_a_table_by_itself():
@@ -117,14 +117,10 @@ def test_a_budget_is_a_line_among_parameters_and_a_table_by_itself():
 def test_a_search_shows_what_it_released(fitted):
     unfitted = PrivateSearchCV(fitted.estimator, fitted.param_distributions)
     assert "score" not in repr(unfitted).splitlines()[-1]
-    text, page = repr(fitted), fitted._repr_mimebundle_()["text/html"]
-    for said in (
-        fitted.privacy_report_.guarantee, f"{fitted.best_score_:.6g}",
-        repr(fitted.best_params_["data_norm"]),
-    ):  # fmt: skip
-        assert said in text
-        assert said in page
-        assert said in fitted._repr_html_()
+    page = fitted._repr_mimebundle_()["text/html"]
+    norm, score = repr(fitted.best_params_["data_norm"]), f"{fitted.best_score_:.6g}"
+    for said in (fitted.privacy_report_.guarantee, norm, score):
+        assert all(said in shown for shown in (repr(fitted), page, fitted._repr_html_()))
     with config_context(display="text"):
         assert not hasattr(fitted, "_repr_html_")
         assert "text/html" not in fitted._repr_mimebundle_()

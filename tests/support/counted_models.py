@@ -35,8 +35,8 @@ def topics(**options: Any) -> Callable[[], PrivateSpectralLDA]:
 
 def components(**options: Any) -> Callable[[], PrivateTensorPowerMethod]:
     return lambda: PrivateTensorPowerMethod(
-        **{"n_components": 2, "random_state": 0, "neighbours": "add_remove", "data_norm": 3.0},
-        **options,
+        **{"n_components": 2, "random_state": 0, "neighbours": "add_remove", "data_norm": 3.0}
+        | options
     )
 
 
