@@ -176,6 +176,8 @@ CHOOSING_WORDS: dict[str, dict[str, Any]] = {
     "large": {"epsilon": 100.0, "n_refinements": 1},
     "moments": {"epsilon": 3.0, "n_refinements": 0},
     "in word space": {"perturbation": "moment_tensor", "epsilon": 3.0},
+    "public words": {"word_frequencies": 1 / np.arange(1, 301)},
+    "public topics": {"public_components": np.random.default_rng(0).dirichlet(np.ones(300), 2)},
 }
 
 

@@ -20,6 +20,11 @@ def model(comfortable):
     return seeded_fit(comfortable, doc_topic_prior=0)
 
 
+@pytest.fixture(scope="module")
+def exact(comfortable):
+    return seeded_fit(comfortable, doc_topic_prior=0, epsilon=math.inf)
+
+
 def altered(model, **state):
     """The same model with other released values."""
     other = PrivateSpectralLDA(**model.get_params())
@@ -59,18 +64,20 @@ def test_words_that_noise_could_have_put_there_do_not_lead(model):
         assert noisy.top_words(3, names, relevance=relevance)[0][-1] == "rare"
 
 
-@pytest.mark.parametrize("relevance", [-0.1, 1.1, "much", True, math.nan])
-def test_relevance_is_a_share(model, relevance):
-    with pytest.raises(ValueError, match="relevance must be a number from 0 to 1"):
-        model.top_words(3, NAMES, relevance=relevance)
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 2.5, "3", None, True])
-def test_numbers_of_words_are_whole(model, wrong):
-    """A negative one would leave out the last words without a word of it."""
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        *(({"relevance": value}, "relevance must be a number from 0 to 1")
+          for value in (-0.1, 1.1, "much", True, math.nan)),
+        # A negative one would leave out the last words without a word of it.
+        *(({"n_words": value}, "n_words must be an int >= 1")
+          for value in (0, -1, 2.5, "3", None, True)),
+    ],
+)  # fmt: skip
+def test_wrong_numbers_are_named(model, wrong, message):
     for ask in (model.top_words, model.topic_table):
-        with pytest.raises(ValueError, match="n_words must be an int >= 1"):
-            ask(n_words=wrong)
+        with pytest.raises(ValueError, match=message):
+            ask(**wrong)
     assert model.top_words(np.int64(2), NAMES, relevance=np.float32(1)) == model.top_words(2, NAMES)
 
 
@@ -96,15 +103,11 @@ def test_a_topic_whose_share_may_be_zero_is_hidden_by_noise(model):
     assert hidden.tolist() == [False] * (len(std) - 1) + [True]
 
 
-def test_coherence_is_that_of_pairs(comfortable):
+def test_coherence_is_that_of_pairs(exact, comfortable):
     """Without noise: pairs of tokens counted here, document by document."""
-    exact = PrivateSpectralLDA(len(TOPICS), epsilon=math.inf, doc_topic_prior=0, random_state=0)
-    exact.fit(comfortable)
-    X = np.asarray(comfortable.todense() if hasattr(comfortable, "todense") else comfortable)
-    lengths = X.sum(axis=1)
-    scaled = X / np.sqrt(lengths * (lengths - 1))[:, None]
-    pairs = (scaled.T @ scaled - np.diag((scaled / np.sqrt(lengths * (lengths - 1))[:, None])
-                                         .sum(axis=0))) / len(X)  # fmt: skip
+    X, lengths = comfortable, comfortable.sum(axis=1)
+    n_pairs = lengths * (lengths - 1)
+    pairs = ((X.T / n_pairs) @ X - np.diag((X.T / n_pairs).sum(axis=1))) / len(X)
     own = (X / lengths[:, None]).mean(axis=0)
     for topic, found in zip(exact.components_, exact.coherence_, strict=True):
         top = np.argsort(-topic, kind="stable")[:10]
@@ -142,11 +145,9 @@ def test_a_model_without_deviations_has_the_widest_intervals(model):
         unknown.suggest_n_components()
 
 
-def test_noise_is_known_without_noise(comfortable):
-    exact = PrivateSpectralLDA(len(TOPICS), epsilon=math.inf, doc_topic_prior=0, random_state=0)
-    exact.fit(comfortable)
+def test_without_noise_there_are_no_deviations(exact):
     assert not exact.components_std_.any()
-    assert np.array_equal(exact.components_interval()[0], exact.components_)
+    np.testing.assert_array_equal(exact.components_interval()[0], exact.components_)
 
 
 @pytest.mark.nightly
@@ -194,13 +195,9 @@ COUNTS = np.random.default_rng(0).poisson(1.0, (300, 7))
 COUNTS[0] = 0
 
 
-def exact_fit(**parameters):
-    return PrivateSpectralLDA(2, epsilon=math.inf, random_state=0, **parameters).fit(COUNTS)
-
-
 def test_shares_that_are_not_normalised_add_up_to_prior_and_tokens():
     """As in scikit-learn's ``LatentDirichletAllocation``."""
-    model = exact_fit(doc_topic_prior=0.5)
+    model = seeded_fit(COUNTS, epsilon=math.inf, doc_topic_prior=0.5)
     gamma = model.transform(COUNTS, normalize=False)
     np.testing.assert_allclose(gamma.sum(axis=1), model.topic_prior_.sum() + COUNTS.sum(axis=1))
     np.testing.assert_allclose(gamma[0], model.topic_prior_)
@@ -211,17 +208,14 @@ def test_shares_that_are_not_normalised_add_up_to_prior_and_tokens():
     np.testing.assert_allclose(lazy.compute(), gamma)
 
 
-def test_probabilities_of_single_topics_are_normalised_either_way():
-    model = exact_fit(doc_topic_prior=0)
-    found = model.transform(COUNTS, normalize=False)
-    np.testing.assert_array_equal(found, model.transform(COUNTS))
+def test_probabilities_of_single_topics_are_normalised_either_way(exact, comfortable):
+    found = exact.transform(comfortable[:99], normalize=False)
+    np.testing.assert_array_equal(found, exact.transform(comfortable[:99]))
 
 
-@pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("prior", [0, None])
 def test_completion_scores_one_half_by_the_other(comfortable, prior):
-    lda = PrivateSpectralLDA(2, epsilon=2.0, doc_topic_prior=prior, random_state=0)
-    lda.fit(comfortable)
+    lda = seeded_fit(comfortable, epsilon=2.0, doc_topic_prior=prior)
     X = single_topic(50, TOPICS, 20)
     first, second = token_halves(validated_rows(lda, X), np.random.RandomState(3))
     found = lda.transform(first) @ lda.components_
@@ -231,19 +225,17 @@ def test_completion_scores_one_half_by_the_other(comfortable, prior):
     assert lda.completion_perplexity(np.zeros_like(X)) == 1.0
 
 
-@pytest.mark.usefixtures("seeded_noise")
-def test_no_token_explains_itself(comfortable):
+def test_no_token_explains_itself(model):
     """A model with a topic per word explains words by themselves, and completes nothing."""
-    lda = PrivateSpectralLDA(2, epsilon=2.0, random_state=0).fit(comfortable)
-    d = lda.n_features_in_
+    d = model.n_features_in_
     noise = np.random.default_rng(0).multinomial(2, np.full(d, 1 / d), size=500)
-    lda.components_, lda.topic_prior_ = 0.98 * np.eye(d) + 0.02 / d, np.full(d, 0.1)
+    topics, prior = 0.98 * np.eye(d) + 0.02 / d, np.full(d, 0.1)
+    lda = altered(model, components_=topics, topic_prior_=prior, doc_topic_prior_=0.1)
     assert lda.completion_perplexity(noise) > d
 
 
-@pytest.mark.usefixtures("seeded_noise")
-def test_halves_are_a_partition(comfortable):
-    X = validated_rows(PrivateSpectralLDA(2, random_state=0).fit(comfortable), comfortable)
+def test_halves_are_a_partition(model, comfortable):
+    X = validated_rows(model, comfortable)
     first, second = token_halves(X, np.random.RandomState(0))
     assert (first + second != X).nnz == 0
     # 400,000 coins: five deviations.
@@ -252,7 +244,7 @@ def test_halves_are_a_partition(comfortable):
 
 def test_recommended_are_the_most_probable_of_the_unseen():
     X = counts(300, 20, seed=1)
-    model = PrivateSpectralLDA(3, epsilon=float("inf"), random_state=0).fit(X)
+    model = PrivateSpectralLDA(3, epsilon=math.inf, random_state=0).fit(X)
     probable = model.transform(X) @ model.components_
     for exclude in (True, False):
         found = model.recommend(sp.csr_matrix(X), 6, exclude_seen=exclude)
@@ -267,11 +259,6 @@ def test_recommended_are_the_most_probable_of_the_unseen():
     named = model.recommend(X, 6, feature_names=names).rows
     numbers = model.recommend(X, 6).rows
     assert [[names[i] if i >= 0 else None for i in row] for row in numbers] == named.tolist()
-
-
-def test_wrong_requests_are_named():
-    model = PrivateSpectralLDA(2, epsilon=float("inf")).fit(counts(300, 20, seed=1))
-    with pytest.raises(ValueError, match="n must"):
-        model.recommend(np.ones((1, 20)), 0)
-    with pytest.raises(ValueError, match="20 features"):
-        model.recommend(np.ones((1, 20)), 2, feature_names=["a"])
+    for wrong, message in (({"n": 0}, "n must"), ({"feature_names": ["a"]}, "20 features")):
+        with pytest.raises(ValueError, match=message):
+            model.recommend(X, **wrong)

@@ -1,7 +1,8 @@
-"""EM steps: their limits and averages, and the question whether topics gain."""
+"""EM steps: the prior that they assume, their limits and averages, and where words get them."""
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from internals import questions
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
@@ -11,12 +12,66 @@ from sktensor_dp.spectral_topics.refinement import StepAverage, scales_of_words
 from sktensor_dp.spectral_topics.released import FittedTopics
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
+INF = float("inf")
+may_warn = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
 
-def four_topics(length, seed=0):
+def documents(seed, concentration, n=4000, k=4, length=40):
     rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(300, 0.1), size=4)
-    return rng.multinomial(length, topics[rng.integers(4, size=3000)])
+    topics = rng.dirichlet(np.full(300, 0.1), size=k)
+    shares = np.eye(k)[rng.integers(k, size=n)]
+    if concentration > 0:
+        shares = rng.dirichlet(np.full(k, concentration / k), size=n)
+    return sp.csr_matrix(rng.multinomial(length, shares @ topics))
+
+
+def steps_of(lda, X):
+    """Queries of EM steps, in turn."""
+    with questions() as asked:
+        lda.fit(X)
+    return [query for name, query in asked if name == "expected_counts"]
+
+
+def concentrations(steps):
+    return [0.0 if query.single else query.prior.sum() for query in steps]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("epsilon", [4.0, INF])
+@pytest.mark.parametrize(
+    ("concentration", "low", "high"), [(0, 0, 0.2), (1, 0.5, 1.6), (4, 1.5, 6)]
+)
+def test_the_prior_is_estimated(seed, concentration, low, high, epsilon):
+    X = documents(seed, concentration, n=20_000)
+    lda = PrivateSpectralLDA(4, epsilon=epsilon, random_state=0).fit(X)
+    assert low <= 4 * lda.doc_topic_prior_ <= high
+    assert lda.topic_prior_.sum() == pytest.approx(4 * lda.doc_topic_prior_ or 1)
+    assert not any("was assumed" in note for note in lda.privacy_report_.notes)
+
+
+@may_warn
+@pytest.mark.parametrize("n_features", [20, 300])
+def test_the_report_says_that_a_prior_was_assumed(n_features):
+    X = np.random.default_rng(0).multinomial(3, np.full(n_features, 1 / n_features), size=2000)
+    lda = PrivateSpectralLDA(2, epsilon=1.0, random_state=0).fit(X)
+    assert any("assumed to be 1" in note for note in lda.privacy_report_.notes)
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, 0.25), (0.7, 0.7), (0, 0)])
+def test_a_prior_that_is_given_is_used_after_steps_of_one_topic(given, used):
+    lda = PrivateSpectralLDA(4, epsilon=INF, doc_topic_prior=given, random_state=0)
+    steps = steps_of(lda, documents(0, 1, n=500))
+    assert lda.doc_topic_prior_ == used
+    assert concentrations(steps) == pytest.approx([0.0] * 12 + [4 * used] * 12)
+
+
+@pytest.mark.parametrize(("length", "single"), [(5, True), (40, False)])
+def test_documents_of_fewer_tokens_than_topics_have_one_each(length, single):
+    lda = PrivateSpectralLDA(6, epsilon=20.0, random_state=0)
+    steps = steps_of(lda, documents(0, 0, n=20_000, k=6, length=length))
+    # Every step is of the topics that pairs show.
+    assert [len(query.topics) for query in steps] == [6] * 6
+    assert (concentrations(steps) == [0.0] * 6) == (lda.doc_topic_prior_ == 0) == single
 
 
 def limit_of_steps(model):
@@ -27,13 +82,41 @@ def limit_of_steps(model):
 
 @pytest.mark.parametrize("epsilon", [8.0, 20.0])
 def test_steps_of_topics_take_a_part_of_the_limit_on_counts(seed, epsilon):
-    model = PrivateSpectralLDA(4, epsilon=epsilon, random_state=0).fit(four_topics(40, seed))
+    X = documents(seed, 0, n=3000)
+    model = PrivateSpectralLDA(4, epsilon=epsilon, random_state=0).fit(X)
     assert model.n_components_ == 4
     # Rounding to the grid adds a little to either.
     assert limit_of_steps(model) == pytest.approx(STEP_LIMIT, rel=0.01)
 
 
-def test_steps_are_told_apart_from_the_topics_that_they_were_given(seed):
+def test_words_take_the_budget_of_all_steps_where_pairs_show_one_topic():
+    X = np.random.default_rng(0).multinomial(8, np.full(300, 1 / 300), size=300)
+    lda = PrivateSpectralLDA(4, epsilon=0.01, random_state=0)
+    with pytest.warns(NotEnoughDataWarning, match="one topic was fitted, the word frequencies"):
+        assert [len(query.topics) for query in steps_of(lda, X)] == [1]
+    assert lda.n_components_ == 1
+    (row,) = [row for row in lda.privacy_report_.rows if row.name == "expected_counts"]
+    assert row.uses == 1
+    assert lda.privacy_report_.epsilon == pytest.approx(0.01)
+    # Of one topic, expected counts are the counts: they have all of the limit.
+    assert limit_of_steps(lda) == pytest.approx(1, rel=0.01)
+
+
+@may_warn
+def test_words_alone_are_as_good_as_a_fit_of_one_topic(seed):
+    rng = np.random.default_rng(seed)
+    frequencies = rng.dirichlet(np.full(300, 0.3))
+    held_out = rng.multinomial(8, frequencies, size=1000)
+    ratios = []
+    for _ in range(8):
+        X = rng.multinomial(8, frequencies, size=1500)
+        lda, alone = (PrivateSpectralLDA(k, epsilon=2.0, random_state=0).fit(X) for k in (5, 1))
+        ratios.append(lda.completion_perplexity(held_out) / alone.completion_perplexity(held_out))
+    # Measured: mean 1.004, deviation 0.01 of each, so that the mean of eight is 7 deviations off.
+    assert np.mean(ratios) < 1.03
+
+
+def test_averages_leave_out_the_topics_that_steps_were_given(seed):
     rng = np.random.default_rng(seed)
     truth, scales = 40 * rng.dirichlet(np.ones(60)).reshape(3, 20), rng.uniform(0.5, 2.0, 20)
     told = StepAverage(scales, np.zeros((3, 20)), 0.0, np.zeros((3, 20)))
@@ -44,11 +127,11 @@ def test_steps_are_told_apart_from_the_topics_that_they_were_given(seed):
         # Each step repeats a part of what it was given, whose mean is that of all steps.
         answer = (1 - ECHO) * truth + ECHO * 40 * given
         told = told.after(Noisy(answer / scales, 2.0), topics, rate)
-    counts, sigma = told.without_echo()
+    counts, noise = told.without_echo()
     np.testing.assert_allclose(counts, truth, atol=1e-12)
     # Of three steps: rates of 3/8, 3/8 and 1/4 in the end.
     expected = 2.0 * np.sqrt(2 * 0.375**2 + 0.25**2) / (1 - ECHO)
-    np.testing.assert_allclose(sigma, expected * scales)
+    np.testing.assert_allclose(noise, expected * scales)
 
 
 def test_without_noise_nothing_is_taken_off_steps():
@@ -58,31 +141,6 @@ def test_without_noise_nothing_is_taken_off_steps():
     found, sigma = told.after(Noisy(counts, 0.0), topics, 1.0).without_echo()
     np.testing.assert_array_equal(found, counts)
     assert sigma == 0
-
-
-def steps_of(lda, X):
-    """Topics of each EM step."""
-    with questions() as asked:
-        lda.fit(X)
-    return [len(query.topics) for name, query in asked if name == "expected_counts"]
-
-
-def test_words_take_the_budget_of_all_steps_where_pairs_show_one_topic():
-    X = np.random.default_rng(0).multinomial(8, np.full(300, 1 / 300), size=300)
-    lda = PrivateSpectralLDA(4, epsilon=0.01, random_state=0)
-    with pytest.warns(NotEnoughDataWarning, match="one topic was fitted, the word frequencies"):
-        assert steps_of(lda, X) == [1]
-    assert lda.n_components_ == 1
-    (row,) = [row for row in lda.privacy_report_.rows if row.name == "expected_counts"]
-    assert row.uses == 1
-    assert lda.privacy_report_.epsilon == pytest.approx(0.01)
-    # Of one topic, expected counts are the counts: they have all of the limit.
-    assert limit_of_steps(lda) == pytest.approx(1, rel=0.01)
-
-
-def test_every_step_is_of_the_topics_that_pairs_show():
-    lda = PrivateSpectralLDA(4, epsilon=20.0, random_state=0)
-    assert steps_of(lda, four_topics(40)) == [4] * 6
 
 
 def test_scales_leave_the_length_of_counts_and_are_within_what_a_query_takes():
