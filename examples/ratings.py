@@ -110,13 +110,10 @@ def accuracy(who: NDArray[np.intp], what: NDArray[np.str_], stars: Floats, n_peo
     lines = ["people as units   RMSE   drop   NDCG@10   drop"]
     exact: tuple[float, float] | None = None
     for epsilon in EPSILONS:
-        own = (
-            completion(n_people, epsilon)
-            .fit(X[given], stars[given])
-            .fold_in(X[given], stars[given])
-        )
+        model = completion(n_people, epsilon).fit(X[given], stars[given])
+        own = model.fold_in(X[given], stars[given])
         error = float(np.sqrt(np.mean((own.predict(X[~given]) - stars[~given]) ** 2)))
-        gain = float(ndcg_score(truth, np.where(truth > 0, own.predict_rows(), 0.0), k=10))
+        gain = float(ndcg_score(truth, np.where(truth > 0, model.predict_rows(own), 0.0), k=10))
         exact = exact or (error, gain)
         lines.append(
             f"epsilon = {epsilon:<6g}  {error:.3f}  {error / exact[0] - 1:+5.1%}  {gain:.3f}   "
@@ -135,7 +132,7 @@ def newcomer(
     rated = np.column_stack([np.full(EACH, "me", dtype=object), what])
     own = model.fold_in(rated, stars)
     truth = np.clip(3.2 + world.quality + taste[0] @ world.taste.T, *STARS)
-    plain, folded = model.predict_rows("me"), own.predict_rows()[0]
+    plain, folded = model.predict_rows("me"), model.predict_rows(own)[0]
     for name, found in (("what all share", plain), ("with 25 own ratings", folded)):
         print(
             f"RMSE of a new person, {name:20}: {np.sqrt(np.mean((found - truth) ** 2)):.2f} stars"

@@ -1,7 +1,8 @@
 """Recommendations of fitted completions, and rows with similar components."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,24 @@ from sktensor_dp.completion.coordinates import (
     coordinates_or_unknown,
     of_own_units,
 )
-from sktensor_dp.completion.fold_in import (
-    BLOCK,
-    Candidates,
-    UnitParameters,
-    checked_mode,
-    names_of,
-    row_number,
-)
+from sktensor_dp.completion.fold_in import UnitParameters
 from sktensor_dp.completion.model import SharedModel, shared_model
-from sktensor_dp.completion.row_names import Indices
+from sktensor_dp.completion.row_names import Indices, checked_mode, names_of, row_number
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.entries import as_entries
-from sktensor_dp.tensor.arrays import Floats, TopRows, blocks, top_rows
+from sktensor_dp.tensor.arrays import (
+    Floats,
+    Integers,
+    TopRows,
+    blocks,
+    top_rows,
+    top_rows_by_parts,
+)
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.unit_parameters import fold_in_units
+
+# Values that are ranked at a time.
+BLOCK = 2**20
 
 
 def profiles(estimator: Any, mode: int) -> Floats:
@@ -110,8 +114,8 @@ class RecommenderMixin:
         Returns
         -------
         UnitParameters
-            With ``predict`` and ``recommend``. As private as the entries; nothing of it is
-            kept.
+            With ``predict``, and for :meth:`recommend` and :meth:`predict_rows`. As private as
+            the entries; nothing of it is kept.
 
         Raises
         ------
@@ -174,14 +178,9 @@ class RecommenderMixin:
             If `mode` does not exist or is that of units, or `context` lacks a mode.
         """
         check_is_fitted(self)
-        at_mode, at = self._mode(mode), self._by_modes(context)
-        if isinstance(of, UnitParameters):
-            return of.predict_rows(at_mode, context=at)
-        candidates = self._candidates(at_mode, at)
-        units, single = self._rows(self._own_mode, of)
-        parts = blocks(len(units), max(BLOCK // candidates.n_rows, 1))
-        found = [self._of_units(candidates, units[part]) for part in parts]
-        values = np.clip(np.concatenate(found), *self.bounds_)
+        chosen, units, single, predict = self._asked(of, mode, context)
+        parts = blocks(len(units), max(BLOCK // self.shape_[chosen], 1))
+        values = np.clip(np.concatenate([predict(part) for part in parts]), *self.bounds_)
         return np.asarray(values[0] if single else values, dtype=np.float64)
 
     def recommend(
@@ -243,16 +242,16 @@ class RecommenderMixin:
         """
         check_is_fitted(self)
         check_sizes(n=n)
-        at_mode, at = self._mode(mode), self._by_modes(context)
-        if isinstance(of, UnitParameters):
-            return of.recommend(n, exclude=exclude, mode=at_mode, context=at)
-        candidates = self._candidates(at_mode, at)
-        units, single = self._rows(self._own_mode, of)
+        chosen, units, single, predict = self._asked(of, mode, context)
         self._refuse_unknown(of, units)
-        entries = candidates.excluded(exclude, units, self._coordinates)
-        found = candidates.best(
-            int(n), units, lambda part: self._of_units(candidates, units[part]), entries
-        )
+        seen, n_rows = self._excluded(exclude, of, chosen, units), self.shape_[chosen]
+        found = top_rows_by_parts(
+            len(units), n_rows, int(n), predict,
+            lambda part: None if seen is None else seen_by(units[part], n_rows, *seen),
+            block=BLOCK,
+        )  # fmt: skip
+        names = names_of(found.rows, self._named, chosen)
+        found = TopRows(names, np.clip(found.values, *self.bounds_))
         return TopRows(found.rows[0], found.values[0]) if single else found
 
     def similar_rows(self, mode: int | str, row: Any, n: int = 10) -> TopRows:
@@ -306,21 +305,60 @@ class RecommenderMixin:
         """Mode whose rows fold in their own entries: `unit_mode`, or the first."""
         return self.unit_mode or 0
 
-    def _candidates(self, mode: int | None, context: Mapping[int, Any] | None) -> Candidates:
-        """Candidates of the arguments of `recommend`."""
-        return Candidates.of(self.shape_, self._own_mode, mode, context, self.bounds_, self._named)
+    def _asked(
+        self, of: Any, mode: int | str | None, context: Mapping[int | str, Any] | None
+    ) -> tuple[int, Integers, bool, Callable[[slice], Floats]]:
+        """Mode of the rows, units, True for a single one, and a function from a slice of the units
+        to predictions, not clamped, of shape (n_units, n_rows).
+        """
+        own = self._own_mode
+        chosen = self._mode(mode)
+        free = [m for m in range(len(self.shape_)) if m != own]
+        chosen = free[0] if chosen is None else checked_mode(chosen, len(self.shape_))
+        if chosen not in free:
+            raise ValueError(f"mode must be one of {free}, those without units; got {mode!r}.")
+        rows = np.zeros((self.shape_[chosen], len(self.shape_)), dtype=np.intp)
+        rows[:, chosen] = np.arange(len(rows))
+        rest = [m for m in free if m != chosen]
+        given = {self._mode(m): row for m, row in (context or {}).items()}
+        if set(given) != set(rest):
+            raise ValueError(
+                f"context must give a row of each further mode, {rest}; it gives {list(given)}."
+            )
+        for m in rest:
+            rows[:, m] = row_number(given[m], f"context[{m}]", m, self._named)
+        if isinstance(of, UnitParameters):
+            return chosen, of._numbers(), False, partial(of._values, rows)
+        units, single = self._rows(own, of)
 
-    def _of_units(self, candidates: Candidates, units: NDArray[np.intp]) -> Floats:
-        """Predictions, not clamped, for all candidates of some units: shape (n_units, n_rows)."""
-        rows = candidates.coordinates(0, np.arange(candidates.n_rows))
-        coordinates = np.tile(rows, (len(units), 1))
-        coordinates[:, candidates.unit_mode] = np.repeat(units, candidates.n_rows)
-        values: Floats = self._values(coordinates)
-        return values.reshape(len(units), candidates.n_rows)
+        def predict(part: slice) -> Floats:
+            coordinates = np.tile(rows, (len(units[part]), 1))
+            coordinates[:, own] = np.repeat(units[part], len(rows))
+            values: Floats = self._values(coordinates)
+            return values.reshape(-1, len(rows))
+
+        return chosen, units, single, predict
+
+    def _excluded(
+        self, exclude: Any, of: Any, mode: int, units: Integers
+    ) -> tuple[Integers, Integers] | None:
+        """Units and rows of entries to leave out, or those of a list of rows for a single unit."""
+        if exclude is None:
+            return None
+        if np.ndim(exclude) != 1:
+            entries = (of if isinstance(of, UnitParameters) else self)._coordinates(exclude)
+            return entries[:, self._own_mode], entries[:, mode]
+        if len(units) != 1:
+            raise ValueError(
+                "exclude is a list of rows, which is for one unit; for several units pass entries "
+                "of shape (n_entries, n_modes), such as X of fold_in."
+            )
+        rows = [row_number(row, "exclude", mode, self._named) for row in exclude]
+        return np.full(len(rows), units[0]), np.array(rows, dtype=np.intp)
 
     def _refuse_unknown(self, of: Any, units: NDArray[np.intp]) -> None:
         """Refuse units of which the model knows nothing: all would be given the same rows."""
-        if of is None:
+        if of is None or isinstance(of, UnitParameters):
             return
         known = (units >= 0) & (units < self.shape_[self._own_mode])
         if self.unit_mode is not None or not known.all():
@@ -354,6 +392,13 @@ class RecommenderMixin:
             raise ValueError(f"mode must be a number or one of the columns {names}, got {mode!r}.")
         return names.index(mode)
 
-    def _by_modes(self, context: Mapping[int | str, Any] | None) -> dict[int, Any]:
-        """Context with modes by number."""
-        return {self._mode(mode): row for mode, row in (context or {}).items()}
+
+def seen_by(units: Integers, n_rows: int, of: Integers, rows: Integers) -> NDArray[np.bool_]:
+    """Mask (n_units, n_rows) of the `rows` that entries `of` units hold; a unit may come twice."""
+    distinct, again = np.unique(units, return_inverse=True)
+    places = np.searchsorted(distinct, of)
+    known = np.append(distinct, -2)[places] == of
+    known &= (rows >= 0) & (rows < n_rows)
+    found = np.zeros((len(distinct), n_rows), dtype=bool)
+    found[places[known], rows[known]] = True
+    return found[again]

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.estimator.parameters import shown
+from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.tensor.arrays import Integers
 
@@ -221,3 +221,27 @@ def names_at(coordinates: NDArray[np.intp], indices: Indices | None) -> NDArray[
         if index is not None:
             named[:, mode] = index.decode(coordinates[:, mode])
     return named
+
+
+def checked_mode(mode: Any, n_modes: int) -> int:
+    """Mode as an int; ValueError unless it is one of `n_modes`."""
+    if not Number(0, n_modes - 1, integer=True).accepts(mode):
+        raise ValueError(f"mode must be an int in [0, {n_modes - 1}], got {shown(mode)}.")
+    return int(mode)
+
+
+def row_number(row: Any, what: str, mode: int, indices: Indices | None) -> int:
+    """Index of a row given by number or name; -1 for a name that is no row.
+    `what` names the argument in errors.
+    """
+    if indices is not None and (index := indices[mode]) is not None:
+        return int(index.encode([row])[0])
+    if not Number(-1, integer=True).accepts(row):
+        raise ValueError(f"{what} must be the number of a row, got {shown(row)}.")
+    return int(row)
+
+
+def names_of(rows: NDArray[Any], indices: Indices | None, mode: int) -> NDArray[Any]:
+    """Names of rows of a mode, or their numbers where they have none."""
+    index = None if indices is None else indices[mode]
+    return rows if index is None else index.decode(rows)
