@@ -10,8 +10,6 @@ from counted_models import documents
 from internals import parts_of_trials, the_true_count
 from replaying import replay, watch
 from scipy.stats import randint
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Normalizer
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -108,21 +106,8 @@ def test_a_score_moves_by_half_the_width_and_is_divided_by_its_count():
     assert count.mu**2 / (count.mu**2 + score.mu**2) == pytest.approx(COUNT_FRACTION)
 
 
-# Refused before the charge
-
-
-def refused(match: str, what: PrivateSearchCV) -> None:
-    budget = BudgetAccountant(50.0, 1e-6)
-    with pytest.raises(ValueError, match=match):
-        what.set_params(accountant=budget).fit(corpus())
-    assert budget.entries == ()
-
-
 def test_neighbours_are_those_of_the_estimator():
-    """Of listed and drawn candidates; a step that could tell an empty part is refused."""
-    refused("cannot be searched over", search(values={"neighbours": ["add_remove"]}))
-    pipeline = Pipeline([("scale", Normalizer(norm="max")), ("topics", topics())])
-    refused("by itself", search(pipeline, {"topics__n_components": [1, 2]}))
+    """Of listed and drawn candidates."""
     found = search(topics(neighbours="replace_one")).fit(corpus())
     assert found.privacy_report_.neighbours == "replace_one"
     assert found.privacy_report_.n_units == N
@@ -141,8 +126,9 @@ def test_a_score_is_for_the_neighbours_of_the_model(seed):
     model = topics(accountant=payer).fit(X)
     found = scorer(accountant=payer)(model, X)
     count, score = payer.entries[2:]
-    assert (count.release, count.unit, count.neighbours) == ("unit_count", "document", "add_remove")
-    assert (score.unit, score.neighbours) == ("document", "add_remove")
+    assert count.release == "unit_count"
+    for entry in (count, score):
+        assert (entry.unit, entry.neighbours) == ("document", "add_remove")
     assert payer.total()[0] > 2.0
     assert math.isfinite(found)
     assert scorer()(model, X) != found
@@ -157,18 +143,18 @@ def test_a_score_by_a_count_is_near_the_exact_one(seed):
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-def test_scores_of_another_number_of_rows_that_are_told_the_same_are_the_same(delta):
+@pytest.mark.parametrize("size", [None, 2])
+def test_scores_of_another_number_of_rows_that_are_told_the_same_are_the_same(size, delta):
+    """Of single rows, or of groups of a size."""
     X = corpus(300)
     model = topics().fit(X)
-    for groups in (None, 2):
 
-        def fit(one: Any, part: np.ndarray, groups: Any = groups) -> Any:
-            labels = None if groups is None else np.arange(len(part)) // groups
-            one.told = one(model, part, groups=labels)
-            return one
+    def fit(one: Any, part: np.ndarray) -> Any:
+        labels = None if size is None else np.arange(len(part)) // size
+        one.told = one(model, part, groups=labels)
+        return one
 
-        first = watch(lambda: scorer(delta=delta), fit, X)
-        for n in (299, 0):
-            second = watch(lambda: scorer(delta=delta), fit, X[:n], first)
-            assert first.shown == second.shown
-        assert first.error is None
+    first = watch(lambda: scorer(delta=delta), fit, X)
+    assert first.error is None
+    for n in (299, 0):
+        assert first.shown == watch(lambda: scorer(delta=delta), fit, X[:n], first).shown

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
-from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod, scale_by_ranges
+from sktensor_dp import scale_by_ranges
 from sktensor_dp.queries.frames import new_frame
 
 RANGES = {"age": (0.0, 120.0), "height": (1.0, 2.0)}
@@ -59,17 +58,3 @@ def test_errors_name_the_column_and_quote_no_cell(column, X):
     with pytest.raises(ValueError, match=f"^column {column!r} of X must be there, and") as caught:
         step.transform(new_frame(X) if isinstance(X, dict) else X)
     assert "secret" not in str(caught.value)
-
-
-@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-def test_a_private_search_accepts_the_step(seeded_noise):
-    X = np.random.default_rng(0).uniform(0, 100, (400, 3))
-    model = PrivateTensorPowerMethod(1, data_norm=3**0.5, moment="gaussian_mixture")
-    pipe = make_pipeline(scale_by_ranges(dict.fromkeys(range(3), (0, 100))), model)
-    name = "privatetensorpowermethod__n_restarts"
-    search = PrivateSearchCV(
-        pipe, {name: [1, 2]}, n_trials=1, score_bounds=(-9, 0), random_state=0, epsilon=5.0
-    )
-    means = search.fit(X).best_estimator_[-1].components_
-    assert means.shape == (1, 3)
-    assert np.linalg.norm(means) <= 3**0.5

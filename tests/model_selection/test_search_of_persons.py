@@ -91,6 +91,7 @@ def test_groups_of_one_row_are_no_groups(cv, seed):
 @pytest.mark.usefixtures("one_trial")
 @pytest.mark.parametrize("routing", [False, True])
 def test_groups_reach_the_private_step_of_a_pipeline(routing):
+    """Around a search they are routed, where it asks for them; within one no request is needed."""
     texts = ["cats chase mice", "dogs chase cats", "mice eat cheese"] * 60
     owners = np.repeat(np.arange(90), 2)
     words = HashingVectorizer(n_features=8, norm=None, alternate_sign=False)
@@ -99,30 +100,17 @@ def test_groups_reach_the_private_step_of_a_pipeline(routing):
         pipeline, {"topics__n_components": [1]}, epsilon=INF, score_bounds=(-20.0, 0.0)
     )
     with sklearn.config_context(enable_metadata_routing=routing):
-        search.fit(texts, groups=owners)
+        if routing:
+            Pipeline([("search", search.set_fit_request(groups=True))]).fit(texts, groups=owners)
+        else:
+            search.fit(texts, groups=owners)
     assert search.privacy_report_.n_units == 90
     assert search.best_estimator_["topics"].privacy_report_.unit == "person"
 
 
-def test_more_folds_than_groups_are_refused():
-    X, owners = persons()
-    with pytest.raises(ValueError, match=f"n_samples={N}"):
-        topics(cv=N + 1).fit(X, groups=owners)
-
-
 def test_the_ledger_knows_what_a_search_protects():
-    budget = BudgetAccountant(1e5, 1e-4)
     X, owners = persons()
-    options = {"epsilon": 1e3, "accountant": budget, "param_distributions": {"n_components": [1]}}
-    topics(**options).fit(X, groups=owners)
-    assert {entry.unit for entry in budget.entries} == {"person"}
+    search = topics(epsilon=1e3, accountant=BudgetAccountant(1e5, 1e-4)).fit(X, groups=owners)
+    assert {entry.unit for entry in search.accountant.entries} == {"person"}
     with pytest.raises(BudgetError, match=r"'document', but .* 'person'"):
-        topics(**options).fit(X)
-
-
-def test_a_search_takes_groups_by_routing():
-    X, owners = persons()
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = topics(epsilon=INF).set_fit_request(groups=True)
-        pipeline = Pipeline([("search", search)]).fit(X, groups=owners)
-    assert pipeline["search"].privacy_report_.n_units == N
+        search.fit(X)

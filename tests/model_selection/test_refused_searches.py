@@ -1,0 +1,237 @@
+"""What a search refuses costs nothing and shows nothing: wrong options, steps and data."""
+
+from functools import partial
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OrdinalEncoder,
+    StandardScaler,
+)
+from small_searches import INF, cells, completions, counts, topics
+from small_texts import pipeline
+from small_texts import search as of_texts
+from toy_regressor import NoisyMean
+
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCountVectorizer,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+    make_private_scorer,
+)
+from sktensor_dp.model_selection import steps
+
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+COUNTS = np.random.default_rng(0).poisson(1.0, (200, 6)).astype(float)
+TOPICS = np.eye(2, 6) + 0.1
+CELLS, RATINGS = np.argwhere(np.ones((20, 10))), np.linspace(0, 1, 200)
+TEXTS = ["some words here", "other words there", "more of the same words"] * 60
+SCORER = make_private_scorer("log_likelihood", bounds=(-9, 0))
+
+
+class MyNormalizer(Normalizer):
+    """May do anything."""
+
+
+def public_topics(n_components=3):
+    return PrivateSpectralLDA(
+        n_components, public_components=TOPICS, n_refinements=1, random_state=0
+    )
+
+
+samples = partial(PrivateTensorPowerMethod, 2, moment="single_topic", data_norm=5.0, random_state=0)
+entries = partial(PrivateCPCompletion, 1, bounds=(0, 1), random_state=0)
+mixture = partial(PrivateTensorPowerMethod, 1, moment="gaussian_mixture", data_norm=2.0)
+hashing = partial(HashingVectorizer, n_features=8, norm=None, alternate_sign=False)
+calling = FunctionTransformer
+
+
+def with_one(value, of):
+    changed = of.astype(object if isinstance(value, str) else float)
+    changed.flat[7] = value
+    return changed
+
+
+def followed():
+    """An estimator with what scikit-learn's set_callbacks leaves, and clone keeps."""
+    estimator = make_pipeline(calling(), mixture())
+    estimator._skl_callbacks = [object()]
+    return estimator
+
+
+# Of topics.
+OPTIONS = [
+    *(({"param_distributions": {name: [1]}}, "cannot be searched over")
+      for name in ("epsilon", "delta", "accountant", "verbose", "neighbours")),
+    ({"param_distributions": {"rank": [1]}}, "'rank', which is no parameter"),
+    ({"param_distributions": {"n_components": []}}, "non-empty sequence"),
+    ({"param_distributions": []}, "at least one dict"),
+    ({"param_distributions": {"n_components": 3}}, "list or a numpy array"),
+    *(({"param_distributions": [{"n_refinements": [0]}, {name: [1, value]}]},
+       f"The '{name}' parameter of PrivateSpectralLDA")
+      for name, value in (("n_components", 0), ("doc_topic_prior", 1e300))),
+    ({"scoring": "perplexity"}, "scoring must be one of .* got 'perplexity'"),
+    ({"scoring": len}, "scoring must be one of"),
+    ({"scoring": SCORER}, "scoring must be one of"),
+    ({"scoring": "neg_mean_squared_error"}, "needs an estimator with predict"),
+    ({"n_trials": 0.5}, "n_trials"),
+    ({"test_size": 1.0}, "test_size"),
+    ({"test_size": 0.9999}, "must leave 1 or more rows"),
+    ({"cv": 301}, "must leave 1 or more rows .* n_samples=300"),
+    *(({"cv": cv}, "'cv' parameter of PrivateSearchCV")
+      for cv in (1, 10_001, 2.5, True, "three", KFold(3), [([0], [1])], iter([]))),
+    *(({"score_bounds": bounds}, "score_bounds must be two finite numbers")
+      for bounds in ((0, INF), (-1.7e308, 1.0), (0.0, 5e-324), (1e200, 2e200))),
+]  # fmt: skip
+# Of a pipeline of a vocabulary and topics.
+OPTIONS_OF_TEXTS = [
+    ({"delta": 0}, "delta must be > 0"),
+    ({"step_fractions": {"counts": 1.0}}, "step_fractions must be None, or map each"),
+    ({"step_fractions": {"counts": 0.0, "topics": 1.0}}, "to a number > 0"),
+    *(({"candidates": candidates}, message) for candidates, message in (
+        ({"counts__epsilon": [1.0]}, "cannot be searched over"),
+        ({"topics__neighbours": ["add_remove"]}, "cannot be searched over"),
+        ({"memory": [None]}, "'memory', which is no parameter"),
+        ({"counts": [PrivateCountVectorizer()]}, "'counts', which is no parameter"),
+        ({"nothing__epsilon": [1.0]}, "which is no parameter"),
+        ({"counts__max_words_per_document": [0]}, "max_words_per_document"),
+    )),
+    ({"model": pipeline(neighbours="add_remove")}, "neighbours of all private steps"),
+    ({"model": pipeline(neighbours="add_remove").set_params(topics__neighbours="add_remove")},
+     "by itself where .* a part may have no rows"),
+    ({"model": pipeline(accountant=BudgetAccountant())}, "must have accountant=None"),
+]  # fmt: skip
+LEARNING = [
+    StandardScaler(), OrdinalEncoder(), CountVectorizer(), GaussianProcessRegressor(),
+    MyNormalizer(), HashingVectorizer(tokenizer=str.split), HashingVectorizer(input="file"),
+    HashingVectorizer(strip_accents=str.lower),
+    CountVectorizer(vocabulary=["words"], analyzer=str.split), make_pipeline(Normalizer()),
+]  # fmt: skip
+# They would fail where another row is refused, and nowhere else.
+FUSSY = [
+    lambda X: 1 / 0 if (np.asarray(X) < 2).any() else X,
+    lambda X: X[X.sum(axis=1) > 100],
+    lambda X: np.log(np.zeros((len(X), 2))),
+    lambda X: "text",
+]
+TOO_FEW, NO_NUMBERS = "at most as many as n_components", "finite numbers >= 0"
+TOGETHER = [
+    (public_topics(), {"n_components": [3, 2, 1]}, TOO_FEW),
+    (public_topics(), {"public_components": [TOPICS, -TOPICS]}, NO_NUMBERS),
+    (public_topics(), {"public_components": [TOPICS[0]]}, "got shape"),
+    (public_topics(), {"public_components": [{"a": [0.0], "b": [0.0]}]}, NO_NUMBERS),
+    (make_pipeline(calling(), public_topics()),
+     [{"privatespectrallda__n_components": [number]} for number in (3, 1)], TOO_FEW),
+    (entries(), {"bounds": [(0, 1), (1, 0)]}, "low < high"),
+    (entries(), {"shape": [(20, 10), (20, 11)], "row_names": [(None, list(range(10)))]},
+     "the number of names"),
+]  # fmt: skip
+OTHERS = [
+    (FunctionTransformer(), {}, "estimator must be private"),
+    (StandardScaler(), {}, "which may learn"),
+    (topics(), {"n_trials": [3]}, "which may learn"),
+    (PrivateTuckerCompletion(bounds=(0, 3), unit_mode=0), {}, "units of several rows"),
+    (PrivateSpectralLDA(accountant=BudgetAccountant()), {}, "accountant=None"),
+    (followed(), {}, "callbacks"),
+]
+DATA = [
+    (public_topics(), (with_one(np.nan, COUNTS),), "contains NaN"),
+    (public_topics(), (with_one("swordfish", COUNTS),), "must hold numbers"),
+    (public_topics(), (with_one(-1, COUNTS),), "Negative values"),
+    (public_topics(), (with_one(0.5, COUNTS),), "whole numbers"),
+    (public_topics(), (da.from_array(COUNTS, chunks=(100, 6)),), "X must lie in memory"),
+    (entries(), (COUNTS,), "requires y"),
+    (NoisyMean(), (COUNTS,), "requires y|needs y"),
+    (entries(), (CELLS, with_one(np.nan, RATINGS)), "y contains NaN"),
+    (entries(), (CELLS - 1, RATINGS), "coordinates >= 0"),
+    (pipeline(), ([*TEXTS, None],), "item 180 is of type NoneType"),
+    *((make_pipeline(step, mixture()), (with_one(np.nan, COUNTS),), "contains NaN")
+      for step in (Normalizer(), calling())),
+    (make_pipeline(calling(np.negative), public_topics()), (COUNTS,), "Negative values"),
+    *((make_pipeline(hashing(), public_topics()), ([*TEXTS, odd],), "X must hold texts")
+      for odd in (3, None, b"bytes", ["word"], float("nan"))),
+    *((make_pipeline(*steps_, calling(fussy), public_topics()), (COUNTS + 50,), "a blank row")
+      for fussy in FUSSY for steps_ in ((), (Normalizer(),))),
+]  # fmt: skip
+bounded = partial(PrivateSearchCV, score_bounds=(-9.0, 0.0))
+REFUSED = [
+    *((topics(**options), (counts(),), message) for options, message in OPTIONS),
+    (completions(scoring="log_likelihood"), cells(), "needs an estimator with score_samples"),
+    *((of_texts(**options), (TEXTS,), message) for options, message in OPTIONS_OF_TEXTS),
+    *((PrivateSearchCV(make_pipeline(step, PrivateSpectralLDA()), {}), (TEXTS,), "which may learn")
+      for step in LEARNING),
+    *((PrivateSearchCV(model, candidates), (CELLS, RATINGS), message)
+      for model, candidates, message in (*TOGETHER, *OTHERS)),
+    (bounded(samples(), {"moment": ["raw"]}), (with_one(np.nan, COUNTS),), "NaN"),
+    *((bounded(model, {}), data, message) for model, data, message in DATA),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")  # of rows of zeros
+@pytest.mark.parametrize(("search", "data", "message"), REFUSED, ids=lambda _: "")
+def test_what_is_wrong_is_refused_unspent_and_unseen(search, data, message):
+    """One missing value is no reason to pay for a whole search."""
+    budget = BudgetAccountant(epsilon=100.0, delta=0.1)
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        search.set_params(accountant=budget).fit(*data)
+    assert "swordfish" not in str(caught.value)
+    assert budget.entries == ()
+    assert not hasattr(search.estimator, "n_features_in_")
+
+
+# Of two groups one is held out, and one alone is all of the training data.
+OF_GROUPS = [
+    (topics(), (COUNTS,), np.arange(200) % 2, "must leave 2 or more groups to train on"),
+    (topics(cv=2), (COUNTS,), np.arange(200) % 2, "must leave 2 or more groups to train on"),
+    (topics(cv=41), (COUNTS,), np.arange(200) // 5, "n_samples=40"),
+    (completions(), cells(), np.arange(225) // 5, "takes no groups: .*unit_mode=0"),
+]
+
+
+@pytest.mark.parametrize(("search", "data", "groups", "message"), OF_GROUPS)
+def test_groups_that_no_fit_takes_cost_nothing(search, data, groups, message):
+    budget = BudgetAccountant(100.0, 0.1)
+    with pytest.raises((ValueError, TypeError), match=message):
+        search.set_params(accountant=budget).fit(*data, groups=groups)
+    assert budget.entries == ()
+
+
+def test_neighbours_are_those_of_the_estimator_whose_parts_may_be_empty():
+    """Steps could tell an empty part."""
+    model = PrivateSpectralLDA(2, neighbours="add_remove")
+    pipe = Pipeline([("scale", Normalizer(norm="max")), ("topics", model)])
+    budget = BudgetAccountant()
+    with pytest.raises(ValueError, match="by itself"):
+        PrivateSearchCV(pipe, {"topics__n_components": [1]}, accountant=budget).fit(COUNTS)
+    assert budget.entries == ()
+
+
+def test_candidates_that_are_right_together_are_tried():
+    """As given they would be refused: one component is less than the two public topics."""
+    model = public_topics(1)
+    words = pd.DataFrame(TOPICS, columns=list("abcdef"))
+    lists = {"n_components": [2, 3], "public_components": [TOPICS, words, words.to_dict("list")]}
+    steps.check_values([lists, {"n_components": [4]}], model)
+    with pytest.raises(ValueError, match="n_components"):
+        steps.check_values([lists, {"n_components": [1]}], model)
+    # Too many to try, and those that are drawn, are not.
+    drawn = {"n_components": stats.randint(1, 5)}
+    many = {"n_components": list(range(1, 200)), "doc_topic_prior": [0.1, 0.2]}
+    steps.check_values([drawn, many], model)
+    # Samples may be below 0 where the moment is searched.
+    raw = bounded(samples(), {"moment": ["raw"]}, random_state=0)
+    assert raw.fit(-COUNTS).best_params_ == {"moment": "raw"}
