@@ -41,24 +41,20 @@ COUNTED = {
 
 def expected_failures(estimator):
     faulty = TAKES_MEANS_OFF_INTEGERS and get_tags(estimator).input_tags.categorical
-    return own_expected_failures(estimator) | (FAULTY if faulty else {})
-
-
-def own_expected_failures(estimator):
-    if isinstance(estimator, PrivateSearchCV):
-        return {}
+    expected = FAULTY if faulty else {}
+    if isinstance(estimator, PrivateSearchCV) or estimator.epsilon == float("inf"):
+        return expected
     if estimator.neighbours == "add_remove":
-        noise = {"check_fit_idempotent": NOISE}
-        # Of topics it finds one, as below.
-        return COUNTED if isinstance(estimator, PrivateSpectralLDA) else {**COUNTED, **noise}
-    if estimator.epsilon == float("inf"):
-        return {}
+        expected = {**expected, **COUNTED}
     if isinstance(estimator, COMPLETIONS):
-        return dict.fromkeys(TWO_FITS, NOISE)
-    if estimator.n_components == 10 or getattr(estimator, "moment", None) == "gaussian_mixture":
-        # It finds one topic or cluster in so few rows, and all probabilities are 1.
-        return {}
-    return {"check_fit_idempotent": NOISE}
+        return {**expected, **dict.fromkeys(TWO_FITS, NOISE)}
+    # In so few rows these find one topic or cluster, and all probabilities are 1.
+    topics = isinstance(estimator, PrivateSpectralLDA)
+    counted_topics = topics and estimator.neighbours == "add_remove"
+    mixture = getattr(estimator, "moment", None) == "gaussian_mixture"
+    if counted_topics or mixture or estimator.n_components == 10:
+        return expected
+    return {**expected, "check_fit_idempotent": NOISE}
 
 
 # The checks fit a few dozen rows, on which a private fit rightly warns.

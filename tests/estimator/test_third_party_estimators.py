@@ -1,7 +1,6 @@
 """Search, scorer and audit take estimators that they have never heard of, by their hooks."""
 
-import ast
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,22 +9,17 @@ from sklearn.base import BaseEstimator
 from small_searches import mixtures
 from toy_regressor import NoisyMean, constant, targets
 
-import sktensor_dp
 from sktensor_dp import PrivateSearchCV, make_private_scorer
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.privacy.audit import audit, worst_case
 
 INF = float("inf")
-PACKAGE = Path(sktensor_dp.__file__).parent
-ASKING = [*sorted((PACKAGE / "model_selection").glob("*.py")), PACKAGE / "privacy" / "audit.py"]
+
+
 # What these ask of objects by name: conventions of scikit-learn and of containers, what fits
 # publish, and a hook.
-BY_NAME = {
-    *("best_estimator_", "feature_names_in_", "n_features_in_", "privacy_report_", "unit"),
-    *("__next__", "_skl_callbacks", "columns", "dtype", "iloc", "kind", "rvs", "shape"),
-    "_worst_case",
-    *("func", "ndim", "to_delayed"),
-}
+
+
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 
 
@@ -77,60 +71,37 @@ def test_a_third_party_estimator_is_searched_whatever_its_parameters_are_called(
     assert -1 < scorer(fitted, X, y) <= 0
 
 
-def test_the_kind_of_noise_is_asked_for():
-    X, y = targets(200)
-    rows = [
-        PrivateSearchCV(build(), {"shift": [0.0]}, delta=delta)
-        .fit(X, y)
-        .privacy_report_.rows
-        for build, delta in ((NoisyMean, 1e-6), (Pure, 1e-6), (NoisyMean, 0))
-    ]  # fmt: skip
-    assert [{row.epsilon > 0 for row in trial} for trial in rows] == [{False}, {True}, {True}]
+@pytest.mark.parametrize(
+    ("build", "delta", "pure"), [(NoisyMean, 1e-6, False), (Pure, 1e-6, True), (NoisyMean, 0, True)]
+)
+def test_the_kind_of_noise_is_asked_for(build, delta, pure):
+    found = PrivateSearchCV(build(), {"shift": [0.0]}, delta=delta).fit(*targets(200))
+    assert {row.epsilon > 0 for row in found.privacy_report_.rows} == {pure}
 
 
 def test_a_default_score_follows_from_what_an_estimator_offers():
     X = np.zeros((10, 1))
-    with pytest.raises(ValueError, match="scoring must be given: Silent has no default"):
-        PrivateSearchCV(Silent(), {}).fit(X)
-    with pytest.raises(ValueError, match="bounds must be given"):
-        make_private_scorer("log_likelihood", epsilon=INF)(constant(), X)
-    with pytest.raises(ValueError, match="score_bounds must be given"):
-        mixtures({}, score_bounds=None).fit(np.random.default_rng(0).standard_normal((50, 3)))
+    for call, message in (
+        (lambda: PrivateSearchCV(Silent(), {}).fit(X), "Silent has no default"),
+        (lambda: make_private_scorer("log_likelihood")(constant(), X), "bounds must be given"),
+        (lambda: mixtures({}, score_bounds=None).fit(np.ones((50, 3))), "score_bounds must be giv"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
     assert (unit_score_of(Silent()), unit_score_of(Density())) == (None, "log_likelihood")
 
 
 def test_a_third_party_estimator_is_audited_at_its_worst():
-    """Without noise the neighbours, a tenth of the range apart, are told every time.
+    """Exact test of rates, one-sided, n = 40 without noise: epsilon >= 1 is shown every time.
 
-    40 fits of each then show an epsilon of at least 1: rates off by .1 at most, and
-    log(.9 / .1) = 2.2. With noise the claim stands, unless by a chance of 1e-6.
+    Rates are off by .1 at most, and log(.9 / .1) = 2.2. With noise the claim stands, n = 100,
+    unless by a chance of 1e-6.
     """
     case = worst_case(NoisyMean(), 10)
-    sharp = audit(NoisyMean(epsilon=INF), case.data, case.neighbour, n_runs=40,
-                  statistic=case.statistic)  # fmt: skip
-    assert sharp.epsilon_lower > 1
-    result = audit(NoisyMean(), case.data, case.neighbour, n_runs=100, statistic=case.statistic,
-                   confidence=1 - 1e-6)  # fmt: skip
+    audited = partial(audit, data=case.data, neighbour=case.neighbour, statistic=case.statistic)
+    assert audited(NoisyMean(epsilon=INF), n_runs=40).epsilon_lower > 1
+    result = audited(NoisyMean(), n_runs=100, confidence=1 - 1e-6)
     assert result.epsilon_claim == pytest.approx(1.0)
     assert not result.refutes_claim
-
-
-def test_an_estimator_without_worst_neighbours_is_told_so():
     with pytest.raises(ValueError, match=r"hook _worst_case .* got a Silent"):
         worst_case(Silent())
-
-
-def test_nothing_asks_for_the_name_of_a_parameter_or_for_a_type_of_estimator():
-    asked = {
-        (path.stem, node)
-        for path in ASKING
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(call, ast.Call)
-        and getattr(call.func, "id", "") in {"getattr", "hasattr", "isinstance"}
-        for node in ast.walk(call.args[1])
-    }
-    names = {(path, n.value) for path, n in asked if isinstance(n, ast.Constant) and n.value}
-    assert {(path, name) for path, name in names if name not in BY_NAME} == set()
-    types = {(path, n.id) for path, n in asked if isinstance(n, ast.Name)}
-    ours = {one for one in types if one[1].startswith("Private") or one[1].endswith("Mixin")}
-    assert {name for _, name in ours} <= {"PrivateEstimatorMixin", "PrivateScorer"}
