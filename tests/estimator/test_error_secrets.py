@@ -106,13 +106,23 @@ def completion_calls() -> Iterator[Call]:
                 yield f"y {name}", fitted, "fold_in", (CELLS, y)
 
 
+class Failing:
+    """A source that fails while it is read."""
+
+    def __init__(self, fails: Any = fail) -> None:
+        self._fails = fails
+
+    def __iter__(self) -> Iterator[Any]:
+        yield COUNTS[:150]
+        yield self._fails()
+
+
 def text_calls() -> Iterator[Call]:
-    fitted = words().fit(TEXTS)
     wrong: dict[str, Any] = {
         "not decodable": [*TEXTS, b"\xff" + TEXT.encode()],
         "no text": [*TEXTS, NUMBER],
         "one text": TEXT,
-        "source": map(fail, [1, 2]),
+        "source": Failing(),
     }
     asked: list[tuple[dict[str, Any], Any]] = [
         ({"encoding": "no-such"}, TEXT.encode()), ({"input": "filename"}, TEXT),
@@ -124,9 +134,11 @@ def text_calls() -> Iterator[Call]:
     for method in ("fit", "fit_transform"):
         yield from ((name, words(), method, (texts,)) for name, texts in wrong.items())
         yield from ((str(given), words(**given), method, ([text],)) for given, text in asked)
-    for vectorizer in (fitted, words(vocabulary=["cats"])):
+    for vectorizer in (words().fit(TEXTS), words(vocabulary=["cats"])):
         yield from ((name, vectorizer, "transform", (texts,)) for name, texts in wrong.items())
-    yield from ((name, fitted, "inverse_transform", (X,)) for name, X in tables().items())
+    yield from (
+        (name, words().fit(TEXTS), "inverse_transform", (X,)) for name, X in tables().items()
+    )
 
 
 CALLS = [*matrix_calls(), *completion_calls(), *text_calls()]
@@ -149,17 +161,6 @@ def test_no_method_shows_an_entry_or_charges_for_it(name, capfd):
         except AssertionError as found:
             offenders.append((kind, str(found)[:200]))
     assert offenders == []
-
-
-class Failing:
-    """A source that fails while it is read."""
-
-    def __init__(self, fails: Any = fail) -> None:
-        self._fails = fails
-
-    def __iter__(self) -> Iterator[Any]:
-        yield COUNTS[:150]
-        yield self._fails()
 
 
 class Panic(BaseException):

@@ -32,7 +32,6 @@ from hypothesis import strategies as st
 from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
-    PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
@@ -214,9 +213,9 @@ def test_questions_to_a_fitted_model(model, X, y, texts):
 
 
 @pytest.mark.parametrize("build", [*MATRIX, *TABLE])
-@given(a=st.sampled_from(WILD + HUGE), b=st.sampled_from(WILD + HUGE))
+@given(a=st.sampled_from(WILD + HUGE), b=st.sampled_from(WILD + HUGE), chunk=data())
 @examples(20)
-def test_forecasts_of_anything(build, a, b):
+def test_forecasts_and_chunks_of_any_size(build, a, b, chunk):
     right, wrong = ((100, 5), [(a, 5), (100, b), (a, b)])
     if build in TABLE:
         right = (100, (5, 4))
@@ -224,24 +223,9 @@ def test_forecasts_of_anything(build, a, b):
     for sizes in wrong:
         attempt(build(), "forecast", *sizes)
     assert attempt(build(), "forecast", *right) is None
-
-
-@given(X=data(), y=arrays(ndims=(1, 1, 2)), norm=st.sampled_from([1.0, *WILD]))
-@examples(12)
-def test_searches_over_anything(X, y, norm):
-    grid = {"data_norm": [norm]}
-    search = PrivateSearchCV(_power(), grid, n_trials=1.5, score_bounds=(-1, 0), epsilon=INF)
-    for targets in ((), (y,)):
-        attempt(search, "fit", X, *targets)
-
-
-@pytest.mark.parametrize("build", MATRIX)
-@given(chunk=data(), n=st.sampled_from([1, 2, 5, *WILD]), d=st.sampled_from([1, 3, *WILD]))
-@examples(20)
-def test_chunks_of_anything(build, chunk, n, d):
-    """Of chunks, what they hold is known when they are read, after they were paid for."""
-    for source in ([chunk], [chunk, chunk], chunk):
-        attempt(build(), "fit_chunks", source, n_samples=n, n_features=d)
+    for source in ([chunk], [chunk, chunk], chunk) if build in MATRIX else ():
+        for n, d in ((a, b), (5, 3), (2, 1)):
+            attempt(build(), "fit_chunks", source, n_samples=n, n_features=d)
 
 
 def test_the_properties_bite():

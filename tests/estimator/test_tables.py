@@ -1,12 +1,13 @@
 """Tables and columns of pandas, polars and pyarrow, in and out."""
 
 import datetime
+from functools import partial
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -19,7 +20,6 @@ from sktensor_dp import (
     make_private_scorer,
     unsafe_seeded_noise,
 )
-from sktensor_dp.estimator import inputs
 
 pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -56,16 +56,6 @@ COLUMNS = {
 }
 
 
-def test_what_validation_tells_of_arrays_is_still_told():
-    estimator = BaseEstimator()
-    inputs.checked_table(estimator, COUNTS, reset=True)
-    with pytest.raises(ValueError, match="X has 5 features"):
-        inputs.checked_table(estimator, COUNTS[:, :5], reset=False)
-    inputs.checked_table(estimator, TABLES["pandas"](COUNTS, NAMES), reset=True)
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        inputs.checked_table(estimator, COUNTS, reset=False)
-
-
 def seeded(fit):
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
         return fit()
@@ -81,30 +71,25 @@ def table(kind):
     return TABLES[kind](COUNTS, NAMES)
 
 
-def _topics(X, people):
-    return PrivateSpectralLDA(2, random_state=0).fit(X, groups=people)
+topics = partial(PrivateSpectralLDA, 2, random_state=0)
+components = partial(PrivateTensorPowerMethod, 2, data_norm=8.0, random_state=0)
+FITS = {
+    "topics": lambda X, people: topics().fit(X, groups=people),
+    "mixture": lambda X, people: components(moment="gaussian_mixture").fit(X),
+    "chunks": lambda X, people: topics().fit_chunks([X, X], n_samples=1200, n_features=6),
+}
 
 
-def _mixture(X, people):
-    model = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=8.0, random_state=0)
-    return model.fit(X)
-
-
-def _in_chunks(X, people):
-    model = PrivateSpectralLDA(2, random_state=0)
-    return model.fit_chunks([X, X], n_samples=1200, n_features=6)
-
-
-@pytest.mark.parametrize("fit", [_topics, _mixture, _in_chunks])
+@pytest.mark.parametrize("fit", FITS)
 def test_fits_are_those_of_arrays(fit, kind, table):
-    found = seeded(lambda: fit(table, COLUMNS[kind](PEOPLE)))
-    plain = seeded(lambda: fit(COUNTS, PEOPLE))
+    found = seeded(lambda: FITS[fit](table, COLUMNS[kind](PEOPLE)))
+    plain = seeded(lambda: FITS[fit](COUNTS, PEOPLE))
     np.testing.assert_array_equal(found.components_, plain.components_)
     assert found.privacy_report_.n_units == plain.privacy_report_.n_units
-    if fit is not _in_chunks:
+    if fit != "chunks":
         assert found.feature_names_in_.tolist() == NAMES
         np.testing.assert_array_equal(found.transform(table), plain.transform(COUNTS))
-    if fit is _mixture:
+    if fit == "mixture":
         np.testing.assert_array_equal(found.predict(table), plain.predict(COUNTS))
 
 
@@ -210,22 +195,19 @@ def test_what_is_shown_comes_as_a_table_of_choice(backend):
         budget.to_frame("dask")
 
 
-def test_dates_and_texts_are_refused_by_their_type(kind):
-    day = COLUMNS[kind]([datetime.date(2020, 1, 1)] * 30)
+def test_dates_texts_and_missing_labels_are_refused(kind):
+    column, topics = COLUMNS[kind], PrivateSpectralLDA(2)
     if kind != "pandas":  # there they are objects, of which nothing is known
-        dates = {"pandas by pyarrow": lambda: day.to_frame(), "polars": lambda: day.to_frame()}
-        made = dates.get(kind, lambda: pa.table({"day": day}))()
+        dates = column([datetime.date(2020, 1, 1)] * 30)
+        made = dates.to_frame() if hasattr(dates, "to_frame") else pa.table({"day": dates})
         with pytest.raises(ValueError, match="dates and times are none"):
-            PrivateSpectralLDA(2).fit(made)
+            topics.fit(made)
     # Texts of pandas before 3 are objects too, and refused when they are read.
     with pytest.raises(ValueError, match=r"X must hold numbers(, got text|; it holds values)"):
-        PrivateSpectralLDA(2).fit(TABLES[kind](np.array(TEXTS).reshape(-1, 1), ["text"]))
-
-
-def test_missing_labels_are_refused(kind):
+        topics.fit(TABLES[kind](np.array(TEXTS).reshape(-1, 1), ["text"]))
     for labels in ([*PEOPLE[1:].tolist(), None], [*range(599), None]):
         with pytest.raises(ValueError, match="groups must hold one label per row"):
-            PrivateSpectralLDA(2).fit(COUNTS, groups=COLUMNS[kind](labels))
+            topics.fit(COUNTS, groups=column(labels))
 
 
 TOPICS = PrivateSpectralLDA(2, epsilon=50.0)
@@ -233,13 +215,12 @@ MIXTURE = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=8.0, 
 
 
 @pytest.mark.parametrize("model", [TOPICS, MIXTURE], ids=lambda model: type(model).__name__)
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_transforms_keep_single_precision(model, convert):
+def test_transforms_keep_single_precision_of_sparse_and_lazy_tables(model):
+    """As scikit-learn checks of arrays."""
     model.fit(COUNTS)
-    single = model.transform(convert(COUNTS.astype(np.float32)))
-    double = model.transform(convert(COUNTS.astype(np.float64)))
-    assert (single.dtype, double.dtype) == (np.float32, np.float64)
-    np.testing.assert_array_equal(single, double.astype(np.float32))
-    da = pytest.importorskip("dask.array")
+    single, double = (
+        model.transform(sp.csr_matrix(COUNTS.astype(kind))) for kind in (np.float32, np.float64)
+    )
+    np.testing.assert_array_equal(single, double.astype(np.float32), strict=True)
     lazy = model.transform(da.from_array(COUNTS.astype(np.float32), chunks=(200, 6)))
     assert lazy.dtype == lazy.compute().dtype == np.float32

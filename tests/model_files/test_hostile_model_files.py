@@ -73,16 +73,48 @@ def text_of(change):
     return redocumented(FILE, change(body[header["model.json"]["data_offsets"][0] :]))
 
 
+def declaring(name, **entry):
+    return header_of(lambda of: {**of, name: {**of[name], **entry}})
+
+
 EMPTY = {"dtype": "F64", "shape": [2**40, 0], "data_offsets": [0, 0]}
-HEAD, NO_JSON = "not laid out as a model file", "not JSON as models are written in"
+NO_VALUE = "The file's parameters are not valid for PrivateSpectralLDA"
+DAMAGED, HEAD = "damaged, or holds no model", "not laid out as a model file"
+NO_JSON = "not JSON as models are written in"
 OTHER = "of another class, not of 'PrivateSpectralLDA'"
+DECLARED: list[dict[str, Any]] = [
+    {"shape": [2**40, 2**40]}, {"shape": [2**62, 0]}, {"data_offsets": [0, 2**63]},
+    {"data_offsets": [0, 8]}, {"data_offsets": [8, 2**20]}, {"dtype": "F32"},
+    {"dtype": "BF16"}, {"dtype": "object"}, {"shape": [-1]}, {"shape": MARK},
+]  # fmt: skip
+BOMBS = [
+    b"[" * 100_000, b'{"a":' * 500_000, b" " * (LARGEST_TEXT + 1), b'{"a": 1' + b"0" * 10_000,
+    b"null", b'{"format": NaN, ', b"\xff", b'{"x7mark": 1, "x7mark": 1, ', b'{"x7mark": "x7mark", ',
+]  # fmt: skip
+TOPICS = [
+    (np.full((2, 7), np.nan), "finite"), (np.full((2, 7), np.inf), "finite"),
+    (np.full((2, 7), -0.1), "none below 0"), (np.full((2, 7), 0.5), "sum to 1"),
+    (np.full((2, 7), 1, dtype=np.int64), "type float64"),
+    # Lengths are compared in the order of attributes: the first of them is the one believed.
+    (np.full((2, 8), 0.125), "as long as the other parts that have its 'd'"),
+    (np.full((1, 7), 1 / 7), "as long as the other parts that have its 'k'"),
+    (np.full((2, 7, 1), 1 / 7), "dimensions"), (np.zeros((0, 7)), "'k'"),
+]  # fmt: skip
+GIVEN = unpack(FILE)[0]["parameters"]
+NO_PARAMETERS = [("epsilon", MARK), ("epsilon", -1), ("n_components", 1.5), ("perturbation", MARK)]
 CRAFTED = {
-    "arrays that share bytes": (sharing_bytes(), "damaged, or holds no model"),
+    **{f"{name} declared {entry}": (declaring(name, **entry), DAMAGED)
+       for name in ("components_", "model.json") for entry in DECLARED},
+    "arrays that share bytes": (sharing_bytes(), DAMAGED),
     "metadata": (header_of(lambda of: {"__metadata__": {MARK: MARK}, **of}), HEAD),
     "a long empty array": (header_of(lambda of: {**of, "extra": EMPTY}), HEAD),
     "an array twice": (header_of(twice), "holds no model"),
     "no document": (header_of(lambda of: {k: v for k, v in of.items() if k != "model.json"}), ""),
     "an array too many": (with_array(FILE, np.zeros(3), MARK), "every array must belong"),
+    **{f"topics {place}": (packed({"components_": array}), message)
+       for place, (array, message) in enumerate(TOPICS)},
+    **{f"bomb {place}": (redocumented(FILE, text + b'"sha256": "' + b"0" * 64 + b'"}'), "")
+       for place, text in enumerate(BOMBS)},
     "a key twice": (text_of(lambda of: b'{"class": "PrivateSpectralLDA", ' + of[1:]), NO_JSON),
     "a long text": (text_of(lambda of: b" " * LARGEST_TEXT + of), NO_JSON),
     **{f"class {found!r:.9}": (packed(**{"class": found}), OTHER)
@@ -94,6 +126,8 @@ CRAFTED = {
     **{f"version {version!r}": (packed(version=version), "format number is not 1")
        for version in (0, 2, 10**9, True, 1.0, "1", None, MARK)},
     "format": (packed(format=MARK), "^The file holds no model.$"),
+    **{f"{name}={value}": (packed(parameters={**GIVEN, name: value}), f"^{NO_VALUE}: {name}.$")
+       for name, value in NO_PARAMETERS},
 }  # fmt: skip
 
 
@@ -127,63 +161,6 @@ def test_a_checksum_that_is_not_of_the_rest(tmp_path):
         assert "checksum" in refusal(damaged, tmp_path)
     (tmp_path / "model").write_bytes(signed(body))
     assert PrivateSpectralLDA.load(tmp_path / "model").verbose == 5
-
-
-@pytest.mark.parametrize("name", ["components_", "model.json"])
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"shape": [2**40, 2**40]}, {"shape": [2**62, 0]}, {"data_offsets": [0, 2**63]},
-        {"data_offsets": [0, 8]}, {"data_offsets": [8, 2**20]}, {"dtype": "F32"},
-        {"dtype": "BF16"}, {"dtype": "object"}, {"shape": [-1]}, {"shape": MARK},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_headers_that_declare_what_is_not_there(name, entry, tmp_path):
-    header, body = parts_of(FILE)
-    header[name].update(entry)
-    assert "damaged, or holds no model" in refusal(assembled(header, body), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (np.full((2, 7), np.nan), "finite"), (np.full((2, 7), np.inf), "finite"),
-        (np.full((2, 7), -0.1), "none below 0"), (np.full((2, 7), 0.5), "sum to 1"),
-        (np.full((2, 7), 1, dtype=np.int64), "type float64"),
-        (np.full((2, 8), 0.125), "as long as the other parts that have its 'd'"),
-        (np.full((1, 7), 1 / 7), "as long as the other parts that have its 'k'"),
-        (np.full((2, 7, 1), 1 / 7), "dimensions"), (np.zeros((0, 7)), "'k'"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else str(value.shape),
-)  # fmt: skip
-def test_arrays_of_other_values_shapes_and_types(array, message, tmp_path):
-    # Lengths are compared in the order of attributes: the first of them is the one believed.
-    said = refusal(packed({"components_": array}), tmp_path)
-    assert message in said.replace("unigram_", "components_")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"[" * 100_000, b'{"a":' * 500_000, b" " * (LARGEST_TEXT + 1), b'{"a": 1' + b"0" * 10_000,
-        b"null", b'{"format": NaN, ', b"\xff", b'{"x7mark": 1, "x7mark": 1, ',
-        b'{"x7mark": "x7mark", ',
-    ],
-    ids=range(9),
-)  # fmt: skip
-def test_documents_that_are_bombs_or_no_json(text, tmp_path):
-    refusal(redocumented(FILE, text + b'"sha256": "' + b"0" * 64 + b'"}'), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("epsilon", MARK), ("epsilon", -1), ("n_components", 1.5), ("perturbation", MARK)],
-)
-def test_parameters_that_are_none_name_themselves_and_no_value(name, value, tmp_path):
-    parameters = {**unpack(FILE)[0]["parameters"], name: value}
-    message = refusal(packed(parameters=parameters), tmp_path)
-    assert message == f"The file's parameters are not valid for PrivateSpectralLDA: {name}."
 
 
 def test_memory_stays_in_proportion_to_the_file(tmp_path):

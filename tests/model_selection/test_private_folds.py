@@ -89,17 +89,20 @@ def test_wrong_numbers_of_folds_are_refused(n_splits):
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(relation):
-    """As the page on tuning has it."""
-    budget = BudgetAccountant(1e4, 1e-6)
+@pytest.mark.parametrize("asked", [True, "whose"])
+def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(asked, relation):
+    """As the page on tuning has it; under a name of one's own the folds are of rows."""
+    budget, name = BudgetAccountant(1e4, 1e-6), "groups" if asked is True else asked
     with sklearn.config_context(enable_metadata_routing=True):
         model = PrivateSpectralLDA(1, epsilon=9.0, neighbours=relation, accountant=budget)
         scorer = make_private_scorer("log_likelihood_per_token", epsilon=9.0, accountant=budget)
         search = GridSearchCV(
-            model.set_fit_request(groups=True), {"random_state": [0, 1]},
-            cv=PrivateKFold(3), scoring=scorer.set_score_request(groups=True), error_score="raise",
+            model.set_fit_request(groups=asked), {"random_state": [0, 1]},
+            cv=PrivateKFold(3) if asked is True else 3,
+            scoring=scorer.set_score_request(groups=asked), error_score="raise",
         )  # fmt: skip
-        search.fit(counts(len(OWNERS)), groups=OWNERS)
+        search.fit(counts(len(OWNERS)), **{name: OWNERS})
+    assert search.best_estimator_.privacy_report_.rows
     assert {(entry.unit, entry.neighbours) for entry in budget.entries} == {("person", relation)}
     scores = [entry for entry in budget.entries if entry.spender == "PrivateScorer"]
     assert len(scores) == (12 if relation == "add_remove" else 6)  # and a count of each

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import sklearn
 import small_models
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from small_completions import Y0
 from small_models import COUNTS, DATA
@@ -25,8 +24,6 @@ from toy_regressor import NoisyMean, answering, constant, targets
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
-    PrivateCountVectorizer,
-    PrivateKFold,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTuckerCompletion,
@@ -271,24 +268,23 @@ def test_a_held_out_row_that_a_function_leaves_out_counts_as_a_blank_one():
     assert score(leaving, rows) == score(lda, np.where(rows[:, :1] < 5, rows, 0.0))
 
 
-def test_scores_that_are_wrong_or_warn_show_nothing():
+@pytest.mark.parametrize("found", [np.array([0.1, 0.2]), ["secret"]])
+def test_scores_that_are_wrong_show_nothing(found):
     query = HeldOutScores(lambda X, y: X, 0.0, 1.0)
-    with pytest.raises(ValueError, match="each held-out row, in an array of as many"):
-        query.total(HeldOutChunk(np.array([0.1, 0.2]), None, Units.single(3)))
-    with pytest.raises(ValueError, match=r"^Scoring must return numbers\.$") as caught:
-        query.total(HeldOutChunk(["secret"], None, Units.single(1)))
+    with pytest.raises(ValueError, match=r"Scoring must return numbers|of as many") as caught:
+        query.total(HeldOutChunk(found, None, Units.single(3)))
+    assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
 
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_of_a_score_is_shown():
     def loud(X, y):
         warnings.warn(f"{X[0]} is odd", UserWarning, stacklevel=1)
         return np.log(X) * np.square(1e200 * X)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        total = HeldOutScores(loud, 0.0, 1.0).total(
-            HeldOutChunk(np.array([-1.0, 0.0]), None, Units.single(2))
-        )
-    assert total.tolist() == [-1.0]
+    chunk = HeldOutChunk(np.array([-1.0, 0.0]), None, Units.single(2))
+    assert HeldOutScores(loud, 0.0, 1.0).total(chunk).tolist() == [-1.0]
 
 
 def fitted():
@@ -363,68 +359,6 @@ def test_a_model_of_groups_is_scored_with_groups_alone():
 
 
 # In scikit-learn's own tools
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
-@pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("name", ["groups", "person"])
-def test_cross_validation_and_grid_searches_pass_groups_on(name):
-    """Under a name of one's own, too."""
-    budget = BudgetAccountant(1e4, 1e-6)
-    asked = True if name == "groups" else name
-    model = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget).set_fit_request(groups=asked)
-    scorer = make_private_scorer(PER_TOKEN, epsilon=9.0, accountant=budget)
-    scorer.set_score_request(groups=asked)
-    given, tool = {name: OWNERS}, {"scoring": scorer, "error_score": "raise"}
-    if name == "groups":
-        assert cross_val_score(model, X, cv=PrivateKFold(4), params=given, **tool).shape == (4,)
-    else:
-        search = GridSearchCV(model, {"random_state": [0, 1]}, cv=2, **tool).fit(X, **given)
-        assert search.best_estimator_.privacy_report_.n_units == 60
-    assert {entry.unit for entry in budget.entries} == {"person"}
-    assert sum(entry.release == "held_out_scores" for entry in budget.entries) == 4
-
-
-def test_groups_need_routing_and_a_request():
-    scorer = scorer_of(PER_TOKEN, bounds=None)
-    with pytest.raises(RuntimeError, match="enable_metadata_routing"):
-        scorer.set_score_request(groups=True)
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = PrivateSpectralLDA(1, epsilon=INF).set_fit_request(groups=True)
-        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="groups"):
-            cross_val_score(model, X, cv=2, scoring=scorer, params={"groups": OWNERS})
-
-
-TEXTS = ["cats chase mice", "dogs chase cats", "mice eat cheese"] * 80
-PERSONS = np.arange(240) // 2
-
-
-@pytest.mark.usefixtures("routing")
-def test_pipelines_hand_groups_to_steps_that_ask_for_them():
-    words = PrivateCountVectorizer(max_words_per_document=6, epsilon=20.0)
-    topics = PrivateSpectralLDA(1, epsilon=20.0)
-    for step in (words, topics):
-        step.set_fit_request(groups=True)
-    whole = Pipeline([("counts", words), ("topics", topics)])
-    scorer = scorer_of(PER_TOKEN, bounds=None).set_score_request(groups=True)
-    search = GridSearchCV(
-        whole, {"topics__random_state": [0, 1]}, cv=PrivateKFold(2), scoring=scorer,
-        error_score="raise",
-    ).fit(TEXTS, groups=PERSONS)  # fmt: skip
-    fitted = [search.best_estimator_, clone(whole).fit(TEXTS, groups=PERSONS)]
-    with sklearn.config_context(enable_metadata_routing=False):
-        named = {"counts__groups": PERSONS, "topics__groups": PERSONS}
-        fitted.append(clone(whole).fit(TEXTS, **named))
-    for one in fitted:
-        for step in ("counts", "topics"):
-            assert one[step].privacy_report_.n_units == 120
-            assert one[step].privacy_report_.unit == "person"
-    assert clone(whole).fit_transform(TEXTS, groups=PERSONS).shape == (240, 1)
 
 
 def test_scores_the_best_model_of_a_search_and_pickles_without_an_accountant():

@@ -347,14 +347,6 @@ def test_allows_listed_steps(words):
 # As an estimator
 
 
-def test_clones_and_nests_parameters():
-    search = topics(accountant=BudgetAccountant())
-    copy = clone(search).set_params(estimator__doc_topic_prior=0)
-    assert copy.accountant is search.accountant
-    assert (copy.estimator.doc_topic_prior, search.estimator.doc_topic_prior) == (0, "auto")
-    assert (hasattr(search, "predict"), hasattr(toy(), "predict")) == (False, True)
-
-
 PAGE = Path(__file__).parents[2] / "docs" / "tuning.md"
 
 
