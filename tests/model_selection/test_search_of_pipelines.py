@@ -150,9 +150,7 @@ def per_token(model, words, documents):
 
 def test_a_word_that_the_vocabulary_lacks_counts_at_the_floor():
     model = fitted(["worda", "wordb"], ["worda worda wordb"] * 5)
-    found = per_token(
-        model, word_counter(model), ["worda worda wordb other", "strange words", ""]
-    )
+    found = per_token(model, word_counter(model), ["worda worda wordb other", "strange words", ""])
     known, low = 2 * math.log(2 / 3) + math.log(1 / 3), math.log(UNKNOWN_WORD)
     assert found == pytest.approx([(known + low) / 4, low, 0.0], abs=1e-6)
 
