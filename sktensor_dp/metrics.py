@@ -244,11 +244,6 @@ def precision_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: in
     float
         From 0 to 1; NaN where nothing is relevant to anyone.
 
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or `k` is below 1.
-
     Notes
     -----
     **Privacy.** It costs nothing and protects nothing: it describes the people it is given.

@@ -1,8 +1,4 @@
-"""Data to work on: public documentation, texts of one's own, public words, MovieLens.
-
-The readers of private files say what is wrong with a file without ever showing
-what is in it: messages name files, columns, line numbers and types.
-"""
+"""Data to work on: public documentation, texts of one's own, public words, MovieLens."""
 
 from sktensor_dp.datasets.public import fetch_movielens_100k, load_docstrings
 from sktensor_dp.datasets.texts import load_texts, load_texts_by_person, open_table, open_texts

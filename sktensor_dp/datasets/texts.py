@@ -1,7 +1,6 @@
 """Texts and tables of one's own, from folders and files, read whole or in parts.
 
-Errors name files, lines, numbers of columns and types, and never show what is in a file. A file
-without a header has a row where names of columns would be, so errors do not list these either.
+Errors name files, lines, numbers of columns and types, and never show what is in a file.
 """
 
 import gzip
@@ -566,10 +565,7 @@ def _advice(quoted: bool) -> str:
 
 
 def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[str]) -> str:
-    """Name of the wanted column among `columns`; None stands for the only one.
-
-    ValueError, which says that the column is to hold `holds`, unless it occurs once.
-    """
+    """Name of the wanted column among `columns`, of which None stands for the only one."""
     if column is None and len(columns) == 1:
         return columns[0]
     if column is not None and columns.count(column) == 1:

@@ -1,7 +1,7 @@
 """Base class of private estimators: parameters of the guarantee, and the life of a fit.
 
-A fit is validated, planned, charged, run by its recipe, and published. Everything before
-publishing writes on other objects: a fit that is refused or fails changes nothing.
+A fit is validated, planned, charged, run by its recipe, and published. A fit that is refused or
+fails changes nothing.
 """
 
 import inspect
@@ -189,9 +189,7 @@ def _level_of_caller() -> int:
 
 
 class Documented:
-    """Mixin that names the nearest parameter for one that does not exist, and links scikit-learn's
-    HTML diagrams of estimators to the documentation.
-    """
+    """Mixin that names the nearest parameter for a wrong one, and links diagrams to pages."""
 
     _doc_link_module = "sktensor_dp"
     _doc_link_template = "{address}"
@@ -230,9 +228,7 @@ class Hooks:
         """Raise ValueError for parameters that contradict each other whatever the data are."""
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        """Raise an error for data that every fit would refuse, before a search pays for fits.
-        Called on a copy. `grouped`: groups are given. `searched`: parameters that may change.
-        """
+        """Raise an error for data that every fit would refuse, whatever is `searched`."""
 
     def _word_counter(self) -> Callable[[Any], Any] | None:
         """Function from texts to the number of words of each; None where units are not texts."""

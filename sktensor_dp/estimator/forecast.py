@@ -232,9 +232,7 @@ class Forecast(Sought):
 def counted_releases(
     plan: ReleasePlan, pure: bool, neighbours: str
 ) -> tuple[ReleasePlan, float | None]:
-    """Plan with a noisy count of units first, and the deviation of its noise, for "add_remove".
-    For other `neighbours` the plan itself and None. `pure` is True for Laplace noise.
-    """
+    """Plan with a noisy count of units first, and its deviation; without one, None."""
     if neighbours != "add_remove":
         return plan, None
     plan = plan.counted()

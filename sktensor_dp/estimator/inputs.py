@@ -97,8 +97,8 @@ def checked_table(
 ) -> Any:
     """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
 
-    `reset` stores the columns on `estimator` (else they are compared), `fits` is True within fits,
-    and `grouped` where rows have groups: the number of rows is private then.
+    `reset` stores the columns on `estimator` (else they are compared). Where `grouped`, the number
+    of rows is private.
     """
     counted = getattr(estimator, "neighbours", None) == "add_remove"
     # Where units come and go, a fit takes data without any.

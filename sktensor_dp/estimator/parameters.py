@@ -33,9 +33,7 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True)
 class Number:
-    """Constraint: a number (an int where `integer`) in an interval; booleans, NaN are refused.
-    `closed` names the ends that belong to the interval: "both", "left", "right" or "neither".
-    """
+    """Constraint: a number, int where `integer`, in an interval; `closed` names its ends."""
 
     low: float = -math.inf
     high: float = math.inf

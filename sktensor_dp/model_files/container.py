@@ -1,9 +1,7 @@
 """The file of a model: arrays and a JSON document among them, in the safetensors format.
 
-The format knows names, types, shapes and bytes, no code and no compression; its reader
-refuses gaps, overlaps and sizes beyond the file. The document ends in a SHA-256 of all
-else, so that every byte of the file is covered. Memory stays below three times the file's
-size, and what at most 32 MB of JSON take as Python objects.
+The reader refuses gaps, overlaps and sizes beyond the file. The document ends in a SHA-256 of all
+else. Memory stays below three times the file's size, and what at most 32 MB of JSON take.
 """
 
 import hashlib

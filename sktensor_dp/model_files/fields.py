@@ -1,7 +1,6 @@
 """Values of declared types as JSON and arrays, and back with every value checked.
 
-Types are annotations of dataclasses in code. A file's content never chooses a class, a function or
-an attribute: it fills what is declared, or is refused.
+A file's content never chooses a class, a function or an attribute: it fills what is declared.
 """
 
 import dataclasses
@@ -30,10 +29,7 @@ NUMBERS = frozenset(
 
 
 def write(value: Any, arrays: Arrays, where: str) -> Any:
-    """JSON form of a parameter or a part of a state; arrays go to `arrays` under the name `where`.
-
-    TypeError for values of other kinds, such as functions.
-    """
+    """JSON form of a parameter or a part of a state; arrays go to `arrays` by the name `where`."""
     if value is None or isinstance(value, bool | np.bool_ | str):
         return bool(value) if isinstance(value, np.bool_) else value
     if isinstance(value, numbers.Integral):
@@ -116,9 +112,9 @@ ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 class SavedState:
     """Base of dataclasses that declare which fitted attributes a model file holds.
 
-    `layout` maps the name of an attribute, or of a field of one, to letters for the lengths of its
-    axes: equal letters are equal lengths, "?" is any length, a capital may differ at each place of
-    a list. "d:" before them is the length of a list. "+" says that no number is below 0.
+    `layout` maps names to letters for the lengths of axes: equal letters are equal lengths, "?" is
+    any, a capital may differ at each place of a list; "d:" is the length of a list, and "+" means
+    that no number is below 0.
     """
 
     layout: ClassVar[Mapping[str, str]] = {}
@@ -163,11 +159,7 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 
 @dataclasses.dataclass
 class Reader:
-    """Reads values of declared types from JSON and arrays, and checks their lengths.
-
-    `layout` is that of SavedState. `lengths` holds the length that each letter has stood for so
-    far, by letter and, for capitals, by `position` in the list that is being read.
-    """
+    """Reads values of declared types from JSON and arrays, and checks their lengths by `layout`."""
 
     arrays: Arrays
     layout: Mapping[str, str]

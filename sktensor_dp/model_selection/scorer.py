@@ -136,11 +136,7 @@ class PrivateScorer(Payable, BaseEstimator):
     def score(
         self, estimator: Any, X: Any, y: Any = None, *, groups: ArrayLike | None = None
     ) -> float:
-        """Noisy mean score of a fitted estimator over rows, or over groups of means over theirs.
-
-        BudgetError if the accountant has too little left, ValueError for a model or data that
-        cannot be scored; nothing has been charged then.
-        """
+        """Noisy mean score of a fitted estimator over rows, or over groups of means over theirs."""
         model = row_by_row(getattr(estimator, "best_estimator_", estimator))
         steps = [*private_steps(model).values()]
         for step in steps:

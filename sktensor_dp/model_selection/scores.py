@@ -39,10 +39,7 @@ def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
 
 
 def answers(question: Callable[[Any], Any], X: Any) -> Floats:
-    """Number that `question`, a method of a model, gives for each row; NaN where it fails.
-
-    If it fails on all rows at once, each is asked alone: one row decides nothing for another.
-    """
+    """Number that `question`, a method of a model, gives for each row alone; NaN where it fails."""
 
     def ask(rows: Any) -> Floats:
         found = np.asarray(question(rows), dtype=np.float64)
@@ -144,10 +141,7 @@ def check_scoring(scoring: Any, name: str) -> None:
 
 
 def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> Any:
-    """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is.
-
-    ValueError, which calls the score's parameter `name`, if estimator and data do not suit it.
-    """
+    """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is."""
     method = SCORES[scoring]
     if not hasattr(estimator, method):
         raise ValueError(

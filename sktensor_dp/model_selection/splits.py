@@ -85,10 +85,7 @@ def split_units(
     counted: bool,
     random_state: Any,
 ) -> Splits:
-    """Split units into `cv` folds, or a training and a held-out part where `cv` is None.
-
-    Rows are split by `random_state`; groups, and units that are `counted`, by secret coins.
-    """
+    """Split units into `cv` folds or, without, two parts: by `random_state`, or by secret coins."""
     parts, units = assigned(
         n_rows, labels, n_parts=cv, fraction=test_size, counted=counted, random_state=random_state
     )

@@ -32,8 +32,7 @@ RANGE = Numbers(Number(-1e100, 1e100), 2, "(low, high), two finite numbers with 
 class RowByRow(TransformerMixin, BaseEstimator):
     """Call the function of a ``FunctionTransformer`` for each row by itself.
 
-    Where it does not return one finite row as it does for a blank row (zeros, or an empty text),
-    the row that it returns for that one is taken: an error would tell of the row.
+    Where it fails, its row for a blank row is taken: an error would tell of the row.
     """
 
     def __init__(self, transformer: Any) -> None:
@@ -257,11 +256,7 @@ def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:
 
 
 def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> list[Any]:
-    """Refuse wrong names or listed values of parameters; return the private steps with each value.
-
-    Values are tried one by one, and in all combinations if there are few. Draws of distributions,
-    and values that only some data make wrong, are refused later, when they are drawn.
-    """
+    """Refuse wrong names or listed values of parameters; return private steps with each value."""
     steps = steps_of(estimator)
     tried = list(private_steps(estimator).values())
     for candidates in distributions:

@@ -1,7 +1,4 @@
-"""Figures in the way of scikit-learn's displays: ``from_estimator``, ``ax=``, and what was drawn.
-
-All of it is drawn from released values and public numbers, so that a figure costs no privacy.
-"""
+"""Figures of released values, in the way of scikit-learn's displays; they cost no privacy."""
 
 import math
 import textwrap
@@ -196,11 +193,6 @@ class ComponentDisplay(Display):
         Returns
         -------
         ComponentDisplay
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         values = np.asarray(estimator.components_)[component]
         known = _names(estimator, feature_names, len(values))
@@ -369,8 +361,6 @@ class TopicsDisplay(Display):
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If there are not as many axes as topics.
         """
@@ -577,9 +567,7 @@ def _width(words: Sequence[str]) -> float:
 def _grid(
     words: list[list[str]], titles: Sequence[str], footer: str, n_columns: int | None = None
 ) -> "list[Axes]":
-    """Axes of a new figure, as large as titles and the words beside the bars of each need.
-    The footer stands in the cells that are left over, or below all.
-    """
+    """Axes of a new figure, with the footer in the cells that are left over, or below all."""
     n_charts, n_lines = len(words), len(words[0])
     # Titles are larger, and bold.
     width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))

@@ -116,9 +116,8 @@ class PrivateTensorPowerMethod(
 ):
     """Components of the third moment of data, found from private releases.
 
-    A symmetric tensor ``sum_j w_j v_j (x) v_j (x) v_j`` with orthonormal or whitened
-    components is decomposed by the power method. The tensor is a mean over samples;
-    noise is added to it in few dimensions, in all of them, or to every power step.
+    The symmetric tensor ``sum_j w_j v_j (x) v_j (x) v_j``, a mean over samples, is decomposed by
+    the power method.
 
     Parameters
     ----------
@@ -195,8 +194,7 @@ class PrivateTensorPowerMethod(
     n_iter_ : int
         Most iterations from each start: ``max_iter``, or what None chose.
     n_batches_needed_, n_batches_seen_, is_complete_ : int, int, bool
-        Batches after which all components are found, batches read so far, and whether all
-        are found (``"stream"``).
+        Batches to find all components, batches read, and whether all are found (``"stream"``).
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names if `X` had string names.
 
@@ -407,10 +405,8 @@ class PrivateTensorPowerMethod(
     ) -> "PrivateTensorPowerMethod":
         """Make one power step on one more batch of samples that no other batch contains.
 
-        ``n_batches_needed_`` batches find all components; later ones polish them. As
-        batches are disjoint, the whole stream is as private as one batch (parallel
-        composition), and an accountant is charged once. Memory beside the batch is
-        linear in the number of features.
+        ``n_batches_needed_`` batches find all components; later ones polish them. As batches are
+        disjoint, the whole stream is as private as one batch, and charged once.
 
         Parameters
         ----------
@@ -431,11 +427,9 @@ class PrivateTensorPowerMethod(
 
         Raises
         ------
-        AttributeError
-            If the moment is not ``"raw"``, or the perturbation reads all data at once.
-        ValueError
-            As :meth:`fit`, or if epsilon, delta, data_norm or neighbours changed since the
-            first batch, which is what an accountant was charged for.
+        AttributeError, ValueError
+            As :meth:`fit`, or if the moment is not ``"raw"``, the perturbation reads all data at
+            once, or epsilon, delta, data_norm or neighbours changed since the first batch.
         """
         checked = self._check_call(X, n_samples, unsupported)
         self._check_combination(("auto", "stream"), "partial_fit")
@@ -521,10 +515,8 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         float
-            Mean log-likelihood per sample of the mixture models. For ``moment="raw"``
-            how much closer the components come to the samples' third moment T than
-            zero does: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``, at a cost
-            linear in the samples.
+            Mean log-likelihood per sample of a mixture. For ``moment="raw"``, of the samples' third
+            moment T: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``.
         """
         return float(computed(self.score_samples(X).mean(), "Scoring"))
 

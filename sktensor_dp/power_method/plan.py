@@ -160,10 +160,7 @@ def _check_memory(
 
 
 def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, float, float]:
-    """Noise of a release per standard deviation, its signal, and one sample's deviation.
-
-    Forecasts without a mixture assume equally likely, orthogonal components.
-    """
+    """Noise of a release per standard deviation, its signal, and one sample's deviation."""
     k, d = plan.n_components, plan.n_features
     eigenvalue = (COMPONENT * norm) ** 3 / k
     if name == "second_moments":

@@ -120,7 +120,7 @@ def audit_samples(
         Fixed before any run: the neighbour exceeds it more often. By default half of the runs
         chooses thresholds and the sign of the statistic, and only the others are counted.
     epsilon_claim, mu_claim : float, optional
-        What the mechanism promises, for the result to compare.
+        Promise of the mechanism, for the result to compare.
 
     Returns
     -------
@@ -316,10 +316,9 @@ def audit(
 
     Raises
     ------
-    ValueError
-        If a parameter is outside its range, or there is no delta.
-    RuntimeError
-        Inside a ``with BudgetAccountant(...)`` block.
+    ValueError, RuntimeError
+        If a parameter is outside its range, or there is no delta; inside a ``with
+        BudgetAccountant(...)`` block.
 
     Notes
     -----
@@ -612,10 +611,8 @@ def audit_in_one_run(
 
     Raises
     ------
-    ValueError
-        If scores are not a vector without NaN, or a parameter is outside its range.
-    RuntimeError
-        Inside a ``with BudgetAccountant(...)`` block.
+    ValueError, RuntimeError
+        As :func:`audit`, or if scores are not a vector without NaN.
 
     Examples
     --------

@@ -1,13 +1,8 @@
 r"""Conversion between (epsilon, delta) and the parameter mu of Gaussian differential privacy.
 
-A query of L2 sensitivity ``D`` answered with Gaussian noise of standard
-deviation ``sigma`` is ``mu``-GDP with ``mu = D / sigma``; adaptive queries with
-``mu_i`` fixed in advance compose to exactly ``mu = sqrt(sum mu_i ** 2)`` (Dong,
-Roth & Su, 2019, corollary 2). Budgets are therefore split as fractions of
-``mu ** 2``, and converted once.
-
-Where pure releases are many, all costs are counted as ``rho`` of zero-concentrated
-differential privacy (Bun & Steinke, 2016): ``mu ** 2 / 2`` of Gaussian releases.
+Budgets are split as fractions of ``mu ** 2``, and converted once. Where pure releases are many, all
+costs are counted as ``rho`` of zero-concentrated differential privacy
+(docs/proofs/composition.md).
 """
 
 import math

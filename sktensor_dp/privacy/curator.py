@@ -142,9 +142,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         return edge_reached(histogram.value, histogram.sigma, edges, quantile, pure=self.pure)
 
     def noisy_range(self, name: str, query: Query, edges: Floats) -> tuple[float, float, bool]:
-        """Release a histogram; return two edges with a hundredth of it outside on either side, or
-        nothing without noise, and True if anything is seen above the noise.
-        """
+        """Release a histogram; return edges beyond which a hundredth lies, True if it shows any."""
         histogram = self.noisy(name, query)
         pure, tail = self._records[-1].epsilon > 0, 0.0 if self._noiseless else BEYOND
         return range_reached(histogram.value, histogram.sigma, edges, tail, pure=pure)

@@ -1,7 +1,7 @@
 """The ledger of a budget: an SQLite database, in a file or in memory.
 
-Operations on a file open a connection of their own and close it, under a gate that forks wait for:
-no connection to a file, and no lock of one, ever crosses a thread or a fork.
+No connection to a file, and no lock of one, ever crosses a thread or a fork: operations open one
+of their own, under a gate that forks wait for.
 """
 
 import json

@@ -1,17 +1,14 @@
 """Mechanisms: (value, sensitivity, cost) -> noisy value.
 
-Each maps its statistic to coordinates in an orthonormal basis of the statistic's
-space, in which sensitivity and noise are measured in the same norm, hands them to
-:class:`~sktensor_dp.privacy.noise.NoiseSource`, and maps back; the way back is
-linear post-processing. Two norms are in use for symmetric arrays:
+Each maps its statistic to coordinates in which sensitivity and noise have the same norm, adds noise
+by :class:`~sktensor_dp.privacy.noise.NoiseSource`, and maps back. Symmetric arrays have two:
 
 ``frobenius``
     Unique entries times the root of their multiplicity. Noise is invariant under
     rotations, so a projection of it can be drawn in the subspace alone.
 ``histogram``
-    Unique entries times their multiplicity: the mass of each multiset of words.
-    The sensitivity of one document is the same there, and noise off the diagonal
-    of a matrix is smaller by 2.
+    Unique entries times their multiplicity: the mass of each multiset of words. Noise off the
+    diagonal of a matrix is smaller by 2.
 """
 
 import math
@@ -186,9 +183,7 @@ FALSE_BIN = 1e-3
 def range_reached(
     share: Floats, sigma: float, edges: Floats, tail: float, *, pure: bool
 ) -> tuple[float, float, bool]:
-    """Edges outside which a `tail` of the noisy shares of bins lies on either side, and True if
-    any share is above the noise `sigma`.
-    """
+    """Edges with a `tail` of noisy bins on either side; True if any exceeds the noise `sigma`."""
     # Wider bins stand out of more noise, but say less well where a range ends.
     sums = [share.reshape(-1, width).sum(axis=1) for width in MERGED]
     found = []
@@ -220,9 +215,7 @@ class Piecewise:
     """Piecewise mechanism for one epsilon, on integers: releases numbers from [-1/2, 1/2].
 
     A value c on a grid of ``2 M + 1`` points is answered by one of the ``2 h + 1`` points within
-    `reach` h of it with probability ``threshold / 2^64``, and by any point outside otherwise. All
-    probabilities are multiples of ``2^-64`` over the number of points, and are compared exactly:
-    the guarantee holds for the program and not only for its mathematics.
+    `reach` h of it with probability ``threshold / 2^64``, and by any point outside otherwise.
     """
 
     def __init__(self, epsilon: float, points: int = POINTS) -> None:

@@ -1,14 +1,8 @@
-"""The only source of randomness for noise.
+"""The only source of randomness for noise: ChaCha20, keyed by the operating system.
 
-Noise comes from ChaCha20, a cryptographically secure generator, keyed with 256
-bits of the operating system's entropy; nothing that seeds an algorithm reaches
-it. Every release arrives here as a vector of coordinates in an orthonormal basis,
-divided by its sensitivity. They are rounded to a grid whose step is 2^-m times the
-scale of the noise, and exact samples of continuous noise, rounded to the same grid,
-are added as integers. The sum equals the continuous mechanism's output rounded
-afterwards, so the guarantee is that of the continuous law, and no digit finer than
-the step leaves. Rounding may move neighbours apart by the grid's covering diameter,
-which is added to the sensitivity.
+Every release arrives here as a vector of coordinates in an orthonormal basis, divided by its
+sensitivity. It is rounded to a grid, and exact samples of noise, rounded to the same grid, are
+added as integers (docs/proofs/gaussian_noise_on_a_grid.md).
 """
 
 import contextlib

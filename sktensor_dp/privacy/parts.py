@@ -1,8 +1,4 @@
-"""Assign units to parts of the data: a batch, a fold, the held-out units, rows that are read.
-
-Rows that are units of their own keep public positions. Units with labels, and units that come and
-go, go by secret coins of their own. Proof: docs/proofs/parts.md.
-"""
+"""Assign units to parts of the data: batches, folds, held-out units (docs/proofs/parts.md)."""
 
 import hashlib
 import math
@@ -51,10 +47,7 @@ def assigned(
     counted: bool,
     random_state: Any,
 ) -> tuple[Integers, Integers | None]:
-    """Part of each unit, of `n_parts` or 1 for a `fraction`; and the unit of each row, or None.
-
-    Rows are dealt by `random_state`, groups and units that are `counted` by secret coins.
-    """
+    """Part of each unit, of `n_parts` or 1 for a `fraction`; and the unit of each row, or None."""
     names, units, n_units = None, None, n_rows
     if labels is not None:
         names, units = np.unique(labels, return_inverse=True)

@@ -1,9 +1,7 @@
 """The boundary: every step at which raw data becomes public, and nothing else.
 
-Each entry names the query that computes the statistic and bounds what one unit
-can change, the laws of noise it may be released with, and the page that proves
-the bound. Estimators ask the curator for entries by name; the curator refuses
-anything that is not listed here.
+Each entry names the query, the laws of noise it may be released with, and the page that proves its
+bound. The curator refuses anything that is not listed here.
 """
 
 from dataclasses import dataclass, replace

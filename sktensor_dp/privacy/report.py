@@ -172,11 +172,7 @@ class PrivacyReport(Shown):
 
     @property
     def fractions(self) -> tuple[float | None, ...]:
-        """Fraction of the guarantee's budget that each row takes, all its uses together.
-
-        Of ``mu ** 2`` for Gaussian noise and of epsilon for pure noise; None without noise. In a
-        report on disjoint batches it is the fraction of their own batch.
-        """
+        """Fraction of ``mu ** 2``, or of epsilon, of each row with its uses; None without noise."""
         costs = [(row.cost, row.uses) for row in self.rows]
         return tuple(budget_fractions(costs, self.epsilon, self.delta))
 

@@ -1,21 +1,11 @@
 r"""Exact samples of real random variables, rounded to a grid.
 
-The magnitude of a Gaussian or Laplace variable, in units of its scale, is drawn by
-rejection (von Neumann 1951) from a staircase above its density, whose steps ("cells")
-are 1/32 wide. That takes three numbers, uniform on [0, 1) and revealed bit by bit as
-far as comparisons need them (Knuth & Yao 1976):
-
-``choice``
-    picks a cell, with probability proportional to the density at its left edge;
-``place``
-    is the position inside the cell;
-``lot``
-    accepts the point where it is below the density there over that at the left edge.
-
-One word of 64 bits holds the first bits of all three and settles all but 3 % of the
-draws by a table. The others take a second word and double precision with a bound on its
-error. What that leaves open, one draw in 10^10, takes more bits and more decimal digits
-until it is decided. So the law is exact, tails included, if the bits are random.
+The magnitude of a Gaussian or Laplace variable, in units of its scale, is drawn by rejection (von
+Neumann 1951) from a staircase above its density, with steps ("cells") of 1/32. Three numbers,
+uniform on [0, 1), are revealed bit by bit as far as comparisons need them (Knuth & Yao 1976):
+``choice`` picks a cell, ``place`` is the position inside it, ``lot`` accepts the point or not.
+Tables, doubles with a bound on their error, and decimals decide in turn: the law is exact if the
+bits are random (docs/proofs/gaussian_noise_on_a_grid.md).
 """
 
 from bisect import bisect_right

@@ -118,8 +118,8 @@ MESH, PARTS, WORTH = 4000, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5), 1.03
 class PartitionSelection:
     """Mechanism for totals by private key (a word): Gaussian noise, then a threshold.
 
-    One unit adds 1 to `max_words_per_document` keys of a query at most; or, if it has a `largest`
-    weight, weights up to that whose squares add up to that number at most.
+    One unit adds 1 to `max_words_per_document` keys at most, or weights up to `largest`, whose
+    squares add up to that number at most.
     """
 
     name: str

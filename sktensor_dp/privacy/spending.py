@@ -1,8 +1,4 @@
-"""Charges and their exact sums: what a ledger adds up.
-
-Costs are added as integers in units of 1e-40, each rounded up once, so sums do not
-depend on their order and a thousand charges of a thousandth are exactly one.
-"""
+"""Charges and their exact sums, in integers of 1e-40: what a ledger adds up."""
 
 import math
 import operator

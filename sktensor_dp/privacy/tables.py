@@ -59,9 +59,7 @@ class Shown:
 
 
 def as_text(table: Table) -> str:
-    """Format a table: title, aligned columns (``table.left`` to the left) and notes.
-    Names from a file can neither control the terminal nor forge lines.
-    """
+    """Format a table; names from a file can neither control the terminal nor forge lines."""
     head, left = table.head, table.left
     cells = [[printable(cell) for cell in row] for row in (head, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

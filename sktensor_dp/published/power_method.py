@@ -15,9 +15,6 @@ Where the print does not say what is meant, it is mended as little as it takes:
   ``u_R``; ``eigenvalue="lagged"`` is the printed one.
 - *Algorithm 3*: K = k L (R + 1) counts queries of the whole fit, as the proof of Theorem
   4.1 has it, and delta' = delta / (2 K).
-- *Theorem 4.1*: advanced composition with the printed epsilon' gives more than epsilon
-  (1.29 times at delta = 1e-5). The conclusion holds all the same, with room to spare:
-  Gaussian queries compose exactly, and ``claim.exact_epsilon`` says to what.
 """
 
 import itertools

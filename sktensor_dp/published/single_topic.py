@@ -4,20 +4,14 @@ H. Imtiaz, A. D. Sarwate, "Improved algorithms for differentially private orthog
 decomposition", ICASSP 2018. Where the print of Algorithm 1 does not run or is not private, it is
 mended as little as it takes:
 
-- *Ordered words.* ``M2 = E[t1 (x) t2]`` and ``M3 = E[t1 (x) t2 (x) t3]`` of words
-  in their order are not symmetric, and symmetric noise leaves their antisymmetric
-  part free of noise: Theorem 1 fails. ``agn_of_words`` and ``avn_of_words`` run the print.
-  Counts know no order; the moments of ``agn`` and ``avn`` are means over all ordered draws of
-  different tokens, which are symmetric.
+- *Ordered words.* Moments of words in their order are not symmetric, and symmetric noise leaves
+  their antisymmetric part free of noise. ``agn_of_words`` and ``avn_of_words`` run the print; the
+  moments of ``agn`` and ``avn`` are means over all ordered draws of different tokens.
 - *Step 3*, ``SVD(K)``: noise can put negative eigenvalues among the K of largest
   magnitude, where ``D^(-1/2)`` of step 4 is not real. The K largest are taken, and
   of those the positive ones.
 - *Section 2*: ``M3 = sum_k w_k a_k (x) a_k`` lacks a factor ``a_k``, and it is
   ``sqrt(w_k) W' a_k``, not ``W' a_k``, that are orthonormal.
-- *Sensitivity*: "at most two entries" of a difference are not zero for ordered words;
-  symmetric ones have up to six each. The bound ``sqrt(2) / N`` holds all the same.
-- *AVN*: the density is over the unique entries of the tensor, the proof uses the
-  norm of all of it. Unique entries are the smaller norm, so the proof carries over.
 
 DP-TPM (section 4) is Algorithm 3 of Wang & Anandkumar with documents, not entries, replaced:
 "Delta_2 f_1 <= 2 |u|_inf^2, ... nu = 2 / epsilon' sqrt(2 log(1.25 / delta'))".

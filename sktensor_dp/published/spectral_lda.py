@@ -22,7 +22,6 @@ the print leaves open is chosen as little as it takes:
   so that topics are wrong even with little noise wherever eigenvalues of M2 are close.
 - *gamma_s* counts gaps between the k eigenvalues; for k = 1 the one gap to 0.
 - *Topics* are scaled to sum to 1, which stands for the printed factor, infinite at ``alpha0`` 0.
-- The calibration is that of Appendix A.
 """
 
 import math

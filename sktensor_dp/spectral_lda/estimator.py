@@ -89,8 +89,7 @@ class PrivateSpectralLDA(
 ):
     """Topics of documents by spectral decomposition of private moments.
 
-    The fit releases noisy moments of the counts, finds topics in them, and refines these by EM
-    steps on further releases. All else is post-processing of what was released.
+    The fit finds topics in noisy moments of the counts, and refines them by noisy EM steps.
 
     Parameters
     ----------
@@ -141,13 +140,11 @@ class PrivateSpectralLDA(
     ----------
     components_ : ndarray of shape (n_components_, n_features)
         Topics, those of the largest share first; rows are distributions over words.
-    components_std_ : ndarray of shape (n_components_, n_features) or None
-        Standard deviations of these by the noise of the fit (:meth:`components_interval`).
     topic_prior_ : ndarray of shape (n_components_,)
         Dirichlet parameters of the shares of topics in a document; with
         ``doc_topic_prior=0`` the probabilities of the topics.
-    topic_prior_std_ : ndarray of shape (n_components_,) or None
-        Standard deviations of ``topic_prior_`` by the noise of the fit.
+    components_std_, topic_prior_std_ : ndarray or None
+        Standard deviations of these by the noise of the fit (:meth:`components_interval`).
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,
         ``privacy_report_`` says so.
@@ -319,8 +316,8 @@ class PrivateSpectralLDA(
         source : iterable of array-likes or sparse matrices, or of pairs
             Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
             them. Read once for validation (twice with groups), and once per release: a list or
-            an object with ``__iter__``, not a generator. Rows of a group that lie in several
-            chunks are held in memory from the first to the last.
+            an object with ``__iter__``, not a generator. Rows of a group in several chunks are
+            held in memory from the first to the last.
         n_samples, n_features : int or None, default=None
             Rows, or groups, in all chunks together, and columns; public. With
             ``neighbours="add_remove"`` the number of rows is private and must not be given.
@@ -351,10 +348,9 @@ class PrivateSpectralLDA(
     ) -> "PrivateSpectralLDA":
         """Learn from one more batch of documents that no other batch contains.
 
-        The first batch is fitted as by :meth:`fit`; every later one makes one release of
-        expected counts at the full budget, which is averaged into those before. As batches are
-        disjoint, the whole stream is as private as one batch (parallel composition), and an
-        accountant is charged once.
+        The first batch is fitted as by :meth:`fit`; every later one makes one release at the full
+        budget, which is averaged into those before. As batches are disjoint, the whole stream is as
+        private as one batch, and charged once.
 
         Parameters
         ----------
@@ -376,8 +372,7 @@ class PrivateSpectralLDA(
         Raises
         ------
         ValueError
-            As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch,
-            which is what an accountant was charged for.
+            As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch.
         """
         checked = self._check_call(X, n_samples, unsupported)
         stream: TopicStream | None = getattr(self, "_stream", None)
@@ -416,7 +411,7 @@ class PrivateSpectralLDA(
         return found.astype(precision_of(X), copy=False)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
-        """Approximate log-likelihood of documents, as in scikit-learn.
+        """Approximate log-likelihood of documents: the sum of :meth:`score_samples`.
 
         Parameters
         ----------
@@ -427,7 +422,6 @@ class PrivateSpectralLDA(
         Returns
         -------
         float
-            Sum of :meth:`score_samples`.
         """
         return float(computed(self.score_samples(X).sum(), "Scoring"))
 
@@ -451,7 +445,7 @@ class PrivateSpectralLDA(
         return log_likelihoods(self._validated(X, reset=False), *self._law())
 
     def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
-        """Exponential of the negative log-likelihood per token.
+        """Exponential of the negative log-likelihood per token: lower is better, 1 without tokens.
 
         Parameters
         ----------
@@ -461,7 +455,7 @@ class PrivateSpectralLDA(
         Returns
         -------
         float
-            ``exp(-score(X) / n_tokens)``; lower is better. 1 where there is no token.
+            ``exp(-score(X) / n_tokens)``.
         """
         check_is_fitted(self)
         tokens = float(computed(self._document_lengths(X).sum(), "Counting tokens"))
@@ -518,8 +512,7 @@ class PrivateSpectralLDA(
     ) -> TopRows:
         """Recommend the features that are most probable in each row, best first.
 
-        For clicks, views and purchases, which nobody rates: a row is a person, a column an
-        item, an entry how often. A topic is a distribution over items, and a person mixes topics.
+        For clicks, views and purchases: a row is a person, a column an item, an entry how often.
 
         Parameters
         ----------
@@ -537,11 +530,6 @@ class PrivateSpectralLDA(
         TopRows
             ``rows``, the numbers or names of features, and ``values``, their probabilities in
             the row: each of shape (n_samples, n), with -1 (or None) and NaN where a row has fewer.
-
-        Raises
-        ------
-        ValueError
-            If `n` is no int >= 1, or names are not as many as features.
 
         Notes
         -----

@@ -165,10 +165,8 @@ class ReadableTopics:
 
         Raises
         ------
-        ImportError
-            If the library is not installed.
-        ValueError
-            As :meth:`top_words`.
+        ImportError, ValueError
+            If the library is not installed; as :meth:`top_words`.
 
         Notes
         -----
@@ -201,13 +199,11 @@ class ReadableTopics:
         Raises
         ------
         ValueError
-            If the model was fitted without noise, where every eigenvalue is above it.
+            If the model was fitted without noise.
 
         Notes
         -----
-        To ask before anything is spent, see :meth:`forecast`.
-
-        **Privacy.** Made of released values alone: no second fit on the data.
+        **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
         spectrum, edge = self.spectrum_, self.noise_edge_

@@ -197,10 +197,7 @@ def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
 
 
 def with_public(learnt: FittedTopics, public: Floats, *, keep_learnt: bool) -> FittedTopics:
-    """Start with adapted public topics, and the learnt topics that are like none of them.
-
-    With `keep_learnt` each public topic makes way for the learnt one that it is most like.
-    """
+    """Start with adapted public topics, and learnt topics like none of them (or `keep_learnt`)."""
     weights = shares_of_topics(public, learnt.unigram)
     topics = adapted_topics(public, weights, learnt.unigram)
     likeness = np.sqrt(topics) @ np.sqrt(np.maximum(learnt.topics, 0.0)).T

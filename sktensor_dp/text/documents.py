@@ -39,10 +39,7 @@ NOT_FOR_WORKERS = (
 def read_documents(
     vectorizer: Any, raw_documents: Iterable[Any], *, grouped: bool, part: bool = False
 ) -> list[Any]:
-    """List documents, decoded by the parameters of a vectorizer; errors name types alone.
-
-    `part` marks a partition of lazy data, which may have no document and whose place is private.
-    """
+    """List documents, decoded by the parameters of a vectorizer; `part` marks a lazy partition."""
     kind, counted = type(raw_documents), vectorizer.neighbours == "add_remove"
     single = issubclass(kind, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
     if single or getattr(raw_documents, "ndim", 1) != 1:
@@ -141,10 +138,7 @@ def document_lengths(
 
 
 def text_chunks(vectorizer: Any, texts: Any, groups: Any, *, part: bool = False) -> TextChunks:
-    """Words of texts, with the group of each; `part` marks a partition of lazy data.
-
-    All that may fail on a document does so here.
-    """
+    """Words of texts, with the group of each; all that may fail on a document does so here."""
     content = vectorizer._validation_copy()
     content.input = "content"
     analyze = content.build_analyzer()

@@ -185,10 +185,7 @@ def released_words(curator: DataCurator, plan: WordPlan) -> tuple[list[str], Flo
 
 
 def vote_weights(sketch: Floats, plan: WordPlan) -> Floats:
-    """Weights in [0, 1] of votes for the words of each checksum, from the noisy counts `sketch`.
-
-    They are 0 where votes cannot reach the threshold, and less for common words.
-    """
+    """Weights of votes for words by checksum: 0 below the threshold, less for common words."""
     enough = defaults.AIM * plan.votes / np.maximum(sketch, plan.needed)
     return np.where(sketch >= plan.needed, np.minimum(enough, 1.0), 0.0)
 

@@ -1,9 +1,4 @@
-"""One self-contained web page that shows private topics and what they cost.
-
-The page is made of released values and public parameters alone, so it may be
-handed on wherever the topics may. It loads nothing: style, script and data are in it.
-Without a script it is complete to read; with one it can be explored.
-"""
+"""One self-contained web page that shows private topics and what they cost, for anybody to see."""
 
 import base64
 import hashlib
@@ -30,14 +25,7 @@ NUMBERS = ("Sensitivity", "σ", "μ", "ε", "Uses", "Fraction")
 
 
 def odds_after(before: float, epsilon: float) -> tuple[float, float]:
-    """Least and largest probability after reading, from one before, as Bayes' rule has it.
-
-    Examples
-    --------
-    >>> low, high = odds_after(0.5, 1.0)
-    >>> round(low, 3), round(high, 3)
-    (0.269, 0.731)
-    """
+    """Least and largest probability after reading, from one before, as Bayes' rule has it."""
     # Beyond this the bounds are 0 and 1 in double precision.
     factor = math.exp(-min(epsilon, 700.0))
     low = before * factor / (1 - before + before * factor)

@@ -1,10 +1,4 @@
-"""Estimate how evenly documents mix topics: the largest concentration that moments do not reject.
-
-Moments of documents that mix topics are also moments of documents that have one topic each, of
-topics that are blurred towards the word frequencies. A concentration that is too small is
-therefore always explained. One that is too large asks for topics with negative probabilities, and
-what topics leave of the moments jumps.
-"""
+"""Estimate how evenly documents mix topics: the largest concentration not rejected by moments."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Topic proportions and likelihood of documents under given topics.
-
-All work is proportional to the non-zero counts times the number of topics, in
-blocks of rows small enough to stay in the cache.
-"""
+"""Topic proportions and likelihood of documents under given topics, in blocks of rows."""
 
 from collections.abc import Iterator
 

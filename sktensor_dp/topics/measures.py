@@ -32,9 +32,7 @@ def ranked_words(
 ) -> NDArray[np.intp]:
     """Columns (k, n_words) of the leading words of every topic, best first.
 
-    With `relevance` 1, by probability. Below 1, by ``relevance * log p + (1 - relevance) * log(p /
-    unigram)`` (Sievert & Shirley, 2014), where p is lowered by two standard deviations `std` of its
-    noise; words with nothing left come last.
+    `relevance` is that of Sievert & Shirley (2014), of probabilities less two deviations `std`.
     """
     if relevance == 1:
         return np.argsort(-topics, axis=1, kind="stable")[:, :n_words]

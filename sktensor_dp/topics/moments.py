@@ -174,9 +174,7 @@ def match_with_concentration(
 
 
 def spread_of_pairs(length: float, repeats: float) -> float:
-    """Expected squared norm of the relative frequencies of word pairs in one document, of which two
-    tokens are alike with probability `repeats`.
-    """
+    """Expected squared norm of a document's pair frequencies, tokens being alike with `repeats`."""
     length = max(length, 2.0)
     # Two of its pairs are alike by one token that differs, or by two.
     alike = 1 + 2 * (length - 2) * repeats + (length - 2) * max(length - 3, 0.0) * repeats**2

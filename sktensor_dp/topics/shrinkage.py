@@ -1,9 +1,7 @@
-"""Word frequencies and topics from noisy ones, at a known noise level.
+"""Word frequencies and topics from noisy ones, at a known noise level, by empirical Bayes.
 
-Both estimators are empirical Bayes: the prior is itself fitted to the noisy
-values, as a mixture with fixed components and free weights (nonparametric
-maximum likelihood; Kiefer & Wolfowitz, 1956), so no constant has to be tuned and
-what is indistinguishable from noise is shrunk away. All of it is post-processing.
+The prior is a mixture with fixed components and free weights (nonparametric maximum likelihood;
+Kiefer & Wolfowitz, 1956), fitted to the noisy values.
 """
 
 import numpy as np
@@ -219,12 +217,9 @@ def denoise_topics(
     expected: Floats | None = None,
     public: Floats | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """Topics (k, d) from noisy expected counts, shrunk towards the unigram, that unigram, and
-    weights.
+    """Topics (k, d), unigram and weights of noisy expected counts, shrunk towards `unigram`.
 
-    `unigram` holds released word frequencies with noise `unigram_sigma`, `expected` public ones.
-    The first topics are shrunk towards `public` ones too, each word to the centre that the evidence
-    is for.
+    The first topics are shrunk towards `public` ones too. `expected` holds public frequencies.
     """
     n_components = expected_counts.shape[0]
     total = max(float(expected_counts.sum()), 1e-9)

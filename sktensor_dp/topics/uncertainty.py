@@ -1,9 +1,7 @@
 """Standard deviations of topics and of their shares, from the known noise of released values.
 
-They are meant for normal intervals. Documents that mix topics at concentration c show a move of a
-topic in their moments, and in the expected counts of EM, by 1 / (1 + c): noise moves topics 1 + c
-times as far. Clipping moves shares without any noise; how far follows from the topics found.
-``python -m benchmarks topic_intervals`` prints the coverage, and the scale that would be exact.
+Noise moves topics of documents that mix them at concentration c by 1 + c times as much. Clipping
+moves shares without any noise. ``python -m benchmarks topic_intervals`` prints the coverage.
 """
 
 from dataclasses import dataclass
