@@ -120,7 +120,8 @@ def _stopped(run: Any) -> str:
         value = getattr(run.options, name, 0)
         for power in range(1, 7):
             changed = value * 2**power if name == "epsilon" else value // 2**power
-            if changed and run.changed(**{name: changed}).verdict() in HOPEFUL:
+            fewest = 0 if name == "epsilon" else 2  # one group is no answer
+            if changed >= fewest and run.changed(**{name: changed}).verdict() in HOPEFUL:
                 ways.append(f"--{name} {changed:g}")
                 break
     ways.append(f"{run.least()} {run.unit}s")

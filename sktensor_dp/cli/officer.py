@@ -20,8 +20,9 @@ SEVERAL = (
 )
 # Of bounds that were not public, by the releases that found them.
 FOUND = {
-    "value_histogram": "the range of values, from noisy numbers",
-    "norm_histogram": "the size at which the numbers of one {unit} are cut off, from noisy numbers",
+    "word_votes": "the list of words",
+    "value_histogram": "the range of values",
+    "norm_histogram": "the size at which the numbers of one {unit} are cut off",
 }
 PRESENCE = (
     "- Is being in the data itself the secret, as for patients of a clinic? Then the neighbours\n"
@@ -96,7 +97,7 @@ def officer_text(
         number, change = f"The promise compares {printable(report.neighbours)}.", "was another"
     names = {row.name for row in report.rows}
     found = [FOUND[name].format(unit=unit) for name in FOUND if name in names]
-    ranges = {"found privately, as part of the budget": " and ".join(found)} if found else {}
+    ranges = {"found from noisy numbers, within the budget": " and ".join(found)} if found else {}
     run = (f"- {what}: {printable(str(value))}" for what, value in {**settings, **ranges}.items())
     return text.format(
         n=n, presence=presence, unit=unit, run="\n".join(run),

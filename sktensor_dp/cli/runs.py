@@ -43,9 +43,17 @@ ASIDE = {
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
 CENTRES = (
-    "Averages are centres of spherical Gaussians.",
-    "Intervals show noise, not how well these fit.",
+    "A group is taken for a round cloud (a spherical Gaussian), an average for its centre.",
+    "Intervals show noise, not how well clouds fit.",
 )
+# Releases in words of people.
+MEASURED = {
+    "word_frequencies": "how often each word is used",
+    "pair_moments": "which words go together",
+    "whitened_triple_moments": "what sets topics apart",
+    "second_moments": "how columns vary together",
+    "projected_third_moments": "what sets groups apart",
+}
 ESTIMATES = "These numbers are estimates, with noise."
 # Verdicts on ratings, by the part of the items' differences that can be seen.
 SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
@@ -151,22 +159,22 @@ class Run:
     def expected(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
         forecast = self.forecast()
-        # One step of several, each of which adds to what the others show.
-        shown = [r for r in forecast.releases if r.name != "expected_counts"]
         said = (
             f"{self.verdict().capitalize()}: {self.units} for {forecast.n_components} "
             f"{self.found}, which need {self.least()} at the very least."
         )
         head = "what is measured", "signal over noise (above 1: visible)"
-        rows = [(r.name.replace("_", " "), f"{r.ratio:.3g}") for r in shown]
+        # Of several equal steps each adds to what the others show: they are left out.
+        ratios = {MEASURED.get(r.name): f"{r.ratio:.3g}" for r in forecast.releases}
+        rows = [(name, ratio) for name, ratio in ratios.items() if name]
         return [as_text(Table(said, head, rows, left=head))]
 
-    def hidden(self) -> str:
-        """Say in a sentence that noise hides some of what was asked for; "" if it does not."""
+    def hidden(self) -> list[str]:
+        """Sentences that say which of what was asked for noise hides."""
         asked, seen = getattr(self.options, self.option), self.n_seen()
         if seen >= asked or math.isinf(self.options.epsilon):
-            return ""
-        return f"{seen} of {asked} {self.found} can be seen above the noise."
+            return []
+        return [f"{seen} of {asked} {self.found} can be seen above the noise."]
 
     def doubts(self) -> str:
         """Say what noise hides, and what would help; "" if nothing."""
@@ -174,7 +182,7 @@ class Run:
         if self.n_seen() or self.fewer_would_help():
             ways.append(f"a smaller --{self.option}")
         hidden = self.hidden()
-        return hidden and f"{hidden} What would help: {', or '.join(ways)}."
+        return " ".join([*hidden, f"What would help: {', or '.join(ways)}."]) if hidden else ""
 
     def fewer_would_help(self) -> bool:
         """Return whether to ask for less would find any."""
@@ -242,7 +250,7 @@ class Topics(Run):
 
     def settings(self) -> dict[str, Any]:
         """Options, and how many words there are of those allowed."""
-        found = f"{len(self._names):,} of " if self._names else ""
+        found = f"{len(self._names):,} were kept, of " if self._names else ""
         return {**super().settings(), "words": f"{found}at most {self.options.words:,}"}
 
     def forecast(self) -> Any:
@@ -266,7 +274,7 @@ class Topics(Run):
                 f"of ordinary texts about {n_words:,} are kept."
             )
         if n_words < (needed := math.ceil(ENOUGH_WORDS[0][1] * k**1.5)):
-            lines.append(f"To tell {k} topics apart, about {needed:,} words are enough.")
+            lines.append(f"To find all {k} topics takes about {needed:,} words.")
         return lines
 
     def _words_expected(self) -> tuple[int, float]:
@@ -285,6 +293,8 @@ class Topics(Run):
         words, model = self.models.values()
         groups = {} if self._groups is None else {"groups": self._groups}
         counts = words.fit(self._texts, **groups).transform(self._texts)
+        # No more topics than words that were found.
+        model.set_params(n_components=min(self.options.topics, counts.shape[1]))
         model.fit(counts, **groups)
         self._names = [str(word) for word in words.get_feature_names_out()]
         self._topics = topics_of(model, self._names)
@@ -292,7 +302,7 @@ class Topics(Run):
 
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
-        head, hidden = ("topic", "share", "within (90 %)", "words that set it apart"), []
+        head, hidden = ("topic", "share", "within (90%)", "words that set it apart"), []
         rows = [
             (
                 f"{topic.number}{'*' * topic.below_noise}", f"{topic.weight:.1%}",
@@ -303,7 +313,7 @@ class Topics(Run):
         ]  # fmt: skip
         if any(topic.below_noise for topic in self._topics):
             hidden = ["* hidden by noise: it cannot be told from the words of all texts"]
-        said = f"Topics, of {self.settings()['words']} words"
+        said = f"Topics, of {len(self._names):,} words (at most {self.options.words:,})"
         return [as_text(Table(said, head, rows, hidden, head))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
@@ -328,9 +338,10 @@ class Topics(Run):
             shares = ([text, *row] for text, row in enumerate(self._shares, start=1))
             write_rows(folder / SHARES, [["text", *head], *shares])
         footer = (
-            "bar: share of a word in its topic; line: where noise may have moved it from (90 %); "
-            f"grey: hidden by noise\n{joined(self.hidden(), report.in_brief)}"
+            "bar: share of a word in its topic; line: where noise may have moved it from (90%); "
+            "grey: hidden by noise"
         )
+        footer = "\n".join([footer, *self.hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
 
 
@@ -406,11 +417,11 @@ class Ratings(Run):
         """Return whether one direction of taste can be expected."""
         return bool(self.forecast(rank=1).finds_components)
 
-    def hidden(self) -> str:
-        """Say that the order of items is chance, and that directions of taste are hidden."""
+    def hidden(self) -> list[str]:
+        """Sentences on the order of items, where it is chance, and on directions of taste."""
         (items,) = shared_model(self.models["ratings"]).effects
-        order = "The order of items is chance: noise hides how they differ."
-        return " ".join(filter(None, [order * items.is_hidden, super().hidden()]))
+        order = ["The order of items is chance: noise hides how they differ."]
+        return order * items.is_hidden + super().hidden()
 
     def is_enough(self) -> bool:
         """Return whether the typical error that is asked for can be expected."""
@@ -463,9 +474,8 @@ class Ratings(Run):
         write_rows(folder / "items.csv", [head, *rows])
         low, high = self.options.bounds
         names = [self._items[name] for name in self._names[:15]]
-        label = joined(
-            f"expected rating, of {low:g} to {high:g}", ESTIMATES, self.hidden(), report.in_brief
-        )
+        lines = [f"expected rating, of {low:g} to {high:g}", ESTIMATES, *self.hidden()]
+        label = "\n".join([*lines, report.in_brief])
         display = ComponentDisplay(
             names, self._best[:15], title="Best for a newcomer", quantity=label
         ).plot()
@@ -579,19 +589,14 @@ class Groups(Run):
         rows = ([number, *row] for number, row in enumerate(table, start=1))
         write_rows(folder / "groups.csv", [head, *rows])
         footer = (
-            "dot: average; line: where noise may have moved it from (90 %)\n"
+            "dot: average; line: where noise may have moved it from (90%)\n"
             "grey: one standard deviation of the fitted group, the same part of every range\n"
-            + joined(*CENTRES, self.hidden(), report.in_brief)
+            + "\n".join([*CENTRES, *self.hidden(), report.in_brief])
         )
         return MixtureDisplay(
             self._shares, self._means, self._spreads, self._columns, self._ranges, footer,
             self._low, self._high,
         ).plot().figure_  # fmt: skip
-
-
-def joined(*lines: str) -> str:
-    """Lines of a footer that are not empty."""
-    return "\n".join(filter(None, lines))
 
 
 def in_words(value: Any) -> str:

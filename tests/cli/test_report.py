@@ -92,7 +92,7 @@ def test_a_page_says_that_ranges_were_found_privately(path: str, way: str, said:
     Path(path).write_text(report_of(way).to_json(), "utf-8")
     assert main(["page", path]) == 0
     page = Path(path).with_name("for-the-officer.md").read_text("utf-8")
-    assert re.search(f"- found privately, as part of the budget: .*{said}", page)
+    assert re.search(f"- found from noisy numbers, within the budget: .*{said}", page)
 
 
 def test_a_page_says_what_is_public_and_what_is_compared(path: str) -> None:

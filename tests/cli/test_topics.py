@@ -48,7 +48,7 @@ def test_persons_and_their_topics(command: Command, posts: Path, tmp_path: Path)
     done = command(*arguments)
     assert done.status == 0, done.err
     assert "words: at most 40;" in done.err
-    assert "Topics, of 40 of at most 40 words\n" in done.out
+    assert "Topics, of 40 words (at most 40)\n" in done.out
     files = {path.name: path.read_text("utf-8", "replace") for path in folder.iterdir()}
     assert set(files) == WRITTEN
 
@@ -109,7 +109,7 @@ def test_a_forecast_spends_nothing_and_reads_no_words(
     done = command("topics", posts, "--text", "post", "--person", "author", "--forecast")
     assert done.status == 0
     assert "nothing was spent" in done.err
-    assert "pair moments" in done.err
+    assert "which words go together" in done.err
     assert "above 1: visible" in done.err
     assert not (tmp_path / "private-topics").exists()
 
@@ -199,8 +199,8 @@ def test_the_page_shows_warnings_of_releases_alone(
 def test_topics_found_and_hidden_are_counted(hidden: list[bool], said: str) -> None:
     run = runs.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
-    assert run.hidden() == f"{said} can be seen above the noise."
-    assert run.doubts().startswith(f"{run.hidden()} What would help: more texts, or a larger")
+    assert run.hidden()[0] == f"{said} can be seen above the noise."
+    assert run.doubts().startswith(f"{run.hidden()[0]} What would help: more texts, or a larger")
     run._topics = 10 * [SimpleNamespace(below_noise=False)]
     assert run.doubts() == ""
 
