@@ -72,7 +72,7 @@ FORMS: dict[str, Callable[[np.ndarray, Rng], Any]] = {
 
 
 def forms(counts: bool, form: str, rng: Rng) -> Pair:
-    X = (samples.corpora if counts else samples.of_components)(rng)[0][:, :7]
+    X = samples.few_columns(rng, counts)
     X = X if counts else np.round(8 * X) / 8 if "integers" not in form else np.round(X)
     if form in ("chunks", "long chunks"):
         return ("fit", (X,), {}), _chunks(X, 7 if form == "chunks" else 150)

@@ -85,9 +85,8 @@ COUPLED = {"privacy.parts.keyed_coins": coins_of_the_one_who_left}
 
 def persons(rng: Rng, counts: bool, n: int = 60) -> Persons:
     labels = np.repeat([f"p{place:04d}" for place in range(n)], rng.integers(1, 4, n))
-    pair = samples.corpora if counts else samples.of_components
-    X = pair(rng)[0]
-    return X[rng.permutation(len(X))[: len(labels)]][:, :7], labels
+    X = samples.few_columns(rng, counts)
+    return X[rng.permutation(len(X))[: len(labels)]], labels
 
 
 def relabelled(rng: Rng, counts: bool) -> tuple[Persons, Persons]:
@@ -172,8 +171,11 @@ def components_model(options: dict[str, Any], delta: float) -> Any:
     return PrivateTensorPowerMethod(2, **{**given, **options})
 
 
+SMALL = {"n_trials": 1, "random_state": 0, "epsilon": 4.0}
+
+
 def _search(options: dict[str, Any], delta: float) -> Any:
-    given = {"n_trials": 1, "random_state": 0, "delta": delta, "epsilon": 4.0, **options}
+    given = {**SMALL, "delta": delta, **options}
     relation = given.pop("neighbours", "replace_one")
     model = PrivateSpectralLDA(2, n_refinements=1, neighbours=relation)
     return PrivateSearchCV(model, {"n_components": [1, 2]}, **given)
@@ -181,9 +183,8 @@ def _search(options: dict[str, Any], delta: float) -> Any:
 
 def _search_of_steps(options: dict[str, Any], delta: float) -> Any:
     model = components_model({"perturbation": "iteration", "max_iter": 1}, delta)
-    given = {"n_trials": 1, "random_state": 0, "delta": delta, "epsilon": 4.0}
-    given["score_bounds"] = (-5.0, 0.0)
-    return PrivateSearchCV(model, {"n_restarts": [2, 3]}, **{**given, **options})
+    given = {**SMALL, "delta": delta, "score_bounds": (-5.0, 0.0), **options}
+    return PrivateSearchCV(model, {"n_restarts": [2, 3]}, **given)
 
 
 def stream_model(options: dict[str, Any], delta: float) -> Any:
@@ -204,33 +205,36 @@ def _of_persons(change: str, kind: str, build: Any, options: Any, fits: Any) -> 
     return product(options, fits, make)
 
 
-ONCE = {"whole": by_person}
-WHOLE = {**ONCE, "sparse": by_person_sparse}
-OF_PERSONS = []
-for _change in CHANGES:
-    OF_PERSONS += _of_persons(_change, "topics", topics_model, OF_TOPICS, WHOLE)
-    OF_PERSONS += _of_persons(_change, "components", components_model, OF_COMPONENTS, WHOLE)
-    OF_PERSONS += _of_persons(_change, "search", _search, SEARCHED, ONCE)
-    OF_PERSONS += _of_persons(_change, "components, search", _search_of_steps, SEARCHED, ONCE)
-_BATCHES = {"in batches": by_person_in_batches}
-for _change in ("a size", "others"):
-    OF_PERSONS += _of_persons(
-        _change, "topics", topics_model, {"": {}}, {"in chunks": by_person_in_chunks}
+WHOLE = {"whole": by_person, "sparse": by_person_sparse}
+ONCE, CHUNKS = {"whole": by_person}, {"in chunks": by_person_in_chunks}
+BATCHES = {"in batches": by_person_in_batches}
+OF_PERSONS = [
+    row
+    for change in CHANGES
+    for row in (
+        *_of_persons(change, "topics", topics_model, OF_TOPICS, WHOLE),
+        *_of_persons(change, "components", components_model, OF_COMPONENTS, WHOLE),
+        *_of_persons(change, "search", _search, SEARCHED, ONCE),
+        *_of_persons(change, "components, search", _search_of_steps, SEARCHED, ONCE),
     )
-OF_PERSONS += _of_persons("a size", "topics", topics_model, {"": {}}, _BATCHES)
-OF_PERSONS += _of_persons("a size", "components", stream_model, {"": {}}, _BATCHES)
+]
+OF_PERSONS += [
+    *_of_persons("a size", "topics", topics_model, {"": {}}, {**CHUNKS, **BATCHES}),
+    *_of_persons("others", "topics", topics_model, {"": {}}, CHUNKS),
+    *_of_persons("a size", "components", stream_model, {"": {}}, BATCHES),
+]
 
 # One unit more or less
 
 
 def one_less(rng: Rng, counts: bool) -> Pair:
     """The last one: coins of all others are those that were recorded."""
-    X = (samples.corpora if counts else samples.of_components)(rng)[0][:121, :7]
+    X = samples.few_columns(rng, counts)[:121]
     return X, X[:-1]
 
 
 def none_left(rng: Rng, counts: bool) -> Pair:
-    X = (samples.corpora if counts else samples.of_components)(rng)[0][:121, :7]
+    X = samples.few_columns(rng, counts)[:121]
     return X, X[: rng.choice([0, 1, 40])]
 
 
@@ -258,31 +262,27 @@ def single_topics_model(options: dict[str, Any], delta: float) -> Any:
     return components_model({"moment": "single_topic", **options}, delta)
 
 
+ALONE = {"whole": samples.whole}
+OF_GROUPS = {**ALONE, "chunks of groups": of_chunks_of_groups}
+BY_BATCHES = {**ALONE, "batches": in_two_batches, "groups": of_three}
 COUNTED = [
     (kind, build, {**options, "neighbours": "add_remove"}, way, fit)
     for kind, build, options, ways in (
-        ("topics", topics_model, {"epsilon": 5.0},
-         {"whole": samples.whole, "batches": in_two_batches, "chunks": of_chunks,
-          "groups": of_three}),
-        ("topics in word space", topics_model, {"perturbation": "moment_tensor"},
-         {"whole": samples.whole}),
-        ("topics of moments", topics_model, {"epsilon": 20.0, "n_refinements": 0},
-         {"whole": samples.whole, "chunks of groups": of_chunks_of_groups}),
-        ("topics of limits", topics_model, {"clip_norm": {"counts": 5.0, "pairs": 4.0}},
-         {"whole": samples.whole}),
-        ("steps", components_model, {"perturbation": "iteration", "max_iter": 2},
-         {"whole": samples.whole}),
+        ("topics", topics_model, {"epsilon": 5.0}, {**BY_BATCHES, "chunks": of_chunks}),
+        ("topics in word space", topics_model, {"perturbation": "moment_tensor"}, ALONE),
+        ("topics of moments", topics_model, {"epsilon": 20.0, "n_refinements": 0}, OF_GROUPS),
+        ("topics of limits", topics_model, {"clip_norm": {"counts": 5.0, "pairs": 4.0}}, ALONE),
+        ("steps", components_model, {"perturbation": "iteration", "max_iter": 2}, ALONE),
         ("components in all dimensions", components_model, {"perturbation": "moment_tensor"},
-         {"whole": samples.whole, "chunks of groups": of_chunks_of_groups}),
-        ("single topics", single_topics_model, {}, {"whole": samples.whole}),
-        ("components", components_model, {}, {"whole": samples.whole, "chunks": of_chunks}),
-        ("mixture", components_model, {"moment": "gaussian_mixture"}, {"whole": samples.whole}),
+         OF_GROUPS),
+        ("single topics", single_topics_model, {}, ALONE),
+        ("components", components_model, {}, {**ALONE, "chunks": of_chunks}),
+        ("mixture", components_model, {"moment": "gaussian_mixture"}, ALONE),
         ("mixture of a norm that is chosen", components_model,
-         {"moment": "gaussian_mixture", "data_norm": "auto"}, {"whole": samples.whole}),
-        ("stream", stream_model, {}, {"whole": samples.whole, "batches": in_two_batches,
-                                 "groups": of_three}),
-        ("search", _search, {}, {"whole": samples.whole, "groups": of_three}),
-        ("folds", _search, {"cv": 3}, {"whole": samples.whole}),
+         {"moment": "gaussian_mixture", "data_norm": "auto"}, ALONE),
+        ("stream", stream_model, {}, BY_BATCHES),
+        ("search", _search, {}, {**ALONE, "groups": of_three}),
+        ("folds", _search, {"cv": 3}, ALONE),
     )
     for way, fit in ways.items()
 ]  # fmt: skip

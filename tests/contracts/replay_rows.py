@@ -56,6 +56,17 @@ def check(row: Row, seed: int = 0) -> Seen:
     return first
 
 
+def builder(kind: Any, given: dict[str, Any], place: int) -> Callable[[float], Any]:
+    """Build an estimator for a delta; every second one says what it does."""
+
+    def build(delta: float) -> Any:
+        # A generator's own state is among the parameters, and is compared too.
+        usual = {"random_state": np.random.RandomState(0), "delta": delta, "verbose": place % 2}
+        return kind(**{**usual, **given})
+
+    return build
+
+
 def product(
     options: dict[str, dict[str, Any]], fits: dict[str, Any], make: Callable[..., Row]
 ) -> list[Row]:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from contracts.replay_rows import Pair, Rng, Row, product
+from contracts.replay_rows import Pair, Rng, Row, builder, product
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion
 
@@ -166,11 +166,8 @@ def inside(estimator: Any) -> list[np.ndarray]:
 def _row(
     kind: str, model: str, name: str, options: dict[str, Any], fit: Any, place: int, **more: Any
 ) -> Row:
-    def build(delta: float) -> Any:
-        given = {"rank": 2, "bounds": (-1.0, 2.0), "epsilon": 5.0, "delta": delta}
-        given |= {"random_state": np.random.RandomState(0), "verbose": place % 2}
-        return MODELS[model](**{**given, **options})
-
+    given = {"rank": 2, "bounds": (-1.0, 2.0), "epsilon": 5.0, **options}
+    build = builder(MODELS[model], given, place)
     return Row(f"{model}, {kind}{name}", build, fit, place=place + (model == "CP"), **more)
 
 

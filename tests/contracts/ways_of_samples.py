@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import small_searches
-from contracts.replay_rows import Pair, Rng, Row, product
+from contracts.replay_rows import Pair, Rng, Row, builder, product
 from small_texts import search, texts
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, PrivateTensorPowerMethod
@@ -67,6 +67,10 @@ def corpora(rng: Rng, n: int = 300, d: int = 20) -> Pair:
 
 def of_components(rng: Rng) -> Pair:
     return components(rng, 240, 7), any_of(SAMPLES, rng, 240, 7)
+
+
+def few_columns(rng: Rng, counts: bool) -> np.ndarray:
+    return (corpora if counts else of_components)(rng)[0][:, :7]
 
 
 def of_single_topics(rng: Rng) -> Pair:
@@ -149,14 +153,9 @@ def shown_to_people(model: Any) -> list[Any]:
 
 
 def _topics(name: str, options: dict[str, Any], fit: Any, place: int, **more: Any) -> Row:
-    def build(delta: float) -> Any:
-        # A generator's own state is among the parameters, and is compared too.
-        given = {"n_components": 3, "random_state": np.random.RandomState(0), "delta": delta}
-        return PrivateSpectralLDA(**{**given, "verbose": place % 2, **options})
-
+    build = builder(PrivateSpectralLDA, {"n_components": 3, **options}, place)
     use = of_public_rows if options.get("perturbation") is None else shown_to_people
-    rest = {"pair": corpora, "use": use, **more}
-    return Row(f"topics, {name}", build, fit, place=place, **rest)
+    return Row(f"topics, {name}", build, fit, place=place, **{"pair": corpora, "use": use, **more})
 
 
 TOPICS: dict[str, dict[str, Any]] = {
@@ -188,11 +187,8 @@ def _of_many_words(name: str, options: dict[str, Any], fit: Any, place: int, **m
 
 
 def _components(name: str, options: dict[str, Any], fit: Any, place: int, **more: Any) -> Row:
-    def build(delta: float) -> Any:
-        given = {"n_components": 3, "data_norm": 2.0, "n_restarts": 4, "delta": delta}
-        given |= {"random_state": np.random.RandomState(0), "verbose": place % 2}
-        return PrivateTensorPowerMethod(**{**given, **options})
-
+    given = {"n_components": 3, "data_norm": 2.0, "n_restarts": 4, **options}
+    build = builder(PrivateTensorPowerMethod, given, place)
     rest = {"pair": of_components, "use": of_public_rows, **more}
     return Row(f"components, {name}", build, fit, place=place, **rest)
 

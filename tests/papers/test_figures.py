@@ -19,13 +19,24 @@ def words_in(path):
     return {"".join(tag.itertext()).strip() for tag in tags}
 
 
-def test_wang_anandkumar_is_drawn(script, tmp_path, capsys):
-    figure = script("figure_wang_anandkumar")
-    assert figure.main(["--quick", "--trials", "2", "--out", str(tmp_path)]) == 0
-    rows = rows_of(tmp_path / "wang-anandkumar-figure-1.csv")
-    assert list(rows[0]) == [
-        "regime", "d", "sigma", "scale", "scaled_sigma", "trials", "failure", "failure_any_order",
-    ]  # fmt: skip
+@pytest.fixture
+def drawn(script, tmp_path, capsys):
+    """Draw a figure: its rows, the words in the picture, and what is printed."""
+
+    def draw(name, file, columns, *options):
+        assert script(name).main(["--quick", *options, "--out", str(tmp_path)]) == 0
+        rows = rows_of(tmp_path / f"{file}.csv")
+        assert list(rows[0]) == columns.split()
+        return rows, words_in(tmp_path / f"{file}.svg"), capsys.readouterr().out
+
+    return draw
+
+
+def test_wang_anandkumar_is_drawn(drawn):
+    columns = "regime d sigma scale scaled_sigma trials failure failure_any_order"
+    rows, words, out = drawn(
+        "figure_wang_anandkumar", "wang-anandkumar-figure-1", columns, "--trials", "2"
+    )
     assert len(rows) == 3 * 2 * 6
     for regime in ("random Gaussian", "adversarial", "weakly correlated"):
         mine = [row for row in rows if row["regime"] == regime]
@@ -34,27 +45,19 @@ def test_wang_anandkumar_is_drawn(script, tmp_path, capsys):
         # The grid begins where trials succeed, and ends where noise outweighs the signal.
         assert (failures[0], failures[-1]) == (0.0, 1.0)
         assert all(float(row["failure_any_order"]) <= float(row["failure"]) for row in mine)
-    drawn = words_in(tmp_path / "wang-anandkumar-figure-1.svg")
-    assert {"d = 25", "d = 50", "adversarial noise", "σ · √d", "σ · ln d"} <= drawn
-    out = capsys.readouterr().out
+    assert {"d = 25", "d = 50", "adversarial noise", "σ · √d", "σ · ln d"} <= words
     assert "sigma_half" in out
     assert "paper" in out
 
 
-def test_imtiaz_sarwate_is_drawn(script, tmp_path, capsys):
-    figure = script("figure_imtiaz_sarwate")
-    assert figure.main(["--quick", "--out", str(tmp_path)]) == 0
-    rows = rows_of(tmp_path / "imtiaz-sarwate-figure-1.csv")
-    assert list(rows[0]) == [
-        "D", "K", "sweep", "N", "epsilon", "delta", "method", "runs",
-        "e_comp", "e_comp_se", "matched_tv", "matched_tv_se",
-    ]  # fmt: skip
+def test_imtiaz_sarwate_is_drawn(script, drawn):
+    columns = "D K sweep N epsilon delta method runs e_comp e_comp_se matched_tv matched_tv_se"
+    rows, words, out = drawn("figure_imtiaz_sarwate", "imtiaz-sarwate-figure-1", columns)
     assert len(rows) == 2 * (2 + 2) * 7
     assert {(row["D"], row["K"]) for row in rows} == {("10", "5"), ("50", "10")}
     assert all(0 <= float(row["matched_tv"]) <= 1 for row in rows)
-    drawn = words_in(tmp_path / "imtiaz-sarwate-figure-1.svg")
-    assert set(figure.METHODS) <= drawn
-    assert "matched error" in capsys.readouterr().out
+    assert set(script("figure_imtiaz_sarwate").METHODS) <= words
+    assert "matched error" in out
 
 
 def test_measures_of_topics(script):
@@ -113,12 +116,13 @@ def test_trial_succeeds_without_noise_and_in_order(script):
     assert figure.fails(noise, 0.5 / 3, 30, np.random.default_rng(0)) == (True, False)
 
 
-def test_wei_is_drawn(script, tmp_path, capsys):
-    figure = script("figure_wei")
-    assert figure.main(["--quick", "--out", str(tmp_path)]) == 0
-    rows = rows_of(tmp_path / "wei-figure-2.csv")
-    assert list(rows[0]) == ["model", "method", "private", "epsilon", "runs", "rmse", "rmse_sd"]
-    assert len(rows) == 2 * 2 * len(figure.LOOKS)
+def test_wei_is_drawn(script, drawn, tmp_path):
+    columns = "model method private epsilon runs rmse rmse_sd"
+    (rows, words, out), looks = (
+        drawn("figure_wei", "wei-figure-2", columns),
+        script("figure_wei").LOOKS,
+    )
+    assert len(rows) == 2 * 2 * len(looks)
     errors = {(row["model"], row["method"], row["epsilon"]): float(row["rmse"]) for row in rows}
     for model in ("CP", "Tucker"):
         # The model explains the tensor; the mean does not; noise at epsilon = 1 hides it.
@@ -126,11 +130,10 @@ def test_wei_is_drawn(script, tmp_path, capsys):
         assert errors[model, "default, no noise", "10"] < 0.4 * mean
         assert errors[model, "input", "1"] > mean
     assert not (tmp_path / "wei-figure-3.csv").exists()
-    drawn = words_in(tmp_path / "wei-figure-2.svg")
-    assert set(figure.LOOKS) <= drawn
+    assert set(looks) <= words
     # A smaller experiment than in print says so on the figure.
-    assert any(text.startswith("runs: 1 (50 in print); SGD in blocks") for text in drawn)
-    assert "give its folder as --movielens" in capsys.readouterr().out
+    assert any(text.startswith("runs: 1 (50 in print); SGD in blocks") for text in words)
+    assert "give its folder as --movielens" in out
 
 
 def test_wei_reads_ratings(script, tmp_path):
