@@ -126,53 +126,14 @@ def spherical_row(size: int, ambient: int | None, epsilon: float, n: int) -> Row
 
 
 def of_directions(noise: Floats, law: Any) -> Draws:
-    """Radii of rows of noise; signs and squared cosines of uniform directions."""
+    """Radii of rows of noise, and cosines of their uniform directions."""
     radii, size = np.linalg.norm(noise, axis=1), noise.shape[1]
     found = {"radius": (radii, law)}
-    for column in noise.T[: 3 if size > 1 else 0]:
-        cosines = np.sign(column) * (column / radii) ** 2
-        half = stats.beta(0.5, (size - 1) / 2)
-        found[f"cosine {len(found)}"] = cosines, Mirrored(half)
-    return found
-
-
-@dataclass(frozen=True)
-class Mirrored:
-    """The law of a positive number with a random sign."""
-
-    half: Any
-
-    def mean(self) -> float:
-        return 0.0
-
-    def std(self) -> float:
-        return float(math.sqrt(self.half.var() + self.half.mean() ** 2))
-
-    def cdf(self, x: Floats) -> Floats:
-        return (1 + np.sign(x) * self.half.cdf(np.abs(x))) / 2
-
-
-class Line(stats.rv_continuous):
-    """What of a ball of space is seen on a line.
-
-    Integrating exp(-|b|) over planes of R^3 gives (1 + |t|) exp(-|t|) / 4.
-    """
-
-    def _pdf(self, t: Floats) -> Floats:
-        return (1 + np.abs(t)) * np.exp(-np.abs(t)) / 4
-
-    def _cdf(self, t: Floats) -> Floats:
-        tail = (2 + np.abs(t)) * np.exp(-np.abs(t)) / 4
-        return np.where(t < 0, tail, 1 - tail)
-
-    def _stats(self) -> tuple[float, float, float, None]:
-        return 0.0, 4.0, 0.0, None
-
-
-def line(_: int) -> Draws:
-    drawn, zero = NoiseSource(), np.zeros(1)
-    noise = [drawn.spherical_laplace(zero, STRENGTH, 3)[0] for _ in range(36_000)]
-    return {"line": (np.array(noise), Line()(scale=1 / STRENGTH))}
+    if size == 1:  # either sign is as likely
+        assert abs(np.sign(noise).mean()) < Z / math.sqrt(len(noise))
+        return found
+    cosine = stats.beta((size - 1) / 2, (size - 1) / 2, loc=-1, scale=2)
+    return found | {f"cosine {n}": (column / radii, cosine) for n, column in enumerate(noise.T[:3])}
 
 
 def rows_of_noise(_: int) -> Draws:
@@ -253,7 +214,7 @@ ROWS = [
     spherical_row(2, 6, 1.3, 20_000),
     spherical_row(30, 60, 0.7, 2800),
     spherical_row(30, 286, 0.7, 2100),
-    Row("spherical laplace, a line of space", line),
+    spherical_row(1, 3, STRENGTH, 36_000),  # a line of space
     Row("spherical laplace, by rows", rows_of_noise),
     tensor_row(None),
     tensor_row(286),
