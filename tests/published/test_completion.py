@@ -29,9 +29,6 @@ def cube_values(seed):
     return np.random.default_rng(seed).uniform(-1, 1, len(CUBE))
 
 
-# ------------------------------------------------------------------ SGD
-
-
 def printed(entries, y, order, start, core, sgd):
     """Algorithm 2 without clipping and noise: the print, one entry after the other."""
     A, B, C = (factor.copy() for factor in start)
@@ -95,33 +92,20 @@ def test_without_noise_a_tensor_of_low_rank_is_found(algorithm, tucker, seed):
     assert np.linalg.norm(predictions - T) < 0.1 * np.linalg.norm(T)
 
 
-# ------------------------------------------------------------- Theorem 1
-
-
 def test_noise_of_input_is_in_proportion_to_the_range_of_the_values(monkeypatch):
     seen = []
     monkeypatch.setattr(
         completion, "with_laplace_noise", lambda y, w, eps: seen.append((w, eps)) or y
     )
-    for largest in (1.0, 0.5):
+    for largest, options in (
+        (1.0, {"epsilon": 2.0}),
+        (0.5, {"epsilon": 2.0}),
+        (0.5, {"bounds": (0, 3)}),
+    ):
         input_perturbation(
-            [[0, 0], [1, 1]], [largest, 0.0], (2, 2), 1, sgd=Stochastic(max_iter=1), epsilon=2.0
+            [[0, 0], [1, 1]], [largest, 0.0], (2, 2), 1, sgd=Stochastic(max_iter=1), **options
         )
-    input_perturbation(
-        [[0, 0], [1, 1]], [0.5, 0.0], (2, 2), 1, sgd=Stochastic(max_iter=1), bounds=(0, 3)
-    )
     assert seen == [(1.0, 2.0), (0.5, 2.0), (3, 1.0)]
-
-
-@pytest.mark.usefixtures("seeded_noise")
-def test_laplace_noise_has_its_scale(seed):
-    noise = with_laplace_noise(np.zeros(20_000), 4.0, 2.0)
-    # Mean |b| is the scale, and its deviation that over sqrt(n).
-    assert abs(np.abs(noise).mean() / 2 - 1) < 5 / math.sqrt(20_000)
-    np.testing.assert_array_equal(with_laplace_noise(np.ones(3), 0.0, 1.0), np.ones(3))
-
-
-# -------------------------------------------------------- Theorems 2 and 3
 
 
 @pytest.mark.parametrize("tucker", [False, True])
@@ -143,10 +127,14 @@ def test_all_factors_but_the_last_are_released_without_noise(algorithm, tucker, 
     assert not np.allclose(found[0][2], found[1][2])
 
 
-@pytest.mark.usefixtures("seeded_noise")
-@pytest.mark.parametrize("dim", [1, 3])
-def test_noise_of_rows_has_its_law(dim, seed):
+@pytest.mark.usefixtures("seeded_noise", "seed")
+def test_noise_has_its_law():
+    """Gamma of shape dim in the norm of a row: the mean of n deviates by sqrt(dim / n) scales."""
     n = 20_000
-    norms = np.linalg.norm(with_row_noise(np.zeros((n, dim)), 3.0, 2.0), axis=1)
-    # Gamma of shape dim and scale 3 / 2: the mean of n deviates by sqrt(dim / n) scales.
-    assert abs(norms.mean() / 1.5 - dim) < 5 * math.sqrt(dim / n)
+    norms = {
+        1: np.abs(with_laplace_noise(np.zeros(n), 3.0, 2.0)),
+        3: np.linalg.norm(with_row_noise(np.zeros((n, 3)), 3.0, 2.0), axis=1),
+    }
+    for dim, found in norms.items():
+        assert abs(found.mean() / 1.5 - dim) < 5 * math.sqrt(dim / n)
+    np.testing.assert_array_equal(with_laplace_noise(np.ones(3), 0.0, 1.0), np.ones(3))

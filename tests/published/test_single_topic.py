@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from plain_moments import TOPICS, exact_corpus
+from plain_moments import exact_corpus
 
 from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.noise import NoiseSource
@@ -22,9 +22,6 @@ def entries_by_kind(dim):
     sorted_entries = (i <= j) & (j <= k)
     n_equal = (i == j).astype(int) + (j == k)
     return [sorted_entries & (n_equal == kind) for kind in (2, 1, 0)]
-
-
-# ------------------------------------------------------------------ noise
 
 
 @pytest.mark.usefixtures("seeded_noise", "seed")
@@ -85,9 +82,6 @@ def test_each_moment_gets_half_of_epsilon(algorithm, third, first_delta, monkeyp
     np.testing.assert_allclose([call[2] for call in calls], [sigma, scale], rtol=1e-12)
 
 
-# ----------------------------------------------------------------- claims
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_claims_hold_for_symmetrised_moments_with_slack(algorithm, epsilon):
@@ -100,34 +94,6 @@ def test_claims_hold_for_symmetrised_moments_with_slack(algorithm, epsilon):
         mu = math.sqrt(2) / single_topic.classical_sigma(1.0, epsilon / 2, 5e-7)
         assert gaussian_delta(mu, claim.exact_epsilon) == pytest.approx(1e-6, rel=1e-6)
 
-
-# --------------------------------------------------------------- recovery
-
-
-def recovery_error(algorithm, X, epsilon, seed):
-    topics = algorithm(X, 2, epsilon=epsilon, random_state=seed).topics
-    np.testing.assert_allclose(topics.sum(axis=1), 1)
-    assert topics.min() >= 0
-    order = np.argsort(-topics[:, 0])
-    return np.abs(topics[order] - TOPICS[: len(topics)]).max()
-
-
-# At 1e4 it is too little for its claim.
-@pytest.mark.usefixtures("seeded_noise")
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")
-def test_noise_shows_and_vanishes_with_epsilon(algorithm, seed):
-    X = np.repeat(exact_corpus(), 100, axis=0)
-    errors = [recovery_error(algorithm, X, eps, seed) for eps in [0.02] * 20 + [1.0, 1e4]]
-    # The eigenvalues of M2 are about .5 and .08. Its entries have noise of deviation
-    # 10.9 sqrt(2) / (19200 epsilon): .0008 at epsilon = 1, which moves topics by a few
-    # percent; .04 at .02, whose operator norm, about .16, hides the second eigenvalue.
-    assert np.mean(errors[:20]) > 0.1
-    assert 1e-5 < errors[20] < 0.1
-    assert errors[21] < 1e-4
-
-
-# ------------------------------------------------------------ ordered words
 
 WORDS = [[0, 1, 2], [2, 1, 0], [0, 0, 1], [1, 2, 2], [2, 0, 1]]
 
@@ -153,8 +119,6 @@ def test_without_noise_it_is_the_moment_in_its_subspace(algorithm):
     np.testing.assert_allclose(found.tensor, expected, atol=1e-12)
     assert np.abs(expected - expected.transpose(1, 0, 2)).max() > 0.01
 
-
-# ------------------------------------------------------------------- DP-TPM
 
 PAIR_OF_TOPICS = np.array([[0.6, 0.4, 0.0, 0.0], [0.0, 0.1, 0.3, 0.6]])
 

@@ -4,13 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from plain_moments import hockey_stick
+from plain_moments import exact_sigma, hockey_stick
 from scipy.optimize import brentq
-
-
-def exact_sigma(epsilon, delta):
-    """Noise over sensitivity that is just enough."""
-    return 1 / brentq(lambda mu: hockey_stick(mu, epsilon) - delta, 1e-3, 50, xtol=1e-12)
 
 
 def exact_epsilon(mu, delta):
@@ -29,9 +24,6 @@ def test_hockey_stick_is_the_integral_that_defines_it():
         assert hockey_stick(0.7, epsilon) == pytest.approx(integral, rel=1e-4)
 
 
-# --------------------------------------------------- classical calibration
-
-
 @pytest.mark.parametrize(("delta", "first"), [(1e-3, 7.5), (1e-5, 8.45), (1e-8, 9.4)])
 def test_classical_calibration_first_fails_beyond_seven(delta, first):
     epsilons = np.arange(1, 400) * 0.05
@@ -44,16 +36,10 @@ def test_classical_calibration_first_fails_beyond_seven(delta, first):
 def test_classical_calibration_is_a_quarter_too_much_at_one():
     assert classical_sigma(1.0, 1e-6) == pytest.approx(5.2988, abs=1e-4)
     assert exact_sigma(1.0, 1e-6) == pytest.approx(4.2247, abs=1e-4)
-
-
-def test_two_releases_calibrated_apart_and_together():
-    # In sensitivities: classical halves, exact halves, and both at once.
+    # Two releases: classical halves, exact halves, and both at once.
     assert classical_sigma(0.5, 5e-7) == pytest.approx(10.86, abs=0.005)
     assert exact_sigma(0.5, 5e-7) == pytest.approx(8.35, abs=0.005)
     assert math.sqrt(2) * exact_sigma(1.0, 1e-6) == pytest.approx(5.97, abs=0.005)
-
-
-# ------------------------------------------------ DeCarolis et al., Appendix A
 
 
 def printed_sigma(epsilon, delta):
@@ -93,8 +79,6 @@ def test_sensitivities_in_l1_make_up_for_it_in_configuration_1(epsilon, alpha0):
     mu = math.sqrt(sum(share**2 for share in shares)) / unit
     assert hockey_stick(mu, epsilon) < delta
 
-
-# --------------------------------------- Wang & Anandkumar, Algorithm 3, step 2
 
 SIZES = [(k, L, R) for k in (5, 20) for L in (10, 50) for R in (10, 30)]
 

@@ -1,5 +1,6 @@
 """Verdicts on the whitened configurations of DeCarolis et al.: one counterexample per step."""
 
+import itertools
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from plain_moments import (
     all_documents,
     cube,
+    exact_sigma,
     hockey_stick,
     pair_moment,
     pure_corpus,
@@ -14,7 +16,6 @@ from plain_moments import (
     u_statistics,
     whitened,
 )
-from scipy.optimize import brentq
 
 N = 10_000
 PURE = [np.array([3.0, 0.0]), np.array([0.0, 3.0])]
@@ -30,10 +31,6 @@ def moments(counts, extra=()):
     return M2, M3
 
 
-def lemma_32(rank, delta2, sigma):
-    return math.sqrt(2 * rank) * delta2 / (sigma * math.sqrt(sigma - delta2))
-
-
 def theorem_5(rank, n, sigma):
     """(113) for alpha0 = 0, where |M3| is at most 1 and Delta_2 = Delta_3 = 2 / n."""
     delta = 2 / n
@@ -41,7 +38,15 @@ def theorem_5(rank, n, sigma):
     return first + delta * rank**1.5 / (sigma - delta) ** 1.5
 
 
-# -------------------------------------------------------------- whiteners
+def turned(T, *frame):
+    """A tensor in the frame of some columns."""
+    frame = np.column_stack(frame)
+    return np.einsum("abc,ai,bj,ck->ijk", T, frame, frame, frame)
+
+
+def apart(first, second, distance):
+    """Least distance of two over all signs of two eigenvectors: a solver may return either."""
+    return min(distance(first, second, np.array(s)) for s in itertools.product((1, -1), repeat=2))
 
 
 def test_whitener_turns_when_a_tie_is_broken():
@@ -49,10 +54,11 @@ def test_whitener_turns_when_a_tie_is_broken():
     half = N // 2
     (M2, _), (other, _) = moments((half, half - 1)), moments((half - 1, half))
     W, V = (np.linalg.eigh(M)[1][:, ::-1] / np.sqrt(np.diag(M).max()) for M in (M2, other))
-    # Columns have signs of their own: even the best of all leaves this much.
-    moved = min(np.linalg.norm(W * s - V * t) for s in (1, -1) for t in ([1, 1], [1, -1]))
-    assert moved == pytest.approx(2.83, abs=0.01)
-    assert lemma_32(2, 2 / N, 0.5) == pytest.approx(1.13e-3, rel=0.01)
+    assert apart(W, V, lambda W, V, s: np.linalg.norm(W - V * s)) == pytest.approx(2.83, abs=0.01)
+    # The bound, of two components at a singular value of a half.
+    assert math.sqrt(4) * (2 / N) / (0.5 * math.sqrt(0.5 - 2 / N)) == pytest.approx(
+        1.13e-3, rel=0.01
+    )
     # The same for the pseudo-inverses D^(1/2) U', in (iv) of G.5, (125) and (133).
     assert np.linalg.norm(W.T - V.T) / 2 > 1000 * math.sqrt(0.5) / 0.5 * 2 / N
 
@@ -64,67 +70,47 @@ def test_a_cube_of_a_difference_is_not_a_difference_of_cubes():
     assert abs(W - V) ** 3 == pytest.approx(1e-9, rel=0.01)
 
 
-def turned(n):
-    """Smallest distance of whitened tensors of two neighbours over all signs of eigenvectors."""
-    half = (n - 2) // 2
-    filler = np.array([3.0, 0.0])  # makes up for the uneven last document
-    tensors = []
-    for last in (PURE[1], MIXED):
-        M2, M3 = moments((half, half), [filler, last])
-        tensors.append(whitened(M2, M3, 2)[1])
-    signs = [np.array(s) for s in ([1, 1], [1, -1], [-1, 1], [-1, -1])]
-    return min(
-        np.linalg.norm(tensors[0] - np.einsum("ijk,i,j,k->ijk", tensors[1], s, s, s)) for s in signs
-    )
-
-
 @pytest.mark.parametrize(("n", "times"), [(N, 700), (1_000_000, 70_000)])
 def test_rotation_alone_breaks_theorem_5(n, times):
     """Two words of equal weight: one mixed document turns the eigenvectors, and T with them."""
+    half, tensors = (n - 2) // 2, []
+    for last in (PURE[1], MIXED):
+        # A pure document makes up for the uneven last one.
+        M2, M3 = moments((half, half), [PURE[0], last])
+        tensors.append(whitened(M2, M3, 2)[1])
     bound = theorem_5(2, n, 0.5)
     assert bound == pytest.approx(1.6e-3 * N / n, rel=0.02)
-    assert turned(n) > times * bound
-
-
-def test_rotation_by_an_eighth_moves_the_whitened_tensor_by_two():
-    """The frames e_1, e_2 and (e_1 +- e_2) / sqrt(2), between which a tie is broken."""
+    assert (
+        apart(*tensors, lambda T, U, s: np.linalg.norm(T - turned(U, *np.diag(s)))) > times * bound
+    )
+    # The frames e_1, e_2 and (e_1 +- e_2) / sqrt(2), between which a tie is broken.
     T = math.sqrt(2) * (cube(np.array([1.0, 0.0])) + cube(np.array([0.0, 1.0])))
-    H = np.array([[1, 1], [1, -1]]) / math.sqrt(2)
-    rotated = np.einsum("abc,ai,bj,ck->ijk", T, H, H, H)
+    rotated = turned(T, *np.array([[1, 1], [1, -1]]) / math.sqrt(2))
     assert np.linalg.norm(T - rotated) == pytest.approx(2.28, abs=0.01)
-    assert 2.27 / theorem_5(2, N, 0.5) > 1400
+    assert 1400 * theorem_5(2, N, 0.5) < 2.27
 
 
 def test_theorem_5_fails_with_a_gap_and_one_component():
     """Largest eigenvector alone, its sign fixed, the gap at least Delta_2 on both sides."""
-    x, y = -1.0, 0.9
-    M3 = np.zeros((2, 2, 2))
-    M3[0, 0, 0] = M3[1, 1, 1] = 0.5
-    values = []
-    for last in PURE:
-        M2 = np.array([[0.5 + x / N, y / N], [y / N, 0.5 - x / N]]) + pair_moment(last) / N
-        eigenvalues, vectors = np.linalg.eigh(M2)
-        assert eigenvalues[1] - eigenvalues[0] >= 2 / N
-        w = np.abs(vectors[:, 1]) / math.sqrt(eigenvalues[1])
-        values.append(np.einsum("ijk,i,j,k", M3, w, w, w))
+
+    def moved(pairs):
+        values = []
+        for M2, M3 in pairs:
+            eigenvalues, vectors = np.linalg.eigh(M2)
+            assert eigenvalues[1] - eigenvalues[0] >= 2 / N
+            w = np.abs(vectors[:, 1]) / math.sqrt(eigenvalues[1])
+            values.append(np.einsum("ijk,i,j,k", M3, w, w, w))
+        return abs(values[0] - values[1])
+
+    others, M3 = np.array([[0.5 - 1 / N, 0.9 / N], [0.9 / N, 0.5 + 1 / N]]), pure_corpus([1, 1])[1]
+    found = moved((others + pair_moment(last) / N, M3) for last in PURE)
     assert theorem_5(1, N, 0.5) == pytest.approx(5.7e-4, rel=0.01)
-    assert abs(values[0] - values[1]) == pytest.approx(0.203, abs=0.002)
-
-
-def test_the_corpus_with_a_gap_exists():
-    """The moment above is that of pure documents and of a few mixed ones."""
-    # Documents (1, 2) and (2, 1), three of them, put .9 / N off the diagonal, near enough.
-    mixed = [np.array([2.0, 1.0]), MIXED, np.array([2.0, 1.0])]
-    half = (N - 4) // 2
-    tensors, gaps = [], []
-    for last in PURE:
-        M2, M3 = moments((half - 1, half + 1), [*mixed, last])
-        values, vectors = np.linalg.eigh(M2)
-        gaps.append(values[1] - values[0])
-        w = np.abs(vectors[:, 1]) / math.sqrt(values[1])
-        tensors.append(np.einsum("ijk,i,j,k", M3, w, w, w))
-    assert min(gaps) >= 2 / N
-    assert abs(tensors[0] - tensors[1]) > 100 * theorem_5(1, N, 0.49)
+    assert found == pytest.approx(0.203, abs=0.002)
+    # There is such a corpus: documents (1, 2) and (2, 1), three of them, put .9 / N off the
+    # diagonal, near enough.
+    half, mixed = (N - 4) // 2, [MIXED[::-1], MIXED, MIXED[::-1]]
+    found = moved(moments((half - 1, half + 1), [*mixed, last]) for last in PURE)
+    assert found > 100 * theorem_5(1, N, 0.49)
 
 
 def test_eigenvectors_flip_between_ordinary_neighbours():
@@ -141,17 +127,12 @@ def test_eigenvectors_flip_between_ordinary_neighbours():
         flipped += (np.sum(frames[0] * frames[1], axis=0) < 0).any()
     # Which ones flip is up to the solver; that one in ten does is not.
     assert 5 <= flipped <= 150
-
-
-def test_a_flipped_eigenvector_moves_the_tensor_by_twice_its_norm():
+    # Such an eigenvector moves the tensor by twice its norm.
     M2, M3 = moments((7000, 3000))
     W, T = whitened(M2, M3, 1)
-    flipped = np.einsum("abc,ai,bj,ck->ijk", M3, -W, -W, -W)
-    assert np.linalg.norm(T - flipped) == pytest.approx(2 * np.linalg.norm(T))
-    assert np.linalg.norm(T - flipped) > 1000 * theorem_5(1, N, 0.7)
-
-
-# ---------------------------------------------------------- decompositions
+    moved = np.linalg.norm(T - turned(M3, -W))
+    assert moved == pytest.approx(2 * np.linalg.norm(T))
+    assert moved > 1000 * theorem_5(1, N, 0.7)
 
 
 def cubic_form(angle, tilt, strength):
@@ -159,15 +140,14 @@ def cubic_form(angle, tilt, strength):
     return np.cos(3 * angle) + strength * np.cos(angle - tilt)
 
 
-def best_direction(tilt, strength):
-    angles = np.linspace(-math.pi, math.pi, 200_001)
-    return angles[np.argmax(cubic_form(angles, tilt, strength))]
-
-
 def test_leading_eigenvector_jumps_where_no_orthogonal_decomposition_exists():
     """Theorem 6 cites a theorem for orthogonal tensors; others have maxima that compete."""
     strength, step = 0.6, 1e-6
-    angles = [best_direction(math.pi / 3 + sign * step, strength) for sign in (-1, 1)]
+    circle = np.linspace(-math.pi, math.pi, 200_001)
+    angles = [
+        circle[np.argmax(cubic_form(circle, math.pi / 3 + tilt, strength))]
+        for tilt in (-step, step)
+    ]
     moved = 2 * abs(math.sin((angles[0] - angles[1]) / 2))
     # |T - T'| of the tilted linear part: |v (x) I| of unit v has norm sqrt(3) in Sym^3, or less.
     difference = math.sqrt(3) * strength * 2 * step
@@ -193,9 +173,6 @@ def test_whitened_tensors_of_corpora_are_not_orthogonal():
     for tensor, least, most in ((T, 1e-3, math.inf), (orthogonal, 0.0, 1e-12)):
         commutator = tensor[0] @ tensor[1] - tensor[1] @ tensor[0]
         assert least <= np.linalg.norm(commutator) <= most
-
-
-# ------------------------------------------------------ singular values
 
 
 def test_sigma_k_moves_by_more_than_one_over_n():
@@ -245,9 +222,6 @@ def test_gap_of_the_whitened_tensor_moves_without_bound(n, moved):
     assert gaps[0] - gaps[1] == pytest.approx(moved, rel=0.01)
 
 
-# ----------------------------------------------- private local sensitivity
-
-
 def joint_delta(p, q, scales, shift, epsilon):
     """Exact delta of releasing a scale, drawn by p or q, and then a value with its noise."""
     # For each scale the supremum over sets of p P - e^epsilon q Q: a hockey stick elsewhere.
@@ -258,15 +232,11 @@ def joint_delta(p, q, scales, shift, epsilon):
     return float(np.dot(p, sticks))
 
 
-def calibrated(epsilon, delta):
-    return 1 / brentq(lambda mu: hockey_stick(mu, epsilon) - delta, 1e-3, 30)
-
-
 def test_private_local_sensitivity_composes_as_claimed(seed):
     """Lemmas 8 and 33: no two laws of the bound, and no function, beat the sum of the parts."""
     rng = np.random.default_rng([seed, 2])
     epsilon1, epsilon2, delta2, delta3 = 0.5, 1.0, 1e-3, 2e-3
-    unit = calibrated(epsilon2, delta2)
+    unit = exact_sigma(epsilon2, delta2)
     largest = 0.0
     for _ in range(300):
         local = rng.uniform(0.5, 2)  # true local sensitivity of the first data set
@@ -285,18 +255,15 @@ def test_private_local_sensitivity_composes_as_claimed(seed):
 
 def test_private_local_sensitivity_needs_a_true_bound():
     """A bound that is below the sensitivity half of the time gives far more than it says."""
-    unit = calibrated(1.0, 1e-3)
+    unit = exact_sigma(1.0, 1e-3)
     found = joint_delta([0.5, 0.5], [0.5, 0.5], unit * np.array([0.1, 1.0]), 1.0, 1.0)
     assert found > 0.2
-
-
-# ------------------------------------------------------------ Appendix H
 
 
 def test_whitened_noise_needs_a_cube():
     """(128): E(W, W, W) grows by the cube of |W|, which is 1 / sqrt(sigma_k)."""
     E, W = cube(np.array([1.0, 0.0])), np.diag([4.0, 1.0])
-    moved = np.einsum("abc,ai,bj,ck->ijk", E, W, W, W)
+    moved = turned(E, W)
     assert np.linalg.norm(moved) == pytest.approx(np.linalg.norm(E) * 4**3)
     assert np.linalg.norm(moved) > 10 * np.linalg.norm(E) * np.linalg.norm(W, 2)
 
@@ -309,11 +276,7 @@ def test_noise_turns_the_pseudo_inverse():
     for M in (M2, M2 + E):
         values, vectors = np.linalg.eigh(M)
         inverses.append(np.sqrt(values)[::-1, None] * vectors[:, ::-1].T)
-    moved = min(
-        np.linalg.norm(inverses[0] - np.array(s)[:, None] * inverses[1], 2)
-        for s in ([1, 1], [1, -1], [-1, 1], [-1, -1])
-    )
-    assert moved > 0.5
+    assert apart(*inverses, lambda A, B, s: np.linalg.norm(A - s[:, None] * B, 2)) > 0.5
     assert math.sqrt(0.5) * np.linalg.norm(E, 2) / 0.5 < 2e-6
 
 

@@ -25,9 +25,6 @@ def unique_entries(T):
     return np.array([T[i] for i in itertools.combinations_with_replacement(range(len(T)), 3)])
 
 
-# ----------------------------------------------------------------- Theorem 1
-
-
 def test_symmetric_noise_does_not_cover_the_order_of_words():
     """The antisymmetric part of a release is exact: neighbours are told apart with certainty."""
     first, second = ordered((0, 1, 2), 3) / 50, ordered((1, 0, 2), 3) / 50
@@ -75,9 +72,6 @@ def test_norm_of_unique_entries_is_not_that_of_the_proof():
     """The proof has the norm of the whole tensor: off-diagonal entries count up to six times."""
     T = symmetrised(ordered((0, 1, 2), 3))
     assert np.linalg.norm(T) == pytest.approx(math.sqrt(6) * np.linalg.norm(unique_entries(T)))
-
-
-# -------------------------------------------------------------- the comparison
 
 
 def test_dp_tpm_is_compared_with_noise_n_times_too_large():
@@ -135,9 +129,6 @@ def test_private_projection_needs_less_noise_not_more():
         np.einsum("abc,ai,bj,ck->ijk", E, W, W, W, optimize=True)
     )
     assert projected < published / 20
-
-
-# ----------------------------------------------------------- the error measure
 
 
 def test_printed_error_has_no_matching():

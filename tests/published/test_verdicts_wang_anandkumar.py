@@ -24,9 +24,6 @@ def neighbour(entry, dim):
     return T
 
 
-# ------------------------------------------------------- Algorithms 1 and 2
-
-
 def steps(T, u, n_steps):
     for _ in range(n_steps):
         u = apply(T, u)
@@ -72,9 +69,6 @@ def test_the_eigenvalue_of_algorithm_2_is_one_iterate_behind():
     assert abs(value(T, before) - value(T, after)) > 0.1
 
 
-# -------------------------------------------------------------- Theorem 3.1
-
-
 def test_sample_size_of_theorem_3_1_needs_both_of_its_terms(seed):
     """Both conditions of (4) have to hold, so n is the larger of two numbers, not the smaller."""
     rng, d, lam, sigma = np.random.default_rng([seed, 1]), 40, 1.0, 1.0
@@ -96,9 +90,6 @@ def test_deviation_of_a_mean_is_over_the_root_of_n(seed):
     means = np.random.default_rng([seed, 2]).standard_normal((2000, 100)).mean(axis=1)
     assert np.std(means) == pytest.approx(1 / 10, rel=5 / math.sqrt(4000))
     assert np.std(means) > 5 / 100
-
-
-# -------------------------------------------------------------- Theorem 4.1
 
 
 def vectors(seed, dim, n):
@@ -127,9 +118,6 @@ def test_entry_bounds_hold_and_are_attained(entry, exact, seed):
     assert largest == pytest.approx(exact)
     flat = np.ones(4) / 2
     assert abs(value(difference, flat)) == pytest.approx(6 * 0.5**3)
-
-
-# ------------------------------------------------------------ document level
 
 
 def test_document_bounds_hold_and_are_nearly_attained(seed):
@@ -170,9 +158,6 @@ def test_general_samples_move_a_cube_by_two(seed):
         x, y, u = (v / np.linalg.norm(v) for v in rng.standard_normal((3, 5)))
         assert np.linalg.norm((x @ u) ** 2 * x - (y @ u) ** 2 * y) <= 2
     assert np.linalg.norm(cube(x) - cube(-x)) == pytest.approx(2)
-
-
-# ---------------------------------------------------------------- Appendix A
 
 
 @pytest.mark.parametrize("d", [16, 36])

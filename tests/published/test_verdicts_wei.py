@@ -11,9 +11,6 @@ def laplace_log_density(at, centre, scale):
     return float(np.sum(-np.abs(at - centre) / scale - math.log(2 * scale)))
 
 
-# ------------------------------------------------------------------ Theorem 1
-
-
 def test_laplace_noise_with_a_public_range_holds(seed):
     """No two tensors that differ in one value within the range have a ratio above e^epsilon."""
     rng = np.random.default_rng([seed, 1])
@@ -55,9 +52,6 @@ def test_scaling_first_lets_one_value_move_all():
     first, second = ((y - y.min()) / np.ptp(y) for y in rows)
     ratio = laplace_log_density(first, first, 1.0) - laplace_log_density(first, second, 1.0)
     assert ratio == pytest.approx(2.0)
-
-
-# ------------------------------------------------------------------ Theorem 2
 
 
 def algorithm_2(x, n_steps, rng, n_runs, epsilon=1.0, clip=1.0, rate=0.05, start=0.5):
@@ -113,9 +107,6 @@ def test_two_tensors_have_no_common_optimum():
     assert abs(minimisers[0] - minimisers[1]) > 0.3
 
 
-# ------------------------------------------------------------------ Theorem 3
-
-
 def descend(T, start, order, rate, n_passes):
     """Steps 2 to 11 of Algorithm 2 without noise: rank 1, lambda = 0, one entry at a time."""
     a, b, c = (list(x) for x in start)
@@ -148,9 +139,6 @@ def test_output_moves_by_more_than_two_tau_l_eta():
         moved = np.linalg.norm(found[0][0] - found[1][0])
         ratios.append(moved / (2 * tau * rate * max(x[1] for x in found)))
     assert max(ratios) > 3
-
-
-# ----------------------------------------------------------------- user level
 
 
 def test_a_users_values_together_have_no_bound():

@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 
@@ -93,6 +94,11 @@ def hockey_stick(mu, epsilon):
     """Smallest delta of two unit normals mu apart, from their densities."""
     above = ndtr(mu / 2 - epsilon / mu)
     return float(above - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
+
+
+def exact_sigma(epsilon, delta):
+    """Noise over sensitivity that is just enough."""
+    return 1 / brentq(lambda mu: hockey_stick(mu, epsilon) - delta, 1e-3, 50, xtol=1e-12)
 
 
 # Multiples of 1/4, so that all ordered triples of words occur in whole numbers.
