@@ -18,7 +18,6 @@ from sktensor_dp import (
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.persons import Directions, EffectRelease, ItemBiases, forgetting_factor
 from sktensor_dp.completion.plan import plan_slices
-from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedRows
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects
@@ -90,17 +89,6 @@ def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
     own = folded(model)
     np.testing.assert_array_equal(folded(PrivateCPCompletion.load(tmp_path / "model")), own)
     assert not np.array_equal(folded(with_model(model, level_variance=None)), own)
-
-
-def test_rounds_cost_what_one_release_does(seed):
-    X, y, _ = ratings(seed)
-    rounds = fitted(X, y, seed).privacy_report_
-    assert [(row.name, row.uses) for row in rounds.rows] == [
-        ("unit_levels", 1), ("shared_row_sums", 4),
-    ]  # fmt: skip
-    spent = sum(row.uses * row.mu**2 for row in rounds.rows)
-    assert spent == pytest.approx(gaussian_mu(2.0, rounds.delta) ** 2, rel=1e-6)
-    assert rounds.epsilon == pytest.approx(2.0)
 
 
 def test_releases_of_other_gains_and_centres_are_one(seed):

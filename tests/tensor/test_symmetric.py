@@ -91,34 +91,19 @@ def test_packing_a_large_matrix_needs_little_beside_the_result():
     assert peaks[1] < 1.3 * results[1]
 
 
-def test_multilinear_matches_the_sum(seed):
+def test_products_match_their_sums(seed, cache_of):
     rng = np.random.default_rng(seed)
     T, A = symmetrize(rng.standard_normal((4, 4, 4))), rng.standard_normal((4, 3))
-    expected = np.zeros((3, 3, 3))
-    for a, b, c in product(range(3), repeat=3):
-        for i, j, l in product(range(4), repeat=3):  # noqa: E741
-            expected[a, b, c] += T[i, j, l] * A[i, a] * A[j, b] * A[l, c]
+    expected = np.einsum("ijl,ia,jb,lc->abc", T, A, A, A)
     np.testing.assert_allclose(multilinear(T, A), expected, atol=1e-12)
-
-
-def test_symmetric_outer_sum_matches_the_sum(seed, cache_of):
-    rng = np.random.default_rng(seed)
+    M, v = symmetrize(rng.standard_normal((4, 4))), rng.standard_normal(4)
+    expected = sum(np.einsum(f"{axes}->ijk", M, v) for axes in ("ij,k", "ik,j", "jk,i"))
+    np.testing.assert_allclose(symmetric_product(M, v), expected, atol=ROUNDING)
     weights, V = rng.standard_normal(5), rng.standard_normal((5, 3))
-    expected = np.zeros((3, 3, 3))
-    for w, v in zip(weights, V, strict=True):
-        expected += w * np.multiply.outer(np.multiply.outer(v, v), v)
+    expected = np.einsum("n,ni,nj,nk->ijk", weights, V, V, V)
     np.testing.assert_allclose(symmetric_outer_sum(weights, V), expected, atol=ROUNDING)
     cache_of(2)  # two rows a block
     np.testing.assert_allclose(symmetric_outer_sum(weights, V), expected, atol=ROUNDING)
-
-
-def test_symmetric_product_matches_the_sum(seed):
-    rng = np.random.default_rng(seed)
-    A, v = symmetrize(rng.standard_normal((4, 4))), rng.standard_normal(4)
-    S = symmetric_product(A, v)
-    for i, j, k in product(range(4), repeat=3):
-        expected = A[i, j] * v[k] + A[i, k] * v[j] + A[j, k] * v[i]
-        assert abs(S[i, j, k] - expected) < ROUNDING
 
 
 @pytest.mark.parametrize(

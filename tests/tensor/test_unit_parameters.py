@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from small_tensors import rms
 
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
@@ -55,20 +54,6 @@ def test_fold_in_is_ridge_regression_of_each_unit(given, seed):
     again = fold_in_units(units, changed, shared, **known)
     np.testing.assert_array_equal(again[1:], found[1:])
     assert np.abs(again[0] - found[0]).max() > 0.5
-
-
-def test_fold_in_predicts_better_than_the_level(seed):
-    rng = np.random.default_rng(seed)
-    units = np.repeat(np.arange(100), 30)
-    n = len(units)
-    shared = EntryEffects(0.5 * rng.standard_normal(n), np.zeros(n), np.zeros(n))
-    own = np.sqrt(LEVEL_VARIANCE) * rng.standard_normal(100)
-    truth = 3.0 + own[units] + shared.effects
-    values = truth + rng.standard_normal(n)
-    found = fold_in_units(units, values, shared, n_units=100, level=3.0, noise_variance=1.0)
-    error = rms(predict_units(found, units, shared, level=3.0) - truth)
-    # Two parameters from 30 values: sqrt(2 / 30) = .26 unshrunk; without them, .45.
-    assert error < 0.3
 
 
 def test_fold_in_needs_noise():
