@@ -51,32 +51,22 @@ def test_odd_frequencies_give_positive_numbers(noisy):
 def test_deviations_shrink_between_zero_and_themselves(seed):
     rng = np.random.default_rng(seed)
     noisy, scale = rng.standard_t(2, size=300), rng.gamma(1.0, size=300)
-    shrunk = shrink_deviations(noisy, scale, 0.7)
-    factor = shrunk / noisy
-    assert (factor >= 0).all()
-    assert (factor <= 1).all()
+    factor = shrink_deviations(noisy, scale, 0.7) / noisy
+    assert ((factor >= 0) & (factor <= 1)).all()
 
 
-def test_pure_noise_shrinks_to_almost_nothing_and_signal_stays(seed):
+def test_noise_shrinks_to_almost_nothing_signal_stays_and_mixtures_come_closer(seed):
     rng = np.random.default_rng(seed)
-    scale = np.full(500, 0.3)
-    noise = rng.normal(size=500)
+    noise, scale = rng.normal(size=500), np.full(500, 0.3)
     # Measured over seeds 0 to 99: at most 0.18.
     assert np.linalg.norm(shrink_deviations(noise, scale, 1.0)) < 0.3 * np.linalg.norm(noise)
-    signal = rng.choice([-1.0, 1.0], size=500) * 5
-    noisy = signal + 0.1 * rng.normal(size=500)
-    shrunk = shrink_deviations(noisy, scale, 0.1)
-    np.testing.assert_allclose(shrunk, noisy, rtol=0.02)
-
-
-def test_deviations_come_closer(seed):
-    rng = np.random.default_rng(seed)
+    noisy = rng.choice([-5.0, 5.0], size=500) + 0.1 * rng.normal(size=500)
+    np.testing.assert_allclose(shrink_deviations(noisy, scale, 0.1), noisy, rtol=0.02)
     truth = np.where(rng.random(1000) < 0.1, 4 * rng.normal(size=1000), 0)
     noisy = truth + rng.normal(size=1000)
     shrunk = shrink_deviations(noisy, np.ones(1000), 1.0)
-    error = np.linalg.norm(shrunk - truth) / np.linalg.norm(noisy - truth)
     # Measured over seeds 0 to 99: at most 0.52; doing nothing is 1, zeros above 0.97.
-    assert error < 0.65
+    assert np.linalg.norm(shrunk - truth) < 0.65 * np.linalg.norm(noisy - truth)
 
 
 def topics_and_counts(rng, d=400, k=4):

@@ -72,23 +72,21 @@ def test_the_drift_is_what_the_limit_does_to_documents(case, seed):
     assert abs(drift.sum()) < 1e-12
 
 
-@pytest.mark.parametrize(("limit", "order"), [(math.inf, 2), (LIMIT, 1), (1000.0, 2)])
-def test_limits_that_treat_topics_alike_move_nothing(limit, order):
-    topics = topics_of(6, 100)
-    drift = clip_drift(topics, np.array([0.4, 0.6]), 1.0, Limits(limit, order), LENGTH)
-    assert drift == pytest.approx(0, abs=1e-12)
-
-
-def test_topics_whose_words_repeat_alike_stay():
-    topics = topics_of(50, 50)
-    drift = clip_drift(topics, np.array([0.4, 0.6]), 0.0, Limits(LIMIT), 30.0)
+@pytest.mark.parametrize(
+    ("topics", "limits"),
+    [
+        *((TOPICS, limits) for limits in (Limits(math.inf), Limits(LIMIT, 1), Limits(1000.0))),
+        (topics_of(50, 50), Limits(LIMIT)),
+    ],
+)
+def test_limits_that_treat_topics_alike_move_nothing(topics, limits):
+    drift = clip_drift(topics, TWO_FIFTHS, 0.0, limits, 30.0)
     assert drift == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("n_refinements", ["auto", 4])
 def test_intervals_hold_shares_that_the_limit_moved(seed, n_refinements):
-    topics = topics_of(6, 100)
-    _, counts = clipped_documents(seed, 4000, topics, np.array([0.5, 0.5]), 0.0)
+    _, counts = clipped_documents(seed, 4000, TOPICS, np.array([0.5, 0.5]), 0.0)
     low, high, share = [], [], []
     # Hardly any noise, so that the limit is all that is between the two.
     for limits, epsilon in (({"counts": LIMIT}, 60.0), ({}, math.inf)):
