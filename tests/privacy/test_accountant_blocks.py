@@ -185,35 +185,31 @@ def test_a_search_holds_no_one_elsewhere(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_was_pickled_inside_a_block_needs_an_accountant(
     carried: Callable[[Any], bytes], tmp_path: Path
 ) -> None:
-    model, plain = fast(), pickle.dumps(fast())
+    model, plain, file = fast(), pickle.dumps(fast()), tmp_path / "model"
     with quiet(), BudgetAccountant(10.0) as budget:
         before = dict(vars(model))
         data = carried(model)
         assert vars(model) == before  # only the pickle says so
-        model.fit(X0, Y0)
-        fitted = pickle.dumps(model)
-        model.save(tmp_path / "model")
+        fitted = pickle.dumps(model.fit(X0, Y0))
+        model.save(file)
         # Inside a block it is known who pays.
         pickle.loads(data).fit(X0, Y0)
         assert n_fits(budget) == 2
         paid = pickle.dumps(fast(accountant=BudgetAccountant(9.0, path=tmp_path / "b.sqlite")))
         sent = in_a_thread(lambda: pickle.dumps(fast()))
-    loaded = [pickle.loads(one) for one in (data, fitted, sent)]
-    loaded += [clone(loaded[0]), copy.deepcopy(loaded[1]), pickle.loads(pickle.dumps(loaded[2]))]
-    for one in loaded:
-        with quiet(), pytest.raises(BudgetError, match=PICKLED):
-            one.fit(X0, Y0)
-        assert one.get_params() == model.get_params()
+    one, other, third = (pickle.loads(of) for of in (data, fitted, sent))
+    copies = [clone(one), copy.deepcopy(other), pickle.loads(pickle.dumps(third))]
+    payer = BudgetAccountant(10.0)
     with quiet():
-        payer = BudgetAccountant(10.0)
-        for one in loaded:
-            one.set_params(accountant=payer).fit(X0, Y0)
-        assert n_fits(payer) == len(loaded)
-        pickle.loads(paid).fit(X0, Y0)
-        # Neither files of models nor what was pickled elsewhere are concerned.
-        type(model).load(tmp_path / "model").fit(X0, Y0)
-        pickle.loads(plain).fit(X0, Y0)
-        clone(model).fit(X0, Y0)
+        for loaded in (one, other, third, *copies):
+            assert loaded.get_params() == model.get_params()
+            with pytest.raises(BudgetError, match=PICKLED):
+                loaded.fit(X0, Y0)
+            loaded.set_params(accountant=payer).fit(X0, Y0)
+        assert n_fits(payer) == 6
+        # Neither who says who pays, nor files of models, nor what was pickled elsewhere.
+        for free in (pickle.loads(paid), type(model).load(file), pickle.loads(plain), clone(model)):
+            free.fit(X0, Y0)
 
 
 @pytest.mark.nightly

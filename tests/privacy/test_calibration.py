@@ -133,16 +133,6 @@ def test_numbers_outside_their_range_are_refused(wrong: float) -> None:
             gaussian_mu(*amounts)
 
 
-@pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.5, 1 - 1e-12])
-@pytest.mark.parametrize("epsilon", [1e9, 1.1e9, 4.781584712487957e37, 1e307])
-def test_huge_epsilons_have_a_mu(epsilon: float, delta: float) -> None:
-    """A ledger or a report may name any; beyond sqrt(2 epsilon) mu is a matter of delta alone."""
-    mu = gaussian_mu(epsilon, delta)
-    assert gaussian_delta(mu, epsilon) <= delta
-    # |mu - sqrt(2 epsilon)| is a quantile of a normal law, 40 at most, and rounding.
-    assert abs(mu - math.sqrt(2 * epsilon)) <= 40 + 1e-12 * mu
-
-
 def extremes(seed: int, n: int) -> Iterator[tuple[float, float]]:
     """Pairs of epsilon and delta of every size that a double can have."""
     rng = np.random.default_rng(seed)
@@ -154,19 +144,18 @@ def extremes(seed: int, n: int) -> Iterator[tuple[float, float]]:
 
 def test_every_pair_of_doubles_has_a_mu(seed: int) -> None:
     """Quadratic interpolation stopped short where products of small numbers underflow."""
-    for epsilon, delta in [(3.0162003341237307e-215, 6.945306034360683e-226), *extremes(seed, 300)]:
+    pairs = [(3.0162003341237307e-215, 6.945306034360683e-226), *extremes(seed, 300)]
+    for number, (epsilon, delta) in enumerate(pairs):
         mu = gaussian_mu(epsilon, delta)
         assert 0 < mu < math.inf
         assert gaussian_delta(mu, epsilon) <= delta < gaussian_delta(2 * mu, epsilon)
         # Where delta all but suffices, epsilon is a small difference of numbers like mu.
         assert 0 <= gaussian_epsilon(mu, delta) <= epsilon * (1 + 1e-9) + 1e-12 * mu
-
-
-def test_mu_is_the_root_for_small_and_large_numbers(seed: int) -> None:
-    for epsilon, delta in extremes(seed, 25):
+        if epsilon >= 1e9:
+            # |mu - sqrt(2 epsilon)| is a quantile of a normal law, 40 at most, and rounding.
+            assert abs(mu - math.sqrt(2) * math.sqrt(epsilon)) <= 40 + 1e-12 * mu
         # Beyond, digits of epsilon cancel; below, doubles have few digits themselves.
-        if epsilon < 1e8 and delta > 1e-305:
-            mu = gaussian_mu(epsilon, delta)
+        if number < 38 and epsilon < 1e8 and delta > 1e-305:
             with mpmath.workdps(800):
                 attained = exact_delta(mu, epsilon, 800)
             # It is worst where the formula changes, at mu = 1e-5.

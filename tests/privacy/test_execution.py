@@ -174,27 +174,28 @@ def test_workers_need_memory_by_blocks(kind):
     assert peaks[1] < peaks[0] + 2**19
 
 
-@pytest.mark.parametrize("grouped", [True, False])
-def test_partitions_are_what_the_source_says(grouped):
-    """Rows without labels, told to be groups, would be protected one by one."""
-    X = documents(0)
-    part = X if grouped else (X, np.repeat(np.arange(60), 10))
-    with pytest.raises(ValueError, match="Every chunk must be a pair"):
-        topics().fit_chunks(Apart([part], grouped=grouped), n_samples=60, n_features=D)
+HALVES = [documents(0)[:305], documents(0)[305:]]
+GROUPS = np.repeat(np.arange(60), 10)
 
 
-def test_a_wrong_number_of_units_ends_the_fit_with_the_charge():
-    X, groups = documents(0), np.repeat(np.arange(60), 10)
-    halves = [(X[:305], groups[:305]), (X[305:], groups[305:])]
-    for source, n, says in (
+@pytest.mark.parametrize(
+    ("source", "n", "message"),
+    [
+        # Rows without labels, told to be groups, would be protected one by one.
+        (Apart([documents(0)], grouped=True), 60, "Every chunk must be a pair"),
+        (Apart([(documents(0), GROUPS)]), 60, "Every chunk must be a pair"),
         # A group in two partitions is no unit twice.
-        (Apart(halves, grouped=True), 60, "The chunks have 61 groups in all; n_samples is 60"),
-        (Apart(parts_of(X)), N + 1, f"have {N} documents in all; n_samples is {N + 1}"),
-    ):
-        budget = BudgetAccountant(1.0, 1e-6)
-        with pytest.raises(ValueError, match=says):
-            topics(accountant=budget).fit_chunks(source, n_samples=n, n_features=D)
-        assert budget.total()[0] == pytest.approx(1.0)
+        (Apart(list(zip(HALVES, (GROUPS[:305], GROUPS[305:]), strict=True)), grouped=True), 60,
+         "The chunks have 61 groups in all; n_samples is 60"),
+        (Apart(HALVES), N + 1, f"have {N} documents in all; n_samples is {N + 1}"),
+    ],
+    ids=["no labels", "labels", "a group in two", "one too few"],
+)  # fmt: skip
+def test_partitions_that_are_not_as_said_end_the_fit_with_the_charge(source, n, message):
+    budget = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(ValueError, match=message):
+        topics(accountant=budget).fit_chunks(source, n_samples=n, n_features=D)
+    assert budget.total()[0] == pytest.approx(1.0)
 
 
 class Quoting:
@@ -239,17 +240,14 @@ def test_errors_of_partitions_show_no_data_and_leave_the_charge(kind, threads):
 
 def test_merging_leaves_the_parts_as_they_are(seed):
     """Else a sum that a scheduler asks for again would count twice."""
-    rng = np.random.default_rng(seed)
-    sums = [AccurateSum() for _ in range(3)]
-    for one in sums:
-        for _ in range(3):
-            one.add(rng.standard_normal(5) * 10.0 ** rng.integers(-9, 9))
-    before = [one.value().copy() for one in sums]
-    first, second = AccurateSum(), AccurateSum()
-    for merged in (first, second):
+    rng, sums = np.random.default_rng(seed), [AccurateSum() for _ in range(3)]
+    for one in 3 * sums:
+        one.add(rng.standard_normal(5) * 10.0 ** rng.integers(-9, 9))
+    before, merged = [one.value().copy() for one in sums], [AccurateSum(), AccurateSum()]
+    for whole in merged:
         for one in sums:
-            merged.merge(one)
-    np.testing.assert_array_equal(first.value(), second.value())
+            whole.merge(one)
+    np.testing.assert_array_equal(merged[0].value(), merged[1].value())
     np.testing.assert_array_equal([one.value() for one in sums], before)
     words, other = KeyedSum(), KeyedSum()
     words.add({"a": 2})

@@ -117,21 +117,16 @@ def test_tables_are_those_of_the_density(law: Law) -> None:
     with mpmath.workdps(80):
         energy = {"gaussian": lambda y: y * y / 2048, "laplace": lambda y: y / 32}[law.name]
         heights = [mpmath.exp(-energy(mpmath.mpf(j))) for j in range(6000)]
-        total, running, bounds = mpmath.fsum(heights), mpmath.mpf(0), []
-        for height in heights:
-            running += height / total
-            bounds.append(int(mpmath.floor(running * 2**48)))
+        total = mpmath.fsum(heights)
+        sums = itertools.accumulate(height / total for height in heights)
+        bounds = [int(mpmath.floor(running * 2**48)) for running in sums]
         below = [int(mpmath.floor(2**16 * b / a)) for a, b in pairwise(heights[:1500])]
-    inner = [bound for bound in bounds if bound < 2**48 - 1]
-    assert law.bounds.tolist() == [*inner, 2**48 - 1]
+    assert law.bounds.tolist() == [*(b for b in bounds if b < 2**48 - 1), 2**48 - 1]
     # Each entry of 16 bits holds 2^32 choices: its ends decide whether they agree.
     first = np.arange(2**16, dtype=np.uint64) << np.uint64(32)
-    low, high = (
-        np.searchsorted(law.bounds, x, side=s)
-        for x, s in ((first, "left"), (first + np.uint64(2**32 - 1), "right"))
-    )
+    low = np.searchsorted(law.bounds, first, side="left")
+    certain = low == np.searchsorted(law.bounds, first + np.uint64(2**32 - 1), side="right")
     cells, lots = law.table >> 47, law.table & (2**16 - 1)
-    certain = low == high
     assert np.array_equal(cells[certain], low[certain])
     assert np.array_equal(lots[certain], np.array(below)[low[certain]])
     assert not lots[~certain].any()
@@ -238,12 +233,11 @@ def test_cells_are_as_probable_as_the_exponentials_say(law: Law, digits: int) ->
         heights = [mpmath.mpf(1)]
         while heights[-1] > mpmath.mpf(10) ** -digits:
             heights.append(mpmath.exp(-mpmath.mpf(str(law.energy(Decimal(len(heights)))))))
-        sums = law.cumulative(digits)
-        assert len(sums) == len(heights) < 10_000
-        total, seen = mpmath.fsum(heights), mpmath.mpf(0)
-        for height, found in zip(heights, sums, strict=True):
-            seen += height / total
-            assert abs(mpmath.mpf(str(found)) - seen) < mpmath.mpf(10) ** (9 - digits)
+        found, total = law.cumulative(digits), mpmath.fsum(heights)
+        assert len(found) == len(heights) < 10_000
+        sums = itertools.accumulate(height / total for height in heights)
+        for one, seen in zip(found, sums, strict=True):
+            assert abs(mpmath.mpf(str(one)) - seen) < mpmath.mpf(10) ** (9 - digits)
 
 
 # Against OpenDP: two samplers of the same law, by other hands.
