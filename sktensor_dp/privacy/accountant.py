@@ -17,7 +17,7 @@ from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, budget_fractions
 from sktensor_dp.privacy.spending import LedgerEntry, Spending, check_one_unit
 from sktensor_dp.privacy.spending import charges_of as charges_of
-from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, plain
+from sktensor_dp.privacy.tables import COSTS, Shown, Table, as_frame, cell, finite, plain
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 # Columns of the table of charges.
 HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
 TEXTS = ("when", "estimator", "release", "unit")
-COSTS = ["mu", "epsilon", "delta"]
 NUMBERS = ["sensitivity", "sigma", *COSTS, "fraction"]
 LEGEND = (
     "fraction: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
@@ -387,22 +386,13 @@ class BudgetAccountant(Shown):
 
     def _table(self) -> Table:
         """Table of the charges, with budget and total in its title."""
-
-        def text(name: str, value: Any) -> str:
-            # A release has one kind of cost; the others are not 0 but not asked for.
-            if value is None or (name in COSTS and value == 0):
-                return ""
-            if name == "fraction":
-                return f"{value:.1%}"
-            return f"{value:.4g}" if name in NUMBERS else str(value)
-
         entries, spent = self.entries, self.total()[0]
         fits = len({entry.fit for entry in entries})
         title = (
             f"{self.scope}: epsilon {spent:.6g} of {self.epsilon:g} is spent at "
             f"delta {plain(self.delta)}, by {fits} {'fit' if fits == 1 else 'fits'}"
         )
-        rows = [[text(*cell) for cell in row.items()] for row in self._rows(entries)]
+        rows = [[cell(*item) for item in row.items()] for row in self._rows(entries)]
         notes = [LEGEND] if entries else []
         if any(entry.spender == SCORER for entry in entries):
             notes.append(FOLDS)

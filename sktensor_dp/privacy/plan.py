@@ -221,22 +221,3 @@ def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | Non
         ratios.append(part / of if part > 0 else 0.0)
     # A product, since a power of a float raises where it overflows.
     return min(1.0, uses * (ratios[0] * ratios[0] + ratios[1]))
-
-
-def kind_of_fractions(costs: Iterable[PrivacyCost]) -> str:
-    """Name the whole of fractions: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
-    costs = list(costs)
-    if costs and all(cost.epsilon > 0 and cost.mu == 0 for cost in costs):
-        return "epsilon"
-    return "budget" if any(cost.epsilon > 0 for cost in costs) else "mu^2"
-
-
-def percentages(fractions: Iterable[float | None]) -> list[str]:
-    """Fractions as text such as ``"12.5%"``; empty for None."""
-    return ["" if fraction is None else f"{fraction:.1%}" for fraction in fractions]
-
-
-def written_cost(cost: PrivacyCost) -> tuple[str, str]:
-    """Mu and epsilon as text for a table; empty for one that is 0."""
-    mu = f"{cost.mu:.4g}" if cost.mu > 0 else ""
-    return mu, f"{cost.epsilon:.4g}" if cost.epsilon > 0 else ""

@@ -51,16 +51,10 @@ PIECEWISE = Mechanism(
     "piecewise", "l1", piecewise_values, pure=True, unit_deviation=piecewise_deviation
 )
 # A query that is seen in a subspace says of which space, and in which geometry.
-PAIRS = replace(
-    SYMMETRIC,
-    law=mechanisms.gaussian_pair_masses,
-    of_query=("diagonal_weight",),
-)
-LAPLACE_PAIRS = replace(
-    LAPLACE,
-    name="laplace, symmetric",
-    law=mechanisms.laplace_pair_masses,
-    of_query=PAIRS.of_query,
+WEIGHTED = ("diagonal_weight",)
+PAIRS = replace(SYMMETRIC, law=mechanisms.gaussian_pair_masses, of_query=WEIGHTED)
+LAPLACE_PAIRS = Mechanism(
+    "laplace, symmetric", "l1", mechanisms.laplace_pair_masses, True, of_query=WEIGHTED
 )
 SPHERICAL_TRIPLES = replace(SPHERICAL, of_query=("ambient_dimension",))
 SPHERICAL_PROJECTION = replace(SPHERICAL_VECTOR, of_query=("ambient_dimension",))

@@ -20,12 +20,9 @@ from sktensor_dp.privacy.plan import (
     PrivacyCost,
     budget_fractions,
     fraction_of,
-    kind_of_fractions,
-    percentages,
-    written_cost,
 )
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
-from sktensor_dp.privacy.tables import Shown, Table, as_frame, finite, plain
+from sktensor_dp.privacy.tables import Shown, Table, as_frame, cell, finite, plain
 
 FORMAT, VERSION = "sktensor_dp privacy statement", 1
 NOT_COVERED = {
@@ -49,6 +46,7 @@ RELATIONS = {
     "add_remove": "Two data sets of which one has one unit more than the other.",
 }
 TEXTS = ("release", "mechanism")
+NUMBERS = ("sensitivity", "sigma", "mu", "epsilon", "uses")
 DISJOINT = (
     "The releases were made on disjoint batches: what one unit costs is the cost of its own "
     "batch. The caller answers for batches being disjoint."
@@ -179,7 +177,10 @@ class PrivacyReport(Shown):
     @property
     def fractions_of(self) -> str:
         """Whole that `fractions` refer to: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
-        return kind_of_fractions(row.cost for row in self.rows)
+        pure = [row.epsilon > 0 for row in self.rows]
+        if pure and all(pure) and not any(row.mu for row in self.rows):
+            return "epsilon"
+        return "budget" if any(pure) else "mu^2"
 
     def joined(self, later: "PrivacyReport") -> "PrivacyReport":
         """Report on this and a `later` batch of a stream, on other units: parallel composition.
@@ -265,20 +266,11 @@ class PrivacyReport(Shown):
 
     def _table(self) -> Table:
         """Table of the releases, with the guarantee as its title."""
-        costs = ["sensitivity", "sigma", "mu", "epsilon", "uses"]
         rows = [
-            [
-                row.name,
-                row.mechanism,
-                f"{row.sensitivity:.4g}",
-                f"{row.sigma:.4g}",
-                *written_cost(row.cost),
-                str(row.uses),
-                fraction,
-            ]
-            for row, fraction in zip(self.rows, percentages(self.fractions), strict=True)
+            [row.name, row.mechanism, *number_cells(row, fraction)]
+            for row, fraction in zip(self.rows, self.fractions, strict=True)
         ]
-        head = [*TEXTS, *costs, f"fraction of {self.fractions_of}"]
+        head = [*TEXTS, *NUMBERS, f"fraction of {self.fractions_of}"]
         return Table(self.guarantee, head, rows, (*self._in_tests(), *self.notes), TEXTS)
 
     def _in_tests(self) -> list[str]:
@@ -293,6 +285,11 @@ class PrivacyReport(Shown):
             f"{mu}a test of what one {self.unit} holds, with false alarms in {alarms}, misses "
             f"at least {missed}."
         ]
+
+
+def number_cells(row: ReleaseRecord, fraction: float | None) -> list[str]:
+    """Numbers of a release, and its fraction of the budget, as text for a table."""
+    return [*(cell(name, getattr(row, name)) for name in NUMBERS), cell("fraction", fraction)]
 
 
 def rounded_down(rate: float) -> float:

@@ -20,6 +20,8 @@ def link_to(page: str) -> str:
 
 
 Row = Sequence[str]
+# Columns of costs, of which a release has those of its kind of noise.
+COSTS = ("mu", "epsilon", "delta")
 NUMBER = ' style="text-align:right"'
 
 
@@ -56,6 +58,16 @@ class Shown:
 
     def _repr_html_(self) -> str:
         return as_html(self._table(), link_to(self._page))
+
+
+def cell(name: str, value: Any) -> str:
+    """Text of a release's cell; empty for None and for a cost of another kind of noise."""
+    # A release has one kind of cost; the others are not 0 but not asked for.
+    if value is None or (name in COSTS and value == 0):
+        return ""
+    if name == "fraction":
+        return f"{value:.1%}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def as_text(table: Table) -> str:

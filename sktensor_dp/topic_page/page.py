@@ -11,8 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sktensor_dp.privacy.plan import written_cost
-from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.report import PrivacyReport, number_cells
 from sktensor_dp.privacy.tables import plain, printable
 from sktensor_dp.topic_page.explorer import Explorer
 
@@ -293,11 +292,9 @@ def _releases(report: PrivacyReport) -> dict[str, str]:
     """Head, rows and notes of the table of releases."""
     rows = []
     for row, fraction in zip(report.rows, report.fractions, strict=True):
-        cells = [f"{row.sensitivity:.4g}", f"{row.sigma:.4g}", *written_cost(row.cost)]
-        cells += [str(row.uses), "" if fraction is None else f"{fraction:.1%}"]
         rows.append(
             f"<tr><td><b>{escape(row.name)}</b><br><small>{escape(row.description)}</small></td>"
-            f"<td>{escape(row.mechanism)}</td>{_cells('td', cells)}</tr>"
+            f"<td>{escape(row.mechanism)}</td>{_cells('td', number_cells(row, fraction))}</tr>"
         )
     items = "".join(f"<li>{escape(note)}</li>" for note in report.notes)
     return {

@@ -225,7 +225,7 @@ LEDGER = BudgetAccountant(1.0).spend(0.5, 0).to_json()
         ('{"a": -Infinity}', "is no JSON"),
         ('{"a": 1e999}', "too large"),
         ('{"a": ' + "9" * 350 + "}", "too large"),
-        ('{"a": ' + "9" * 5000 + "}", "too long"),
+        ('{"a": ' + "9" * 5000 + "}", "too large"),
         ("[" * 100 + "]" * 100, "too deeply"),
         ("[" * 100_000 + "]" * 100_000, "too deeply"),
         ('{"a":' * 100_000 + "1" + "}" * 100_000, "too deeply"),
