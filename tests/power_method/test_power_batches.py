@@ -1,4 +1,4 @@
-"""What a fit reads, in which order and how often, and what it is charged and noised for."""
+"""Plans and forecasts: what a fit reads, how often, what it is charged and noised for."""
 
 import math
 from typing import Any
@@ -6,12 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 from internals import reads
+from sklearn.base import clone
+from small_samples import INF, directions, model, seeded
 
-from sktensor_dp import PrivateTensorPowerMethod
+from sktensor_dp import BudgetAccountant, PrivateSearchCV, PrivateTensorPowerMethod
+from sktensor_dp.tensor.symmetric import n_unique
 
 # The data is too small for anything but these tests, and fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
+MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
 N, D = 240, 7
 STREAM = {"perturbation": "stream", "max_iter": 3}
 BATCHES = np.array_split(np.arange(N), 16)
@@ -36,16 +40,12 @@ def fit_in_batches(estimator: Any, X: np.ndarray) -> Any:
     return estimator
 
 
-def rows_of(chunks: list[Any]) -> np.ndarray:
-    return np.vstack([chunk.X for chunk in chunks])
-
-
 @pytest.mark.parametrize("fit", [fit_whole, fit_a_generator, fit_in_batches])
 def test_a_stream_reads_every_sample_once(fit, seed):
     X = np.random.default_rng(seed).standard_normal((N, D))
     with reads() as read:
         fitted = fit(build(STREAM), X)
-    rows = np.vstack([rows_of(chunks) for chunks in read])
+    rows = np.vstack([chunk.X for (chunk,) in read])
     assert len(read) == 16
     np.testing.assert_array_equal(np.unique(rows, axis=0), np.unique(X, axis=0))
     assert len(rows) == N
@@ -63,7 +63,7 @@ def test_how_rows_are_split_does_not_depend_on_them(seed):
     with reads() as read:
         for data in (X, np.where(np.arange(N)[:, None] == N - 1, -1e9, X)):
             build({**STREAM, "random_state": seed}).fit(data)
-    batches = [rows_of(chunks) for chunks in read]
+    batches = [chunk.X for (chunk,) in read]
     first, second = batches[:16], batches[16:]
     changed = [(one != two).any(axis=1).sum() for one, two in zip(first, second, strict=True)]
     assert sorted(changed)[-2:] == [0, 1]
@@ -93,3 +93,74 @@ def test_a_tensor_s_noise_is_that_of_its_bound():
     assert first[0] == pytest.approx(4 * first[1])
     # Of four unit starts: all entries of one size, or all one basis vector.
     assert 6 * math.sqrt(4) / D <= first[0] <= 6 * math.sqrt(4)
+
+
+def test_features_cap_components():
+    X = np.random.default_rng(0).standard_normal((500, 2))
+    for parameters in ({}, {"perturbation": "iteration"}, {"perturbation": "stream"}):
+        with pytest.warns(UserWarning, match="n_components=5 exceeds the 2 features"):
+            fitted = model(5, **parameters).fit(X)
+        assert fitted.n_components_ <= 2
+    with pytest.warns(UserWarning, match="exceeds the 2 features"):
+        assert len(model(5).fit_tensor(np.zeros((2, 2, 2))).components_) == 2
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_more_gaussians_than_features_are_refused(neighbours):
+    X, accountant = np.zeros((50, 2)), BudgetAccountant(10.0, 1e-3)
+    mixture = model(3, neighbours=neighbours, **MIXTURE)
+    search = PrivateSearchCV(
+        clone(mixture), {"n_restarts": [1]}, score_bounds=(-9, 0),
+        accountant=accountant,
+    )  # fmt: skip
+    mixture.set_params(accountant=accountant)
+    for call in (
+        lambda: mixture.fit(X), lambda: mixture.forecast(50, 2), lambda: search.fit(X)
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"n_components=3 Gaussians .* 2 features"):
+            call()
+    assert accountant.entries == ()
+
+
+@pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor", "stream"])
+@pytest.mark.parametrize("moment", ["raw", "gaussian_mixture"])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_plans_say_what_a_fit_releases(perturbation, moment, delta):
+    if perturbation == "stream" and moment != "raw":
+        return
+    raw = directions(20_000, 6, 3, np.random.default_rng(0))[0]
+    estimator = model(perturbation=perturbation, moment=moment, delta=delta, epsilon=8.0)
+    plan = estimator.forecast(*raw.shape)
+    report = seeded(lambda: estimator.fit(raw)).privacy_report_
+    exact = {"second_moments", "third_moments"}
+    sigmas = {row.name: row.sigma for row in report.rows}
+    for row in plan.releases:
+        assert row.name in sigmas
+        if row.name in exact:
+            # Reports have the mean radius per dimension of spherical noise.
+            dimension = n_unique(6 + (moment != "raw"), 2 if row.name == "second_moments" else 3)
+            spread = 1 if delta else np.sqrt(dimension + 1)
+            assert row.sigma == pytest.approx(spread * sigmas[row.name])
+    assert plan.enough
+    assert not estimator.forecast(5, 6).enough
+    assert f"{len(raw):,} samples: enough" in str(plan)
+
+
+def test_plans_need_fewer_samples_with_more_budget():
+    needed = [
+        model(epsilon=eps).forecast(1000, 50).n_samples_needed for eps in (0.1, 1.0, 10.0, INF)
+    ]
+    assert needed == sorted(needed, reverse=True)
+    assert needed[-1] == 3
+
+
+def test_mixtures_need_fewer_samples_the_farther_they_are_apart():
+    mixture = model(3, **MIXTURE)
+    needed = [mixture.forecast(1000, 6, separation=s).n_samples_needed for s in (3, 4.0, 6)]
+    assert needed[0] > mixture.forecast(1000, 6).n_samples_needed == needed[1] > needed[2]
+    # Spherical noise of 28 coordinates outweighs Gaussian noise of the same epsilon.
+    pure = model(3, delta=0, **MIXTURE).forecast(1000, 6)
+    assert pure.releases[0].sigma > mixture.forecast(1000, 6).releases[0].sigma
+    for wrong in (0, -1.0, INF, float("nan")):
+        with pytest.raises(ValueError, match="separation"):
+            mixture.forecast(1000, 6, separation=wrong)

@@ -1,139 +1,202 @@
-"""What released components say of samples, parameters, and use with scikit-learn."""
+"""What released components say of samples: probabilities, clusters, criteria, reconstructions."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.stats import multivariate_normal
-from sklearn.base import clone
-from small_samples import INF, directions, gaussians, model, seeded, tiny
+from internals import columns_out
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+from small_samples import directions, gaussians, model, orthonormal_rows, tiny
 
-from sktensor_dp import BudgetAccountant, PrivateSearchCV
+from sktensor_dp import BudgetAccountant, PrivateTensorPowerMethod
+from sktensor_dp.power_method.recipe import bic_of_spectrum
 from sktensor_dp.tensor import symmetric_outer_sum
-from sktensor_dp.tensor.symmetric import n_unique
 
 MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
+TOPICS = np.repeat(np.eye(3), 4, axis=1) * 0.22 + 0.01
+MEANS = 5.0 * np.eye(3)
 
 
-@pytest.fixture(scope="module")
-def mixture():
-    return gaussians(20_000, 6, 3, np.random.default_rng(0))
+def released(moment, components, weights, variances=None, **options):
+    """A model that no fit made."""
+    found = PrivateTensorPowerMethod(len(components), moment=moment, **options)
+    found.components_, found.weights_ = np.asarray(components, float), np.asarray(weights, float)
+    found.n_features_in_ = found.components_.shape[1]
+    if variances is not None:
+        found.covariances_ = np.asarray(variances, float)
+    return found
 
 
-@pytest.fixture(scope="module")
-def fitted_mixture(mixture):
-    return seeded(lambda: model(epsilon=5.0, **MIXTURE).fit(mixture[0]))
+@pytest.fixture
+def points():
+    shares, variances = [0.5, 0.3, 0.2], [0.25, 1.0, 2.25]
+    return released("gaussian_mixture", MEANS, shares, variances, random_state=0, data_norm=9.0)
 
 
-@pytest.fixture(scope="module")
-def raw():
-    return directions(20_000, 6, 3, np.random.default_rng(0))[0]
+@pytest.fixture
+def documents():
+    return released("single_topic", TOPICS, [0.6, 0.3, 0.1], random_state=0)
 
 
-@pytest.fixture(scope="module")
-def fitted_raw(raw):
-    return model(epsilon=5.0).fit(raw)
+@pytest.mark.parametrize("kind", ["points", "documents"])
+def test_samples_are_of_the_mixture_and_are_told_apart(kind, request):
+    fitted = request.getfixturevalue(kind)
+    X, chosen = fitted.sample(20_000)
+    # Shares have deviations below .0036: six of them.
+    np.testing.assert_allclose(np.bincount(chosen) / 20_000, fitted.weights_, atol=0.022)
+    for component in range(3):
+        own = X[chosen == component]
+        if kind == "points":
+            # 4000 samples at least, of a deviation of 1.5 at most: .024, six of them.
+            np.testing.assert_allclose(own.mean(axis=0), fitted.components_[component], atol=0.15)
+            spread = (own - fitted.components_[component]).var()
+            # Relative deviation of a variance of 12,000 numbers: .013, six of them.
+            assert spread == pytest.approx(fitted.covariances_[component], rel=0.08)
+        else:
+            # 200,000 words of each at least.
+            share = np.asarray(own.sum(axis=0)).ravel() / own.sum()
+            np.testing.assert_allclose(share, TOPICS[component], atol=0.006)
+    assert adjusted_rand_score(fitted.predict(X), chosen) > 0.9
+    np.testing.assert_array_equal(fitted.predict(X), fitted.transform(X).argmax(axis=1))
 
 
-def test_responsibilities_and_likelihood_are_those_of_the_densities(fitted_mixture, mixture):
-    X = mixture[0][:50]
-    density = np.column_stack(
-        [
-            weight * multivariate_normal(mean, variance * np.eye(6)).pdf(X)
-            for weight, mean, variance in zip(
-                fitted_mixture.weights_,
-                fitted_mixture.components_,
-                fitted_mixture.covariances_,
-                strict=True,
-            )
-        ]
-    )
-    total = density.sum(axis=1)
-    np.testing.assert_allclose(fitted_mixture.transform(X), density / total[:, None], atol=1e-9)
-    assert fitted_mixture.score(X) == pytest.approx(np.log(total).mean(), rel=1e-9)
-    sparse = sp.csr_array(X)
-    np.testing.assert_allclose(fitted_mixture.transform(sparse), fitted_mixture.transform(X))
+def test_documents_have_the_length_asked_for(documents):
+    X, _ = documents.sample(50, document_length=7)
+    assert sp.issparse(X)
+    assert np.issubdtype(X.dtype, np.integer)
+    np.testing.assert_array_equal(np.asarray(X.sum(axis=1)).ravel(), 7)
+    np.testing.assert_array_equal(documents.sample(50)[1], documents.sample(50)[1])
+    for wrong in ({"n_samples": 0}, {"document_length": 0}):
+        with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+            documents.sample(**wrong)
 
 
-def test_projections_and_score_of_raw_moments(fitted_raw, raw):
-    X = raw[:40]
-    np.testing.assert_allclose(fitted_raw.transform(X), X @ fitted_raw.components_.T)
+def test_answers_of_a_mixture_are_those_of_scikit_learn(points):
+    X, _ = points.sample(500)
+    other = GaussianMixture(3, covariance_type="spherical")
+    other.weights_, other.means_ = points.weights_, points.components_
+    other.covariances_ = points.covariances_
+    other.precisions_cholesky_ = points.covariances_**-0.5
+    for rows in (X, sp.csr_array(X)):
+        np.testing.assert_allclose(points.transform(rows), other.predict_proba(X), atol=1e-9)
+        for name in ("score", "bic", "aic"):
+            assert getattr(points, name)(rows) == pytest.approx(getattr(other, name)(X), rel=1e-9)
+
+
+def test_criteria_of_documents_count_free_probabilities(documents):
+    X, _ = documents.sample(400)
+    free, log_likelihood = 2 + 3 * 11, documents.score_samples(X).sum()
+    assert documents.bic(X) == pytest.approx(free * np.log(400) - 2 * log_likelihood)
+    assert documents.aic(X) == pytest.approx(2 * free - 2 * log_likelihood)
+
+
+def test_projections_and_score_of_raw_moments():
+    X = directions(20_000, 6, 3, np.random.default_rng(0))[0]
+    fitted, X = model(epsilon=5.0).fit(X), X[:40]
+    np.testing.assert_allclose(np.linalg.norm(fitted.components_, axis=1), 1.0)
+    np.testing.assert_allclose(fitted.transform(X), X @ fitted.components_.T)
     T = symmetric_outer_sum(np.full(len(X), 1 / len(X)), X)
-    found = symmetric_outer_sum(fitted_raw.weights_, fitted_raw.components_)
+    found = symmetric_outer_sum(fitted.weights_, fitted.components_)
     gain = np.sum(T**2) - np.sum((T - found) ** 2)
-    assert fitted_raw.score(X) == pytest.approx(gain)
-    assert fitted_raw.score(sp.csr_array(X)) == pytest.approx(gain)
-    np.testing.assert_allclose(np.linalg.norm(fitted_raw.components_, axis=1), 1.0)
+    for rows in (X, sp.csr_array(X)):
+        assert fitted.score(rows) == pytest.approx(gain)
+
+
+def test_projections_lead_back():
+    rng = np.random.default_rng(0)
+    for components in (orthonormal_rows(3, 6, rng), rng.normal(size=(3, 6))):
+        fitted = released("raw", components, [3, 2, 1], data_norm=1.0)
+        inside, any_ = rng.normal(size=(5, 3)) @ components, rng.normal(size=(5, 6))
+        np.testing.assert_allclose(fitted.inverse_transform(fitted.transform(inside)), inside)
+        shown = fitted.inverse_transform(fitted.transform(any_))
+        # The shortest sample with these projections.
+        np.testing.assert_allclose(fitted.transform(shown), fitted.transform(any_))
+        assert (np.linalg.norm(shown, axis=1) < np.linalg.norm(any_, axis=1)).all()
+    with pytest.raises(ValueError, match="3 columns, one per component; got 2"):
+        fitted.inverse_transform(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("name", ["predict", "sample", "bic", "aic", "inverse_transform"])
+def test_methods_are_there_where_they_make_sense(name):
+    for moment in ("raw", "single_topic", "gaussian_mixture"):
+        there = (moment == "raw") == (name == "inverse_transform")
+        assert hasattr(PrivateTensorPowerMethod(moment=moment), name) == there
+    lacking = PrivateTensorPowerMethod(
+        moment="single_topic" if name == "inverse_transform" else "raw"
+    )
+    with pytest.raises(AttributeError, match="has no attribute") as caught:
+        getattr(lacking, name)
+    assert f"got {lacking.moment!r}" in str(caught.value.__cause__)
 
 
 @tiny
-def test_features_cap_components():
-    X = np.random.default_rng(0).standard_normal((500, 2))
-    for parameters in ({}, {"perturbation": "iteration"}, {"perturbation": "stream"}):
-        with pytest.warns(UserWarning, match="n_components=5 exceeds the 2 features"):
-            fitted = model(5, **parameters).fit(X)
-        assert fitted.n_components_ <= 2
-    with pytest.warns(UserWarning, match="exceeds the 2 features"):
-        assert len(model(5).fit_tensor(np.zeros((2, 2, 2))).components_) == 2
+@pytest.mark.usefixtures("seeded_noise")
+def test_released_evidence_finds_the_number_of_gaussians(seed):
+    rng = np.random.default_rng(seed)
+    for k in (1, 3):
+        # Orthogonal means of length 4 stand far above noise of the release at this epsilon.
+        means = 4 * np.eye(10)[:k]
+        X = means[rng.integers(k, size=30_000)] + rng.standard_normal((30_000, 10))
+        found = model(n_components=4, epsilon=4.0, **MIXTURE).fit(X)
+        assert found.released_bic_.shape == (10,)
+        assert found.released_bic_.argmin() + 1 == k
+    # A fit that sees nothing must not claim anything.
+    found = model(epsilon=0.01, **MIXTURE).fit(gaussians(2000, 6, 3, rng)[0])
+    assert found.released_bic_.argmin() == 0
 
 
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_more_gaussians_than_features_are_refused(neighbours):
-    X, accountant = np.zeros((50, 2)), BudgetAccountant(10.0, 1e-3)
-    mixture = model(3, neighbours=neighbours, **MIXTURE)
-    search = PrivateSearchCV(
-        clone(mixture), {"n_restarts": [1]}, score_bounds=(-9, 0),
-        accountant=accountant,
-    )  # fmt: skip
-    mixture.set_params(accountant=accountant)
-    for call in (
-        lambda: mixture.fit(X), lambda: mixture.forecast(50, 2), lambda: search.fit(X)
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=r"n_components=3 Gaussians .* 2 features"):
-            call()
-    assert accountant.entries == ()
+def test_evidence_without_noise_is_the_likelihood_of_a_spectrum():
+    # Two eigenvalues above three equal ones: no misfit from two on, and a price for each more.
+    found = bic_of_spectrum(np.array([5.0, 3.0, 1.0, 1.0, 1.0]), 0.01)
+    assert found.argmin() == 2
+    # Parameters of rank r of 5 x 5: 5 r - r (r - 1) / 2, and the common eigenvalue.
+    np.testing.assert_allclose(found[2:] / np.log(15), [10, 13, 15])
+    np.testing.assert_allclose(found[1] / np.log(15), 6 + 3.0 / 0.01 / np.log(15))
 
 
-# Plans
+def test_labels_of_what_computes_later(points):
+    dask = pytest.importorskip("dask.array")
+    X = points.sample(60)[0]
+    columns_out(points, 3)
+    later = points.set_output(transform="pandas").predict(dask.from_array(X, chunks=(20, 3)))
+    assert later.dtype == np.intp
+    np.testing.assert_array_equal(later.compute(), points.predict(X))
+    assert points.bic(dask.from_array(X, chunks=(20, 3))) == pytest.approx(points.bic(X))
 
 
-@pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor", "stream"])
-@pytest.mark.parametrize("moment", ["raw", "gaussian_mixture"])
-@pytest.mark.parametrize("delta", [0, 1e-6])
-def test_plans_say_what_a_fit_releases(perturbation, moment, delta, raw):
-    if perturbation == "stream" and moment != "raw":
-        return
-    estimator = model(perturbation=perturbation, moment=moment, delta=delta, epsilon=8.0)
-    plan = estimator.forecast(*raw.shape)
-    report = seeded(lambda: estimator.fit(raw)).privacy_report_
-    exact = {"second_moments", "third_moments"}
-    sigmas = {row.name: row.sigma for row in report.rows}
-    for row in plan.releases:
-        assert row.name in sigmas
-        if row.name in exact:
-            # Reports have the mean radius per dimension of spherical noise.
-            dimension = n_unique(6 + (moment != "raw"), 2 if row.name == "second_moments" else 3)
-            spread = 1 if delta else np.sqrt(dimension + 1)
-            assert row.sigma == pytest.approx(spread * sigmas[row.name])
-    assert plan.enough
-    assert not estimator.forecast(5, 6).enough
-    assert f"{len(raw):,} samples: enough" in str(plan)
+def test_intervals_of_means_hold_them_and_cost_nothing():
+    rng = np.random.default_rng(0)
+    means = MEANS[:2]
+    X = means[rng.integers(2, size=20_000)] + rng.standard_normal((20_000, 3))
+    with BudgetAccountant(1.0, 1e-6) as budget:
+        fitted = PrivateTensorPowerMethod(2, **MIXTURE, random_state=0).fit(X)
+        low, high = fitted.components_interval(0.99)
+    assert len({entry.fit for entry in budget.entries}) == 1
+    found = means[np.argsort(-(fitted.components_ @ means.T)[:, 0])]
+    # Six intervals at 99 %, each of a deviation known to a sixth from 20 fits: all miss their mean
+    # by a fifth of their width in less than one of 1,000 runs.
+    slack = 0.2 * (high - low)
+    assert ((low - slack <= found) & (found <= high + slack)).all()
+    assert (high - low).max() < 1.0
+    narrow, wide = fitted.components_interval(0.5), fitted.components_interval(0.99)
+    assert (wide[1] - wide[0]).mean() > (narrow[1] - narrow[0]).mean()
+    for wrong in ({"level": 1.0}, {"level": -0.1}, {"n_fits": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            fitted.components_interval(**wrong)
 
 
-def test_plans_need_fewer_samples_with_more_budget():
-    needed = [
-        model(epsilon=eps).forecast(1000, 50).n_samples_needed for eps in (0.1, 1.0, 10.0, INF)
-    ]
-    assert needed == sorted(needed, reverse=True)
-    assert needed[-1] == 3
-
-
-def test_mixtures_need_fewer_samples_the_farther_they_are_apart():
-    mixture = model(3, **MIXTURE)
-    needed = [mixture.forecast(1000, 6, separation=s).n_samples_needed for s in (3, 4.0, 6)]
-    assert needed[0] > mixture.forecast(1000, 6).n_samples_needed == needed[1] > needed[2]
-    # Spherical noise of 28 coordinates outweighs Gaussian noise of the same epsilon.
-    pure = model(3, delta=0, **MIXTURE).forecast(1000, 6)
-    assert pure.releases[0].sigma > mixture.forecast(1000, 6).releases[0].sigma
-    for wrong in (0, -1.0, INF, float("nan")):
-        with pytest.raises(ValueError, match="separation"):
-            mixture.forecast(1000, 6, separation=wrong)
+def test_intervals_lie_within_the_norm(points):
+    rng = np.random.default_rng(0)
+    X = MEANS[:2, :2][rng.integers(2, size=20_000)] + rng.standard_normal((20_000, 2))
+    settings = {**MIXTURE, "data_norm": "auto", "random_state": 0}
+    fitted = PrivateTensorPowerMethod(2, **settings).fit(X, groups=np.arange(20_000) // 2)
+    low, high = fitted.components_interval(n_fits=2)
+    assert (-fitted.data_norm_ <= low).all()
+    assert (low < high).all()
+    assert (high <= fitted.data_norm_).all()
+    # Means that no fit finds again may lie anywhere.
+    points.privacy_report_ = SimpleNamespace(n_units=5)
+    low, high = points.set_params(n_components=3).components_interval(n_fits=2)
+    np.testing.assert_array_equal([low, high], [np.full((3, 3), -9.0), np.full((3, 3), 9.0)])
