@@ -20,7 +20,7 @@ from sktensor_dp.estimator.inputs import (
     refuse_other_kinds,
     row_partitions,
 )
-from sktensor_dp.estimator.parameters import check_sizes, shown
+from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.entries import EntryChunks, ValueRange, as_entries
 from sktensor_dp.queries.error_sanitising import read
@@ -127,14 +127,6 @@ def checked_bounds(estimator: Any) -> tuple[float, float]:
             f"{LEAST_WIDTH:g} apart. Got {shown(bounds)} instead."
         )
     return low, high
-
-
-def check_forecast_sizes(n_observed: int, shape: Sequence[int]) -> None:
-    """Raise ValueError unless sizes are ints >= 1 and `shape` has two lengths or more."""
-    lengths = dict(zip((f"shape[{m}]" for m in range(len(shape))), shape, strict=True))
-    check_sizes(n_observed=n_observed, **lengths)
-    if len(shape) < 2:
-        raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
 
 
 def read_entries(

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.completion.coordinates import (
     LARGEST_SIZE,
     check_combination,
-    check_forecast_sizes,
     checked_bounds,
     checked_values,
     coordinates_of,
@@ -44,8 +43,7 @@ from sktensor_dp.completion.plan import (
 )
 from sktensor_dp.completion.recommend import RecommenderMixin
 from sktensor_dp.completion.row_names import (
-    Indices,
-    RowNames,
+    are_names,
     check_names,
     indices_of,
     names_at,
@@ -62,7 +60,15 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import computed, dense_tensor, lazy_rows
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, Numbers, OneOf
+from sktensor_dp.estimator.parameters import (
+    Constraint,
+    InstanceOf,
+    Number,
+    Numbers,
+    OneOf,
+    Such,
+    check_sizes,
+)
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
@@ -96,7 +102,14 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             NONE,
         ],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
-        "row_names": [NONE, RowNames()],
+        "row_names": [
+            NONE,
+            Such(
+                are_names,
+                "a tuple with an element for each mode: RowIndex.from_public(names), a list or "
+                "column of names, or None where rows have numbers",
+            ),
+        ],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
         "unit_mode": [Number(0, math.inf, integer=True), NONE],
         "regularization": [Number(*REGULARIZATION)],
@@ -404,7 +417,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             are assumed to have all of the variance.
         """
         low, high = self._check_all()
-        check_forecast_sizes(n_observed, shape)
+        check_sizes(n_observed=n_observed, **{f"shape[{m}]": n for m, n in enumerate(shape)})
+        if len(shape) < 2:
+            raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
         size = tuple(shape)
         plan, ranks = self._plan(n_observed, size)
         width = 1.0 if self._chooses_bounds else high - low
@@ -480,8 +495,36 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return None if isinstance(self.bounds, str) else self.bounds
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
-        bounds = (-1.0, 1.0) if isinstance(self.bounds, str) else self.bounds
-        return worst_neighbours(bounds, self.shape, self.unit_mode, indices_of(self.row_names))
+        # Values are at the two bounds, in one entry or in one unit's entries.
+        if self.bounds is None:
+            raise ValueError("bounds must be given: values are made of both.")
+        low, high = (-1.0, 1.0) if isinstance(self.bounds, str) else map(float, self.bounds)
+        shape, indices = self.shape, indices_of(self.row_names)
+        if shape is None and indices is not None:
+            lengths = [0 if index is None else len(index) for index in indices]
+            shape = lengths if self.unit_mode is None or all(lengths) else None
+        if self.unit_mode is None:
+            place = np.zeros((1, 2 if shape is None else len(shape)), dtype=np.intp)
+            entry, ends = names_at(place, indices), np.array([[low], [high]])
+            return (entry, ends[0]), (entry, ends[1]), lambda of: float(of.predict(entry)[0])
+        # One unit changes the order of two rows; all other values are in the middle.
+        shared = 0 if self.unit_mode else 1
+        if shape is None or shape[shared] < 2:
+            raise ValueError(
+                f"shape must be given, with two rows or more in mode {shared}; got {shape!r}."
+            )
+        number = shape[self.unit_mode]
+        entries = np.zeros((2 * number, len(shape)), dtype=np.intp)
+        entries[:, self.unit_mode] = np.repeat(np.arange(number), 2)
+        entries[:, shared] = np.tile(np.arange(2), number)
+        named, values = names_at(entries, indices), np.full(2 * number, low / 2 + high / 2)
+        changed = values.copy()
+        values[:2], changed[:2] = (high, low), (low, high)
+        return (
+            (named, values),
+            (named, changed),
+            lambda of: float(of.biases_[shared][1] - of.biases_[shared][0]),
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")
@@ -494,47 +537,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # A few dozen values with noise tell little.
         tags.regressor_tags.poor_score = True
         return tags
-
-
-def worst_neighbours(
-    bounds: tuple[float, float] | None,
-    shape: Sequence[int] | None,
-    unit_mode: int | None,
-    indices: Indices | None = None,
-) -> Neighbours:
-    """Neighbouring data with values at the two bounds: in one entry, or in one unit's entries.
-    Returns arguments of ``fit``, those of a neighbour, and a statistic that is larger for it.
-    """
-    if bounds is None:
-        raise ValueError("bounds must be given: values are made of both.")
-    low, high = map(float, bounds)
-    if shape is None and indices is not None:
-        lengths = [0 if index is None else len(index) for index in indices]
-        shape = lengths if unit_mode is None or all(lengths) else None
-    if unit_mode is None:
-        place = np.zeros((1, 2 if shape is None else len(shape)), dtype=np.intp)
-        entry = names_at(place, indices)
-        ends = np.array([[low], [high]])
-        return (entry, ends[0]), (entry, ends[1]), lambda of: float(of.predict(entry)[0])
-    # One unit changes the order of two rows; all other values are in the middle.
-    shared = 0 if unit_mode else 1
-    if shape is None or shape[shared] < 2:
-        raise ValueError(
-            f"shape must be given, with two rows or more in mode {shared}; got {shape!r}."
-        )
-    number = shape[unit_mode]
-    entries = np.zeros((2 * number, len(shape)), dtype=np.intp)
-    entries[:, unit_mode] = np.repeat(np.arange(number), 2)
-    entries[:, shared] = np.tile(np.arange(2), number)
-    named = names_at(entries, indices)
-    values = np.full(len(entries), low / 2 + high / 2)
-    changed = values.copy()
-    values[:2], changed[:2] = (high, low), (low, high)
-    return (
-        (named, values),
-        (named, changed),
-        lambda of: float(of.biases_[shared][1] - of.biases_[shared][0]),
-    )
 
 
 class PrivateCPCompletion(

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,14 +65,21 @@ class Assumed:
         """Assumptions from the caller's numbers in the units of the data; None takes the default.
         `width` is that of the bounds. Biases are by default in proportion to `deviation`.
         """
-        spread = cls.deviation * width
-        if deviation is not None:
-            spread = _checked("deviation", deviation, False)
-        bias, share = cls.bias_deviation / cls.deviation * spread, cls.component_share
+        given = {
+            "deviation": (deviation, Number(0, math.inf, "neither")),
+            "bias_deviation": (bias_deviation, Number(0, math.inf, "left")),
+            "component_share": (component_share, Number(0, math.inf, "left")),
+        }
+        for name, (number, wanted) in given.items():
+            if number is not None and not wanted.accepts(number):
+                raise ValueError(
+                    f"The {name!r} parameter must be {wanted}. Got {shown(number)} instead."
+                )
+        spread = cls.deviation * width if deviation is None else float(deviation)
+        share = cls.component_share if component_share is None else float(component_share)
+        bias = cls.bias_deviation / cls.deviation * spread
         if bias_deviation is not None:
-            bias = _checked("bias_deviation", bias_deviation, True)
-        if component_share is not None:
-            share = _checked("component_share", component_share, True)
+            bias = float(bias_deviation)
         if n_modes * (bias / spread) ** 2 + share > 0.99:
             raise ValueError(
                 "The 'bias_deviation' of all modes and the 'component_share' must leave at "
@@ -88,17 +94,6 @@ class Assumed:
 
 
 ASSUMED = Assumed()
-
-
-def _checked(name: str, number: Any, may_be_none: bool) -> float:
-    """Number as a float; ValueError unless it is finite and positive, or 0 where `may_be_none`."""
-    real = isinstance(number, Real) and not isinstance(number, bool)
-    if real and math.isfinite(number) and (number > 0 or (may_be_none and number == 0)):
-        return float(number)
-    least = "at least 0" if may_be_none else "above 0"
-    raise ValueError(
-        f"The {name!r} parameter must be a finite number {least}. Got {shown(number)}."
-    )
 
 
 # Columns of a table whose pairs are released, at most.

@@ -162,22 +162,13 @@ def _check_kind(dtype: Any, kind: type) -> None:
 Indices = tuple[RowIndex | None, ...]
 
 
-class RowNames:
-    """Constraint on `row_names`: for each mode an index, a list of names, or None."""
-
-    def accepts(self, value: Any) -> bool:
-        """Return True for a list or tuple of two or more indices, lists of names or Nones."""
-        if not isinstance(value, list | tuple) or len(value) < 2:
-            return False
-        kinds = RowIndex | list | tuple | range | None
-        # Arrays and columns of frames have one axis.
-        return all(isinstance(one, kinds) or len(getattr(one, "shape", ())) == 1 for one in value)
-
-    def __str__(self) -> str:
-        return (
-            "a tuple with an element for each mode: RowIndex.from_public(names), a list or column "
-            "of names, or None where rows have numbers"
-        )
+def are_names(value: Any) -> bool:
+    """Return True for a list or tuple of two or more indices, lists of names or Nones."""
+    if not isinstance(value, list | tuple) or len(value) < 2:
+        return False
+    kinds = RowIndex | list | tuple | range | None
+    # Arrays and columns of frames have one axis.
+    return all(isinstance(one, kinds) or len(getattr(one, "shape", ())) == 1 for one in value)
 
 
 def indices_of(row_names: Any) -> Indices | None:
