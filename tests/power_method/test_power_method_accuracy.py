@@ -110,18 +110,16 @@ def test_a_mixture_of_fewer_components_than_asked_for_says_so(seed):
 
 def test_topics_are_those_of_the_topic_model(seed):
     """One model under two names: the same recipe, from the same releases."""
+    topics = np.random.default_rng(seed).dirichlet(np.full(12, 0.2), size=3)
     rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(12, 0.2), size=3)
     X = rng.multinomial(5, topics[rng.integers(3, size=50_000)])
     fitted = model(epsilon=1.0, moment="single_topic").fit(X)
     other = PrivateSpectralLDA(3, doc_topic_prior=0, epsilon=1.0, random_state=0).fit(X)
-    for found in (fitted.components_, other.components_):
-        error = matched_distances(found, topics).max()
-        assert error < 0.15 < matched_distances(np.full((3, 12), 1 / 12), topics).max()
-    assert fitted.weights_.sum() == pytest.approx(1)
-    names = [row.name for row in fitted.privacy_report_.rows]
-    assert names == [row.name for row in other.privacy_report_.rows]
-    assert fitted.privacy_report_.unit == "document"
+    assert matched_distances(np.full((3, 12), 1 / 12), topics).max() > 0.15
+    for found in (fitted, other):
+        assert matched_distances(found.components_, topics).max() < 0.15
+    one, two = ([row.name for row in each.privacy_report_.rows] for each in (fitted, other))
+    assert one == two
 
 
 @pytest.mark.parametrize("epsilon", [INF, 1.0])

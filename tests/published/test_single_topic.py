@@ -1,5 +1,6 @@
 """AGN, AVN and DP-TPM: the law of their noise, their claims, and what they recover."""
 
+import itertools
 import math
 
 import numpy as np
@@ -7,56 +8,34 @@ import pytest
 from plain_moments import exact_corpus
 
 from sktensor_dp.privacy.calibration import gaussian_delta
-from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published import agn, agn_of_words, avn, avn_of_words, dp_tpm, single_topic
 from sktensor_dp.published.power_method import noise_multiplier
-from sktensor_dp.tensor.symmetric import n_unique
 
 ALGORITHMS = [agn, avn]
 ORDERED = [agn_of_words, avn_of_words]
 
 
-def entries_by_kind(dim):
-    """Masks of the unique entries iii, iij or ijj, and ijk of a third-order tensor."""
-    i, j, k = np.indices((dim,) * 3)
-    sorted_entries = (i <= j) & (j <= k)
-    n_equal = (i == j).astype(int) + (j == k)
-    return [sorted_entries & (n_equal == kind) for kind in (2, 1, 0)]
+class Counting:
+    """Stands in for the source of noise, and adds 1, 2, 3 and so on."""
+
+    def gaussian(self, x, mu):
+        return x + np.arange(1, x.size + 1) / mu
+
+    spherical_laplace = gaussian
 
 
-@pytest.mark.usefixtures("seeded_noise", "seed")
-def test_gaussian_noise_has_one_variance_on_and_off_the_diagonal():
-    noise, dim, sigma = NoiseSource(), 30, 0.25
-    draws = np.array(
-        [single_topic.gaussian_unique_entries(dim, 3, sigma, noise) for _ in range(40)]
-    )
-    np.testing.assert_array_equal(draws[0], draws[0].transpose(2, 0, 1))
-    for mask in entries_by_kind(dim):
-        values = draws[:, mask].ravel()
-        # Relative deviation of a variance of n normals: sqrt(2 / n), n >= 1200. Isotropic
-        # noise would have a third and a sixth of it off the diagonal.
-        tolerance = 5 * math.sqrt(2 / values.size)
-        assert abs(np.mean(values**2) / sigma**2 - 1) < tolerance
-        assert abs(values.mean()) < 5 * sigma / math.sqrt(values.size)
-
-
-@pytest.mark.usefixtures("seeded_noise", "seed")
-def test_spherical_noise_has_gamma_norm_and_uniform_direction():
-    noise, dim, beta, n_draws = NoiseSource(), 6, 4.0, 3000
-    unique = np.any(entries_by_kind(dim), axis=0)
-    b = np.array(
-        [single_topic.spherical_unique_entries(dim, 3, beta, noise)[unique] for _ in range(n_draws)]
-    )
-    size, norms = n_unique(dim, 3), np.linalg.norm(b, axis=1)
-    # Gamma(size, rate beta): mean size / beta, variance size / beta^2, whose estimate
-    # deviates by sqrt((2 + 6 / size) / n) relative to it.
-    assert abs(norms.mean() * beta / size - 1) < 5 / math.sqrt(size * n_draws)
-    spread = 5 * math.sqrt((2 + 6 / size) / n_draws)
-    assert abs(norms.var() * beta**2 / size - 1) < spread
-    # Uniform on the sphere: every squared coordinate has mean 1 / size and variance below
-    # 2 / size^2, so diagonal entries are as large as others.
-    shares = ((b / norms[:, None]) ** 2).mean(axis=0) * size
-    assert np.abs(shares - 1).max() < 5 * math.sqrt(2 / n_draws)
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize(
+    ("noise", "scale"),
+    [(single_topic.gaussian_unique_entries, 4.0), (single_topic.spherical_unique_entries, 0.25)],
+)
+def test_noise_is_on_unique_entries_and_the_same_on_their_permutations(noise, scale, order):
+    """Whatever its multiplicity, an entry has the noise of a coordinate of the law."""
+    found = noise(5, order, scale, Counting())
+    np.testing.assert_array_equal(found, found.transpose(*range(1, order), 0))
+    np.testing.assert_array_equal(found, found.swapaxes(0, 1))
+    unique = [found[entry] for entry in itertools.combinations_with_replacement(range(5), order)]
+    np.testing.assert_allclose(sorted(unique), 4.0 * np.arange(1, len(unique) + 1))
 
 
 @pytest.mark.parametrize(
