@@ -148,6 +148,19 @@ def test_cells_without_a_chart_say_how_to_read_the_others():
     assert [text.get_text() for text in rest.texts] == ["how"]
 
 
+def test_a_long_footer_stays_in_the_figure():
+    footer = "Noise hides how these items differ: whatever order they have is chance. " * 3
+    charts = [
+        ComponentDisplay(["w" * 60] * 3, [1.0, 0.5, 0.2], footer=footer).plot(),
+        TopicsDisplay(["one"], [["word"]], [[0.5]], footer=footer).plot(),
+    ]
+    for display in charts:
+        canvas = FigureCanvasAgg(display.figure_)
+        canvas.draw()
+        box = display.figure_._supxlabel.get_window_extent(canvas.get_renderer())
+        assert 0 <= box.x0 < box.x1 <= canvas.get_width_height()[0]
+
+
 def test_tradeoff_is_that_of_the_report():
     report = model().privacy_report_
     display = TradeoffDisplay.from_report(report)

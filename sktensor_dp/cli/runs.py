@@ -474,10 +474,10 @@ class Ratings(Run):
         write_rows(folder / "items.csv", [head, *rows])
         low, high = self.options.bounds
         names = [self._items[name] for name in self._names[:15]]
-        lines = [f"expected rating, of {low:g} to {high:g}", ESTIMATES, *self.hidden()]
-        label = "\n".join([*lines, report.in_brief])
+        said = f"expected rating, of {low:g} to {high:g}"
+        footer = "\n".join([ESTIMATES, *self.hidden(), report.in_brief])
         display = ComponentDisplay(
-            names, self._best[:15], title="Best for a newcomer", quantity=label
+            names, self._best[:15], title="Best for a newcomer", quantity=said, footer=footer
         ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_

@@ -24,6 +24,7 @@ Names = Sequence[str] | NDArray[Any] | None
 FIRST, SECOND, TEXT, MUTED, HIDDEN = "#2f6690", "#b3541e", "#1f2933", "#52606d", "#c3cad1"
 # Vocabulary is text, never markup: a dollar sign must not start a formula.
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
+SMALL: dict[str, Any] = {"fontsize": 10, "color": MUTED, **PLAIN}
 LONGEST = 36  # characters of a name beside bars
 WIDEST = 13.0  # inches of a figure of several charts: a slide, or the window of a laptop
 
@@ -82,6 +83,18 @@ def shortened(word: object, most: int = LONGEST) -> str:
     """Return the word on one line and not too long for its chart."""
     plain = "".join(c if c.isprintable() else " " for c in str(word))
     return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def wrapped(footer: str, inches: float) -> str:
+    """Lines of a footer that a chart of this width has room for."""
+    return "\n".join(textwrap.fill(line, int(9 * inches)) for line in footer.splitlines())
+
+
+def say_below(figure: "Figure", footer: str) -> None:
+    """Write a footer below all charts, in a figure that grows by its lines."""
+    said = wrapped(footer, figure.get_figwidth())
+    figure.supxlabel(said, **SMALL)
+    figure.set_figheight(figure.get_figheight() + 0.17 * said.count("\n"))
 
 
 def save_svg(figure: "Figure", path: str | Path) -> None:
@@ -144,8 +157,8 @@ class ComponentDisplay(Display):
         Names of the bars, the first on top.
     values, low, high : ndarray of shape (n_bars,)
         Their lengths, and intervals (None where the noise is not known).
-    title, quantity : str
-        Title of the figure, and of the lengths.
+    title, quantity, footer : str
+        Title of the figure and of the lengths, and what stands below a new figure.
 
     Examples
     --------
@@ -161,6 +174,7 @@ class ComponentDisplay(Display):
     high: Floats | None = None
     title: str = ""
     quantity: str = "value"
+    footer: str = ""
 
     @classmethod
     def from_estimator(
@@ -209,10 +223,12 @@ class ComponentDisplay(Display):
 
     def plot(self, ax: "Axes | None" = None) -> "ComponentDisplay":
         """Draw into axes, or into a new figure."""
-        ax = self._axes(ax, len(self.names))
+        given, ax = ax, self._axes(ax, len(self.names))
         draw_bars(ax, self.values, self.names, self.low, self.high)
         styled(ax, self.title, xlabel=self.quantity)
         finish_bars(ax)
+        if self.footer and given is None:
+            say_below(self.figure_, self.footer)
         return self
 
 
@@ -583,12 +599,12 @@ def _grid(
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.03, hspace=0.02)
     cells = figure.add_gridspec(n_rows, n_columns)
     charts = [figure.add_subplot(cells[n // n_columns, n % n_columns]) for n in range(n_charts)]
-    left, look = n_rows * n_columns - n_charts, {"fontsize": 10, "color": MUTED, **PLAIN}
+    left = n_rows * n_columns - n_charts
     if left > 0:
         rest = figure.add_subplot(cells[n_rows - 1, n_columns - left :])
         rest.set_axis_off()
-        lines = (textwrap.fill(line, int(9 * width * left)) for line in footer.splitlines())
-        rest.text(0.0, 0.9, "\n".join(lines), va="top", transform=rest.transAxes, **look)
+        said = wrapped(footer, width * left)
+        rest.text(0.0, 0.9, said, va="top", transform=rest.transAxes, **SMALL)
     elif footer:
-        figure.supxlabel(footer, **look)
+        say_below(figure, footer)
     return charts
