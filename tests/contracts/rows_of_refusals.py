@@ -35,6 +35,7 @@ INF, NAN = math.inf, math.nan
 # Stand in data wherever its values may be anything, and in no message.
 SECRET, NUMBER = "swordfish", 987654
 Call = Callable[[Any], Any]
+Wrong = list[tuple[dict[str, Any], str]]  # parameters, and what the message says of them
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,19 @@ class Row:
     message: str
     error: type[Exception] | tuple[type[Exception], ...] = ValueError
 
-    def refusals(self) -> Iterator[tuple[Any, BudgetAccountant, Call]]:
-        """A new estimator with a budget of its own for every call."""
+    def refused(self) -> Iterator[tuple[str, Any, BudgetAccountant]]:
+        """All that the error of each call says, its new estimator, and its own budget."""
         for call in self.calls:
-            accountant = BudgetAccountant(100.0, 1e-3)
-            estimator = self.model(**{"accountant": accountant, **self.parameters})
-            yield estimator, accountant, call
+            budget, said = BudgetAccountant(100.0, 1e-3), []
+            model = self.model(**{"accountant": budget, **self.parameters})
+            try:
+                call(model)
+            except self.error as error:
+                link: BaseException | None = error
+                while link is not None:
+                    said.append(str(link))
+                    link = link.__cause__ or link.__context__
+            yield "\n".join(said), model, budget
 
 
 def fit(*data: Any, **options: Any) -> tuple[Call, ...]:
@@ -61,14 +69,14 @@ def fit(*data: Any, **options: Any) -> tuple[Call, ...]:
 
 
 def table(
-    noun: str, model: Any, calls: tuple[Call, ...], wrong: list[tuple[dict[str, Any], str]]
+    noun: str, model: Any, calls: tuple[Call, ...], wrong: Wrong, error: Any = ValueError
 ) -> list[Row]:
     """Rows of wrong parameters, on data that is right."""
-    return [Row(f"{noun}: {parameters}"[:90], model, parameters, calls, message)
+    return [Row(f"{noun}: {parameters}"[:90], model, parameters, calls, message, error)
             for parameters, message in wrong]  # fmt: skip
 
 
-def each(name: str, values: list[Any], message: str) -> list[tuple[dict[str, Any], str]]:
+def each(name: str, values: list[Any], message: str) -> Wrong:
     return [({name: value}, message) for value in values]
 
 
@@ -105,7 +113,6 @@ WRONG_COUNTS = {
     "nan": (np.where(COUNTS > 2, NAN, NUMBER), "NaN"),
     "infinite": (np.where(COUNTS > 2, INF, NUMBER), "infinity"),
     "strings": (np.array([[SECRET, "2"]]), "X must hold numbers, got text"),
-    "list of strings": ([["1", SECRET]], "X must hold numbers"),
     "frame of strings": (pd.DataFrame({"a": [SECRET]}), "X must hold numbers"),
     "text": ([SECRET], "X must hold numbers"),
     "complex": (COUNTS + NUMBER * 1j, "Complex data not supported"),
@@ -144,17 +151,26 @@ TOPICS = [
 ]  # fmt: skip
 
 WORDS = 7
-PUBLIC = {
-    "word_frequencies": [
+NAMED_COUNTS = pd.DataFrame({"a": [1, 2], "b": [3, 1]})
+
+
+def public(name: str, *wrong: tuple[Any, str]) -> Wrong:
+    own = [(value, f"The '{name}' parameter") for value in ("often", 3.0)]
+    return [({name: given}, message) for given, message in (*wrong, *own)]
+
+
+PUBLIC = [
+    *public(
+        "word_frequencies",
         ({"w0": 1.0}, "no names of columns"),
         (np.ones(WORDS - 1), r"array of shape \(7,\); got shape \(6,\)"),
         (np.ones((WORDS, 1)), "got shape"),
         (np.zeros(WORDS), "at least one of them positive"),
         *((np.r_[value, np.ones(WORDS - 1)], "finite numbers >= 0") for value in (-1.0, NAN, INF)),
         (["often"] * WORDS, "word_frequencies"),
-        *((value, "The 'word_frequencies' parameter") for value in ("often", 3.0)),
-    ],
-    "public_components": [
+    ),
+    *public(
+        "public_components",
         *((given, "no names of columns") for given in ({"w0": [1.0]}, pd.DataFrame({"w0": [1.0]}))),
         (np.ones((1, WORDS - 1)), r"each of the 7 columns; got shape \(1, 6\)"),
         (np.ones(WORDS), "a row for each topic"),
@@ -163,29 +179,25 @@ PUBLIC = {
         (np.zeros((1, WORDS)), "a positive one in every topic"),
         *((np.full((1, WORDS), value), "finite numbers >= 0") for value in (-1.0, NAN, INF)),
         ([["often"] * WORDS], "public_components"),
-        *((value, "The 'public_components' parameter") for value in ("often", 3.0)),
-    ],
-}  # fmt: skip
-NO_STEPS = [{"n_refinements": 0}, {"perturbation": "moment_tensor"}]
-NAMED_COUNTS = pd.DataFrame({"a": [1, 2], "b": [3, 1]})
-NAMED_PUBLIC: list[tuple[dict[str, Any], str]] = [
+    ),
+]
+NAMED_PUBLIC: Wrong = [
     ({"word_frequencies": {"c": 1.0}}, "at least one of them positive"),
-    *(({"public_components": given}, message) for given, message in (
+    *public(
+        "public_components",
         ({"a": [1.0, 2.0], "b": [1.0]}, "public_components"),
         ({"a": 1.0, "b": 2.0}, "map each word to a list"),
         ({"c": [1.0]}, "of a word that is among the columns"),
         (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), "every word once"),
         (pd.DataFrame({"a": ["x"]}), "public_components"),
-    )),
-]  # fmt: skip
+    ),
+]
 TOPICS += [
-    *(Row(f"{name} {place}", topics, {name: given}, TOPIC_CALLS[:3], message,
-          (ValueError, TypeError))
-      for name, wrong in PUBLIC.items() for place, (given, message) in enumerate(wrong)),
-    *(row for options in NO_STEPS for row in table("no EM steps", topics, fit(COUNTS), [
-        ({"public_components": np.ones((1, WORDS)), **options}, "EM steps")])),
-    *(Row(f"named {place}", topics, parameters, fit(NAMED_COUNTS), message, (ValueError, TypeError))
-      for place, (parameters, message) in enumerate(NAMED_PUBLIC)),
+    *table("public", topics, TOPIC_CALLS[:3], PUBLIC, (ValueError, TypeError)),
+    *table("public, named", topics, fit(NAMED_COUNTS), NAMED_PUBLIC, (ValueError, TypeError)),
+    *table("no EM steps", topics, fit(COUNTS), [
+        ({"public_components": np.ones((1, WORDS)), **options}, "EM steps")
+        for options in ({"n_refinements": 0}, {"perturbation": "moment_tensor"})]),
 ]  # fmt: skip
 
 
@@ -193,13 +205,10 @@ TOPICS += [
 
 SAMPLES = np.random.default_rng(0).standard_normal((50, 3))
 components = partial(PrivateTensorPowerMethod, n_components=2, data_norm=2.0)
-CROOKED = np.eye(4)[:, :, None] * np.eye(4)[:, None]
-CROOKED = replaced(CROOKED, NUMBER)
+CROOKED = replaced(np.eye(4)[:, :, None] * np.eye(4)[:, None], NUMBER)
 COMPONENTS = [
-    *table("components", PrivateTensorPowerMethod, fit(SAMPLES), [
-        *each("data_norm", [None, INF], "data_norm"),
-    ]),
     *table("components", components, fit(SAMPLES), [
+        *each("data_norm", [None, INF], "data_norm"),
         ({"moment": "fourth"}, "moment"),
         ({"perturbation": "none"}, "perturbation"),
         ({"n_restarts": 0}, "n_restarts"),
@@ -235,7 +244,7 @@ X0 = np.argwhere(np.ones(SHAPE))
 Y0 = np.random.default_rng(0).uniform(-4, 4, len(X0))
 T0 = Y0.reshape(SHAPE)
 SLICE = {"unit_mode": 0, "shape": SHAPE}
-WRONG_OF_COMPLETIONS: list[tuple[dict[str, Any], str]] = [
+WRONG_OF_COMPLETIONS: Wrong = [
     *each("bounds", [None, (0, NAN), (-INF, 1), (0, 1, 2), ("0", "1"), np.array(3.0),
                      (-1e200, 1e200), {1: [[0, 1]] * 8}], "bounds"),
     *each("bounds", [(2, 1), (2, 2)], "low < high"),
@@ -396,19 +405,3 @@ QUERIES: list[tuple[Callable[[], Any], str]] = [
 ]  # fmt: skip
 
 ROWS = [*TOPICS, *COMPONENTS, *COMPLETIONS, *TEXTS, *ARGUMENTS]
-
-
-def refused(row: Row) -> list[tuple[str, Any, BudgetAccountant]]:
-    """Return, for every call, all that the error says, the estimator and its budget."""
-    found = []
-    for model, accountant, call in row.refusals():
-        try:
-            call(model)
-        except row.error as error:
-            said, link = str(error), error.__cause__ or error.__context__
-            while link is not None:
-                said, link = f"{said}\n{link}", link.__cause__ or link.__context__
-            found.append((said, model, accountant))
-        else:
-            found.append(("", model, accountant))
-    return found

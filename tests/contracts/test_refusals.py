@@ -3,13 +3,13 @@
 import re
 
 import pytest
-from contracts.rows_of_refusals import NUMBER, QUERIES, ROWS, SECRET, refused
+from contracts.rows_of_refusals import NUMBER, QUERIES, ROWS, SECRET
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: re.sub(r" at 0x\w+", "", row.name))
 def test_a_wrong_call_is_refused_unspent_with_a_message_that_says_what_is_wrong(row):
-    for said, model, accountant in refused(row):
+    for said, model, accountant in row.refused():
         assert re.search(row.message, said), said or "nothing was refused"
         assert said
         assert SECRET not in said
