@@ -13,12 +13,12 @@ import scipy.sparse as sp
 from contracts import ways_of_completions as completions
 from contracts import ways_of_samples as samples
 from contracts.replay_rows import Pair, Rng, Row, product
+from small_groups import COMPONENTS, TOPICS, fit_in_chunks, fit_whole, model
 
 from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateSearchCV,
     PrivateSpectralLDA,
-    PrivateTensorPowerMethod,
 )
 from sktensor_dp.privacy.parts import keyed_coins
 
@@ -120,19 +120,8 @@ def other_persons(rng: Rng, counts: bool) -> tuple[Persons, Persons]:
     return (X, labels), (other[rng.integers(len(other), size=130)], rng.permutation(owners))
 
 
-def by_person(estimator: Any, data: Persons) -> Any:
-    return estimator.fit(data[0], groups=data[1])
-
-
 def by_person_sparse(estimator: Any, data: Persons) -> Any:
     return estimator.fit(sp.csr_array(data[0]), groups=data[1].tolist())
-
-
-def by_person_in_chunks(estimator: Any, data: Persons) -> Any:
-    X, labels = data
-    cuts = np.split(np.arange(len(X)), [len(X) // 3, len(X) - 1])
-    source = [(X[part], labels[part]) for part in cuts]
-    return estimator.fit_chunks(source, n_samples=len(np.unique(labels)), n_features=7)
 
 
 def by_person_in_batches(estimator: Any, data: Persons) -> Any:
@@ -145,30 +134,22 @@ def by_person_in_batches(estimator: Any, data: Persons) -> Any:
 
 
 CHANGES = {"a label": relabelled, "a size": resized, "others": other_persons}
-OF_TOPICS: dict[str, dict[str, Any]] = {
-    "whitened": {"verbose": 1}, "one topic": {"doc_topic_prior": 0, "n_refinements": 1},
-    "moments": {"perturbation": "moment_tensor"},
-    "limits": {"clip_norm": {"counts": 4.0, "pairs": 3.0}},
-}  # fmt: skip
-OF_COMPONENTS: dict[str, dict[str, Any]] = {
-    "whitened": {"verbose": 1}, "moments": {"perturbation": "moment_tensor"},
-    "iteration": {"perturbation": "iteration", "max_iter": 1},
-    "stream": {"perturbation": "stream", "max_iter": 2},
-    "mixture": {"moment": "gaussian_mixture"},
-    "mixture, chosen": {"moment": "gaussian_mixture", "data_norm": "auto"},
-}  # fmt: skip
+NOISY = ("whitened", "one topic", "moments", "limits", "iteration", "stream", "mixture")
+OF_TOPICS, OF_COMPONENTS = (
+    {name: options for name, options in of.items() if name in NOISY} for of in (TOPICS, COMPONENTS)
+)
+OF_COMPONENTS["mixture, chosen"] = {"moment": "gaussian_mixture", "data_norm": "auto"}
 SEARCHED: dict[str, dict[str, Any]] = {
     "held out": {}, "folds": {"cv": 2}, "three folds": {"cv": 3},
 }  # fmt: skip
 
 
 def topics_model(options: dict[str, Any], delta: float) -> Any:
-    return PrivateSpectralLDA(2, **{"random_state": 0, "delta": delta, **options})
+    return model("topics", **{"delta": delta, **options})
 
 
 def components_model(options: dict[str, Any], delta: float) -> Any:
-    given = {"data_norm": 2.0, "n_restarts": 2, "random_state": 0, "delta": delta}
-    return PrivateTensorPowerMethod(2, **{**given, **options})
+    return model("components", **{"delta": delta, **options})
 
 
 SMALL = {"n_trials": 1, "random_state": 0, "epsilon": 4.0}
@@ -177,14 +158,14 @@ SMALL = {"n_trials": 1, "random_state": 0, "epsilon": 4.0}
 def _search(options: dict[str, Any], delta: float) -> Any:
     given = {**SMALL, "delta": delta, **options}
     relation = given.pop("neighbours", "replace_one")
-    model = PrivateSpectralLDA(2, n_refinements=1, neighbours=relation)
-    return PrivateSearchCV(model, {"n_components": [1, 2]}, **given)
+    searched = PrivateSpectralLDA(2, n_refinements=1, neighbours=relation)
+    return PrivateSearchCV(searched, {"n_components": [1, 2]}, **given)
 
 
 def _search_of_steps(options: dict[str, Any], delta: float) -> Any:
-    model = components_model({"perturbation": "iteration", "max_iter": 1}, delta)
+    searched = components_model({"perturbation": "iteration", "max_iter": 1}, delta)
     given = {**SMALL, "delta": delta, "score_bounds": (-5.0, 0.0), **options}
-    return PrivateSearchCV(model, {"n_restarts": [2, 3]}, **given)
+    return PrivateSearchCV(searched, {"n_restarts": [2, 3]}, **given)
 
 
 def stream_model(options: dict[str, Any], delta: float) -> Any:
@@ -205,8 +186,8 @@ def _of_persons(change: str, kind: str, build: Any, options: Any, fits: Any) -> 
     return product(options, fits, make)
 
 
-WHOLE = {"whole": by_person, "sparse": by_person_sparse}
-ONCE, CHUNKS = {"whole": by_person}, {"in chunks": by_person_in_chunks}
+WHOLE = {"whole": fit_whole, "sparse": by_person_sparse}
+ONCE, CHUNKS = {"whole": fit_whole}, {"in chunks": fit_in_chunks}
 BATCHES = {"in batches": by_person_in_batches}
 OF_PERSONS = [
     row

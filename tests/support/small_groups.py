@@ -82,4 +82,4 @@ def fit_in_chunks(estimator: Any, of: Any) -> Any:
     X, groups = of
     cuts = np.split(np.arange(len(X)), 3 * [len(X) // 3] + [len(X) - 1])
     source = [(X[part], groups[part]) for part in cuts]
-    return estimator.fit_chunks(source, n_samples=40, n_features=D)
+    return estimator.fit_chunks(source, n_samples=len(np.unique(groups)), n_features=X.shape[1])
