@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from contracts.neighbours import in_two_batches, of_chunks, of_three
 from counted_models import (
     DELTA,
     MODELS,
@@ -41,24 +42,10 @@ from sktensor_dp.queries.sums import COVERED_UNITS, excess
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
 
-def in_groups(model: Any, X: np.ndarray) -> Any:
-    return model.fit(X, groups=np.arange(len(X)) // 3)
-
-
-def in_batches(model: Any, X: np.ndarray) -> Any:
-    for part in (X[:50], X[50:], X[:0]):
-        model.partial_fit(part)
-    return model
-
-
 def in_batches_of_groups(model: Any, X: np.ndarray) -> Any:
     for part in (X[:50], X[50:]):
         model.partial_fit(part, groups=[f"g{i % 7}" for i in range(len(part))])
     return model
-
-
-def in_chunks(model: Any, X: np.ndarray) -> Any:
-    return model.fit_chunks(iter([X[:50], X[:0], X[50:]]))
 
 
 STREAM, TOPICS = components(perturbation="stream", max_iter=2, epsilon=3.0), topics(epsilon=5.0)
@@ -66,12 +53,12 @@ X0 = documents(np.random.default_rng(0), N)
 STREAMS = {
     "stream": (STREAM, whole, samples),
     "pure stream": (components(perturbation="stream", max_iter=2, delta=0), whole, samples),
-    "stream of groups": (STREAM, in_groups, samples),
-    "batches": (STREAM, in_batches, samples),
+    "stream of groups": (STREAM, of_three, samples),
+    "batches": (STREAM, in_two_batches, samples),
     "batches of groups": (STREAM, in_batches_of_groups, samples),
-    "chunks": (STREAM, in_chunks, samples),
-    "batches of topics": (TOPICS, in_batches, documents),
-    "pure batches of topics": (topics(epsilon=9.0, delta=0), in_batches, documents),
+    "chunks": (STREAM, of_chunks, samples),
+    "batches of topics": (TOPICS, in_two_batches, documents),
+    "pure batches of topics": (topics(epsilon=9.0, delta=0), in_two_batches, documents),
     "batches of topics of groups": (TOPICS, in_batches_of_groups, documents),
 }
 WAYS = {**{name: (build, whole, draw) for name, (build, draw) in MODELS.items()}, **STREAMS}
@@ -128,8 +115,8 @@ def test_what_costs_too_much_is_refused_before_a_batch_is_counted_or_read():
     X = samples(np.random.default_rng(0), N)
     for build, fit in (
         (STREAM, lambda model: whole(model, X)),
-        (STREAM, lambda model: in_batches(model, X)),
-        (STREAM, lambda model: in_chunks(model, X)),
+        (STREAM, lambda model: in_two_batches(model, X)),
+        (STREAM, lambda model: of_chunks(model, X)),
         (TOPICS, lambda model: model.fit_chunks(Unread(), n_features=D)),
     ):
         with pytest.raises(BudgetError, match="would bring the total"):

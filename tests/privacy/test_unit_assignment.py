@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contracts.neighbours import of_three
 from counted_models import N, components, samples, whole
 from replaying import watch
 
@@ -136,13 +137,9 @@ def test_a_fit_deals_by_coins_and_not_by_random_state():
     """Of 256 bits for a key of labels, or of 128 for every unit of its own."""
     X = samples(np.random.default_rng(0), N)
     counted, replaced = (components(**STREAM, neighbours=n) for n in ("add_remove", "replace_one"))
-
-    def in_groups(model: Any, X: np.ndarray) -> Any:
-        return model.fit(X, groups=np.arange(len(X)) // 3)
-
     for build, fit, sizes in (
-        (counted, whole, [2 * N]), (counted, in_groups, [4]),
-        (replaced, in_groups, [4]), (replaced, whole, []),
+        (counted, whole, [2 * N]), (counted, of_three, [4]),
+        (replaced, of_three, [4]), (replaced, whole, []),
     ):  # fmt: skip
         assert [one.size for one in watch(build, fit, X).coins] == sizes
 

@@ -25,6 +25,7 @@ from sktensor_dp.queries.text import DocumentFrequencies
 from sktensor_dp.tensor import row_effects
 
 # Curators
+data_of = methodcaller("_read")  # raw data that a curator holds
 
 
 def put(patch: pytest.MonkeyPatch, owner: type, method: str, function: Callable[..., Any]) -> None:
