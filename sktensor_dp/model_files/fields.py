@@ -11,7 +11,7 @@ import numbers
 import types
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,12 +151,6 @@ def _is_absent(kind: Any, name: str) -> bool:
     return bool(kind.__dataclass_fields__[name].default is ABSENT)
 
 
-def _alternatives(kind: Any) -> tuple[Any, ...]:
-    """Types of a union except None; empty for any other type."""
-    union = get_origin(kind) in (Union, types.UnionType)
-    return tuple(of for of in get_args(kind) if of is not types.NoneType) if union else ()
-
-
 @dataclasses.dataclass
 class Reader:
     """Reads values of declared types from JSON and arrays, and checks their lengths by `layout`."""
@@ -169,13 +163,8 @@ class Reader:
     def read(self, kind: Any, value: Any, where: str, spec: str = "") -> Any:
         """Value of the declared type `kind`, of lengths `spec`, from JSON; else ModelFileError."""
         origin, args = get_origin(kind) or kind, get_args(kind)
-        if several := _alternatives(kind):
-            if value is None and types.NoneType in args:
-                return None
-            # Of several, a tagged value is no dataclass.
-            tagged = not isinstance(value, dict) or value.keys() <= KINDS.keys()
-            fitting = [of for of in several if dataclasses.is_dataclass(of) != tagged]
-            return self.read((*fitting, several[0])[0], value, where, spec)
+        if origin is types.UnionType:  # of a type and None
+            return None if value is None else self.read(args[0], value, where, spec)
         if origin is PrivacyReport:
             return made(lambda: load_statement(json.dumps(value)), where)
         if dataclasses.is_dataclass(origin):
@@ -185,8 +174,6 @@ class Reader:
             if dtype is np.object_:
                 return np.array(self._words(value, where, spec), dtype=object)
             return self._numbers(value, np.dtype(dtype), where, spec)
-        if hasattr(kind, "_plain_parameter"):
-            return made(lambda: kind._of(read_parameter(value, self.arrays)), where)
         if origin in (list, tuple):
             return origin(self._items(kind, value, where, spec))
         if origin is dict:
