@@ -76,7 +76,6 @@ from sktensor_dp.privacy.selection import (
     stop_probability,
     trial_cost,
 )
-from sktensor_dp.privacy.tables import Table, as_text
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.scores import HeldOutScores
 
@@ -215,11 +214,6 @@ def secret_random_state(bits: Sequence[int]) -> np.random.RandomState:
 
 # Below it the cost of a trial vanishes.
 LEAST_EPSILON = 1e-6
-HEAD = ("best candidate", "value")
-FLATTERS = (
-    "The score has noise, and is the largest of several, so it flatters. Score the model on other "
-    "data for what it is worth."
-)
 
 
 def _model_has(name: str) -> Callable[[Any], bool]:
@@ -564,12 +558,3 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         tags.transformer_tags = own.transformer_tags
         tags.non_deterministic = True
         return tags
-
-    def __repr__(self, *args: Any, **kwargs: Any) -> str:
-        parameters = super().__repr__(*args, **kwargs)
-        if not hasattr(self, "best_estimator_"):
-            return parameters
-        rows = [(name, " ".join(repr(value).split())) for name, value in self.best_params_.items()]
-        rows.append(("score", f"{self.best_score_:.6g}"))
-        found = Table(self.privacy_report_.guarantee, HEAD, rows, (FLATTERS,), HEAD)
-        return f"{parameters}\n{as_text(found)}"

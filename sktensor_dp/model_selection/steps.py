@@ -1,7 +1,7 @@
 """Steps of an estimator: private ones, and known ones that learn nothing from the data."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
@@ -230,17 +230,12 @@ def checked_rows(estimator: Any, X: Any) -> Any:
 
 def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
     """List of dicts from names of parameters to lists of values or distributions."""
-    several = [given] if isinstance(given, Mapping) else given
-    if not isinstance(several, Sequence) or not all(isinstance(one, Mapping) for one in several):
-        raise TypeError(
-            "param_distributions must be a dict, or a list of dicts, of lists of values or "
-            f"distributions with rvs; got {type(given).__name__}."
-        )
-    if len(several) == 0:
+    several = list(ParameterSampler(given, 1).param_distributions)  # refuses other types
+    if not several:
         raise ValueError("param_distributions must have at least one dict, got an empty list.")
-    for one in several:  # scikit-learn refuses what is no list of values
+    for one in several:  # refuses what is no list of values
         ParameterGrid({name: of for name, of in one.items() if not hasattr(of, "rvs")})
-    return list(several)
+    return several
 
 
 def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:

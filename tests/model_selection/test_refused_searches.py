@@ -80,7 +80,7 @@ OPTIONS = [
     ({"param_distributions": {"rank": [1]}}, "'rank', which is no parameter"),
     ({"param_distributions": {"n_components": []}}, "non-empty sequence"),
     ({"param_distributions": []}, "at least one dict"),
-    ({"param_distributions": {"n_components": 3}}, "list or a numpy array"),
+    ({"param_distributions": {"n_components": 3}}, "not iterable or a distribution"),
     *(({"param_distributions": [{"n_refinements": [0]}, {name: [1, value]}]},
        f"The '{name}' parameter of PrivateSpectralLDA")
       for name, value in (("n_components", 0), ("doc_topic_prior", 1e300))),

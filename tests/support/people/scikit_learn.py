@@ -43,8 +43,7 @@ search = PrivateSearchCV(
     mixture, {"data_norm": [9.0, 10.0]}, score_bounds=(-20.0, 0.0), n_trials=3, epsilon=6.0,
     delta=1e-7, accountant=budget,
 )  # fmt: skip
-print(search.fit(X))
-best = search.best_estimator_
+best = search.fit(X).best_estimator_
 print(int(np.argmin(best.released_bic_)) + 1, "components by the released evidence")
 
 public = GaussianMixture(3, covariance_type="spherical", random_state=0).fit(X)
