@@ -192,7 +192,7 @@ class PrivateTensorPowerMethod(
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_iter_ : int
-        Most iterations from each start: ``max_iter``, or what None chose.
+        Most iterations from each start.
     n_batches_needed_, n_batches_seen_, is_complete_ : int, int, bool
         Batches to find all components, batches read, and whether all are found (``"stream"``).
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -216,11 +216,9 @@ class PrivateTensorPowerMethod(
 
     **Privacy.** *Unit*: one sample (a row; a document for counts); with ``groups`` one
     group with all its samples, whose number is private; one entry for
-    :meth:`fit_tensor`. *Neighbours*: data sets that differ in one unit, or by one
-    (`neighbours`); tensors that differ in one entry and its permutations (Wang & Anandkumar,
-    Definition 4.2). *Public*: numbers of units and features, sizes of batches, and all
-    parameters, ``data_norm`` among them: do not set it to the largest norm in the
-    data. *Releases*: ``norm_histogram`` for a norm that is chosen; ``second_moments`` and
+    :meth:`fit_tensor`. *Public*: numbers of units (unless released) and features, sizes of
+    batches, and all parameters, ``data_norm`` among them: do not set it to the largest norm
+    in the data. *Releases*: ``norm_histogram`` for a norm that is chosen; ``second_moments`` and
     ``third_moment_histogram`` with ``projected_third_moments``, or with ``third_moments``;
     ``power_iterations``; ``tensor_power_iterations``; for counts those of
     :class:`PrivateSpectralLDA`.
@@ -462,7 +460,8 @@ class PrivateTensorPowerMethod(
 
         Notes
         -----
-        **Privacy.** Algorithm 3 of Wang & Anandkumar does not protect a person behind many entries.
+        **Privacy.** Neighbours differ in one entry and its permutations (Wang & Anandkumar, 2016,
+        definition 4.2). A person behind many entries is not protected.
         """
         check_arguments(self, unsupported, "fit_tensor")
         self._check_parameters()
@@ -626,9 +625,7 @@ class PrivateTensorPowerMethod(
 
         Notes
         -----
-        A parametric bootstrap: as many samples as there were units are drawn from the fitted
-        mixture, and fitted with the same noise. It does not show what no mixture of spherical
-        Gaussians explains.
+        A parametric bootstrap. It does not show what no mixture of spherical Gaussians explains.
 
         **Privacy.** Made of released values alone; costs nothing.
 

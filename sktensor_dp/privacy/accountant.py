@@ -84,9 +84,8 @@ class BudgetAccountant(Shown):
         Name of the data set. Every scope of a file has a budget and a ledger of its own.
     units : {"one", "any"}, default="one"
         ``"one"`` refuses a fit whose unit of privacy or `neighbours` are of another kind than
-        those charged before: a vocabulary by person and topics by document add up to no promise
-        about persons. ``"any"`` adds costs up whatever they protect: the total is for one unit
-        of each kind together. A file does not keep this choice.
+        those charged before. ``"any"`` adds costs up whatever they protect: the total is for
+        one unit of each kind together. A file does not keep this choice.
 
     Attributes
     ----------
@@ -289,8 +288,8 @@ class BudgetAccountant(Shown):
         fractions : sequence of float
             Relative fraction of each fit (of ``mu ** 2``; of epsilon if delta is 0).
         thresholds : int, default=0
-            How many of the first fits choose partitions by a threshold, which needs a delta
-            of its own, as :class:`~sktensor_dp.PrivateCountVectorizer` does.
+            Number of the first fits that set a part of delta aside, as
+            :class:`~sktensor_dp.PrivateCountVectorizer` does.
 
         Returns
         -------

@@ -130,8 +130,7 @@ def audit_samples(
     Raises
     ------
     ValueError
-        If samples are not one-dimensional, hold NaN or are too few, or a parameter is
-        outside its range.
+        If samples are not vectors without NaN, or too few, or a parameter is outside its range.
 
     Notes
     -----
@@ -359,10 +358,8 @@ class WorstCase:
 
     Attributes
     ----------
-    data, neighbour : tuple
-        Arguments of ``fit``.
-    statistic : callable
-        ``fitted estimator -> float``, larger on the neighbour.
+    data, neighbour, statistic : tuple, tuple and callable
+        Arguments of ``fit``, and ``fitted estimator -> float``, larger on the neighbour.
     """
 
     data: tuple[Any, ...]
@@ -478,8 +475,7 @@ def one_run_audit(
     Raises
     ------
     ValueError
-        If the arrays differ in shape, a guess is not -1, 0 or 1, or a parameter is outside
-        its range.
+        If the arrays differ in shape, or a guess or parameter is outside its range.
 
     Examples
     --------
@@ -549,11 +545,6 @@ def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDAr
     -------
     ndarray of shape (n_canaries,)
         Guesses -1, 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If scores are not a vector without NaN, or `n_guesses` is not from 1 to their number.
 
     Examples
     --------

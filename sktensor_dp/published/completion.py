@@ -41,14 +41,12 @@ class Stochastic:
 
     Parameters
     ----------
-    max_iter : int, default=100
-        Passes over the entries.
+    max_iter, block : int, default=100 and 1
+        Passes over the entries, and entries whose gradients are taken at the same parameters.
     learning_rate : float, default=0.005
         Factor of the gradient in every step.
     penalty, core_penalty : float, default=0.01 and 0.001
         Lambda of the factors and of the core.
-    block : int, default=1
-        Entries whose gradients are taken at the same parameters.
     scale : float, default=0.5
         Deviation of the parameters at the start.
     """
@@ -149,10 +147,8 @@ def input_perturbation(
 
     Parameters
     ----------
-    coordinates : array-like of int of shape (n_observed, n_modes)
-        Indices of the observed entries, from 0.
-    values : array-like of shape (n_observed,)
-        Values of these entries.
+    coordinates, values : array-like of shape (n_observed, n_modes) and (n_observed,)
+        Indices of the observed entries, from 0, and their values.
     shape : sequence of int
         Length of each mode of the tensor.
     rank : int, default=3

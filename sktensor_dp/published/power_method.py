@@ -2,9 +2,8 @@
 
 Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition", NIPS 2016. They
 share one loop: R power steps of L starts, a value, and deflation.
-:func:`sktensor_dp.tensor.robust_tensor_power_method`, which estimators use, stops early and
-polishes the winner; Algorithm 1 as printed does neither, and Algorithms 2 and 3 read fresh data, or
-fresh noise, at every step.
+:func:`sktensor_dp.tensor.robust_tensor_power_method`, which estimators use, also stops early and
+polishes the winner.
 
 Where the print does not say what is meant, it is mended as little as it takes:
 
@@ -114,8 +113,7 @@ class PublishedComponents:
     Attributes
     ----------
     weights : ndarray of shape (n_components,)
-        Estimates of the eigenvalues in the order in which they were found: with noise
-        they need not decrease, nor be positive.
+        Eigenvalues as they were found: with noise they need not decrease, nor be positive.
     vectors : ndarray of shape (n_components, n_features)
         Unit vectors as rows.
     claim : Claim
@@ -142,10 +140,8 @@ def robust_tensor_power_method(
         Symmetric tensor.
     n_components : int
         Number k of components, at most d.
-    n_restarts : int, default=10
-        Starting points L of each component.
-    max_iter : int, default=10
-        Power steps R of each component: as printed, all of them, with no polishing.
+    n_restarts, max_iter : int, default=10
+        Starting points L, and power steps R, of each component.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the starting points.
 
@@ -262,10 +258,8 @@ def private_tensor_power_method(
     T, n_components, n_restarts, max_iter, random_state
         As for :func:`robust_tensor_power_method`. Starting points share the query of a step,
         and each has noise of its own, which is never seeded.
-    epsilon : float, default=1.0
-        Epsilon that the algorithm claims, > 0. Infinity leaves out noise.
-    delta : float, default=1e-6
-        Delta that the algorithm claims, in (0, 1).
+    epsilon, delta : float, default=1.0 and 1e-6
+        Privacy that the algorithm claims; an infinite epsilon leaves out noise.
 
     Returns
     -------

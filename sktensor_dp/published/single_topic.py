@@ -74,8 +74,7 @@ class PublishedTopics:
         Rows are distributions; fewer than asked for where M2 with noise has too
         few positive eigenvalues.
     weights : ndarray of shape (n_found,)
-        ``1 / eigenvalue**2`` of the whitened tensor: under noise they need not
-        sum to 1.
+        ``1 / eigenvalue**2`` of the whitened tensor, which need not sum to 1.
     claim : Claim
         Privacy that the paper claims, and the verdict on it.
     """
@@ -100,10 +99,9 @@ def agn(
         Counts of words. Memory grows with ``n_features ** 3``.
     n_components : int
         Number K of topics, at most ``n_features``.
-    epsilon : float, default=1.0
-        Epsilon that the algorithm claims, > 0; half for each moment. Infinity leaves out noise.
-    delta : float, default=1e-6
-        Delta that the algorithm claims, in (0, 1); half for each moment.
+    epsilon, delta : float, default=1.0 and 1e-6
+        Privacy that the algorithm claims, half for each moment; an infinite epsilon leaves out
+        noise.
     random_state : int, Generator, RandomState or None, default=None
         Seeds restarts of the power method, never noise.
 
@@ -288,10 +286,8 @@ class WhitenedMoments:
 
     Attributes
     ----------
-    tensor : ndarray of shape (n_components,) * 3
-        The third moment with noise, in the subspace.
-    subspace : ndarray of shape (n_features, n_components)
-        W.
+    tensor, subspace : ndarray of shape (n_components,) * 3 and (n_features, n_components)
+        The third moment with noise, in the subspace W.
     claim : Claim
         Privacy that the paper claims, and the verdict on it.
     """

@@ -213,10 +213,8 @@ def dp_spectral_lda(
         alpha0, the sum of the Dirichlet prior over topics, >= 0; 0 is one topic per document.
     configuration : {1, 2, 3, 4}, default=1
         Where the noise goes.
-    epsilon : float, default=1.0
-        Epsilon that the algorithm claims, > 0. Infinity leaves out noise.
-    delta : float, default=1e-6
-        Delta that the algorithm claims, in (0, 1).
+    epsilon, delta : float, default=1.0 and 1e-6
+        Privacy that the algorithm claims; an infinite epsilon leaves out noise.
     random_state : int, Generator, RandomState or None, default=None
         Seeds restarts of the power iteration, never noise.
 
@@ -227,8 +225,8 @@ def dp_spectral_lda(
     Raises
     ------
     ValueError
-        If a parameter is outside its range, `X` does not hold counts, or a bound of Lemma 9
-        comes out too small for a sensitivity to exist: nothing is released then.
+        If a parameter or `X` is wrong, or a bound of Lemma 9 is too small for a sensitivity to
+        exist: nothing is released then.
 
     Warns
     -----

@@ -151,9 +151,8 @@ class PrivateSpectralLDA(
     unigram_ : ndarray of shape (n_features,)
         Released word frequencies, denoised.
     n_components_ : int
-        Number of topics fitted: fewer than asked for where the released second
-        moment shows no more above its noise, and one, the word frequencies, where topics
-        gain nothing over word frequencies alone.
+        Number of topics fitted: fewer than asked for where noise hides the others; one, the
+        word frequencies, where topics gain nothing over these.
     coherence_ : ndarray of shape (n_components_,) or None
         UMass coherence of the ten leading words of each topic, by the released second
         moment: mean of ``log P(word | a more probable word)``. None after later batches.
@@ -182,12 +181,11 @@ class PrivateSpectralLDA(
     Counts are whole numbers; fractions, such as TF-IDF weights, are refused.
 
     **Privacy.** *Unit*: one document (a row); with ``groups``, one group with all its
-    documents, whose number is private. *Public*: the
-    number of units, unless it is released, and of features, all parameters,
-    and the meaning of the columns: a vocabulary chosen from the same documents by
-    ``CountVectorizer`` counts as public, one from
-    :class:`~sktensor_dp.PrivateCountVectorizer` is paid for there. `word_frequencies` and
-    `public_components` must not come from the protected documents. *Releases*:
+    documents, whose number is private. *Public*: the number of units, unless it is released,
+    and of features, all parameters, and the meaning of the columns: a vocabulary that
+    ``CountVectorizer`` chose from the documents is not protected (use
+    :class:`~sktensor_dp.PrivateCountVectorizer`). `word_frequencies` and `public_components` must
+    not come from the protected documents. *Releases*:
     ``norm_histogram``, ``word_frequencies``, ``pair_moments``,
     ``whitened_triple_moments`` or ``triple_moments``, ``expected_counts``, and
     ``held_out_scores`` (what topics of a document's words say of its other words), as
@@ -199,10 +197,8 @@ class PrivateSpectralLDA(
     References
     ----------
     Anandkumar, Foster, Hsu, Kakade & Liu (2012), A spectral algorithm for latent
-    Dirichlet allocation. DeCarolis, Ram, Esmaeili, Wang & Huang (2020), An
-    end-to-end differentially private latent Dirichlet allocation using a spectral
-    algorithm, configuration 1. Imtiaz & Sarwate, Improved algorithms for
-    differentially private orthogonal tensor decomposition (AGN, AVN).
+    Dirichlet allocation. DeCarolis et al. (2020), An end-to-end differentially private latent
+    Dirichlet allocation using a spectral algorithm. Imtiaz & Sarwate (2018; AGN, AVN).
 
     Examples
     --------
@@ -436,8 +432,7 @@ class PrivateSpectralLDA(
         Returns
         -------
         ndarray of shape (n_samples,)
-            Evidence lower bounds at the released topics; exact with one topic per document.
-            Each depends on its own document alone.
+            Evidence lower bounds, each of its own document; exact with one topic per document.
         """
         check_is_fitted(self)
         if hasattr(X, "to_delayed"):

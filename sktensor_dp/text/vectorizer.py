@@ -129,40 +129,21 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     Parameters
     ----------
-    input : {"content", "filename", "file"}, default="content"
-        What the documents are: strings or bytes, paths, or open files.
-    encoding : str, default="utf-8"
-        Encoding of documents given as bytes.
-    decode_error : {"strict", "ignore", "replace"}, default="strict"
-        What to do with bytes that are not in ``encoding``.
-    strip_accents : {"ascii", "unicode"}, callable or None, default=None
-        How to remove accents.
-    lowercase : bool, default=True
-        Whether to convert to lower case.
-    preprocessor : callable or None, default=None
-        Replaces stripping of accents and lowering of case.
-    tokenizer : callable or None, default=None
-        Replaces the splitting of a text into words.
+    input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer
+        As for scikit-learn's ``CountVectorizer``, with its defaults.
+    token_pattern, ngram_range, analyzer, binary, dtype
+        As for scikit-learn's ``CountVectorizer``, with its defaults. Features are strings, also
+        those of a callable `analyzer`.
     stop_words : {"english"}, list of str or None, default=None
         Words to leave out before they are counted. Worth setting: they take
         places from the ``max_words_per_document`` that count.
-    token_pattern : str or None, default=r"(?u)\b\w\w+\b"
-        Regular expression of a word; at most one group.
-    ngram_range : tuple of two int, default=(1, 1)
-        Shortest and longest n-grams.
-    analyzer : {"word", "char", "char_wb"} or callable, default="word"
-        What a feature is made of; a callable maps a document to its features,
-        which must be strings.
     max_df, min_df : float in [0, 1] or int, default=1.0 and 1
         Drop words whose noisy document frequency is above, or below, this share or number.
     max_features : int or None, default=None
         Keep this many words of largest noisy document frequency.
     vocabulary : mapping, iterable of str or None, default=None
         A public vocabulary. Nothing is released then and nothing charged.
-    binary : bool, default=False
-        Whether :meth:`transform` marks presence instead of counting.
-    dtype : dtype, default=numpy.int64
-        Type of the counts.
+
     max_words_per_document : int, default=100
         Number of distinct words of a document (or of all texts of a group) that may count
         towards the vocabulary: those it uses most. Noise and threshold grow with its root,
