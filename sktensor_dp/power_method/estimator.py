@@ -334,22 +334,19 @@ class PrivateTensorPowerMethod(
         """
         checked = self._check_call(X, n_samples, unsupported)
         self._check_combination(PERTURBATIONS, "fit")
-        if hasattr(X, "to_delayed"):
+        if self.perturbation != "stream":
             chunks = row_chunks(self, checked, self._kind, X, groups, n_samples)
-            if self.perturbation == "stream":
-                raise ValueError(NOT_AT_RANDOM)
             return self._learn(chunks, columns_of(checked))
+        if hasattr(X, "to_delayed"):
+            raise ValueError(NOT_AT_RANDOM)
         X = checked._validated(X, reset=True, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
-        if self.perturbation == "stream":
-            plan = plan_moments(self, X.shape[1], "stream")
-            # All components are found by then, and some batches are left to polish them.
-            n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
-            coins = self._number_is_private
-            batches = random_batches(X, n_batches, self.random_state, by_coins=coins, groups=labels)
-            return self._fit_stream(batches, checked)
-        chunks = self._kind(X, *X.shape, groups=labels)
-        return self._learn(chunks, columns_of(checked))
+        plan = plan_moments(self, X.shape[1], "stream")
+        # All components are found by then, and some batches are left to polish them.
+        n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
+        coins = self._number_is_private
+        batches = random_batches(X, n_batches, self.random_state, by_coins=coins, groups=labels)
+        return self._fit_stream(batches, checked)
 
     def fit_chunks(
         self, source: Iterable[Any], *, n_samples: int | None = None, n_features: int | None = None

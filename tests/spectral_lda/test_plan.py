@@ -36,16 +36,19 @@ def test_a_plan_spends_exactly_the_budget(configuration):
     assert 0 < plan.clip_quantile <= 1
 
 
-@pytest.mark.parametrize("n_limits", [0, 1, 3])
-def test_public_limits_need_no_histogram(n_limits):
+# Pure noise on pairs is bounded by the number of tokens, which has a histogram already.
+@pytest.mark.parametrize(
+    ("n_limits", "delta", "histograms"), [(0, 1e-6, 3), (1, 1e-6, 2), (3, 1e-6, 0), (0, 0.0, 2)]
+)
+def test_each_clip_without_a_public_limit_has_a_histogram(n_limits, delta, histograms):
     limits = {"counts": 10.0, "pairs": 5.0, "triples": 50.0}
     plan = plan_topics(
-        10_000, 100, 5, epsilon=1.0, delta=1e-6, perturbation="whitened_tensor",
+        10_000, 100, 5, epsilon=1.0, delta=delta, perturbation="whitened_tensor",
         n_refinements=None, limits=dict(list(limits.items())[:n_limits]),
     )  # fmt: skip
     uses = {release.name: release.uses for release in plan.releases.releases}
-    assert uses.get("norm_histogram", 0) == 3 - n_limits
-    assert plan.releases.cost.epsilon_at(1e-6) == pytest.approx(1.0)
+    assert uses.get("norm_histogram", 0) == histograms
+    assert plan.releases.cost.epsilon_at(delta) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
