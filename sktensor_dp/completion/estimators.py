@@ -469,8 +469,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return checked_bounds(self)
 
     def _parameter_to_save(self, name: str) -> Any:
-        if name == "row_names":
-            return indices_of(self.row_names)
+        if name == "row_names" and (indices := indices_of(self.row_names)) is not None:
+            return tuple(of and of.decode(np.arange(len(of))).tolist() for of in indices)
         return super()._parameter_to_save(name)
 
     @property

@@ -78,15 +78,6 @@ class RowIndex:
         index._names = tuple(dict.fromkeys(plain))
         return index
 
-    @classmethod
-    def _of(cls, value: Any) -> Self:
-        """Index from an index or a list of names."""
-        return value if isinstance(value, cls) else cls.from_public(value)
-
-    def _plain_parameter(self) -> list[Any]:
-        """Form of the index in a model's file, from which :meth:`_of` makes the same index."""
-        return list(self._names)
-
     def encode(self, values: Any) -> Integers:
         """Return the numbers of rows.
 
@@ -175,7 +166,10 @@ def indices_of(row_names: Any) -> Indices | None:
     """Tuple with the index of each mode (None without names); None if there are no names at all."""
     if row_names is None:
         return None
-    return tuple(None if names is None else RowIndex._of(names) for names in row_names)
+    return tuple(
+        names if names is None or isinstance(names, RowIndex) else RowIndex.from_public(names)
+        for names in row_names
+    )
 
 
 def check_names(estimator: Any) -> None:

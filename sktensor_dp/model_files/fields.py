@@ -57,9 +57,6 @@ def write(value: Any, arrays: Arrays, where: str) -> Any:
         prefix = where and f"{where.strip('_')}_"
         parts = {name: getattr(value, name) for name in _parts(type(value))}
         return {n: write(v, arrays, prefix + n) for n, v in parts.items() if v is not ABSENT}
-    if hasattr(value, "_plain_parameter"):
-        # Of the library's own kinds; the constructor takes the plain form too.
-        return write(value._plain_parameter(), arrays, where)
     if hasattr(value, "columns") and hasattr(value, "shape"):
         # A data frame of numbers, by the names of its columns; constructors take that too.
         columns = np.asarray(value, dtype=np.float64).T.tolist()
