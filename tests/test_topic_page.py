@@ -5,7 +5,6 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from browsing import WORDS, model
@@ -13,7 +12,7 @@ from browsing import report as made_report
 
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.topic_page import topic_map, topics_of, write_topic_page
+from sktensor_dp.topic_page import topics_of, write_topic_page
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -152,15 +151,3 @@ def test_a_model_without_known_noise_has_no_intervals() -> None:
     known = model()
     known.topic_prior_std_ = None
     assert all(topic.interval is None for topic in topics_of(known, WORDS))
-
-
-def test_the_map_is_a_picture_of_its_own() -> None:
-    image = topic_map(model(), [HOSTILE + word for word in WORDS], "of <all>")
-    root = ElementTree.fromstring(image)
-    kinds = [element.tag.split("}")[1] for element in root.iter()]
-    assert kinds.count("circle") == 4
-    texts = [str(element.text) for element in root.iter() if element.tag.endswith("text")]
-    shares = [text for text in texts if "·" in text]
-    assert shares == ["1 · 40 %", "2 · 30 %", "3 · 20 %", "4 · 10 %"]
-    assert texts[-1] == "of <all>"
-    assert "script" not in kinds

@@ -26,7 +26,6 @@ KEPT = (
     "The folder's ledger, budget.sqlite, adds them up. A run beyond the budget is refused. "
     "What was analysed elsewhere is not counted."
 )
-WRITTEN = (".html", ".md", ".json", ".csv", ".svg", ".model", ".sqlite")
 
 
 def execute(options: Namespace) -> int:
@@ -160,8 +159,7 @@ def _write(run: Any, folder: Folder, progress: Progress) -> None:
     if report.in_brief == "not private":
         promise = f"{report.guarantee}: nothing is protected."
     print("\n".join(["", *run.lines(), "", promise, folder.summary()]))
-    files = sorted(file.name for file in path.iterdir() if file.suffix in WRITTEN)
-    print(f"Written to {path}: {', '.join(files)}")
+    print(f"Written to {path}: {', '.join(file.name for file in folder.results())}")
     if earlier is not None:
         print(f"What an earlier run found is in {earlier}")
     if unprotected:

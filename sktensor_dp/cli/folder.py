@@ -120,11 +120,14 @@ class Folder:
             f"think it {odds[0]}, {odds[1]} or {odds[2]} in 100 likely."
         )
 
+    def results(self) -> list[Path]:
+        """Files of the last run, without the ledger."""
+        files = (path for path in sorted(self.path.glob("[!.]*")) if path.is_file())
+        return [path for path in files if not path.name.startswith(LEDGER)]
+
     def keep_earlier(self) -> Path | None:
         """Move the results of an earlier run, which were paid for, to a folder of their own."""
-        found = [path for path in self.path.glob("[!.]*") if path.is_file()]
-        found = [path for path in found if not path.name.startswith(LEDGER)]
-        if not found:
+        if not (found := self.results()):
             return None
         number = 1 + sum(1 for _ in self.path.glob("earlier-*"))
         target = self.path / f"earlier-{number}"

@@ -7,7 +7,6 @@ from sktensor_dp.topic_page.page import (
     odds_in_hundred,
     page,
     strength,
-    topic_map,
     topics_of,
     write_topic_page,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "odds_in_hundred",
     "page",
     "strength",
-    "topic_map",
     "topics_of",
     "write_topic_page",
 ]

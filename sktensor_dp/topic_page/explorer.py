@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from sktensor_dp.privacy.tables import printable
 from sktensor_dp.topics.measures import divergences, positions, ranked_words
 
 Floats = NDArray[np.float64]
@@ -20,7 +19,6 @@ Floats = NDArray[np.float64]
 MOST_NUMBERS, LEAST_WORDS = 40_000, 200
 LEVEL = 0.9
 SIDE, MARGIN, LARGEST = 400.0, 20.0, 62.0
-SHOWN, HIDDEN = "#b9d0e2", "#e4e7eb"  # of circles; those of topics that noise hides are grey
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,34 +75,12 @@ class Explorer:
         text = json.dumps(data, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
-    def map_svg(self, words: Sequence[Sequence[str]], footer: str) -> str:
-        """Map of the topics as a picture of its own, with some words of each."""
-        text, drawn = '<text x="{:.1f}" y="{:.1f}" font-size="{:.1f}"{}>{}</text>', []
-        for row, ((x, y), radius) in enumerate(zip(*self._places(), strict=True)):
-            size = max(radius / 4.5, 4.0)
-            look = f'fill="{HIDDEN if self.hidden[row] else SHOWN}" stroke="white"'
-            drawn.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {look}/>')
-            lines = [f"{row + 1} · {100 * self.shares[row]:.0f} %", *words[row]]
-            for line, said in enumerate(lines):
-                bold = "" if line else ' font-weight="bold"'
-                height = y + 1.2 * size * (line + 0.8 - len(lines) / 2)
-                drawn.append(text.format(x, height, size, bold, escape(printable(said))))
-        drawn.append(text.format(SIDE / 2, SIDE + 12, 8, "", escape(footer)))
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIDE:g} {SIDE + 20:g}" '
-            'width="800" height="840" font-family="sans-serif" text-anchor="middle" '
-            f'fill="#1f2933"><rect width="100%" height="100%" fill="white"/>{"".join(drawn)}</svg>'
-        )
-
-    def _places(self) -> tuple[Floats, Floats]:
-        return _placed(np.sqrt(self.distances), self.shares)
-
     def section(self, template: str) -> str:
         """Map, controls and the panel that the script fills."""
         left_out = ""
         if len(self.words) < self.n_words:
             left_out = f" The page has {len(self.words):,} of {self.n_words:,} words."
-        places, radii = self._places()
+        places, radii = _placed(np.sqrt(self.distances), self.shares)
         links = "".join(
             _link(self, row, float(x), float(y), float(radius))
             for row, ((x, y), radius) in enumerate(zip(places, radii, strict=True))

@@ -183,28 +183,6 @@ def write_topic_page(
     return path
 
 
-def topic_map(model: Any, feature_names: Sequence[str] | NDArray[Any], footer: str = "") -> str:
-    """Map of topics for a slide: areas are shares, distances say how different the words are.
-
-    Parameters
-    ----------
-    model : PrivateSpectralLDA
-        Fitted topics.
-    feature_names : sequence of str of length n_features
-        The words.
-    footer : str, default=""
-        Line below the map, such as ``report.in_brief``.
-
-    Returns
-    -------
-    str
-        An SVG image, made of released values alone.
-    """
-    topics = topics_of(model, feature_names, 3)
-    explorer = Explorer.of(model, feature_names, [topic.below_noise for topic in topics])
-    return explorer.map_svg([topic.distinctive for topic in topics], footer)
-
-
 def page(title: str, sections: Sequence[str], explorer: Explorer | None = None) -> str:
     """HTML of a page that loads nothing, with the sections given."""
     policy, script = "default-src 'none'; img-src data:; style-src 'unsafe-inline'", ""

@@ -90,6 +90,13 @@ WRONG = [
     (("ratings", "stars.tsv", *RATED, "--title", "name", "--items-are-public"), "--title needs"),
     (("groups", "posts.csv"), "required: --range"),
     (("forecast",), "required"),
+    (("budget",), "required"),
+    (("budget", "show"), "required"),
+    (("budget", "spend", "posts.csv"), "invalid choice"),
+    (("report",), "required"),
+    (("report", "check"), "required"),
+    (("report", "other", "posts.csv"), "invalid choice"),
+    (("report", "check", "posts.csv", "--at-most", "nan"), "--at-most: must be a number above 0"),
     (("recommend",), "invalid choice"),
     ((), "required: COMMAND"),
 ]
