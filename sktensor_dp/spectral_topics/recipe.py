@@ -106,6 +106,10 @@ class _SpectralFit:
         self._random_state = check_random_state(options.random_state)
         self._in_word_space = plan.triples == "triple_moments"
         self.assumed = False  # whether releases left the concentration open
+        # Released first: noisy word frequencies, denoised ones, and the mean number of tokens.
+        self._frequencies: Noisy
+        self._unigram: Floats
+        self._length: float
 
     def run(self) -> FittedTopics:
         """Make all releases and return the topics that they give."""
@@ -115,26 +119,23 @@ class _SpectralFit:
         if plan.all_words:
             clips.append(self._pair_clip(None, count_clip))
         noisy = self._curator.word_frequencies(count_clip, clips[1:], 3 if plan.all_words else 0)
-        length = max(float(noisy.value.sum()), 1e-9)
-        frequencies = Noisy(noisy.value / length, noisy.sigma / length)
-        unigram = _normalised(
-            denoise_frequencies(
-                frequencies.value, frequencies.sigma, expected=options.word_frequencies
-            )
+        self._length = length = max(float(noisy.value.sum()), 1e-9)
+        self._frequencies = known = Noisy(noisy.value / length, noisy.sigma / length)
+        self._unigram = _normalised(
+            denoise_frequencies(known.value, known.sigma, expected=options.word_frequencies)
         )
-        pairs = self._pairs(frequencies, unigram, length, clips)
-        if plan.triples is None:
-            found = self._start(pairs, unigram, length)
-        else:
-            found = self._of_triples(pairs, frequencies, unigram, length)
-        std = _std_on_all_words(found.topics_std, pairs.words, unigram, frequencies.sigma)
+        pairs = self._pairs(clips)
+        found = self._start(pairs) if plan.triples is None else self._of_triples(pairs)
+        topics, topics_std = found.topics, found.topics_std
+        if pairs.words is not None:
+            topics, topics_std = self._on_all_words(found, pairs.words)
         fitted = FittedTopics(
-            self._on_all_words(found.topics, pairs.words, unigram), found.weights,
-            unigram, frequencies.sigma, pairs.white.n_resolved, std, found.weights_std,
+            smoothed(topics, self._unigram, MIX_FINAL), found.weights, self._unigram,
+            known.sigma, pairs.white.n_resolved, topics_std, found.weights_std,
             concentration=found.concentration,
         )  # fmt: skip
         if plan.n_refinements > 0:
-            steps = Refinement(self._curator, plan, options, frequencies, count_clip)
+            steps = Refinement(self._curator, plan, options, known, count_clip)
             fitted = steps.run(fitted)
         return replace(fitted, **diagnostics(pairs, fitted.topics))
 
@@ -144,14 +145,13 @@ class _SpectralFit:
             return count_clip
         return self._curator.pair_clip(self._plan.clip_quantile, words)
 
-    def _pairs(
-        self, frequencies: Noisy, unigram: Floats, total: float, clips: list[Any]
-    ) -> WhitenedPairs:
+    def _pairs(self, clips: list[Any]) -> WhitenedPairs:
         """Release pair moments, correct them for the prior, and whiten them above their noise."""
-        words, own, sigma = None, frequencies.value, frequencies.sigma
+        words, total = None, self._length
+        own, sigma = self._frequencies.value, self._frequencies.sigma
         if not self._plan.all_words:
-            words = np.sort(np.argsort(-unigram, kind="stable")[: self._plan.n_words])
-            own, sigma = unigram[words], 0.0
+            words = np.sort(np.argsort(-self._unigram, kind="stable")[: self._plan.n_words])
+            own, sigma = self._unigram[words], 0.0
             clips = [self._pair_clip(words, clips[0])]
         released = self._curator.pair_moments(
             clips[-1], clips[:-1], 3 if words is None else 2, words, self._plan.multiplies_pairs
@@ -178,13 +178,13 @@ class _SpectralFit:
             random_state=self._random_state,
         )  # fmt: skip
 
-    def _start(self, pairs: WhitenedPairs, unigram: Floats, length: float) -> _TopicsOfPairs:
+    def _start(self, pairs: WhitenedPairs) -> _TopicsOfPairs:
         """Topics from which EM starts: rotated eigenvectors, refined to explain all pairs."""
-        k, known = pairs.white.n_components, pairs.of_words(unigram)
+        k, known = pairs.white.n_components, pairs.of_words(self._unigram)
         topics, weights = rotated(pairs.white)
-        concentration = self._concentration(topics, weights, pairs, known, length)
+        concentration = self._concentration(topics, weights, pairs)
         if self._options.concentration is None:
-            one_each = has_one_topic(concentration, length, self._plan.n_components)
+            one_each = has_one_topic(concentration, self._length, self._plan.n_components)
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
         pairs = pairs.with_concentration(concentration)
         topics = topics_of_pairs(
@@ -192,29 +192,21 @@ class _SpectralFit:
         )
         return _TopicsOfPairs(topics, weights, np.ones(topics.shape), np.ones(k), concentration)
 
-    def _concentration(
-        self,
-        topics: Floats,
-        weights: Floats,
-        pairs: WhitenedPairs,
-        frequencies: Floats,
-        length: float,
-    ) -> float:
+    def _concentration(self, topics: Floats, weights: Floats, pairs: WhitenedPairs) -> float:
         """Concentration given, or estimated from the pairs; else `USUAL`, with `assumed` set."""
         if self._options.concentration is not None:
             return self._options.concentration
         assert pairs.released.matrix is not None
-        spread = spread_of_pairs(length, float(frequencies @ frequencies))
+        known = pairs.of_words(self._unigram)
+        spread = spread_of_pairs(self._length, float(known @ known))
         found = concentration_of_pairs(
-            topics, weights, pairs.released.matrix / pairs.total, frequencies,
+            topics, weights, pairs.released.matrix / pairs.total, known,
             pairs.released.sigma / pairs.total, spread / (2 * self._curator.n_units),
         )  # fmt: skip
         self.assumed = found is None
         return USUAL if found is None else found
 
-    def _of_triples(
-        self, pairs: WhitenedPairs, frequencies: Noisy, unigram: Floats, length: float
-    ) -> _TopicsOfPairs:
+    def _of_triples(self, pairs: WhitenedPairs) -> _TopicsOfPairs:
         """Release the third moment; decompose it, or fit topics to all moments jointly."""
         concentration = self._options.concentration
         if concentration is None and pairs.released.matrix is None:
@@ -222,8 +214,7 @@ class _SpectralFit:
             self.assumed, concentration = True, USUAL
         elif concentration is None and not self._plan.match_moments:
             topics, weights = rotated(pairs.white)
-            known = pairs.of_words(unigram)
-            concentration = self._concentration(topics, weights, pairs, known, length)
+            concentration = self._concentration(topics, weights, pairs)
             pairs = pairs.with_concentration(concentration)
             edge = noise_edge(pairs.released, pairs.scale, pairs.correction, self._curator.pure)
             pairs = replace(pairs, white=self._white(pairs.corrected, edge, topics.shape[1]))
@@ -240,7 +231,7 @@ class _SpectralFit:
         weights = np.clip(np.maximum(eigenvalues, 1e-9) ** -2.0, 0.2 / k, 5 / k)
         weights /= weights.sum()
         if self._plan.match_moments:
-            return self._matched(topics, weights, pairs, frequencies, basis, noisy, length)
+            return self._matched(topics, weights, pairs, basis, noisy)
         assert concentration is not None
         sigma = noisy.sigma * pairs.correction.triple_scale
         std = std_of_decomposed(
@@ -279,22 +270,20 @@ class _SpectralFit:
         topics: Floats,
         weights: Floats,
         pairs: WhitenedPairs,
-        frequencies: Noisy,
         basis: Floats,
         triples: Noisy,
-        length: float,
     ) -> _TopicsOfPairs:
         """Fit topics, shares and, unless given, the concentration to all moments jointly."""
-        released = pairs.released
+        released, seen = pairs.released, self._frequencies
         assert released.matrix is not None
-        unigram = _normalised(np.maximum(frequencies.value, LEAST_FREQUENCY / topics.shape[1]))
+        unigram = _normalised(np.maximum(seen.value, LEAST_FREQUENCY / topics.shape[1]))
         moments = ReleasedMoments(
-            frequencies=frequencies.value, frequencies_sigma=frequencies.sigma,
+            frequencies=seen.value, frequencies_sigma=seen.sigma,
             pairs=released.matrix / pairs.total, pairs_sigma=released.sigma / pairs.total,
             diagonal_sigma=released.diagonal_sigma / pairs.total, basis=basis,
             triples=triples.value, triples_sigma=triples.sigma,
             n_documents=self._curator.n_units,
-            spread=spread_of_pairs(length, float(unigram @ unigram)),
+            spread=spread_of_pairs(self._length, float(unigram @ unigram)),
             second=np.outer(unigram, unigram),
         )  # fmt: skip
         given = self._options.concentration
@@ -312,18 +301,18 @@ class _SpectralFit:
             known, order = self._curator.limits, 1 if self._curator.pure else 2
             limits = Limits(known["counts"], order, known.get("pairs", np.inf))
             fit = found.topics, found.weights, found.concentration
-            std = std_of_matched(found, moments, clip_drift(*fit, limits, length))
+            std = std_of_matched(found, moments, clip_drift(*fit, limits, self._length))
         return _TopicsOfPairs(found.topics, found.weights, *std, found.concentration)
 
     def _on_all_words(
-        self, topics: Floats, words: NDArray[np.intp] | None, unigram: Floats
-    ) -> Floats:
-        """Extend topics to all columns: other words keep their unigram frequency."""
-        if words is not None:
-            whole = np.tile(unigram, (len(topics), 1))
-            whole[:, words] = topics * unigram[words].sum()
-            topics = whole
-        return smoothed(topics, unigram, MIX_FINAL)
+        self, found: _TopicsOfPairs, words: NDArray[np.intp]
+    ) -> tuple[Floats, Floats]:
+        """Extend topics and their deviations: other words keep their unigram frequency."""
+        share = self._unigram[words].sum()
+        topics = np.tile(self._unigram, (len(found.topics), 1))
+        std = std_of_frequencies(self._frequencies.sigma, topics.shape)
+        topics[:, words], std[:, words] = found.topics * share, found.topics_std * share
+        return topics, std
 
 
 def rotated(white: NoisyWhitener) -> tuple[Floats, Floats]:
@@ -335,17 +324,6 @@ def rotated(white: NoisyWhitener) -> tuple[Floats, Floats]:
 def _volume(transform: Floats) -> float:
     """Factor by which `transform` of all three modes enlarges the deviation of noise."""
     return min(float(np.mean(np.linalg.norm(transform, axis=0) ** 2)), 1e60) ** 1.5
-
-
-def _std_on_all_words(
-    std: Floats, words: NDArray[np.intp] | None, unigram: Floats, unigram_sigma: float
-) -> Floats:
-    """Extend standard deviations from `words` to all columns."""
-    if words is None:
-        return std
-    whole = std_of_frequencies(unigram_sigma, (len(std), unigram.size))
-    whole[:, words] = std * unigram[words].sum()
-    return whole
 
 
 def _mass(released: NoisyPairs, n_words: int) -> float:
