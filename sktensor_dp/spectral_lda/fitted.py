@@ -11,13 +11,13 @@ from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, SavedState
+from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.refinement import MIX_FINAL, expected_counts, smoothed
+from sktensor_dp.spectral_topics.refinement import expected_counts, updated, with_deviations
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.shrinkage import denoise_topics
-from sktensor_dp.topics.uncertainty import Limits, std_of_refined
+from sktensor_dp.topics.uncertainty import Limits
 
 # Forgetting rate of online EM (Cappe & Moulines, 2009): between 1/2 and 1.
 FORGETTING = 0.6
@@ -68,24 +68,17 @@ def continue_stream(
     rate = (stream.n_batches + 1) ** -FORGETTING
     mean = (1 - rate) * stream.mean + rate * noisy.value / total
     variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma / total) ** 2
-    topics, unigram, weights = denoise_topics(
-        mean, variance**0.5, fitted.unigram, fitted.unigram_sigma, expected=word_frequencies,
-        public=fitted.public,
-    )  # fmt: skip
-    topics_std, weights_std = std_of_refined(
-        mean, variance**0.5, unigram, weights, concentration,
-        Limits(limits["counts"], 1 if curator.pure else 2), fitted.public,
-    )  # fmt: skip
+    known = Noisy(fitted.unigram, fitted.unigram_sigma)
+    fitted = updated(fitted, mean, variance**0.5, known, word_frequencies)
     # The pairs of the first batch say how coherent the first topics were.
-    updated = replace(
-        fitted, topics=smoothed(topics, unigram, MIX_FINAL), weights=weights, unigram=unigram,
-        topics_std=topics_std, weights_std=weights_std, coherence=None,
-        concentration=concentration,
+    fitted = with_deviations(
+        replace(fitted, coherence=None, concentration=concentration), mean, variance**0.5,
+        Limits(limits["counts"], 1 if curator.pure else 2),
     )  # fmt: skip
     stream = replace(
-        stream, fitted=updated, mean=mean, variance=variance, n_batches=stream.n_batches + 1
+        stream, fitted=fitted, mean=mean, variance=variance, n_batches=stream.n_batches + 1
     )
-    return Fitted({**_attributes(updated), "clip_norm_": limits, "_stream": stream})
+    return Fitted({**_attributes(fitted), "clip_norm_": limits, "_stream": stream})
 
 
 def _attributes(found: FittedTopics) -> dict[str, Any]:

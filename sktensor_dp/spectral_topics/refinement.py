@@ -96,17 +96,17 @@ class Refinement:
                 fitted = replace(fitted, concentration=0.0)
             elif step == plan.n_single:
                 fitted = replace(fitted, concentration=mixed)
-            fitted, average = self._step(fitted, average, start)
+            fitted, average = self._step(fitted, average)
         if average.variance == 0:
             tokens = self._curator.n_units * float(average.mean.sum())
             topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
             fitted = replace(fitted, topics=topics)
-        fitted = self._with_deviations(fitted, start.public, average)
-        return self._or_public_alone(fitted, start.public) if plan.asks_public else fitted
+        assert isinstance(self._clip.norm, CountNorm)
+        limits = Limits(self._step_clip.limit, self._clip.norm.order, scales=self._scales)
+        fitted = with_deviations(fitted, *average.without_echo(), limits)
+        return self._or_public_alone(fitted) if plan.asks_public else fitted
 
-    def _step(
-        self, fitted: FittedTopics, average: StepAverage, start: FittedTopics
-    ) -> tuple[FittedTopics, StepAverage]:
+    def _step(self, fitted: FittedTopics, average: StepAverage) -> tuple[FittedTopics, StepAverage]:
         """Release expected counts at the topics `fitted`; return updated topics and average."""
         noisy = expected_counts(
             self._curator, fitted.topics, fitted.weights, fitted.concentration,
@@ -115,34 +115,18 @@ class Refinement:
         # Steps weigh no less than those of a usual number that count alike.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1))
         average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
-        topics, unigram, weights = denoise_topics(
-            *average.without_echo(), self._frequencies.value, self._frequencies.sigma,
-            expected=self._options.word_frequencies, public=start.public,
-        )  # fmt: skip
-        topics = smoothed(topics, unigram, MIX_FINAL)
-        return replace(fitted, topics=topics, weights=weights, unigram=unigram), average
+        expected = self._options.word_frequencies
+        return updated(fitted, *average.without_echo(), self._frequencies, expected), average
 
-    def _or_public_alone(self, fitted: FittedTopics, public: Floats | None) -> FittedTopics:
+    def _or_public_alone(self, fitted: FittedTopics) -> FittedTopics:
         """Return the public topics if a released gain says that fitted ones are worse."""
-        assert public is not None
-        alone = public_alone(fitted, public)
+        assert fitted.public is not None
+        alone = public_alone(fitted, fitted.public)
         gain = self._curator.completion_gain(
             fitted.topics, fitted.weights, fitted.concentration,
             TopicGain(alone.topics, alone.weights, alone.concentration),
         )  # fmt: skip
         return alone if gain.value[0] < -gain.sigma else fitted
-
-    def _with_deviations(
-        self, fitted: FittedTopics, public: Floats | None, average: StepAverage
-    ) -> FittedTopics:
-        """Add standard deviations of topics and shares, by the noise of the EM steps."""
-        assert isinstance(self._clip.norm, CountNorm)
-        limits = Limits(self._step_clip.limit, self._clip.norm.order, scales=self._scales)
-        std = std_of_refined(
-            *average.without_echo(), fitted.unigram, fitted.weights, fitted.concentration, limits,
-            public,
-        )  # fmt: skip
-        return replace(fitted, topics_std=std[0], weights_std=std[1])
 
     def _words_alone(self, start: FittedTopics) -> FittedTopics:
         """Spend the budget of all steps on word frequencies, the only topic."""
@@ -181,6 +165,32 @@ def expected_counts(
         return curator.expected_counts(topics, weights, True, clip, scales)
     prior = np.full(len(topics), concentration / len(topics))
     return curator.expected_counts(topics, prior, False, clip, scales)
+
+
+def updated(
+    fitted: FittedTopics,
+    counts: Floats,
+    sigma: float | Floats,
+    frequencies: Noisy,
+    expected: Floats | None,
+) -> FittedTopics:
+    """Topics, shares and word frequencies after an EM step, by noisy expected counts."""
+    topics, unigram, weights = denoise_topics(
+        counts, sigma, frequencies.value, frequencies.sigma, expected=expected,
+        public=fitted.public,
+    )  # fmt: skip
+    topics = smoothed(topics, unigram, MIX_FINAL)
+    return replace(fitted, topics=topics, weights=weights, unigram=unigram)
+
+
+def with_deviations(
+    fitted: FittedTopics, counts: Floats, sigma: float | Floats, limits: Limits
+) -> FittedTopics:
+    """Add standard deviations of topics and shares, by the noise of their expected counts."""
+    topics_std, weights_std = std_of_refined(
+        counts, sigma, fitted.unigram, fitted.weights, fitted.concentration, limits, fitted.public
+    )
+    return replace(fitted, topics_std=topics_std, weights_std=weights_std)
 
 
 def scales_of_words(unigram: Floats) -> Floats:
