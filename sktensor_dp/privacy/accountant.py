@@ -434,11 +434,10 @@ class BudgetAccountant(Shown):
                 stacklevel=2,
             )
 
-    def __sklearn_clone__(self) -> "BudgetAccountant":
-        return self
-
     def __copy__(self) -> "BudgetAccountant":
         return self
+
+    __sklearn_clone__ = __copy__
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "BudgetAccountant":
         return self

@@ -90,16 +90,8 @@ class Law:
         return np.searchsorted(self.bounds, choices, side="right").astype(np.int64)
 
 
-def _gaussian_energy(cells: Any) -> Any:
-    return cells * cells / 2048
-
-
-def _laplace_energy(cells: Any) -> Any:
-    return cells / 32
-
-
-GAUSSIAN = Law("gaussian", _gaussian_energy)
-LAPLACE = Law("laplace", _laplace_energy)
+GAUSSIAN = Law("gaussian", lambda cells: cells * cells / 2048)
+LAPLACE = Law("laplace", lambda cells: cells / 32)
 
 
 def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
@@ -122,11 +114,9 @@ def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
 
 def _propose(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
     """Fill `samples` with proposals; return the places of rejected ones."""
-    if samples.size <= BLOCK:
-        return _propose_block(law, samples, bits, words)
     rejected = [
         start + _propose_block(law, samples[start : start + BLOCK], bits, words)
-        for start in range(0, samples.size, BLOCK)
+        for start in range(0, max(samples.size, 1), BLOCK)
     ]
     return np.concatenate(rejected)
 
