@@ -117,24 +117,17 @@ def test_a_norm_far_too_small_is_warned_of(part, seeded_noise):
         model(data_norm=float(part * np.median(norms))).fit(X)
 
 
-def stream(**options: Any) -> PrivateTensorPowerMethod:
-    return model(moment="raw", **options)
-
-
+RAW, X60 = model(moment="raw"), np.ones((60, 3))
 REFUSED = {
-    "batch": ("'auto'", lambda: stream().partial_fit(np.ones((60, 3)))),
-    "chunks": ("'auto'", lambda: stream().fit_chunks(iter([np.ones((60, 3))]))),
-    "stream": ("'auto'", lambda: stream(perturbation="stream").fit(np.ones((60, 3)))),
-    "tensor": ("'auto'", lambda: stream().fit_tensor(np.ones((3, 3, 3)))),
-    "no norm": (
-        "norm that rows are scaled down to.*'auto' chooses it",
-        lambda: model(data_norm=None).fit(np.ones((9, 3))),
-    ),
-    "no bounds": (
-        r"range \(low, high\).*'auto' chooses it",
-        lambda: PrivateCPCompletion(1).fit([[0, 0]], [1.0]),
-    ),
-}
+    "batch": ("'auto'", lambda: RAW.partial_fit(X60)),
+    "chunks": ("'auto'", lambda: RAW.fit_chunks(iter([X60]))),
+    "stream": ("'auto'", lambda: model(moment="raw", perturbation="stream").fit(X60)),
+    "tensor": ("'auto'", lambda: RAW.fit_tensor(np.ones((3, 3, 3)))),
+    "no norm": ("norm that rows are scaled down to.*'auto' chooses it",
+                lambda: model(data_norm=None).fit(X60)),
+    "no bounds": (r"range \(low, high\).*'auto' chooses it",
+                  lambda: PrivateCPCompletion(1).fit([[0, 0]], [1.0])),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -56,14 +56,21 @@ def shown(fitted):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_a_terminal_shows_is_the_table(shown):
+def test_a_terminal_and_a_notebook_show_the_same_table_and_no_markup(shown, monkeypatch):
+    monkeypatch.setenv(VARIABLE, SITE)
     for name, item in shown.items():
-        table = table_of(item)
-        lines = str(item).splitlines()
+        table, tags, lines = table_of(item), Tags(), str(item).splitlines()
         assert lines[0] == table.title, name
         assert lines[1].split() == " ".join(table.head).split()
         assert len(lines) == 2 + len(table.rows) + len(table.notes)
         assert name == "budget" or str(item) == repr(item)
+        tags.feed(item._repr_html_())
+        assert not tags.open
+        cells = [table.title, *table.notes, *(cell for row in table.rows for cell in row)]
+        assert all(cell in tags.text for cell in cells), name
+        assert f'href="{SITE}' in item._repr_html_()
+    monkeypatch.setenv(VARIABLE, '"><script>')
+    assert not any(f"<{tag}>" in Nasty()._repr_html_() for tag in ("i", "b", "u", "s", "script"))
 
 
 class Nasty(Shown):
@@ -71,21 +78,6 @@ class Nasty(Shown):
 
     def _table(self):
         return Table("<i>", ["<b>"], [["<u>"]], ["<s>"])
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_what_a_notebook_shows_is_the_same_table_and_no_markup(shown, monkeypatch):
-    monkeypatch.setenv(VARIABLE, SITE)
-    for name, item in shown.items():
-        tags = Tags()
-        tags.feed(item._repr_html_())
-        assert not tags.open
-        cells = [table_of(item).title, *table_of(item).notes]
-        cells += [cell for row in table_of(item).rows for cell in row]
-        assert all(cell in tags.text for cell in cells), name
-        assert f'href="{SITE}' in item._repr_html_()
-    monkeypatch.setenv(VARIABLE, '"><script>')
-    assert not any(f"<{tag}>" in Nasty()._repr_html_() for tag in ("i", "b", "u", "s", "script"))
 
 
 def test_links_lead_to_pages_that_there_are(shown, fitted, monkeypatch):
