@@ -76,7 +76,7 @@ def made():
 
 
 def test_finds_a_good_candidate(seed):
-    """Of eight one is right; z test of means against a blind choice, n = 40 (else 16), power .9."""
+    """One of eight is right; z test of means, one-sided, n = 16 (power 7/8 of a blind choice) or 40."""
     X, y = targets(2000)
     n_searches = 40 if seed == 0 else 16
     with unsafe_seeded_noise(seed):

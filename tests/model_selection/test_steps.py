@@ -1,4 +1,4 @@
-"""Functions of the caller's in a search: each row by itself, a blank one where they fail."""
+"""Steps that learn nothing: functions of the caller's row by row, and columns by ranges."""
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,10 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateSearchCV,
     PrivateSpectralLDA,
+    scale_by_ranges,
 )
 from sktensor_dp.model_selection.steps import RowByRow
+from sktensor_dp.queries.frames import new_frame
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -30,24 +32,18 @@ def odd(X):
     return (dense(X) == 13).any(axis=1)
 
 
-def fail():
-    raise ValueError("13")
-
-
 # What functions do to a table with such a row.
 MAKING = {
-    "raise": lambda X: fail() if odd(X).any() else X,
-    "panic": lambda X: 1 / 0 if odd(X).any() else X,
+    "raise": lambda X: 1 / 0 if odd(X).any() else X,
     "leave it out": lambda X: X[np.flatnonzero(~odd(X))],
     "not a number": lambda X: np.where(odd(X)[:, None], np.nan, dense(X)),
     "wider": lambda X: np.tile(dense(X), (1, 2)) if odd(X).any() else X,
     "twice": lambda X: np.repeat(dense(X), 2, axis=0) if odd(X).any() else X,
     "text": lambda X: ["secret"] * X.shape[0] if odd(X).any() else X,
 }
-every_way = pytest.mark.parametrize("making", MAKING.values(), ids=MAKING)
 
 
-@every_way
+@pytest.mark.parametrize("making", MAKING.values(), ids=MAKING)
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix, pd.DataFrame])
 def test_a_blank_row_stands_for_one_that_is_refused_and_no_other_row_changes(
     seed, container, making
@@ -117,3 +113,58 @@ def test_a_row_that_a_function_fails_on_ends_no_search(model, data):
     one = PrivateSearchCV(model, {}, n_trials=1.0, epsilon=20.0).fit(*data)
     assert one.privacy_report_.n_units == len(data[0])
     assert np.isfinite(one.best_score_)
+
+
+# Columns scaled by public ranges, finite whatever a row holds
+
+RANGES = {"age": (0.0, 120.0), "height": (1.0, 2.0)}
+COLUMNS = {
+    "name": ["a", "b", "c", "d"],
+    "height": [1.5, 9.0, np.nan, 1.0],
+    "age": [30.0, -5.0, 60.0, np.inf],
+}
+SCALED = [[-0.5, 0.0], [-1.0, 1.0], [0.0, 0.0], [1.0, -1.0]]
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_columns_of_frames_are_found_by_name(backend):
+    pytest.importorskip(backend)
+    step = scale_by_ranges(RANGES)
+    np.testing.assert_array_equal(step.fit_transform(new_frame(COLUMNS, backend)), SCALED)
+    assert step.get_feature_names_out().tolist() == ["age", "height"]
+    assert clone(step).ranges == RANGES
+
+
+def test_columns_of_arrays_are_found_by_number():
+    X = np.column_stack([np.arange(4), COLUMNS["height"], COLUMNS["age"]])
+    step = scale_by_ranges({2: RANGES["age"], 1: RANGES["height"]})
+    found = step.transform(X)
+    np.testing.assert_array_equal(found, SCALED)
+    np.testing.assert_array_equal(step.transform(X.tolist()), SCALED)
+    rows = np.concatenate([step.transform(row) for row in np.split(X, 4)])
+    np.testing.assert_array_equal(rows, found)
+    np.testing.assert_array_equal(step.inverse_transform(found[1]), [0.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "ranges", [None, {}, {0: (1.0, 1.0)}, {0: (2.0, 1.0)}, {0: (0.0, np.inf)}, {0: 3.0}, [(0, 1)]]
+)
+def test_wrong_ranges_are_refused(ranges):
+    with pytest.raises(ValueError, match="ranges must map one column or more"):
+        scale_by_ranges(ranges)
+
+
+@pytest.mark.parametrize(
+    ("column", "X"),
+    [
+        ("age", {"height": [1.0, 2.0], "age": ["secret", "2"]}),
+        ("weight", {"height": [1.0, 2.0]}),
+        (1, [[1.0, "secret"], [2.0, "2"]]),
+        (3, [[1.0, 2.0]]),
+    ],
+)
+def test_errors_name_the_column_and_quote_no_cell(column, X):
+    step = scale_by_ranges({"height" if isinstance(X, dict) else 0: (1, 2), column: (0, 1)})
+    with pytest.raises(ValueError, match=f"^column {column!r} of X must be there, and") as caught:
+        step.transform(new_frame(X) if isinstance(X, dict) else X)
+    assert "secret" not in str(caught.value)
