@@ -76,7 +76,7 @@ def made():
 
 
 def test_finds_a_good_candidate(seed):
-    """One of eight is right; z test of means, one-sided, n = 16 (power 7/8 of a blind choice) or 40."""
+    """One of eight is right; z test of means, one-sided, n = 16 (power 7/8) or 40."""
     X, y = targets(2000)
     n_searches = 40 if seed == 0 else 16
     with unsafe_seeded_noise(seed):
