@@ -59,7 +59,7 @@ def _of_one_row(row: Row) -> Row:
 
 OF_ROWS = [
     *(_of_one_row(row) for row in samples.UNRELATED
-      if row.name.endswith((", whole", ", twice", ", of a generator", ", in batches"))
+      if row.name.endswith((", whole", ", of a generator", ", in batches"))
       and "tensor" not in row.name.split(",")[1]),
     *(_neighbours(row, one_value) for row in completions.UNRELATED
       if row.pair is completions.values and row.name.endswith((", entries", ", masked"))),

@@ -100,6 +100,10 @@ def equal(numbers: Any, sigma: float) -> Answer:
     return flat, sigma**2 * np.eye(flat.size)
 
 
+def valued(found: Any) -> Answer:
+    return equal(found.value, found.sigma)
+
+
 def blocks(covariances: Floats) -> Floats:
     n, r, _ = covariances.shape
     whole = np.zeros((n, r, n, r))
@@ -119,36 +123,11 @@ def row_sums(curator: EntryCurator) -> Answer:
     return equal(np.concatenate(found.sums), found.sigma)
 
 
-def entry_gradients(curator: EntryCurator) -> Answer:
-    found = curator.entry_gradients(Jacobian(curator.index_set, FACTORS))
-    return equal(found.value, found.sigma)
-
-
 def entry_pairs(curator: EntryCurator) -> Answer:
     found = curator.entry_pairs(np.zeros(N), np.full(4, 0.5), 1.0)
     assert not np.diagonal(found.sums).any()
     assert np.array_equal(found.sums, found.sums.T)
     return equal(found.sums[np.triu_indices(6, 1)], found.sigma)
-
-
-def entries(curator: EntryCurator) -> Answer:
-    found = curator.entries()
-    return equal(found.value, found.sigma)
-
-
-def value_histogram(curator: Any) -> Answer:
-    found = curator.noisy("value_histogram", ValueHistogram(np.arange(1.0, 6.0)))
-    return equal(found.value, found.sigma)
-
-
-def unit_levels(curator: SliceCurator) -> Answer:
-    found = curator.unit_levels()
-    return equal([found.mean, found.deviation], found.sigma)
-
-
-def shared_row_sums(curator: SliceCurator) -> Answer:
-    found = curator.shared_row_sums(1, 0.1, 0.5, 5.0)
-    return equal([found.sums, found.counts], found.sigma)
 
 
 def shared_factor_sums(curator: SliceCurator) -> Answer:
@@ -163,15 +142,32 @@ def shared_factor_sums(curator: SliceCurator) -> Answer:
     return np.append(found.sums, moment), np.diag(deviations**2)
 
 
+HISTOGRAM = ValueHistogram(np.arange(1.0, 6.0))
+
+
+def ask_histogram(curator: Any) -> Answer:
+    return valued(curator.noisy("value_histogram", HISTOGRAM))
+
+
+def unit_levels(curator: SliceCurator) -> Answer:
+    found = curator.unit_levels()
+    return equal([found.mean, found.deviation], found.sigma)
+
+
+def shared_row_sums(curator: SliceCurator) -> Answer:
+    found = curator.shared_row_sums(1, 0.1, 0.5, 5.0)
+    return equal([found.sums, found.counts], found.sigma)
+
+
 ROWS = [
     Row("row_sums", row_sums),
     Row("ridge_block", ridge_block),
-    Row("entry_gradients", entry_gradients),
+    Row("entry_gradients", lambda c: valued(c.entry_gradients(Jacobian(c.index_set, FACTORS)))),
     Row("entry_pairs", entry_pairs),
     # Piecewise noise depends on the value: tests/privacy/test_mechanisms.py has its law.
-    Row("entries", entries, costs=(GAUSSIAN,)),
-    Row("value_histogram", value_histogram, slices=True, kind=", units"),
-    Row("value_histogram", value_histogram),
+    Row("entries", lambda c: valued(c.entries()), costs=(GAUSSIAN,)),
+    Row("value_histogram", ask_histogram, slices=True, kind=", units"),
+    Row("value_histogram", ask_histogram),
     Row("unit_levels", unit_levels, slices=True),
     Row("shared_row_sums", shared_row_sums, slices=True),
     Row("shared_factor_sums", shared_factor_sums, slices=True, costs=(GAUSSIAN,)),

@@ -172,10 +172,13 @@ def _row(
 
 
 def _rows(kind: str, options: dict[str, Any], fits: dict[str, Any], **more: Any) -> list[Row]:
-    rows = []
-    for model in MODELS:
-        rows += product(options, fits, partial(_row, kind, model, **more))
-    return rows
+    """Rows of both models; how fits follow each other, and what is made of them, is one code."""
+    of_tucker = {way: fit for way, fit in fits.items() if fit in (entries, masked)}
+    return [
+        row
+        for model, own in (("CP", fits), ("Tucker", of_tucker))
+        for row in product(options, own, partial(_row, kind, model, **more))
+    ]
 
 
 ENTRIES: dict[str, dict[str, Any]] = {

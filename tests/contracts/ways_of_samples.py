@@ -90,11 +90,8 @@ def whole(estimator: Any, X: Any) -> Any:
     return estimator.fit(X)
 
 
-def sparse(estimator: Any, X: np.ndarray) -> Any:
-    return estimator.fit(sp.csr_array(X))
-
-
 def in_chunks(estimator: Any, X: np.ndarray) -> Any:
+    """Dense and sparse; that these are the same data is another contract."""
     chunks = [X[:100], sp.csr_array(X[100:150]), X[150:]]
     return estimator.fit_chunks(chunks, n_samples=len(X), n_features=X.shape[1])
 
@@ -216,7 +213,7 @@ SINGLE_TOPICS: dict[str, dict[str, Any]] = {
     }
     for name in ("whitened_tensor", "moment_tensor") for epsilon in (1.0, 100.0)
 }  # fmt: skip
-WAYS = {"whole": whole, "sparse": sparse, "in chunks": in_chunks}
+WAYS = {"whole": whole, "in chunks": in_chunks}
 STREAMS = {"of a generator": of_a_generator, "in batches": in_batches, "on": then_a_batch}
 
 
