@@ -15,11 +15,7 @@ from sktensor_dp.queries.entries import (
     RowSums,
     ValueHistogram,
 )
-from sktensor_dp.queries.gradients import (
-    EntryGradients,
-    Jacobian,
-    RidgeBlock,
-)
+from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
 from sktensor_dp.queries.query import SUM_SLACK
 
 

@@ -151,20 +151,15 @@ def power_case(kind: str, n_starts: int) -> Case:
     return case("power_iterations", kind, power, query)
 
 
+NEAR_AND_FAR = np.zeros(D), np.full(D, 9.0)
 HISTOGRAM = ThirdMomentHistogram(np.eye(D), LiftedBall(2.0), edges=np.array([1.0, 2.0, 9.0]))
 ROW_CASES = [
     second_case("no constant", 0.0),
     second_case("constant", 1.0),
     second_case("largest constant", 2.0),
-    case(
-        "norm_histogram",
-        "samples",
-        norms,
-        NormHistogram(SampleNorm(), HISTOGRAM.edges),
-        np.zeros(D),
-        np.full(D, 9.0),
-    ),
-    case("third_moment_histogram", "any basis", histogram, HISTOGRAM, np.zeros(D), np.full(D, 9.0)),
+    case("norm_histogram", "samples", norms, NormHistogram(SampleNorm(), HISTOGRAM.edges),
+         *NEAR_AND_FAR),
+    case("third_moment_histogram", "any basis", histogram, HISTOGRAM, *NEAR_AND_FAR),
     projected_case("no constant", 0.0, 0.7, False),
     projected_case("constant", 1.5, 0.7, True),
     projected_case("tensor alone", 0.0, 0.0, True),
@@ -172,7 +167,7 @@ ROW_CASES = [
     whole_case("constant", 1.0),
     power_case("one start", 1),
     power_case("more starts than features", 8),
-]
+]  # fmt: skip
 
 
 class Tensors:
