@@ -27,31 +27,26 @@ def test_laplace_noise_with_a_public_range_holds(seed):
     assert largest > 0.9 * epsilon
 
 
-@pytest.mark.parametrize(
-    ("others", "smaller", "ratio"), [(1, 0.48, 7.3), (1, 0.25, 33.9), (5, 0.217, 2.1e4)]
-)
-def test_a_range_of_the_values_themselves_tells_neighbours_apart(others, smaller, ratio):
-    """One value is 1 or less, the others are 0: the noise of all follows the one."""
-    data, neighbour = np.zeros((2, others + 1))
-    data[0], neighbour[0] = 1.0, smaller
-    found = laplace_log_density(neighbour, neighbour, smaller)
-    found -= laplace_log_density(neighbour, data, 1.0)
-    assert math.exp(found) == pytest.approx(ratio, rel=0.03)
-    assert math.exp(found) > math.e
+# Values of two neighbours after the scaling, the scales of their noise, and the log ratio of
+# densities at the first, where e^1 is claimed.
+APART = {
+    # One value is 1 or less, the others are 0: the noise of all follows the one.
+    "range, one other": ([0.48, 0], [1, 0], 0.48, 1.0, math.log(7.3)),
+    "range, one other, smaller": ([0.25, 0], [1, 0], 0.25, 1.0, math.log(33.9)),
+    "range, five others": ([0.217, *[0] * 5], [1, *[0] * 5], 0.217, 1.0, math.log(2.1e4)),
+    # A row of two: (4, 5) becomes (-1, 1) or (0, 1), and (4, 3) becomes (1, -1) or (1, 0).
+    "bi-scaling": ([-1, 1], [1, -1], 2.0, 2.0, 2.0),
+    "minimum and maximum": ([0, 1], [1, 0], 1.0, 1.0, 2.0),
+}
 
 
-def test_scaling_first_lets_one_value_move_all():
-    """Bi-scaling of a row of two: (4, 5) becomes (-1, 1), and (4, 3) becomes (1, -1)."""
-    rows = np.array([[4.0, 5.0], [4.0, 3.0]])
-    first, second = ((y - y.mean()) / y.std() for y in rows)
-    np.testing.assert_allclose([first, second], [[-1, 1], [1, -1]])
-    # Range 2, epsilon 1: scale 2 on each, two values moved by 2.
-    ratio = laplace_log_density(first, first, 2.0) - laplace_log_density(first, second, 2.0)
-    assert ratio == pytest.approx(2.0)
-    # By minimum and maximum: (0, 1) and (1, 0).
-    first, second = ((y - y.min()) / np.ptp(y) for y in rows)
-    ratio = laplace_log_density(first, first, 1.0) - laplace_log_density(first, second, 1.0)
-    assert ratio == pytest.approx(2.0)
+@pytest.mark.parametrize("case", APART)
+def test_a_range_of_the_values_themselves_tells_neighbours_apart(case):
+    first, second, scale, other, ratio = APART[case]
+    at = np.array(first, float)
+    found = laplace_log_density(at, at, scale) - laplace_log_density(at, np.array(second), other)
+    assert found == pytest.approx(ratio, abs=0.03)
+    assert found > 1
 
 
 def algorithm_2(x, n_steps, rng, n_runs, epsilon=1.0, clip=1.0, rate=0.05, start=0.5):
