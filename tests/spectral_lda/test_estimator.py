@@ -11,8 +11,6 @@ from sklearn.pipeline import make_pipeline
 from small_corpora import counts, tiny
 
 from sktensor_dp import (
-    BudgetAccountant,
-    BudgetError,
     NotEnoughDataWarning,
     PrivateCountVectorizer,
     PrivateSpectralLDA,
@@ -88,19 +86,6 @@ def test_in_a_pipeline(vectorizer):
     assert abs(shares[::2, 0].mean() - shares[1::2, 0].mean()) > 0.9
     tops = pipeline[-1].top_words(5, pipeline[0].get_feature_names_out())
     assert {frozenset(row) for row in tops} == {frozenset(v.split()) for v in WORDS.values()}
-
-
-def test_one_budget_for_vocabulary_and_topics():
-    accountant = BudgetAccountant(2.0, 1e-6)
-    words, topics = accountant.split([0.2, 0.8], thresholds=1)
-    pipeline = make_pipeline(
-        PrivateCountVectorizer(**words, accountant=accountant, max_words_per_document=10),
-        PrivateSpectralLDA(2, **topics, accountant=accountant, random_state=0),
-    )
-    pipeline.fit(texts())
-    assert accountant.total() == (pytest.approx(2.0, rel=1e-6), 1e-6)
-    with pytest.raises(BudgetError):
-        pipeline.fit(texts())
 
 
 @tiny

@@ -89,3 +89,19 @@ def test_a_prior_stays_one_with_any_number_of_topics():
         )
         with pytest.warns(UserWarning, match="exceeds the 7 features; 7 topics"):
             assert np.isfinite(lda.fit(counts()).components_).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "sizes", "message"),
+    [
+        (5, {}, "source must be an iterable of chunks, got a int"),
+        (iter([counts()]), {}, "source must be re-iterable"),
+        ([counts()], {"n_samples": 199}, "200 documents in all; n_samples is 199"),
+        ([counts()], {"n_features": 8}, "7 features; n_features is 8"),
+        ([counts()], {"n_samples": 0}, "n_samples must be an int >= 1"),
+        ([counts()], {"n_features": 0}, "n_features must be an int >= 1"),
+    ],
+)
+def test_sources_of_chunks_are_re_iterable_and_as_announced(source, sizes, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        PrivateSpectralLDA(2).fit_chunks(source, **{"n_samples": 200, "n_features": 7, **sizes})
