@@ -126,6 +126,10 @@ CHUNKS_OF_COUNTS = {
     "fractions": (np.ones((30, 2)) * 1.5, "it holds fractions"),
     "negative": (-np.ones((30, 2)), "Negative values"),
 }
+SOURCES = {
+    "a generator": (iter([counts(30, 2)]), "source must be re-iterable"),
+    "no source": (3, "source must be an iterable of chunks, got a int"),
+}
 CELLS = np.column_stack([np.arange(30), np.arange(30) % 4])
 CELLS_OF_COMPLETIONS = {
     "below 0": (np.array([[0, -1], [1, 0]]), "X must have coordinates >= 0 to fit. Leave out"),
@@ -158,6 +162,10 @@ WRONG = [
     ("words", DOCUMENTS, lambda model, texts: model.fit(texts)),
     *((m, CHUNKS, in_chunks) for m in ("topics", "samples", "documents")),
     *((m, CHUNKS_OF_COUNTS, in_chunks) for m in OF_COUNTS),
+    *(
+        (m, SOURCES, lambda model, source: model.fit_chunks(source, n_samples=30, n_features=2))
+        for m in OF_COUNTS
+    ),
 ]
 
 
