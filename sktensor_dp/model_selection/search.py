@@ -409,7 +409,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        steps, distributions, scoring, delta, aside = self._checked(y, groups, unsupported)
+        steps, distributions, scoring, delta, aside = self._checked(groups, unsupported)
         step = [*steps.values()][-1]
         neighbours, unit = step.neighbours, unit_of(step._unit, groups is not None)
         if neighbours == "add_remove":
@@ -455,7 +455,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         return self
 
     def _checked(
-        self, y: Any, groups: Any, unsupported: Mapping[str, Any]
+        self, groups: Any, unsupported: Mapping[str, Any]
     ) -> tuple[dict[str, Any], list[Mapping[str, Any]], str, float, bool]:
         """Refuse wrong parameters, else return steps, distributions, score, delta and set-aside."""
         check_parameters(
@@ -479,17 +479,15 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
             )
         tried = check_values(distributions, self.estimator)
         delta, aside = delta_in_use(steps, tried, self.epsilon, self.delta)
-        tags, scoring = get_tags(self.estimator), self.scoring
+        scoring = self.scoring
         if scoring is None:
-            regressor = tags.estimator_type == "regressor"
+            regressor = get_tags(self.estimator).estimator_type == "regressor"
             scoring = "neg_mean_squared_error" if regressor else step._unit_score()
         if scoring is None:
             raise ValueError(f"scoring must be given: {type(step).__name__} has no default.")
         check_scoring(scoring, "scoring")
         if self.score_bounds is not None:
             checked_score_bounds(self.score_bounds, scoring, step, "score_bounds")
-        if y is None and tags.target_tags.required:
-            raise ValueError("This search requires y to be passed, but the target y is None.")
         return steps, distributions, scoring, delta, aside
 
     def _attributes(self, best: Trial, delta: float) -> dict[str, Any]:
