@@ -1,11 +1,9 @@
 """Expected counts of words per topic, the sums of one EM step."""
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,8 +47,9 @@ SERIES = tuple(map(np.float32, (0.0416648801, -0.00635123769, 0.00267505036)))
 # A proportion is at least exp of this of the largest: products with topics stay normal numbers,
 # which are much faster than those below.
 LEAST_EXPONENT = np.float32(-50)
-# Arrays of topics by documents that a batch works in.
-ARRAYS = ("gamma", "moved", "prior", "expected", "lost", "inverse", "square")
+# Arrays of topics by documents that a batch works in: proportions, moved ones, priors, and those
+# of `exp_digamma`.
+N_ARRAYS = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,20 +148,6 @@ class ExpectedCounts(NonNegative):
         return CountChunk(of_same_shape(X, X.data / self.scales[X.indices]), chunk.units)
 
 
-class Space:
-    """Named float32 work arrays of one thread, reused by its next batch to save allocations."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, Singles] = {}
-
-    def take(self, name: str, shape: tuple[int, ...]) -> Singles:
-        """Uninitialised work array `name` of a shape, in memory used before."""
-        size = math.prod(shape)
-        if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = np.empty(size, dtype=np.float32)
-        return self._arrays[name][:size].reshape(shape)
-
-
 def single_precision(topics: Floats, prior: Floats) -> tuple[Singles, Singles]:
     """Topics and the prior as a column in float32, raised so that nothing underflows."""
     singles = np.maximum(topics, TINY).astype(np.float32)
@@ -190,9 +175,6 @@ class MeanField:
         self._counts, self._topics, self._prior = counts, topics, prior
         self._n_iter, self._asked, self._weights = n_iter, asked[self.order], weights
         self._even_counts = (chunk.lengths[self.order] / len(prior)).astype(np.float32)
-        # Under an even prior the first proportions are even, and as good as 1. Of each word its
-        # topics are added up once, one after the other.
-        self._evenly = np.add.reduce(topics) if n_iter and (prior == prior[0]).all() else None
         # Proportions of topics, of which the largest is 1; counts over their mixture of topics,
         # times the weights of words; and Euclidean norms of ``ratios * expected @ topics``.
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
@@ -200,23 +182,16 @@ class MeanField:
         self.norms = np.full(counts.shape[0], np.inf)
         run_in_batches(self._work, counts, len(prior))
 
-    def _work(self, batch: slice, space: Space) -> None:
+    def _work(self, batch: slice) -> None:
         """Run all mean-field steps for one batch of documents and store their results."""
         counts, words, used = columns(self._counts, batch)
-        n, (longest, width), k = batch.stop - batch.start, counts.shape, len(self._prior)
-        own = space.take("own", (k, longest, width))
-        np.take(self._topics, words, axis=1, out=own, mode="clip")
-        ratios = space.take("ratios", counts.shape)
-        gamma, moved, prior, *arrays = (space.take(name, (k, width)) for name in ARRAYS)
-        prior[...] = self._prior
-        if self._evenly is not None:
-            np.divide(counts, np.take(self._evenly, words), out=ratios)
-            np.einsum("kln,ln->kn", own, ratios, out=gamma)
-            gamma += prior
-        else:
-            gamma[...] = prior
-            gamma[:, :n] += self._even_counts[batch]
-        for step in range(self._evenly is not None, self._n_iter + 1):
+        n, k = batch.stop - batch.start, len(self._prior)
+        own = np.take(self._topics, words, axis=1)
+        ratios = np.empty_like(counts)
+        gamma, moved, prior, *arrays = np.empty((N_ARRAYS, k, counts.shape[1]), dtype=np.float32)
+        prior[...] = gamma[...] = self._prior
+        gamma[:, :n] += self._even_counts[batch]
+        for step in range(self._n_iter + 1):
             expected = exp_digamma(gamma, *arrays, moved)
             if step == self._n_iter:
                 expected /= expected.max(axis=0)
@@ -284,9 +259,7 @@ def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Integers) ->
     return norms
 
 
-def run_in_batches(
-    work: Callable[[slice, Space], None], counts: sp.csr_matrix, n_components: int
-) -> None:
+def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_components: int) -> None:
     """Call `work` on batches of documents sorted by their number of words, in several threads."""
     # At most 4 MB of singles to a batch, and enough batches for threads, unless they get smaller
     # than 1 MB. Calls on small arrays are slow.
@@ -294,19 +267,17 @@ def run_in_batches(
     room = min(max(counts.nnz * n_components // FEWEST_BATCHES, least), most)
     batches = list(batches_of(np.diff(counts.indptr), n_components, room))
 
-    def run(some: list[slice]) -> None:
-        space = Space()
+    def run(batch: slice) -> None:
         # A thread does not know what its caller ignores, and warnings are outputs.
         with np.errstate(all="ignore"):
-            for batch in some:
-                work(batch, space)
+            work(batch)
 
     if N_THREADS == 1 or len(batches) < FEWEST_BATCHES:
-        run(batches)
+        for batch in batches:
+            run(batch)
     else:
         with ThreadPoolExecutor(N_THREADS) as pool:
-            shares = [list(islice(batches, i, None, N_THREADS)) for i in range(N_THREADS)]
-            list(pool.map(run, shares))
+            list(pool.map(run, batches))
 
 
 def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
