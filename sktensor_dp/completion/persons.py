@@ -94,24 +94,24 @@ class ItemBiases:
         self._curator, self.mode = curator, mode
         self.level, self.deviation = level, deviation
         self._released: list[EffectRelease] = []
+        none = np.zeros(curator.shape[mode])
+        self.effects, self.shares = SharedEffects(none, none, none, 0.0), none
 
     def add_rounds(
-        self, n_rounds: int, others: Sequence["ItemBiases"] = (), rest_of: str | None = None
+        self, n_rounds: int, biases: Sequence["ItemBiases"], rest_of: str | None = None
     ) -> None:
-        """Make `n_rounds` releases, each of residuals about the biases so far, and fit them again.
+        """Make `n_rounds` releases, each of residuals about all biases so far, and fit them again.
 
-        Residuals are about biases of `others` too. All that is left of the planned release
-        `rest_of`, if one is named, pays for them.
+        `biases` are of all shared modes. All that is left of the planned release `rest_of`, if
+        one is named, pays for them.
         """
         for left in range(n_rounds, 0, -1):
-            deviation, about = self.deviation, None
-            if self._released:
-                modes = sorted([self, *others], key=lambda of: of.mode)
-                variance = residual_variance(modes)
-                deviation = math.sqrt(variance)
-                effects = tuple(of.effects for of in modes)
-                about = ReleasedEffects(effects, self.level, variance)
-            self._ask(deviation, others, about, rest_of)
+            variance = residual_variance(biases)
+            about = ReleasedEffects(tuple(of.effects for of in biases), self.level, variance)
+            clip, deviation = defaults.RESIDUAL_CLIP, math.sqrt(variance)
+            noisy = self._curator.shared_row_sums(self.mode, about, clip * deviation, rest_of)
+            gain = clipped_response(clip, deviation)
+            self._released.append(EffectRelease(noisy, gain, self.effects.effects))
             self._fit(STEPS if left == 1 else ROUGH_STEPS)
 
     def explained(self) -> float:
@@ -123,25 +123,6 @@ class ItemBiases:
         scale, variances = self.effects.scale, self.effects.variances
         seen = np.maximum(scale / np.maximum(variances, LEAST_VARIANCE * scale) - 1, 0.0)
         return float(self.shares @ (variances - scale / (1 + (1 + rest) * seen)))
-
-    def _ask(
-        self,
-        deviation: float,
-        others: Sequence["ItemBiases"],
-        about: ReleasedEffects | None,
-        rest_of: str | None,
-    ) -> None:
-        """Release sums of residuals, clipped in proportion to their `deviation`."""
-        clip = defaults.RESIDUAL_CLIP
-        known: list[Floats | None] = [None] * len(self._curator.shape)
-        for of in others:
-            known[of.mode] = of.effects.effects
-        noisy = self._curator.shared_row_sums(
-            self.mode, self.level, clip * deviation, 1 / kernels.LEVEL_VARIANCE,
-            () if self._released else known, about, rest_of,
-        )  # fmt: skip
-        centre = np.zeros(len(noisy.sums)) if about is None else self.effects.effects
-        self._released.append(EffectRelease(noisy, clipped_response(clip, deviation), centre))
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
@@ -479,9 +460,7 @@ def _components(
         found = found_components(curator, biases, plan, options)
         if found is not None:
             return found
-        most = longest(biases)
-        others = [of for of in biases if of is not most]
-        most.add_rounds(1, others, rest_of="shared_factor_sums")
+        longest(biases).add_rounds(1, biases, rest_of="shared_factor_sums")
     elif plan.n_rounds == 1:
         return None, biases[0].deviation ** 2
     return None, residual_variance(biases)
@@ -519,10 +498,8 @@ def _fit_effects(
     curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float
 ) -> list[ItemBiases]:
     """Biases of the rows of each shared mode, fitted in turn given those of earlier modes."""
-    found: list[ItemBiases] = []
-    for mode in range(len(curator.shape)):
-        if mode != plan.unit_mode:
-            biases = ItemBiases(curator, mode, mean, deviation)
-            biases.add_rounds(plan.n_rounds, found)
-            found.append(biases)
-    return found
+    modes = [mode for mode in range(len(curator.shape)) if mode != plan.unit_mode]
+    biases = [ItemBiases(curator, mode, mean, deviation) for mode in modes]
+    for of in biases:
+        of.add_rounds(plan.n_rounds, biases)
+    return biases

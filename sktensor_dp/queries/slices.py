@@ -18,7 +18,7 @@ from sktensor_dp.queries.entries import (
 )
 from sktensor_dp.queries.error_sanitising import error_or
 from sktensor_dp.queries.frames import as_numbers
-from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
+from sktensor_dp.queries.query import HALF, SUM_SLACK, check_number
 from sktensor_dp.queries.sums import AccurateSum, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, rows_at_once
@@ -50,8 +50,6 @@ LEAST_LENGTH = 1e-100
 # is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
 LEAST_UNIT = 1e-60
-# Public numbers within these leave no residual that overflows, whose NaN no clip would stop.
-LEAST_SCALE, LARGEST_LEVEL = 1e-100, 1e100
 # Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
 MOMENT_WEIGHT = 0.25
 
@@ -277,37 +275,17 @@ class SharedRowSums:
 
     mode: int  # any mode but the units'
     shape: tuple[int, ...]  # of the tensor; public
-    level: float  # mean level of units, minus the middle of the range; public
+    about: ReleasedEffects  # what units' residuals are about, beside parameters of their own
     scale: float  # residual that is clipped to 1; public
-    shrinkage: float  # number of entries at which a unit's own level counts as much as `level`
-    # Released effects of rows of the other modes, subtracted from values first.
-    effects: tuple[Floats | None, ...] = field(default=(), repr=False)
     order: int = 2  # norm of C that a unit is divided by: 1 bounds the L1 norm too
-    # Effects about which units fit residuals, in the place of those above.
-    about: ReleasedEffects | None = None
 
     # L2 distance of two units' contributions, before rounding.
     farthest: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
-        check_number("the scale", self.scale, (LEAST_SCALE, LARGEST_LEVEL))
-        check_number("the shrinkage", self.shrinkage, (0.0, LARGEST_LEVEL))
-        check_number("the level", self.level, (-LARGEST_LEVEL, LARGEST_LEVEL))
         if self.order not in (1, 2):
             raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
-        if len(self.effects) not in (0, len(self.shape)):
-            raise ValueError(f"effects must have one item for each of {len(self.shape)} modes.")
-        for effect, n_rows in zip(self.effects, self.shape, strict=False):
-            if effect is None:
-                continue
-            if effect.shape != (n_rows,):
-                raise ValueError(
-                    f"effects must hold one number for each of a mode's {n_rows} rows; got an "
-                    f"array of shape {effect.shape}."
-                )
-            check_array("an effect", effect, LARGEST_LEVEL)
-        if self.about is not None:
-            self.about.check(self.scale)
+        self.about.check(self.scale)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -327,11 +305,11 @@ class SharedRowSums:
                 f"the data, {chunk.shape}; got mode {self.mode} and shape {self.shape}."
             )
         shared = [n for mode, n in enumerate(self.shape) if mode != chunk.unit_mode]
-        if self.about is not None and not self.about.cover_rows(shared):
+        if not self.about.cover_rows(shared):
             raise ValueError(
                 f"about must hold effects of {shared} rows, those of the shared modes."
             )
-        residuals = self._residuals(chunk)
+        residuals = np.clip(self.about.residuals(chunk) / self.scale, -1.0, 1.0)
         rows = chunk.coordinates[:, self.mode]
         weights = self._weights(chunk)
         size = self.shape[self.mode]
@@ -344,19 +322,6 @@ class SharedRowSums:
         else:
             norms = chunk.count_norms(self.mode)
         return np.asarray(1 / norms[chunk.units])
-
-    def _residuals(self, chunk: SliceChunks) -> Floats:
-        """Values minus effects and the unit's level, over `scale`, clipped to [-1, 1]."""
-        if self.about is not None:
-            return np.clip(self.about.residuals(chunk) / self.scale, -1.0, 1.0)
-        values = chunk.values
-        for mode, effect in enumerate(self.effects):
-            if effect is not None and mode not in (chunk.unit_mode, self.mode):
-                values = values - effect[chunk.coordinates[:, mode]]
-        counts, means = _unit_means(chunk, values)
-        known = counts + self.shrinkage
-        levels = (counts * means + self.shrinkage * self.level) / np.where(known > 0, known, 1.0)
-        return np.clip((values - levels[chunk.units]) / self.scale, -1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -245,10 +245,10 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     """Whatever of earlier sums is kept."""
     rng = np.random.default_rng(seed)
     none = np.zeros(Noise.shape[1])
-    biases = ItemBiases(None, 1, 0.0, 1.0)
+    curator = Noise(rng)
+    biases = ItemBiases(curator, 1, 0.0, 1.0)
     biases.effects, biases.weights = SharedEffects(none, none, none, 1.0), none + 1
     biases.shares = biases.weights / len(none)
-    curator = Noise(rng)
     search = Directions(curator, [biases], rng.standard_normal((4000, 3)), 5)
     for _ in range(12):
         search.sweep()

@@ -17,7 +17,7 @@ from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.entries import EntryChunks, ValueHistogram
 from sktensor_dp.queries.gradients import Jacobian
-from sktensor_dp.queries.slices import SharedFactorSums, SliceChunks
+from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SliceChunks
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 GAUSSIAN, PURE = PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.9)
@@ -130,11 +130,13 @@ def entry_pairs(curator: EntryCurator) -> Answer:
     return equal(found.sums[np.triu_indices(6, 1)], found.sigma)
 
 
+NO_EFFECTS = tuple(SharedEffects(np.zeros(n), np.ones(n), np.zeros(n), 1.0) for n in SHAPE[1:])
+
+
 def shared_factor_sums(curator: SliceCurator) -> Answer:
     """The moment is symmetric: off the diagonal it is the mean of two numbers."""
-    none = tuple(SharedEffects(np.zeros(n), np.ones(n), np.zeros(n), 1.0) for n in SHAPE[1:])
     components = np.ones((math.prod(SHAPE[1:]), 2))
-    query = SharedFactorSums((20, *SHAPE[1:]), 0.1, none, components, 1.0, 0.5)
+    query = SharedFactorSums((20, *SHAPE[1:]), 0.1, NO_EFFECTS, components, 1.0, 0.5)
     found = curator.shared_factor_sums(query)
     moment = found.moment[np.triu_indices(2)]
     deviations = np.full(found.sums.size + 3, found.sigma)
@@ -155,7 +157,7 @@ def unit_levels(curator: SliceCurator) -> Answer:
 
 
 def shared_row_sums(curator: SliceCurator) -> Answer:
-    found = curator.shared_row_sums(1, 0.1, 0.5, 5.0)
+    found = curator.shared_row_sums(1, ReleasedEffects(NO_EFFECTS, 0.1, 1.0), 0.5)
     return equal([found.sums, found.counts], found.sigma)
 
 

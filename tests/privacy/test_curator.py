@@ -23,7 +23,8 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, NormHistogram, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments
-from sktensor_dp.queries.slices import SharedRowSums, SliceChunks, UnitLevels
+from sktensor_dp.queries.slices import ReleasedEffects, SharedRowSums, SliceChunks, UnitLevels
+from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # The data is too small for anything but these tests, and some fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -223,7 +224,9 @@ def test_without_noise_the_same_releases_are_made(options, seed):
     assert all(row.sigma > 0 for row in noisy.rows)
 
 
-SUMS = ("shared_row_sums", SharedRowSums(1, (2, 3), 0.0, 1.0, 1.0))
+NONE = SharedEffects(np.zeros(3), np.zeros(3), np.zeros(3), 0.0)
+ABOUT = ReleasedEffects((NONE,), 0.0, 1.0)
+SUMS = ("shared_row_sums", SharedRowSums(1, (2, 3), ABOUT, 1.0))
 LEVELS = ("unit_levels", UnitLevels(1.0))
 GAUSSIAN, PURE = PrivacyCost(mu=0.5), PrivacyCost(epsilon=0.5)
 

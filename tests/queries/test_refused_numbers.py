@@ -21,7 +21,6 @@ SHAPE, N = (5, 7, 3), 60
 X = np.column_stack([np.arange(N) % n for n in SHAPE])
 PLACES, CELLS = IndexSet(X, SHAPE), IndexSet(X[:, :2], SHAPE[:2])
 SLICES, NONE = SliceChunks(X, np.zeros(N), SHAPE, 0, (-1.0, 1.0)), np.zeros((1, 2), np.intp)
-ROWS = SharedRowSums(1, SHAPE, 0.0, 1.0, 1.0)
 PAIRS = EntryPairs(CELLS, np.zeros(N), np.ones(5), 1.0, 1.0)
 
 
@@ -34,8 +33,11 @@ def factor_sums(shared, rank=2):
     return SharedFactorSums((5, *shared), 0.0, effects(*shared), components, 1.0, 1.0)
 
 
-def about(*of):
-    return replace(ROWS, about=ReleasedEffects(of, 0.0, 1.0))
+ROWS = SharedRowSums(1, SHAPE, ReleasedEffects(effects(*SHAPE[1:]), 0.0, 1.0), 1.0)
+
+
+def about(*of, level=0.0):
+    return replace(ROWS, about=ReleasedEffects(of, level, 1.0))
 
 
 def of_range(limits, values=1):
@@ -57,14 +59,12 @@ WRONG = [
     (lambda: replace(PAIRS, weights=np.full(6, 0.5)), "weights must have shape"),
     (lambda: replace(PAIRS, scale=0.0), "the scale"),
     (lambda: replace(PAIRS, index_set=PLACES), "2 modes of a matrix"),
-    (lambda: replace(ROWS, scale=0.0), "scale must be a number from"),
-    (lambda: replace(ROWS, scale=math.nan), "scale must be a number from"),
-    (lambda: replace(ROWS, shrinkage=-1.0), "shrinkage"),
-    (lambda: replace(ROWS, level=math.inf), "level must be"),
+    (lambda: replace(ROWS, scale=0.0), "scale must be from"),
+    (lambda: replace(ROWS, scale=math.nan), "scale must be from"),
+    (lambda: about(FIRST, SECOND, level=math.inf), "within 1e\\+20 scales"),
+    (lambda: about(FIRST, replace(SECOND, effects=np.full(3, np.nan))), "within 1e\\+20 scales"),
+    (lambda: about(FIRST, replace(SECOND, variances=-np.ones(3))), "variances of released"),
     (lambda: replace(ROWS, order=3), "order must be"),
-    (lambda: replace(ROWS, effects=(None,)), "one item for each of 3"),
-    (lambda: replace(ROWS, effects=(None, np.ones(3), None)), "for each of a mode.s 7 rows"),
-    (lambda: replace(ROWS, effects=(None, np.full(7, np.nan), None)), r"shape \(7,\) holds others"),
     # The units' own mode is never released.
     (lambda: replace(ROWS, mode=0).total(SLICES), "another one than the units"),
     # A part that is too short would fail only where a unit has entries in its last rows.

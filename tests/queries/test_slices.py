@@ -77,32 +77,23 @@ def test_unit_levels(seed):
 
 @pytest.mark.parametrize("mode", [1, 2])
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("shrinkage", [0.0, 5.0, None], ids=["own level", "shrunk", "own fit"])
-def test_shared_row_sums(mode, order, shrinkage, seed):
-    """About shrunk levels and effects of other rows, or about what units fit to effects."""
-    (X, y), rng = entries(seed), np.random.default_rng(seed)
-    about = released(rng) if shrinkage is None else None
-    # Effects of the units and of the rows asked for are left out, and all beside what units fit.
-    effects, other = tuple(rng.standard_normal(n) for n in SHAPE), 3 - mode
+def test_shared_row_sums(mode, order, seed):
+    """About what units fit to effects."""
+    (X, y), about = entries(seed), released(np.random.default_rng(seed))
     expected = np.zeros((2, SHAPE[mode]))
     for places, values in units_of(X, y):
-        if about is None:
-            left = values - effects[other][places[:, other]]
-            left = left - (left.sum() + shrinkage * LEVEL) / (len(left) + shrinkage)
-        else:
-            left = fitted_residuals(places, values, about)
+        left = fitted_residuals(places, values, about)
         part = np.zeros_like(expected)
         np.add.at(part[0], places[:, mode], np.clip(left / SCALE, -1, 1))
         np.add.at(part[1], places[:, mode], 1)
         expected += part / np.linalg.norm(part[1], order)
-    chunk, level = chunk_of(X, y), LEVEL if about is None else 9.0
-    asked = (level, SCALE, shrinkage or 0.0, effects)
-    query = SharedRowSums(mode, SHAPE, *asked, order, about)
+    chunk = chunk_of(X, y)
+    query = SharedRowSums(mode, SHAPE, about, SCALE, order)
     # Regressions on three numbers of size one, by two ways.
     np.testing.assert_allclose(query.total(chunk), expected, atol=1e-9)
     if order == 2:
         with exact(chunk, "shared_row_sums") as curator:
-            rows = curator.shared_row_sums(mode, *asked, about)
+            rows = curator.shared_row_sums(mode, about, SCALE)
         np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-9)
 
 
@@ -126,8 +117,7 @@ def test_parts_of_whole_units_add_up_and_nothing_adds_nothing(seed):
     about = released(rng)
     components = rng.standard_normal((math.prod(SHAPE[1:]), 2))
     for query in (
-        UnitLevels(HALF), SharedRowSums(1, SHAPE, 0.1, 1.0, 2.0),
-        SharedRowSums(2, SHAPE, 0.1, 1.0, 2.0, about=about),
+        UnitLevels(HALF), SharedRowSums(1, SHAPE, about, 1.0), SharedRowSums(2, SHAPE, about, 1.0),
         SharedFactorSums(SHAPE, 0.1, about.effects, components, 1.0, 1.0),
     ):  # fmt: skip
         # Rounding of sums of 900 terms of size one.

@@ -4,7 +4,6 @@ Every method makes one planned release and returns public values together with t
 noise level they were given.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -176,19 +175,14 @@ class SliceCurator(_PlainCurator):
     def shared_row_sums(
         self,
         mode: int,
-        level: float,
+        about: ReleasedEffects,
         scale: float,
-        shrinkage: float,
-        effects: Sequence[Floats | None] = (),
-        about: ReleasedEffects | None = None,
         rest_of: str | None = None,
     ) -> NoisySharedRows:
         """Residuals of all units, clipped and summed in each row of a shared mode."""
         # `rest_of` names a planned release: all that is left of its budget pays for this one.
         order = 1 if self.pure else 2
-        query = SharedRowSums(
-            mode, self.shape, level, scale, shrinkage, tuple(effects), order, about
-        )
+        query = SharedRowSums(mode, self.shape, about, scale, order)
         noisy = self._sums(self.noisy("shared_row_sums", query, rest_of))
         return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
