@@ -1,5 +1,6 @@
 """Dask collections give what rows at hand give; nothing is computed before the charge."""
 
+import pickle
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -224,9 +225,10 @@ def test_nothing_is_computed_before_the_charge_or_until_it_is_asked_for():
     source, budget = Counting(documents()), BudgetAccountant(0.5, 1e-6)
     with pytest.raises(BudgetError):
         PrivateSpectralLDA(2, accountant=budget).fit(source.array())
-    model = PrivateSpectralLDA(2, epsilon=INF).fit(documents())
-    model.transform(source.array())
+    model = PrivateSpectralLDA(2, epsilon=INF, accountant=BudgetAccountant()).fit(documents())
+    shares = model.transform(source.array())
     model.score_samples(source.array())
+    assert pickle.dumps(shares)  # as it goes to workers, which have no ledger
     assert source.n == 0
     PrivateSpectralLDA(2, epsilon=0.5, accountant=budget).fit(source.array(False), n_samples=N)
     assert source.n > 0
