@@ -38,8 +38,11 @@ from sktensor_dp.privacy.plan import (
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
 from sktensor_dp.queries.sums import COVERED_UNITS, excess
 
-# Fits on so little say so.
-pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+# Fits on so little say so, and some that their samples are longer than the public norm.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore:Nearly all samples are as long as data_norm:UserWarning"),
+]
 
 
 def in_batches_of_groups(model: Any, X: np.ndarray) -> Any:
