@@ -150,23 +150,6 @@ TOPICS = [
           name, values, f"'{name}' parameter of PrivateSpectralLDA must be"))),
 ]  # fmt: skip
 
-
-def chunks(source: Any, **sizes: Any) -> tuple[Call, ...]:
-    given = {"n_samples": 200, "n_features": 7, **sizes}
-    return (lambda model: model.fit_chunks(source, **given),)
-
-
-WRONG_SOURCES = [
-    (chunks(5), "source must be an iterable of chunks, got a int"),
-    (chunks(iter([COUNTS])), "source must be re-iterable"),
-    *((chunks([COUNTS], **{name: 0}), f"{name} must be an int >= 1")
-      for name in ("n_samples", "n_features")),
-]  # fmt: skip
-TOPICS += [
-    Row(f"a source: {message}", topics, {}, calls, message, (ValueError, TypeError))
-    for calls, message in WRONG_SOURCES
-]
-
 WORDS = 7
 NAMED_COUNTS = pd.DataFrame({"a": [1, 2], "b": [3, 1]})
 
