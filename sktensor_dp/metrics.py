@@ -158,6 +158,11 @@ def match_topics(
         Topic ``rows[i]`` of `a` is paired with ``columns[i]`` of `b`, and how similar they are
         from 0 to 1; the most similar pair comes first.
 
+    Raises
+    ------
+    ValueError
+        If the topics are not distributions over the same words.
+
     Notes
     -----
     **Privacy.** Of released topics it costs nothing.
@@ -188,6 +193,11 @@ def topic_hierarchy(topics: ArrayLike) -> Floats:
     -------
     ndarray of shape (n_topics - 1, 4)
         As ``scipy.cluster.hierarchy.linkage`` has it; ``dendrogram`` draws it.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two topics, or they are not distributions.
 
     Notes
     -----
@@ -244,6 +254,11 @@ def precision_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: in
     float
         From 0 to 1; NaN where nothing is relevant to anyone.
 
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or `k` is below 1.
+
     Notes
     -----
     **Privacy.** It costs nothing and protects nothing: it describes the people it is given.
@@ -270,6 +285,11 @@ def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int =
     -------
     float
         From 0 to 1; NaN where nothing is relevant to anyone.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or `k` is below 1.
 
     Notes
     -----

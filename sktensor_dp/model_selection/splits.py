@@ -170,6 +170,11 @@ class PrivateKFold(BaseCrossValidator):
         ------
         train, test : ndarray of int
             Positions of rows.
+
+        Raises
+        ------
+        ValueError
+            If `groups` is not one label per row.
         """
         n_given = n_rows(X)
         labels = np.arange(n_given) if groups is None else as_labels(groups, n_given)

@@ -207,6 +207,11 @@ class ComponentDisplay(Display):
         Returns
         -------
         ComponentDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
         """
         values = np.asarray(estimator.components_)[component]
         known = _names(estimator, feature_names, len(values))
@@ -412,6 +417,11 @@ class TopicsDisplay(Display):
         Returns
         -------
         self : TopicsDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are not as many axes as topics.
         """
         short = [[shortened(word, 18) for word in words] for words in self.words]
         hidden = list(self.hidden) or [False] * len(self.titles)

@@ -340,6 +340,11 @@ class BudgetAccountant(Shown):
         -------
         pandas.DataFrame, polars.DataFrame or pyarrow.Table
             Charges, in order; ImportError without that library.
+
+        Raises
+        ------
+        ImportError
+            If that library is not installed.
         """
         entries = self.entries
         whens = [None if e.when is None else e.when.astimezone(UTC) for e in entries]

@@ -546,6 +546,12 @@ def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDAr
     ndarray of shape (n_canaries,)
         Guesses -1, 0 and 1.
 
+    Raises
+    ------
+    ValueError
+        If scores are not one-dimensional or hold NaN, or `n_guesses` is not between 1
+        and the number of scores.
+
     Examples
     --------
     >>> guesses_from_scores([0.3, 0.1, 0.8, 0.5], n_guesses=2)

@@ -67,6 +67,11 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     seed : int
         An integer >= 0; successive fits inside the block get different noise.
 
+    Raises
+    ------
+    ValueError
+        If ``seed`` is not an integer >= 0.
+
     Warns
     -----
     PrivacyLeakWarning

@@ -25,6 +25,11 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
         Plain values; ``"TO FILL IN"`` where a report does not know. ValueError if nothing is
         protected, as noise was seeded or left out.
 
+    Raises
+    ------
+    ValueError
+        If nothing is protected, as noise was seeded or left out.
+
     Examples
     --------
     >>> from sktensor_dp import PrivateSpectralLDA

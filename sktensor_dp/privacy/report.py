@@ -224,6 +224,11 @@ class PrivacyReport(Shown):
         -------
         PrivacyReport
             One epsilon for all releases; ValueError if the reports protect different units.
+
+        Raises
+        ------
+        ValueError
+            If the reports protect different units.
         """
         both = (self, later)
         if len({(one.unit, one.neighbours, one.n_units) for one in both}) > 1:
@@ -255,6 +260,11 @@ class PrivacyReport(Shown):
         ----------
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
             Library of the table.
+
+        Raises
+        ------
+        ImportError
+            If that library is not installed.
         """
         rows = [
             {**asdict(row), "fraction": fraction}

@@ -265,6 +265,11 @@ def private_tensor_power_method(
     -------
     PublishedComponents
 
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or `T` is not a finite symmetric cube.
+
     Notes
     -----
     **Privacy.** *Unit*: one entry of `T`, with its permutations. *Neighbours*: tensors

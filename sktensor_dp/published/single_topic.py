@@ -160,6 +160,11 @@ def avn(
     -------
     PublishedTopics
 
+    Raises
+    ------
+    ValueError
+        As for :func:`agn`.
+
     Notes
     -----
     **Privacy.** As for :func:`agn`, with a pure epsilon for the third moment.
@@ -356,6 +361,11 @@ def avn_of_words(
     -------
     WhitenedMoments
 
+    Raises
+    ------
+    ValueError
+        As for :func:`agn_of_words`.
+
     Warns
     -----
     UnsoundClaimWarning
@@ -435,6 +445,11 @@ def dp_tpm(
     Returns
     -------
     PublishedTopics
+
+    Raises
+    ------
+    ValueError
+        As for :func:`agn`.
 
     Notes
     -----

@@ -526,6 +526,11 @@ class PrivateSpectralLDA(
             ``rows``, the numbers or names of features, and ``values``, their probabilities in
             the row: each of shape (n_samples, n), with -1 (or None) and NaN where a row has fewer.
 
+        Raises
+        ------
+        ValueError
+            If `n` is no int >= 1, or names are not as many as features.
+
         Notes
         -----
         **Privacy.** It costs nothing: topics were released, and the rest is computed from the row
