@@ -133,34 +133,22 @@ def test_a_fit_that_fails_says_what_it_spent(
     assert spent(tmp_path) == pytest.approx(2)
 
 
-def test_interruption_before_anything_is_read_is_a_line(
-    command: Command, arguments: tuple, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(runs.Topics, "__init__", interrupted)
-    done = command(*arguments)
-    assert done.status == 130
-    assert done.err.strip() == "Stopped; nothing was spent."
-
-
-@pytest.mark.parametrize("at", ["read", "fit"])
+@pytest.mark.parametrize("at", ["__init__", "read", "fit"])
 def test_interruption_says_what_was_spent(
     command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     real = getattr(runs.Topics, at)
 
-    def interrupted(self: runs.Topics) -> None:
-        real(self)
+    def interrupted(self: runs.Topics, *given: object) -> None:
+        real(self, *given)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runs.Topics, at, interrupted)
     done = command(*arguments)
     assert done.status == 130
     assert "Traceback" not in done.err
-    assert ("nothing was spent" in done.err) is (at == "read")
-    assert spent(tmp_path) == pytest.approx(0 if at == "read" else 2)
+    assert done.err.endswith(f"Stopped; {'its budget' if at == 'fit' else 'nothing'} was spent.\n")
+    assert spent(tmp_path) == pytest.approx(2 if at == "fit" else 0)
     assert not list((tmp_path / "private-topics").glob("*journal"))
 
 

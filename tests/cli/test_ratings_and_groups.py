@@ -150,23 +150,25 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
         assert "6000" not in (folder / name).read_text("utf-8").replace(",", "")
 
 
+@pytest.mark.parametrize(
+    ("ranges", "doubted"),
+    [
+        (
+            ("age", -1e5, 1e5, "visits", 0, 0.2),
+            ("age lie all in the middle", "visits lie at the end"),
+        ),
+        (("age", 0, 1e5, "visits", 0, 20), ()),  # where counts begin is no edge
+    ],
+)
 def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
-    command: Command, visits: Path
+    command: Command, visits: Path, tmp_path: Path, ranges: tuple, doubted: tuple
 ) -> None:
-    ranges = ("--range", "age", -1e5, 1e5, "--range", "visits", 0, 0.2)
-    done = command("groups", visits, *ranges, "--groups", 1, "--epsilon", 1e6, "--anyway")
+    given = ("--range", *ranges[:3], "--range", *ranges[3:])
+    done = command("groups", visits, *given, "--groups", 1, "--epsilon", 1e6, "--anyway")
     assert done.status == 0, done.err
-    assert "the averages of age lie all in the middle of its range: is --range right?" in done.err
-    assert "the averages of visits lie at the end of its range: is --range right?" in done.err
-
-
-def test_averages_at_a_natural_zero_are_not_doubted(
-    command: Command, visits: Path, tmp_path: Path
-) -> None:
-    ranges = ("--range", "age", 0, 1e5, "--range", "visits", 0, 20)
-    done = command("groups", visits, *ranges, "--groups", 1, "--epsilon", 1e6, "--anyway")
-    assert done.status == 0, done.err
-    assert "is --range right?" not in done.err
+    assert done.err.count("of its range: is --range right?") == len(doubted)
+    for averages in doubted:
+        assert f"the averages of {averages} of its range" in done.err
     picture = text_of(tmp_path / "private-groups" / "groups.svg")
     for line in runs.CENTRES:
         assert f"\n{line}\n" in done.out
