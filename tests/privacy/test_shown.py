@@ -1,4 +1,4 @@
-"""Reports, forecasts, searches and budgets: tables in a terminal, pages in a notebook."""
+"""Reports, forecasts and budgets: tables in a terminal, pages in a notebook."""
 
 import html
 from pathlib import Path
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from html_tags import Tags
 from internals import page_of, table_of
-from sklearn import config_context
 from sklearn.utils import estimator_html_repr
 
 from sktensor_dp import (
@@ -104,15 +103,3 @@ def test_a_budget_is_a_line_among_parameters_and_a_table_by_itself():
     said = []
     budget._repr_pretty_(SimpleNamespace(text=said.append), False)
     assert said == [str(budget)]
-
-
-def test_a_search_shows_what_it_released(fitted):
-    unfitted = PrivateSearchCV(fitted.estimator, fitted.param_distributions)
-    assert "score" not in repr(unfitted).splitlines()[-1]
-    page = fitted._repr_mimebundle_()["text/html"]
-    norm, score = repr(fitted.best_params_["data_norm"]), f"{fitted.best_score_:.6g}"
-    for said in (fitted.privacy_report_.guarantee, norm, score):
-        assert all(said in shown for shown in (repr(fitted), page, fitted._repr_html_()))
-    with config_context(display="text"):
-        assert not hasattr(fitted, "_repr_html_")
-        assert "text/html" not in fitted._repr_mimebundle_()
