@@ -87,7 +87,7 @@ def _run(options: Namespace) -> int:
         return 130
     except NotEnoughDataError as error:
         if folder is not None and folder.spent_by_run():
-            error.args = (f"{error} The budget of this run is spent. {folder.summary()}",)
+            error.args = (f"{error} What this run cost is spent. {folder.summary()}",)
         raise
     finally:
         if folder is not None:

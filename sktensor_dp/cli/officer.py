@@ -6,12 +6,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
+from scipy.special import ndtr, ndtri
 
+from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import printable
-from sktensor_dp.topic_page import odds_in_hundred, page, strength
+from sktensor_dp.topic_page import odds_in_hundred, page
 
 SEVERAL = (
     " A person behind several {unit}s is not protected as a whole: with m of them, epsilon counts "
@@ -29,6 +29,9 @@ PRESENCE = (
     'should be "add_remove", which hides the number too. The command does not offer it; Python '
     "does.\n"
 )
+
+# Steps towards the chance that odds change by more than promised; after so many they settle.
+STEPS = 5000
 
 
 def write_officer_pages(
@@ -74,9 +77,10 @@ def officer_text(
     ]
     delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
     if report.delta:
-        most = "seldom"
-        if report.mu and (chance := chance_beyond(report.mu, report.epsilon)):
-            most = f"in at most 1 of {math.floor(1 / chance):,} runs"
+        most, costs = "seldom", unit_costs(report.composition)
+        if all(cost.mu > 0 and cost.epsilon == 0 for cost in costs):
+            chance = max(chance_beyond(cost.mu, cost.delta, report.epsilon) for cost in costs)
+            most = f"in at most 1 of {math.floor(1 / chance):,} runs" if chance else most
         odds.append(
             f"- By chance a run may move beliefs further than that: {most}. Delta, {delta}, "
             "limits how often and how far together."
@@ -104,29 +108,30 @@ def officer_text(
         warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),
         number=number, change=change,
         source=source, statement=printable(settings.get("statement", "statement.json")),
-        epsilon=f"{report.epsilon:.4g}", delta=delta, size=strength(report.epsilon), ask=ask,
+        epsilon=f"{report.epsilon:.4g}", delta=delta, ask=ask,
         others=others, whole=whole if by_person else "taken by itself",
         several="" if by_person else SEVERAL.format(unit=unit), odds="\n".join(odds),
         missed=math.floor(100 * report.false_negative_rate(0.05)),
     )  # fmt: skip
 
 
-def chance_beyond(mu: float, epsilon: float) -> float:
-    """Bound the probability that a mu-GDP release changes odds by more than e^epsilon.
+def chance_beyond(mu: float, delta: float, epsilon: float) -> float:
+    """Bound the probability that releases change odds by more than e^epsilon.
+
+    They are mu-GDP but for events of probability `delta`.
 
     Examples
     --------
-    >>> round(1 / chance_beyond(0.2367, 1.0), -3)
+    >>> round(1 / chance_beyond(0.2367, 0.0, 1.0), -3)
     14000.0
     """
-    if epsilon / mu - mu / 2 > 38:  # the normal distribution's tail is 0 there
-        return 0.0
     # What is e^epsilon times as probable with one unit as with another has at most the
-    # probability at which the test of Neyman and Pearson gains just that factor.
-    least = brentq(
-        lambda z: log_ndtr(z + mu) - log_ndtr(z) - epsilon, -epsilon / mu - mu, 40.0, xtol=1e-9
-    )
-    return min(1.0, math.exp(log_ndtr(least + mu)) * (1 + math.exp(-epsilon)))
+    # probability p at which the best test gains just that factor; of level q it has a power of
+    # Phi(Phi^-1(q) + mu) + delta. From 1 downwards every step is a bound on the largest such p.
+    most = 1.0
+    for _ in range(STEPS):
+        most = min(float(ndtr(ndtri(math.exp(-epsilon) * most) + mu)) + delta, 1.0)
+    return min(most * (1 + math.exp(-epsilon)), 1.0)
 
 
 def _as_html(block: str) -> str:

@@ -17,6 +17,7 @@ from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.model import shared_model
 from sktensor_dp.datasets.texts import SUFFIXES, decoded, existing_path, read_columns, suffix_of
 from sktensor_dp.estimator.forecast import least_number
+from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import ComponentDisplay, MixtureDisplay, TopicsDisplay
 from sktensor_dp.power_method import PrivateTensorPowerMethod
@@ -288,7 +289,14 @@ class Topics(Run):
         """Find words, then topics."""
         words, model = self.models.values()
         groups = {} if self._groups is None else {"groups": self._groups}
-        counts = words.fit(self._texts, **groups).transform(self._texts)
+        try:
+            counts = words.fit(self._texts, **groups).transform(self._texts)
+        except NotEnoughDataError:
+            few = math.ceil(self._words_forecast().threshold)
+            raise NotEnoughDataError(
+                f"No word was found that about {few:,} {self.unit}s use. Is --text the column of "
+                f"the texts? If so, a larger --epsilon or more {self.unit}s would help."
+            ) from None
         # No more topics than words that were found.
         model.set_params(n_components=min(self.options.topics, counts.shape[1]))
         model.fit(counts, **groups)
@@ -298,7 +306,8 @@ class Topics(Run):
 
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
-        head, hidden = ("topic", "share", "within (90%)", "words that set it apart"), []
+        head = ("topic", "share", "within (90%)", "words that set it apart")
+        below = ["Intervals show noise; another run may split topics, or find others."]
         rows = [
             (
                 f"{topic.number}{'*' * topic.below_noise}", f"{topic.weight:.1%}",
@@ -308,9 +317,11 @@ class Topics(Run):
             for topic in self._topics
         ]  # fmt: skip
         if any(topic.below_noise for topic in self._topics):
-            hidden = ["* hidden by noise: it cannot be told from the words of all texts"]
+            below.append(
+                "* hidden by noise: it cannot be told from the words of all texts; do not report it"
+            )
         said = f"Topics, of {len(self._names):,} words (at most {self.options.words:,})"
-        return [as_text(Table(said, head, rows, hidden, head))]
+        return [as_text(Table(said, head, rows, below, head))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""

@@ -6,7 +6,6 @@ from sktensor_dp.topic_page.page import (
     odds_after,
     odds_in_hundred,
     page,
-    strength,
     topics_of,
     write_topic_page,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "odds_after",
     "odds_in_hundred",
     "page",
-    "strength",
     "topics_of",
     "write_topic_page",
 ]

@@ -47,11 +47,6 @@ def in_hundred(share: float) -> str:
     return f"{100 * share:.{1 if share < 0.0095 or share > 0.9905 else 0}f}"
 
 
-def strength(epsilon: float) -> str:
-    """How strong a promise is, in a word."""
-    return "strong" if epsilon <= 1 else "moderate" if epsilon <= 5 else "weak"
-
-
 @dataclass(frozen=True)
 class Topic:
     """A topic as people read it.
@@ -98,6 +93,8 @@ def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10
     words = model.top_words(n_words, names)
     distinctive = model.top_words(n_words, names, relevance=0.6)
     hidden = model.below_noise()
+    # No word is known to set a hidden topic apart.
+    distinctive = [words[row] if hidden[row] else own for row, own in enumerate(distinctive)]
     return [
         Topic(
             row + 1, float(shares[row]), tuple(words[row]), bool(hidden[row]),
@@ -259,7 +256,6 @@ def _promise(report: PrivacyReport) -> str:
         **facts,
         suspicion=f"that one {unit} is among them" if counted else f"something of one {unit}",
         odds="".join(rows),
-        size=strength(report.epsilon),
         protected="it is among them or not" if counted else "it says one thing or any other",
         public="The settings" if counted else f"The number of {units} and the settings",
         person="" if unit == "person" else several,

@@ -102,7 +102,7 @@ def test_results_that_were_paid_for_are_kept(
     assert "What an earlier run found is in private-topics/earlier-1" in done.out
     assert (folder / "earlier-1" / "topics.model").read_bytes() == first
     page = (folder / "for-the-officer.md").read_text("utf-8")
-    assert "move beliefs further than that: seldom" in page
+    assert "move beliefs further than that: in at most 1 of" in page
     low, high = map(in_hundred, odds_after(0.5, spent(tmp_path)))
     assert f"or {low} to {high} in 100 likely." in page
 
@@ -129,7 +129,7 @@ def test_a_fit_that_fails_says_what_it_spent(
     done = command(*arguments)
     assert done.status == 2
     last = done.err.splitlines()[-1]
-    assert "No word remains. The budget of this run is spent. All runs" in last
+    assert "No word remains. What this run cost is spent. All runs" in last
     assert spent(tmp_path) == pytest.approx(2)
 
 

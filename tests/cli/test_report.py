@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import Command
+from scipy.stats import norm
 from ways_to_fit import report_of
 
 from sktensor_dp.cli.officer import chance_beyond
@@ -90,11 +91,27 @@ def test_a_page_says_what_is_public_what_is_compared_and_what_was_found(
 
 
 @pytest.mark.parametrize(
-    ("mu", "epsilon", "chance"),
-    [(1e-300, 1.0, 0), (1e-3, 100.0, 0), (50.0, 0.1, 1), (5.0, 1e-9, 1)],
-)
-def test_no_claim_is_too_odd_for_a_chance(mu: float, epsilon: float, chance: int) -> None:
-    assert chance_beyond(mu, epsilon) == chance
+    ("mu", "delta", "epsilon", "chance"),
+    [
+        (1e-300, 0.0, 1.0, 0), (1e-3, 0.0, 100.0, 0), (50.0, 0.0, 0.1, 1), (5.0, 0.0, 1e-9, 1),
+        (5.0, 1e-7, 1e-9, 1), (1e6, 1e-6, 1e12, 1e-6), (1e-9, 1e-6, 1e3, 1e-6),
+    ],
+)  # fmt: skip
+def test_no_claim_is_too_odd_for_a_chance(
+    mu: float, delta: float, epsilon: float, chance: float
+) -> None:
+    assert chance_beyond(mu, delta, epsilon) == pytest.approx(chance, rel=1e-6, abs=1e-300)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_a_chance_bounds_what_the_best_test_finds(epsilon: float) -> None:
+    """Normal noise, and with probability delta what tells all: outcomes that move odds beyond."""
+    delta, mu = 1e-3, 0.8
+    beyond = epsilon / mu + mu / 2  # from here densities differ by more than the factor
+    sees = delta + (1 - delta) * norm.sf(beyond - mu)
+    lowers = (1 - delta) * norm.sf(beyond)
+    chance = chance_beyond(mu, delta, epsilon)
+    assert sees + lowers <= chance < 6 * sees
 
 
 def test_each_of_several_files_is_checked(path: Path, report: Command) -> None:
