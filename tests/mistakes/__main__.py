@@ -167,7 +167,13 @@ def run_all(todo: Sequence[Mistake], n_jobs: int, file: Path, known: Results) ->
 
     with tempfile.TemporaryDirectory() as folder:
         for number in range(min(n_jobs, len(asked))):
-            copies.put(Copy(Path(folder) / str(number)))
+            copy = Copy(Path(folder) / str(number))
+            if number == 0:
+                # A file that cannot be read without a mistake would seem to catch each.
+                every = sorted({test.split("::")[0] for _, tests in asked for test in tests})
+                if copy.test(["--collect-only", *every])[0] != PASSED:
+                    return [*wrong, "tests cannot be collected without a mistake"]
+            copies.put(copy)
         with ThreadPoolExecutor(n_jobs) as pool:
             list(pool.map(run, asked))
     return wrong
