@@ -292,7 +292,7 @@ class Topics(Run):
         try:
             counts = words.fit(self._texts, **groups).transform(self._texts)
         except NotEnoughDataError:
-            few = math.ceil(self._words_forecast().threshold)
+            few = math.ceil(self._words_expected()[1])
             raise NotEnoughDataError(
                 f"No word was found that about {few:,} {self.unit}s use. Is --text the column of "
                 f"the texts? If so, a larger --epsilon or more {self.unit}s would help."

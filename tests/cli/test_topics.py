@@ -114,6 +114,15 @@ def test_without_a_column_of_persons_it_says_who_is_not_protected(
     assert "--person COLUMN" in done.err
 
 
+def test_swapped_columns_end_in_a_question(command: Command, posts: Path) -> None:
+    swapped = ("--text", "author", "--person", "post")
+    done = command("topics", posts, *swapped, "--epsilon", 2, *SMALL, "--anyway")
+    assert done.status == 2
+    last = done.err.splitlines()[-1]
+    assert re.search(r"No word was found that about \d+ persons use\. Is --text the column", last)
+    assert "What this run cost is spent. All runs" in last
+
+
 @pytest.mark.usefixtures("no_fit")
 def test_a_forecast_spends_nothing_and_reads_no_words(
     command: Command, posts: Path, tmp_path: Path
