@@ -129,15 +129,11 @@ def test_groups_are_drawn_with_their_spreads():
     assert np.allclose(np.array(spreads.lines[2][0].get_segments())[:, :, 0], [[1, 3], [3, 7]])
     (points,) = (line for line in display.axes_[1].lines if line.get_marker() == "o")
     assert points.get_xdata().tolist() == [2.0, 5.0]
-
-
-def test_averages_of_groups_have_the_intervals_given():
-    means, reach = np.array([[60.0, 5.0], [20.0, 9.0]]), np.array([[3.0, 1.0], [2.0, 0.5]])
-    display = MixtureDisplay(
-        [0.7, 0.3], means, 2 * reach, ["age", "stays"], low=means - reach, high=means + reach
-    ).plot()
-    ends = np.array(display.axes_[0].containers[1].lines[2][0].get_segments())[:, :, 0]
-    assert np.allclose(ends, [[57, 63], [18, 22]])
+    ranges = [(0, 120), (0, 20), (-1, 1)]  # of -1 to 1, which these columns were scaled to
+    display = MixtureDisplay.from_estimator(mixture, ranges=ranges)
+    assert display.axes_[1].get_xlim() == (0, 20)
+    assert np.allclose(display.means[:, :2], [[120, 30], [300, 60]])
+    assert np.allclose(display.spreads, [[60, 10, 1], [120, 20, 2]])
 
 
 def test_cells_without_a_chart_say_how_to_read_the_others():

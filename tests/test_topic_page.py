@@ -6,13 +6,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from browsing import WORDS, model
 from browsing import report as made_report
 
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.topic_page import topics_of, write_topic_page
+from sktensor_dp.topic_page import odds_after, odds_in_hundred, topics_of, write_topic_page
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -151,3 +152,13 @@ def test_a_model_without_known_noise_has_no_intervals() -> None:
     known = model()
     known.topic_prior_std_ = None
     assert all(topic.interval is None for topic in topics_of(known, WORDS))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 2.0, 4.0, 6.5])
+def test_odds_are_rounded_outwards(epsilon: float) -> None:
+    for before, (_, *said) in zip((0.01, 0.1, 0.5), odds_in_hundred(epsilon), strict=True):
+        low, high = odds_after(before, epsilon)
+        shown = [float(end.removeprefix("almost ")) for end in said]
+        assert shown[0] <= 100 * low
+        assert shown[1] >= 100 * high
+        assert np.allclose(shown, [100 * low, 100 * high], atol=1)

@@ -92,7 +92,8 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("groups", "--range COLUMN LOW HIGH", str, LIST, "column to use, its public range; for each"),
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
      "household: all their rows count as one, and are protected"),
-    ("groups forecast-groups", "--groups K", integer(1, 1000), 3, "how many"),
+    ("groups forecast-groups", "--groups K", integer(1, 1000), None,
+     "how many; 3 if not given, or as many as columns if these are fewer"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
     ("forecast-groups", "--columns N", integer(1, 10**4), REQUIRED, "how many columns"),
     (FORECASTS, "--persons N", integer(1, 10**9), REQUIRED, "how many persons, texts or rows"),

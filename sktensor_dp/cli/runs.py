@@ -45,7 +45,7 @@ ASIDE = {
 COLUMNS = {"text", "person", "item", "rating", "title"}
 CENTRES = (
     "A group is taken for a round cloud (a spherical Gaussian), an average for its centre.",
-    "Intervals show noise, not how well clouds fit.",
+    "Shares and averages are estimates: noise and groups of another form move them.",
 )
 # Releases in words of people.
 MEASURED = {
@@ -291,12 +291,13 @@ class Topics(Run):
         groups = {} if self._groups is None else {"groups": self._groups}
         try:
             counts = words.fit(self._texts, **groups).transform(self._texts)
-        except NotEnoughDataError:
+        except NotEnoughDataError as error:
             few = math.ceil(self._words_expected()[1])
-            raise NotEnoughDataError(
+            error.args = (
                 f"No word was found that about {few:,} {self.unit}s use. Is --text the column of "
-                f"the texts? If so, a larger --epsilon or more {self.unit}s would help."
-            ) from None
+                f"the texts? If so, a larger --epsilon or more {self.unit}s would help.",
+            )
+            raise
         # No more topics than words that were found.
         model.set_params(n_components=min(self.options.topics, counts.shape[1]))
         model.fit(counts, **groups)
@@ -497,10 +498,13 @@ class Groups(Run):
         super().__init__(options)
         if options.command == "forecast":
             self._columns = [""] * options.columns
+        else:
+            self._columns = [column for column, _, _ in options.range]
+        options.groups = options.groups or min(3, len(self._columns))
+        if options.command == "forecast":
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
-        self._columns = [column for column, _, _ in options.range]
         self._ranges = np.array([public_range(*given) for given in options.range])
         self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
         if len({options.person, *self._columns}) <= len(self._columns):
@@ -565,39 +569,34 @@ class Groups(Run):
         low, high = self._ranges.T
         self._shares, self._spreads = model.weights_, np.sqrt(model.covariances_)[:, None]
         self._spreads = self._spreads * (high - low) / 2
-        self._means, self._low, self._high = (
-            self._scaler.inverse_transform(np.clip(scaled, -1, 1))
-            for scaled in (model.components_, *model.components_interval())
-        )
+        self._means = self._scaler.inverse_transform(np.clip(model.components_, -1, 1))
 
     def lines(self) -> list[str]:
         """Shares and averages of the groups."""
-        head, rows = ("group", "share", "column", "average", "noise may have moved it from"), []
-        for group, share in enumerate(self._shares):
-            columns = zip(
-                self._columns, self._means[group], self._low[group], self._high[group], strict=True
-            )
-            for place, (name, mean, low, high) in enumerate(columns):
-                first = ("", "") if place else (str(group + 1), f"{share:.1%}")
-                rows.append((*first, name, f"{mean:.4g}", f"{low:.4g} to {high:.4g}"))
-        return [as_text(Table("Groups", head, rows, CENTRES, ("column", head[-1])))]
+        rows = [
+            (*(("", "") if place else (str(group), f"{share:.1%}")), name, f"{mean:.4g}")
+            for group, (share, means) in enumerate(zip(self._shares, self._means, strict=True), 1)
+            for place, (name, mean) in enumerate(zip(self._columns, means, strict=True))
+        ]
+        head = ("group", "share", "column", "average")
+        return [as_text(Table("Groups", head, rows, CENTRES, ("column",)))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
-        """Write shares, averages and their intervals."""
-        ends = ("", "_low", "_high")
-        head = ["group", "share", *(f"{name}{end}" for end in ends for name in self._columns)]
-        table = np.column_stack([self._shares, self._means, self._low, self._high])
+        """Write shares and averages."""
+        table = np.column_stack([self._shares, self._means])
         rows = ([number, *row] for number, row in enumerate(table, start=1))
-        write_rows(folder / "groups.csv", [head, *rows])
+        write_rows(folder / "groups.csv", [["group", "share", *self._columns], *rows])
         footer = (
-            "dot: average; line: where noise may have moved it from (90%)\n"
-            "grey: one standard deviation of the fitted group, the same part of every range\n"
-            + "\n".join([*CENTRES, *self.hidden(), report.in_brief])
+            "dot: average; grey: one standard deviation of the fitted group, the same part of "
+            "every range\n" + "\n".join([*CENTRES, *self.hidden(), report.in_brief])
         )
-        return MixtureDisplay(
-            self._shares, self._means, self._spreads, self._columns, self._ranges, footer,
-            self._low, self._high,
-        ).plot().figure_  # fmt: skip
+        return (
+            MixtureDisplay(
+                self._shares, self._means, self._spreads, self._columns, self._ranges, footer
+            )
+            .plot()
+            .figure_
+        )
 
 
 def in_words(value: Any) -> str:

@@ -453,8 +453,8 @@ class MixtureDisplay(Display):
     ----------
     shares : ndarray of shape (n_groups,)
         Sizes of the groups, as shares of all.
-    means, spreads, low, high : ndarray of shape (n_groups, n_columns)
-        Averages, standard deviations, and intervals of the averages (None where not known).
+    means, spreads : ndarray of shape (n_groups, n_columns)
+        Averages and standard deviations.
     names, footer : list of str and str
         Names of the columns, and a line below all charts.
     ranges : ndarray of shape (n_columns, 2) or None
@@ -475,11 +475,11 @@ class MixtureDisplay(Display):
     names: list[str]
     ranges: Floats | None = None
     footer: str = ""
-    low: Floats | None = None
-    high: Floats | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, feature_names: Names = None) -> "MixtureDisplay":
+    def from_estimator(
+        cls, estimator: Any, feature_names: Names = None, ranges: ArrayLike | None = None
+    ) -> "MixtureDisplay":
         """Draw the groups of a fitted mixture of Gaussians.
 
         Parameters
@@ -488,6 +488,9 @@ class MixtureDisplay(Display):
             Fitted with ``moment="gaussian_mixture"``.
         feature_names : sequence of str of length n_features_in_, default=None
             By default ``feature_names_in_``, or the numbers of the columns.
+        ranges : array-like of shape (n_features_in_, 2), default=None
+            Ends of the columns' ranges, where :func:`~sktensor_dp.model_selection.scale_by_ranges`
+            scaled them; the display is in the columns' units then.
 
         Returns
         -------
@@ -496,8 +499,12 @@ class MixtureDisplay(Display):
         means = np.asarray(estimator.components_)
         spreads = np.broadcast_to(np.sqrt(estimator.covariances_)[:, None], means.shape)
         names = [str(name) for name in _names(estimator, feature_names, means.shape[1])]
+        if ranges is not None:
+            ranges = np.asarray(ranges, dtype=np.float64)
+            low, high = ranges.T
+            means, spreads = low + (means + 1) * (high - low) / 2, spreads * (high - low) / 2
         footer = f"this fit: {estimator.privacy_report_.in_brief}"
-        return cls(estimator.weights_, means, spreads, names, footer=footer).plot()
+        return cls(estimator.weights_, means, spreads, names, ranges, footer).plot()
 
     def plot(self) -> "MixtureDisplay":
         """Draw into a new figure."""
@@ -510,10 +517,6 @@ class MixtureDisplay(Display):
             centre = means[:, column]
             axes.errorbar(centre, places, xerr=spreads[:, column], fmt="none", ecolor=HIDDEN,
                           elinewidth=6)  # fmt: skip
-            if self.low is not None and self.high is not None:
-                reach = centre - self.low[:, column], self.high[:, column] - centre
-                axes.errorbar(centre, places, xerr=np.maximum(reach, 0.0), fmt="none",
-                              ecolor=SECOND, capsize=2)  # fmt: skip
             axes.plot(centre, places, "o", color=FIRST, markersize=5)
             axes.set_yticks(places, labels)
             axes.set_ylim(len(labels) - 0.4, -0.6)

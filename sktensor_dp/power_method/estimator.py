@@ -622,7 +622,7 @@ class PrivateTensorPowerMethod(
 
         Notes
         -----
-        A parametric bootstrap. It does not show what no mixture of spherical Gaussians explains.
+        A parametric bootstrap: too narrow for data that are no mixture of spherical Gaussians.
 
         **Privacy.** Made of released values alone; costs nothing.
 

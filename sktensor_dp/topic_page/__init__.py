@@ -2,7 +2,6 @@
 
 from sktensor_dp.topic_page.page import (
     Topic,
-    in_hundred,
     odds_after,
     odds_in_hundred,
     page,
@@ -12,7 +11,6 @@ from sktensor_dp.topic_page.page import (
 
 __all__ = [
     "Topic",
-    "in_hundred",
     "odds_after",
     "odds_in_hundred",
     "page",

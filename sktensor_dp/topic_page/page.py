@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -34,17 +34,21 @@ def odds_after(before: float, epsilon: float) -> tuple[float, float]:
 def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
     """Three suspicions in 100 before reading, each with the least and the most afterwards."""
     odds = [(before, *odds_after(before, epsilon)) for before in SUSPICIONS]
-    return [(in_hundred(before), in_hundred(low), in_hundred(high)) for before, low, high in odds]
+    return [
+        (in_hundred(before, round), in_hundred(low, math.floor), in_hundred(high, math.ceil))
+        for before, low, high in odds
+    ]
 
 
-def in_hundred(share: float) -> str:
-    """A probability as people say it."""
+def in_hundred(share: float, rounded: Callable[[float], int]) -> str:
+    """A probability as people say it; a bound is `rounded` so that it stays one."""
     if share < 0.001:
         return "almost 0"
     if share > 0.999:
         return "almost 100"
     # 99.6 must not read as certain, nor .4 as never.
-    return f"{100 * share:.{1 if share < 0.0095 or share > 0.9905 else 0}f}"
+    finest = 10 if share < 0.1 or share > 0.9 else 1
+    return f"{rounded(100 * share * finest) / finest:g}"
 
 
 @dataclass(frozen=True)
@@ -241,13 +245,13 @@ def _promise(report: PrivacyReport) -> str:
     facts, counted = _facts(report), report.neighbours == "add_remove"
     unit, units = facts["unit"], facts["units"]
     rows = []
-    for before in SUSPICIONS:
+    for before, said in zip(SUSPICIONS, odds_in_hundred(report.epsilon), strict=True):
         low, high = odds_after(before, report.epsilon)
         rows.append(
-            f'<tr><th scope="row">{in_hundred(before)} in 100</th><td><span class="track" '
+            f'<tr><th scope="row">{said[0]} in 100</th><td><span class="track" '
             f'aria-hidden="true"><i style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%">'
             f'</i><i class="before" style="left:{100 * before:.2f}%"></i></span></td>'
-            f"<td>{in_hundred(low)} to {in_hundred(high)} in 100</td></tr>"
+            f"<td>{said[1]} to {said[2]} in 100</td></tr>"
         )
     several = (
         f"<li>A person behind several {units}: for m of them, ε grows to m ε, and δ by more.</li>"

@@ -15,7 +15,7 @@ from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, SCOPE, Folder
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.spending import LedgerEntry
-from sktensor_dp.topic_page import in_hundred, odds_after
+from sktensor_dp.topic_page import odds_in_hundred
 
 
 def spent(tmp_path: Path, name: str = "private-topics") -> float:
@@ -103,7 +103,7 @@ def test_results_that_were_paid_for_are_kept(
     assert (folder / "earlier-1" / "topics.model").read_bytes() == first
     page = (folder / "for-the-officer.md").read_text("utf-8")
     assert "move beliefs further than that: in at most 1 of" in page
-    low, high = map(in_hundred, odds_after(0.5, spent(tmp_path)))
+    *_, (_, low, high) = odds_in_hundred(spent(tmp_path))
     assert f"or {low} to {high} in 100 likely." in page
 
     def fail(*_: object) -> None:

@@ -119,7 +119,7 @@ def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings:
 
 
 def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path: Path) -> None:
-    arguments = ("groups", visits, *RANGES, "--person", "patient", "--groups", 2, "--epsilon", 2)
+    arguments = ("groups", visits, *RANGES, "--person", "patient", "--epsilon", 2)
     done = command(*arguments)
     assert done.status == 0, done.err
     folder = tmp_path / "private-groups"
