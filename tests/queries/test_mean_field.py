@@ -1,5 +1,8 @@
 """Mean field steps of many documents: each ends where it would alone, to the last bit."""
 
+import threading
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,10 +11,12 @@ from scipy.special import psi
 
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.expected_counts import (
+    N_THREADS,
     ExpectedCounts,
     MeanField,
     batches_of,
     exp_digamma,
+    run_in_batches,
     single_precision,
 )
 from sktensor_dp.queries.query import NORM_SLACK
@@ -123,3 +128,20 @@ def test_documents_are_shortened_only_where_their_expected_counts_exceed_the_lim
     np.testing.assert_allclose(each, shortened, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(limited.total(CountChunk(X)), each.sum(axis=0), rtol=1e-12)
     assert np.linalg.norm(each, axis=(1, 2)).max() <= limit
+
+
+def test_threads_warn_as_little_as_their_caller(cache_of):
+    """Whether an overflow warns may depend on one unit."""
+    threads = set()
+
+    def overflowing(batch):
+        threads.add(threading.current_thread())
+        return np.float32(np.full(1, 1e30) * 1e30)
+
+    cache_of(1)
+    X = sp.csr_matrix(np.tril(np.ones((400, 400))))
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="raise"):
+        warnings.simplefilter("always")
+        run_in_batches(overflowing, X, 2)
+    assert not caught
+    assert threads - {threading.current_thread()} or N_THREADS == 1
