@@ -129,7 +129,11 @@ def test_groups_are_drawn_with_their_spreads():
     assert np.allclose(np.array(spreads.lines[2][0].get_segments())[:, :, 0], [[1, 3], [3, 7]])
     (points,) = (line for line in display.axes_[1].lines if line.get_marker() == "o")
     assert points.get_xdata().tolist() == [2.0, 5.0]
-    ranges = [(0, 120), (0, 20), (-1, 1)]  # of -1 to 1, which these columns were scaled to
+    ranges = {
+        "age": (0, 120),
+        "stays": (0, 20),
+        "weight": (-1, 1),
+    }  # of -1 to 1, which these columns were scaled to
     display = MixtureDisplay.from_estimator(mixture, ranges=ranges)
     assert display.axes_[1].get_xlim() == (0, 20)
     assert np.allclose(display.means[:, :2], [[120, 30], [300, 60]])

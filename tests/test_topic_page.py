@@ -135,7 +135,7 @@ def test_persons_and_units_that_come_and_go_are_told_as_such(tmp_path: Path) -> 
     assert "The settings of the run: they are public." in words
     assert "A person behind several documents" in words
     assert "-differential privacy for adding or removing one document" in words
-    assert "whether it is among them or not" in words
+    assert "Every single document: being in the data or not" in words
     assert "suspects that one document is among them" in words
     assert "replac" not in words.lower()
 

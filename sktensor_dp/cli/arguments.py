@@ -13,7 +13,8 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "topics": ("find what texts are about", "posts.csv --text post --person author", ()),
     "ratings": (
         "find what people like, from their ratings",
-        "stars.csv --person user --item film --rating stars --bounds 1 5 --items films.csv",
+        "stars.csv --person user --item film --rating stars --bounds 1 5 --items films.csv "
+        "--title name",
         (),
     ),
     "groups": (
@@ -103,7 +104,7 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     (f"{RUNS} {FORECASTS}", "--epsilon E", POSITIVE, "4",
      "what the run may give away; less protects more, inf adds no noise"),
     (f"{RUNS} {FORECASTS}", "--delta D", FRACTION, "1e-6",
-     "probability by which --epsilon may be exceeded; far below 1 over the number of people"),
+     "limits how often, and how far, epsilon is exceeded; far below 1 over the number of people"),
     (RUNS, "--budget E", POSITIVE, None, "for all runs of a folder; at first that of the run"),
     (RUNS, "--raise-budget E", POSITIVE, None, "a larger one, for a folder that has a budget"),
     (RUNS, "--forecast", bool, False, "show what to expect and stop: nothing is spent"),

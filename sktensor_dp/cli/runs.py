@@ -45,7 +45,7 @@ ASIDE = {
 COLUMNS = {"text", "person", "item", "rating", "title"}
 CENTRES = (
     "A group is taken for a round cloud (a spherical Gaussian), an average for its centre.",
-    "Shares and averages are estimates: noise and groups of another form move them.",
+    "Groups of another form, and noise, move averages and shares: other methods may find others.",
 )
 # Releases in words of people.
 MEASURED = {
@@ -421,9 +421,12 @@ class Ratings(Run):
 
     def hidden(self) -> list[str]:
         """Sentences on the order of items, where it is chance, and on directions of taste."""
-        (items,) = shared_model(self.models["ratings"]).effects
         order = ["The order of items is chance: noise hides how they differ."]
-        return order * items.is_hidden + super().hidden()
+        return order * self._order_is_chance() + super().hidden()
+
+    def _order_is_chance(self) -> bool:
+        (items,) = shared_model(self.models["ratings"]).effects
+        return bool(items.is_hidden)
 
     def is_enough(self) -> bool:
         """Return whether the typical error that is asked for can be expected."""
@@ -465,8 +468,7 @@ class Ratings(Run):
         best = zip(self._best[:10], self._names[:10], strict=True)
         rows = [(f"{value:.2f}", *self._shown(name)) for value, name in best]
         head = ("rating", "item", "title")[: len(rows[0])]
-        said = "Best for a newcomer, of whom nothing is known"
-        return [as_text(Table(said, head, rows, [ESTIMATES], head))]
+        return [as_text(Table(self._heading(), head, rows, [ESTIMATES], head))]
 
     def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order."""
@@ -479,10 +481,14 @@ class Ratings(Run):
         said = f"expected rating, of {low:g} to {high:g}"
         footer = "\n".join([ESTIMATES, *self.hidden(), report.in_brief])
         display = ComponentDisplay(
-            names, self._best[:15], title="Best for a newcomer", quantity=said, footer=footer
+            names, self._best[:15], title=self._heading(), quantity=said, footer=footer
         ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
+
+    def _heading(self) -> str:
+        """Say what the list of items is: no ranking where noise hides how they differ."""
+        return "Items by chance" if self._order_is_chance() else "Best for a newcomer"
 
     def _shown(self, name: str) -> tuple[str, ...]:
         """Name of an item, and its title where there are any."""
@@ -561,7 +567,7 @@ class Groups(Run):
             for where, holds in (("at the end", end >= 0.98), ("all in the middle", middle <= 0.04))
             if holds
         ]
-        return "; ".join(doubted) or super().doubts()
+        return " ".join(filter(None, ["; ".join(doubted), super().doubts()]))
 
     def fit(self) -> None:
         """Find the groups, and give their averages in units of the columns."""
@@ -574,7 +580,7 @@ class Groups(Run):
     def lines(self) -> list[str]:
         """Shares and averages of the groups."""
         rows = [
-            (*(("", "") if place else (str(group), f"{share:.1%}")), name, f"{mean:.4g}")
+            (*(("", "") if place else (str(group), f"{share:.1%}")), name, f"{mean:.3g}")
             for group, (share, means) in enumerate(zip(self._shares, self._means, strict=True), 1)
             for place, (name, mean) in enumerate(zip(self._columns, means, strict=True))
         ]

@@ -580,6 +580,7 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
     raise ValueError(
         f"{problem}: {path.name!r} has {number}; give the name of the one that holds the {holds}, "
         "exactly as it stands in its header, the first line"
+        + ("; or is the delimiter another?" if len(columns) == 1 else "")
     )
 
 

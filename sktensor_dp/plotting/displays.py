@@ -4,7 +4,7 @@ import math
 import textwrap
 import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -478,7 +478,7 @@ class MixtureDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, feature_names: Names = None, ranges: ArrayLike | None = None
+        cls, estimator: Any, feature_names: Names = None, ranges: Any = None
     ) -> "MixtureDisplay":
         """Draw the groups of a fitted mixture of Gaussians.
 
@@ -488,7 +488,7 @@ class MixtureDisplay(Display):
             Fitted with ``moment="gaussian_mixture"``.
         feature_names : sequence of str of length n_features_in_, default=None
             By default ``feature_names_in_``, or the numbers of the columns.
-        ranges : array-like of shape (n_features_in_, 2), default=None
+        ranges : array-like of shape (n_features_in_, 2) or mapping of columns, default=None
             Ends of the columns' ranges, where :func:`~sktensor_dp.model_selection.scale_by_ranges`
             scaled them; the display is in the columns' units then.
 
@@ -500,6 +500,7 @@ class MixtureDisplay(Display):
         spreads = np.broadcast_to(np.sqrt(estimator.covariances_)[:, None], means.shape)
         names = [str(name) for name in _names(estimator, feature_names, means.shape[1])]
         if ranges is not None:
+            ranges = list(ranges.values()) if isinstance(ranges, Mapping) else ranges
             ranges = np.asarray(ranges, dtype=np.float64)
             low, high = ranges.T
             means, spreads = low + (means + 1) * (high - low) / 2, spreads * (high - low) / 2

@@ -39,7 +39,7 @@ UNITS = {
     "document": "One document: one text, or one row of word counts.",
     "sample": "One sample: one row of numbers.",
     "entry": "One entry of a tensor. A person with several entries is protected less.",
-    "person": "All rows of one person, household or other group, by a label or a mode of a tensor.",
+    "person": "One person, household or other group, with all rows that are theirs.",
 }
 RELATIONS = {
     "replace_one": "Two data sets with equally many units that differ in one unit.",

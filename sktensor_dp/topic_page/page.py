@@ -35,12 +35,12 @@ def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
     """Three suspicions in 100 before reading, each with the least and the most afterwards."""
     odds = [(before, *odds_after(before, epsilon)) for before in SUSPICIONS]
     return [
-        (in_hundred(before, round), in_hundred(low, math.floor), in_hundred(high, math.ceil))
+        (_in_hundred(before, round), _in_hundred(low, math.floor), _in_hundred(high, math.ceil))
         for before, low, high in odds
     ]
 
 
-def in_hundred(share: float, rounded: Callable[[float], int]) -> str:
+def _in_hundred(share: float, rounded: Callable[[float], int]) -> str:
     """A probability as people say it; a bound is `rounded` so that it stays one."""
     if share < 0.001:
         return "almost 0"
@@ -260,7 +260,7 @@ def _promise(report: PrivacyReport) -> str:
         **facts,
         suspicion=f"that one {unit} is among them" if counted else f"something of one {unit}",
         odds="".join(rows),
-        protected="it is among them or not" if counted else "it says one thing or any other",
+        protected="being in the data or not" if counted else "all that the data hold of one",
         public="The settings" if counted else f"The number of {units} and the settings",
         person="" if unit == "person" else several,
     )

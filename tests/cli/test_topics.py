@@ -96,6 +96,8 @@ def test_persons_and_their_topics(
     report = load_statement(files["statement.json"])
     assert report.epsilon == pytest.approx(8.0)
     assert (report.unit, report.n_units, report.delta) == ("person", N_PERSONS, 1e-6)
+    page = " ".join(files["for-the-officer.md"].split())
+    assert "For this run epsilon is 8, delta 1 in 1,000,000." in page
     assert {"word_votes", "pair_moments"} <= {row.name for row in report.rows}
     assert "Each person is protected by differential privacy: 2,811 persons, epsilon 8" in done.out
     budget = BudgetAccountant(path=folder / LEDGER, scope=SCOPE)

@@ -249,7 +249,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
 
 PARAMETERS = [
     None, True, 3, -0.5, float("inf"), "x", (1, (2.0, "a")), [1, [2]], {"a": 1.5, "b": None},
-    {"p", "q"}, frozenset({1}), np.float32, np.array([1.0, 2.0]), np.array([3], dtype="u1"),
+    {"p"}, frozenset({1}), np.float32, np.array([1.0, 2.0]), np.array([3], dtype="u1"),
     np.eye(2), np.zeros((0, 2)), np.ones(2000),
 ]  # fmt: skip
 

@@ -465,7 +465,7 @@ def test_persons_noisy_counts_and_numbers_of_numpy_have_room(relation: str) -> N
     assert checked(report) == report
     stated = json.loads(report.to_json())["unit"]
     assert stated["number_is"] == ("released" if relation == "add_remove" else "public")
-    assert "label" in stated["in_words"]
+    assert "all rows" in stated["in_words"]
 
 
 def test_the_wheel_has_the_schema() -> None:
