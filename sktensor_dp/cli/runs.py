@@ -488,7 +488,8 @@ class Ratings(Run):
 
     def _heading(self) -> str:
         """Say what the list of items is: no ranking where noise hides how they differ."""
-        return "Items by chance" if self._order_is_chance() else "Best for a newcomer"
+        chance = self._order_is_chance()
+        return "Items, in an order that may be chance" if chance else "Best for a newcomer"
 
     def _shown(self, name: str) -> tuple[str, ...]:
         """Name of an item, and its title where there are any."""

@@ -489,7 +489,7 @@ class MixtureDisplay(Display):
         feature_names : sequence of str of length n_features_in_, default=None
             By default ``feature_names_in_``, or the numbers of the columns.
         ranges : array-like of shape (n_features_in_, 2) or mapping of columns, default=None
-            Ends of the columns' ranges, where :func:`~sktensor_dp.model_selection.scale_by_ranges`
+            Ends of the columns' ranges, where :func:`~sktensor_dp.scale_by_ranges`
             scaled them; the display is in the columns' units then.
 
         Returns
