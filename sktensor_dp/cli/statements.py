@@ -96,7 +96,7 @@ def _write_page(path: Path, report: PrivacyReport) -> None:
         raise ValueError(f"{page.name} is there already: move it away first")
     unit = UNITS.get(report.unit, report.unit)
     settings = {"statement": path.name, "one unit": unit, "promise": report.guarantee}
-    others = "Of those this page counts none: ask for the budget of all analyses."
+    others = "Other analyses of the same data are not counted here: ask for the budget of all."
     write_officer_pages(path.parent, settings, report, "What this page is about", others)
     print(f"Written to {printable(str(path.parent))}: {page.name}, {page.stem}.md")
 
