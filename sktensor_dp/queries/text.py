@@ -110,7 +110,9 @@ class WordCounts:
         order, units = Units.gathered(groups)
         rows = self.counts if order is None else self.counts[order]
         shape = (units.n, rows.shape[1])
-        counts = sp.csr_matrix((rows.data, rows.indices, rows.indptr[units.starts]), shape)
+        parts = (rows.data, rows.indices, rows.indptr[units.starts])
+        # A copy, since summing duplicates writes to the memory of the documents' own counts.
+        counts = sp.csr_matrix(parts, shape, copy=True)
         counts.sum_duplicates()
         return WordCounts(self.words, counts)
 
