@@ -10,7 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.row_names import Indices, indices_of
 from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.fields import ABSENT, SavedState
+from sktensor_dp.model_files.fields import (
+    ABSENT,
+    Items,
+    Maybe,
+    Numbers,
+    Part,
+    Plain,
+    Real,
+    SavedState,
+    Whole,
+)
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
@@ -208,12 +218,25 @@ WAYS = ("sufficient_statistics", "gradient", "input", "output")
 class SavedCompletion(SavedState):
     """Fitted attributes of a completion in a file: of entries, or what units share."""
 
-    layout = {  # noqa: RUF012
-        "n_features_in_": "d", "feature_names_in_": "d", "shape_": "d:N", "_ranks": "d:?",
-        "biases_": "d:N", "factors_": "d:N?", "weights_": "r+",
+    forms = {  # noqa: RUF012
+        **SavedState.forms,
+        "shape_": Items(Whole("N"), "d", tuple), "bounds_": Items(Real(), 2, tuple),
+        "n_iter_": Whole(), "perturbation_": Plain(str), "_ranks": Items(Whole(), "d", tuple),
         # Of what units share: S rows of each shared mode.
-        "noise_variance": "+", "level_variance": "+", "effects": "S", "variances": "S+",
-        "popularity": "S", "scale": "+", "factors": "S?", "mixing": "??",
+        "units": Maybe(Part(
+            SharedModel, level=Real(), noise_variance=Real("+"), unit_mode=Whole(),
+            effects=Items(Part(
+                SharedEffects, effects=Numbers("S"), variances=Numbers("S+"),
+                popularity=Numbers("S"), scale=Real("+"),
+            )),
+            components=Maybe(Part(
+                SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),
+                mixing=Maybe(Numbers("??")),
+            )),
+            level_variance=Maybe(Real("+")),
+        )),
+        "mean_": Real(), "biases_": Items(Numbers("N"), "d"), "factors_": Items(Numbers("N?"), "d"),
+        "weights_": Numbers("r+"), "core_": Numbers(),
     }  # fmt: skip
 
     shape_: tuple[int, ...]

@@ -4,14 +4,11 @@ A file's content never chooses a class, a function or an attribute: it fills wha
 """
 
 import dataclasses
-import itertools
 import json
 import math
 import numbers
-import types
-from collections.abc import Mapping
-from functools import cache
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +52,7 @@ def write(value: Any, arrays: Arrays, where: str) -> Any:
         return json.loads(value.to_json())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         prefix = where and f"{where.strip('_')}_"
-        parts = {name: getattr(value, name) for name in _parts(type(value))}
+        parts = {part.name: getattr(value, part.name) for part in dataclasses.fields(value)}
         return {n: write(v, arrays, prefix + n) for n, v in parts.items() if v is not ABSENT}
     if hasattr(value, "columns") and hasattr(value, "shape"):
         # A data frame of numbers, by the names of its columns; constructors take that too.
@@ -105,16 +102,197 @@ LARGEST_INTEGER = 2**62
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 
 
+@dataclasses.dataclass
+class Reader:
+    """Arrays of a file, and the lengths of axes by letter: equal letters are equal lengths."""
+
+    arrays: Arrays
+    lengths: dict[tuple[str, int | None], int] = dataclasses.field(default_factory=dict)
+    position: int | None = None  # in the list that is read, for capital letters
+
+    def measure(self, letters: str, lengths: Sequence[int], where: str) -> None:
+        """Refuse lengths of axes that differ from earlier ones with the same letters."""
+        for letter, n in zip(letters, lengths, strict=True):
+            key = (letter, self.position if letter.isupper() else None)
+            same = letter == "?" or self.lengths.setdefault(key, n) == n
+            require(same, f"{where} must be as long as the other parts that have its {letter!r}")
+
+
+class Form:
+    """Declared form of a value in a file; `read` returns the value or raises ModelFileError.
+
+    Letters name the lengths of axes: equal letters are equal lengths, "?" is any, a capital may
+    differ at each place of a list. "+" means that no number is below 0.
+    """
+
+    def read(self, reader: Reader, value: Any, where: str) -> Any:
+        """Value of this form from JSON and the reader's arrays."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Plain(Form):
+    """String or boolean."""
+
+    kind: type
+
+    def read(self, reader: Reader, value: Any, where: str) -> Any:
+        right = type(value) is self.kind and not (
+            isinstance(value, str) and len(value) > LONGEST_TEXT
+        )
+        require(right, f"{where} must be of type {self.kind.__name__}")
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole(Form):
+    """Integer from 0, which may be the length of an axis."""
+
+    letter: str = ""
+
+    def read(self, reader: Reader, value: Any, where: str) -> int:
+        right = type(value) is int and 0 <= value <= LARGEST_INTEGER
+        require(right, f"{where} must be of type int, in the range of a fit's values")
+        if self.letter:
+            reader.measure(self.letter, [value], where)
+        return int(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Real(Form):
+    """Number, which may be infinite."""
+
+    sign: str = ""
+
+    def read(self, reader: Reader, value: Any, where: str) -> float:
+        if isinstance(value, dict):
+            value = read_parameter(value, reader.arrays)
+        right = type(value) in (int, float) and (not self.sign or float(value) >= 0)
+        require(right, f"{where} must be of type float, in the range of a fit's values")
+        return float(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbers(Form):
+    """Array of finite numbers in double precision; without letters it has any dimensions."""
+
+    letters: str = ""
+
+    def read(self, reader: Reader, value: Any, where: str) -> NDArray[np.float64]:
+        name = value.get("array") if isinstance(value, dict) and len(value) == 1 else None
+        array, lengths = reader.arrays.take(name, where), self.letters.rstrip("+")
+        right = array.dtype == np.float64 and (not lengths or array.ndim == len(lengths))
+        require(right, f"{where} must have dimensions ({lengths or 'any'}) and type float64")
+        if lengths:
+            reader.measure(lengths, array.shape, where)
+        low = 0.0 if "+" in self.letters else -math.inf
+        inside = np.isfinite(array).all() and (array >= low).all()
+        require(inside, f"{where} must hold finite numbers, none below {low:g}")
+        return array
+
+
+@dataclasses.dataclass(frozen=True)
+class Words(Form):
+    """Array of different strings, such as names of features."""
+
+    letter: str = ""
+
+    def read(self, reader: Reader, value: Any, where: str) -> NDArray[np.object_]:
+        words = isinstance(value, list) and all(type(word) is str for word in value)
+        right = words and 0 < len(value) == len(set(value))
+        require(right, f"{where} must hold different words")
+        if self.letter:
+            reader.measure(self.letter, [len(value)], where)
+        return np.array(value, dtype=object)
+
+
+@dataclasses.dataclass(frozen=True)
+class Items(Form):
+    """List or tuple of values of one form, whose length a letter may name, or be fixed."""
+
+    form: Form
+    length: str | int = ""
+    kind: type = list
+
+    def read(self, reader: Reader, value: Any, where: str) -> Any:
+        if self.kind is tuple and isinstance(value, dict) and value.keys() == {"tuple"}:
+            value = value["tuple"]
+        fixed = isinstance(self.length, int)
+        right = isinstance(value, list) and (not fixed or len(value) == self.length)
+        require(right, f"{where} must be a list{f' of {self.length}' if fixed else ''}")
+        if self.length and not fixed:
+            reader.measure(str(self.length), [len(value)], where)
+        found, outer = [], reader.position
+        for reader.position, item in enumerate(value):
+            found.append(self.form.read(reader, item, f"{where}{reader.position}"))
+        reader.position = outer
+        return self.kind(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class ByName(Form):
+    """Mapping from names to values of one form."""
+
+    form: Form
+
+    def read(self, reader: Reader, value: Any, where: str) -> dict[Any, Any]:
+        found = read_parameter(value, reader.arrays)
+        require(isinstance(found, dict), f"{where} must be a mapping")
+        return {key: self.form.read(reader, item, where) for key, item in found.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Maybe(Form):
+    """Value of a form, or None."""
+
+    form: Form
+
+    def read(self, reader: Reader, value: Any, where: str) -> Any:
+        return None if value is None else self.form.read(reader, value, where)
+
+
+class Part(Form):
+    """Instance of a dataclass, with a form for each of its fields."""
+
+    def __init__(self, kind: Any, **forms: Form) -> None:
+        self.kind, self.forms = kind, forms
+        assert [*forms] == [field.name for field in dataclasses.fields(kind)], kind
+
+    def read(self, reader: Reader, value: Any, where: str) -> Any:
+        """Instance from a JSON object that has all fields but those whose default is ABSENT."""
+        of = where or "the state"
+        require(isinstance(value, dict), f"{of} must be an object")
+        require(value.keys() <= self.forms.keys(), f"{of} must have no parts but its own")
+        for field in dataclasses.fields(self.kind):
+            there = field.name in value or field.default is ABSENT
+            require(there, f"{of} must have {field.name!r}")
+        found = {
+            name: form.read(reader, value[name], f"{where}.{name}".strip("."))
+            for name, form in self.forms.items()
+            if name in value
+        }
+        return made(lambda: self.kind(**found), of)
+
+
+class Report(Form):
+    """Privacy report."""
+
+    def read(self, reader: Reader, value: Any, where: str) -> PrivacyReport:
+        """Report from its JSON form, checked as statements are."""
+        report: PrivacyReport = made(lambda: load_statement(json.dumps(value)), where)
+        return report
+
+
 @dataclasses.dataclass(kw_only=True)
 class SavedState:
     """Base of dataclasses that declare which fitted attributes a model file holds.
 
-    `layout` maps names to letters for the lengths of axes: equal letters are equal lengths, "?" is
-    any, a capital may differ at each place of a list; "d:" is the length of a list, and "+" means
-    that no number is below 0.
+    `forms` has the form of each field, in the order of the fields.
     """
 
-    layout: ClassVar[Mapping[str, str]] = {}
+    forms: ClassVar[Mapping[str, Form]] = {
+        "n_features_in_": Whole("d"), "feature_names_in_": Words("d"), "privacy_report_": Report(),
+    }  # fmt: skip
 
     n_features_in_: int = ABSENT
     feature_names_in_: NDArray[np.object_] = ABSENT
@@ -131,132 +309,15 @@ class SavedState:
                 raise AttributeError(field.name)
         return cls(**found)
 
+    @classmethod
+    def read(cls, arrays: Arrays, content: Any) -> Self:
+        """State that a file's JSON and arrays hold; else ModelFileError."""
+        state: Self = Part(cls, **cls.forms).read(Reader(arrays), content, "")
+        return state
+
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes by name; subclasses refuse values that no fit leaves behind."""
         return {name: value for name, value in vars(self).items() if value is not ABSENT}
-
-
-@cache
-def _parts(kind: Any) -> dict[str, Any]:
-    """Declared type of each field of a dataclass, by name."""
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-
-
-def _is_absent(kind: Any, name: str) -> bool:
-    """True where a field may be missing, as its default is ABSENT."""
-    return bool(kind.__dataclass_fields__[name].default is ABSENT)
-
-
-@dataclasses.dataclass
-class Reader:
-    """Reads values of declared types from JSON and arrays, and checks their lengths by `layout`."""
-
-    arrays: Arrays
-    layout: Mapping[str, str]
-    lengths: dict[tuple[str, int | None], int] = dataclasses.field(default_factory=dict)
-    position: int | None = None
-
-    def read(self, kind: Any, value: Any, where: str, spec: str = "") -> Any:
-        """Value of the declared type `kind`, of lengths `spec`, from JSON; else ModelFileError."""
-        origin, args = get_origin(kind) or kind, get_args(kind)
-        if origin is types.UnionType:  # of a type and None
-            return None if value is None else self.read(args[0], value, where, spec)
-        if origin is PrivacyReport:
-            return made(lambda: load_statement(json.dumps(value)), where)
-        if dataclasses.is_dataclass(origin):
-            return self._object(kind, value, where)
-        if origin is np.ndarray:
-            dtype = get_args(args[1])[0]
-            if dtype is np.object_:
-                return np.array(self._words(value, where, spec), dtype=object)
-            return self._numbers(value, np.dtype(dtype), where, spec)
-        if origin in (list, tuple):
-            return origin(self._items(kind, value, where, spec))
-        if origin is dict:
-            found = read_parameter(value, self.arrays)
-            require(isinstance(found, dict), f"{where} must be a mapping")
-            return {key: self.read(args[1], item, where, spec) for key, item in found.items()}
-        return self._plain(kind, value, where, spec)
-
-    def _object(self, kind: Any, value: Any, where: str) -> Any:
-        """Instance of a dataclass from a JSON object with exactly its fields."""
-        of, parts = where or "the state", _parts(kind)
-        require(isinstance(value, dict), f"{of} must be an object")
-        require(value.keys() <= parts.keys(), f"{of} must have no parts but its own")
-        for name in parts.keys() - value.keys():
-            require(_is_absent(kind, name), f"{of} must have {name!r}")
-        found = {
-            name: self.read(
-                part, value[name], f"{where}.{name}".strip("."), self.layout.get(name, "")
-            )
-            for name, part in parts.items()
-            if name in value
-        }
-        return made(lambda: kind(**found), of)
-
-    def _items(self, kind: Any, value: Any, where: str, spec: str) -> list[Any]:
-        """Items of a list or tuple from a JSON list, each of its declared type."""
-        args, fixed = get_args(kind), get_origin(kind) is tuple and ... not in get_args(kind)
-        letter, _, spec = spec.rpartition(":")
-        if get_origin(kind) is tuple and isinstance(value, dict) and value.keys() == {"tuple"}:
-            value = value["tuple"]
-        right = isinstance(value, list) and (not fixed or len(value) == len(args))
-        require(right, f"{where} must be a list{f' of {len(args)}' if fixed else ''}")
-        if letter:
-            self._measure(letter, [len(value)], where)
-        found, outer = [], self.position
-        kinds = args if fixed else itertools.repeat(args[0])
-        for self.position, (of, item) in enumerate(zip(kinds, value, strict=False)):
-            found.append(self.read(of, item, f"{where}{self.position}", spec))
-        self.position = outer
-        return found
-
-    def _plain(self, kind: Any, value: Any, where: str, spec: str) -> Any:
-        """String, number or boolean of a declared type, in the range that `spec` allows."""
-        if kind is float:
-            if isinstance(value, dict):
-                value = read_parameter(value, self.arrays)
-            right = type(value) in (int, float)
-            value = float(value) if right else value
-            right = right and (value >= 0 or "+" not in spec)
-        elif kind is int:
-            right = type(value) is int and 0 <= value <= LARGEST_INTEGER
-            if right and spec:
-                self._measure(spec, [value], where)
-        else:
-            right = type(value) is kind and (kind is not str or len(value) <= LONGEST_TEXT)
-        require(right, f"{where} must be of type {kind.__name__}, in the range of a fit's values")
-        return value
-
-    def _numbers(self, value: Any, dtype: Any, where: str, spec: str) -> NDArray[Any]:
-        """Array that the file names, if its type, shape and numbers are those declared."""
-        name = value.get("array") if isinstance(value, dict) and len(value) == 1 else None
-        array, lengths = self.arrays.take(name, where), spec.rstrip("+")
-        right = array.dtype == dtype and (not lengths or array.ndim == len(lengths))
-        require(right, f"{where} must have dimensions ({lengths or 'any'}) and type {dtype}")
-        if lengths:
-            self._measure(lengths, array.shape, where)
-        low = 0.0 if "+" in spec else -math.inf
-        inside = np.isfinite(array).all() and (array >= low).all()
-        require(inside, f"{where} must hold finite numbers, none below {low:g}")
-        return array
-
-    def _words(self, value: Any, where: str, spec: str) -> list[str]:
-        """Different strings from a JSON list, as for names of features."""
-        words = isinstance(value, list) and all(type(word) is str for word in value)
-        right = words and 0 < len(value) == len(set(value))
-        require(right, f"{where} must hold different words")
-        if spec:
-            self._measure(spec, [len(value)], where)
-        return list(value)
-
-    def _measure(self, letters: str, lengths: Any, where: str) -> None:
-        """Refuse lengths of axes that differ from earlier ones with the same letters."""
-        for letter, n in zip(letters, lengths, strict=True):
-            key = (letter, self.position if letter.isupper() else None)
-            same = letter == "?" or self.lengths.setdefault(key, n) == n
-            require(same, f"{where} must be as long as the other parts that have its {letter!r}")
 
 
 def made(build: Any, where: str) -> Any:

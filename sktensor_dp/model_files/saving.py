@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import Arrays, pack, read_file, require, unpack, write_file
-from sktensor_dp.model_files.fields import Reader, SavedState, read_parameter, write
+from sktensor_dp.model_files.fields import SavedState, read_parameter, write
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
 # An open ledger, not a value; a loaded model has none.
@@ -119,7 +119,7 @@ def _model_in(cls: Any, data: bytes) -> Any:
     parameters = {
         name: read_parameter(value, arrays) for name, value in content["parameters"].items()
     }
-    state = Reader(arrays, cls._saved.layout).read(cls._saved, content["state"], "")
+    state = cls._saved.read(arrays, content["state"])
     require(arrays.used == arrays.by_name.keys(), "every array must belong to an attribute")
     try:
         estimator = cls(**parameters)

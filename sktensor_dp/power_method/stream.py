@@ -10,7 +10,17 @@ import numpy as np
 from sktensor_dp.estimator.base import Fitted, PlannedFit, warnings_of_cap
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.fields import ABSENT, SavedState
+from sktensor_dp.model_files.fields import (
+    ABSENT,
+    Items,
+    Maybe,
+    Numbers,
+    Part,
+    Plain,
+    Real,
+    SavedState,
+    Whole,
+)
 from sktensor_dp.power_method.plan import MomentPlan, plan_moments
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
@@ -54,11 +64,22 @@ class ComponentStream:
 class SavedComponents(SavedState):
     """Serialisation schema: attributes of k components of length d, and the state of a stream."""
 
-    layout = {  # noqa: RUF012
-        "n_features_in_": "d", "feature_names_in_": "d", "n_components_": "k",
-        "components_": "kd", "weights_": "k", "covariances_": "k+", "released_bic_": "d",
-        "budget": "+", "sigma": "+", "n_components": "m", "n_restarts": "l", "starts": "dl",
-        "weights": "n", "vectors": "nd", "best_vector": "d", "polished": "dm",
+    forms = {  # noqa: RUF012
+        **SavedState.forms,
+        "components_": Numbers("kd"), "weights_": Numbers("k"), "data_norm_": Real(),
+        "covariances_": Numbers("k+"), "released_bic_": Numbers("d"), "n_components_": Whole("k"),
+        "n_iter_": Whole(), "n_batches_seen_": Whole(), "n_batches_needed_": Whole(),
+        "is_complete_": Plain(bool),
+        "_stream": Part(
+            ComponentStream,
+            method=Part(
+                OnlinePowerMethod, n_components=Whole("m"), n_restarts=Whole("l"),
+                max_iter=Whole(), seed=Whole(), n_answers=Whole(), weights=Numbers("n"),
+                vectors=Numbers("nd"), starts=Numbers("dl"), best_weight=Real(),
+                best_vector=Numbers("d"), polished=Numbers("dm"),
+            ),
+            sigma=Real("+"), budget=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),
+        ),
     }  # fmt: skip
 
     components_: Floats

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -158,6 +159,7 @@ class Ledger:
             self._in_memory = sqlite3.connect(
                 ":memory:", isolation_level=None, check_same_thread=False
             )
+            weakref.finalize(self, self._in_memory.close)
 
     def open(self, epsilon: float | None, delta: float | None) -> tuple[float, float]:
         """Find the scope or create it, and return its budget; None takes the stored value."""

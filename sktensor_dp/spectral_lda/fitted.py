@@ -10,7 +10,18 @@ import numpy as np
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.fields import ABSENT, SavedState
+from sktensor_dp.model_files.fields import (
+    ABSENT,
+    ByName,
+    Items,
+    Maybe,
+    Numbers,
+    Part,
+    Plain,
+    Real,
+    SavedState,
+    Whole,
+)
 from sktensor_dp.privacy.curator import Noisy
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.spectral_topics.plan import TopicPlan
@@ -132,15 +143,25 @@ ROUNDING = 1e-6
 class SavedTopics(SavedState):
     """Serialisation schema: attributes of k topics over d words, and the state of a stream."""
 
-    layout = {  # noqa: RUF012
-        "n_features_in_": "d", "feature_names_in_": "d", "n_components_": "k",
-        "doc_topic_prior_": "+", "components_": "kd+", "components_std_": "kd+",
-        "topic_prior_": "k+", "topic_prior_std_": "k+", "unigram_": "d+", "coherence_": "k",
-        "spectrum_": "?", "noise_edge_": "+", "clip_norm_": "+",
-        # Of the stream.
-        "topics": "kd+", "topics_std": "kd+", "weights": "k+", "weights_std": "k+",
-        "unigram": "d+", "unigram_sigma": "+", "concentration": "+", "public": "?d+",
-        "coherence": "k", "spectrum": "?", "noise_edge": "+", "mean": "kd", "variance": "+",
+    forms = {  # noqa: RUF012
+        **SavedState.forms,
+        "components_": Numbers("kd+"), "topic_prior_": Numbers("k+"), "unigram_": Numbers("d+"),
+        "doc_topic_prior_": Real("+"), "n_components_": Whole("k"),
+        "clip_norm_": ByName(Real("+")), "components_std_": Maybe(Numbers("kd+")),
+        "topic_prior_std_": Maybe(Numbers("k+")), "coherence_": Maybe(Numbers("k")),
+        "spectrum_": Maybe(Numbers("?")), "noise_edge_": Maybe(Real("+")),
+        "_stream": Part(
+            TopicStream,
+            fitted=Part(
+                FittedTopics, topics=Numbers("kd+"), weights=Numbers("k+"), unigram=Numbers("d+"),
+                unigram_sigma=Real("+"), n_resolved=Whole(), topics_std=Maybe(Numbers("kd+")),
+                weights_std=Maybe(Numbers("k+")), coherence=Maybe(Numbers("k")),
+                spectrum=Maybe(Numbers("?")), noise_edge=Maybe(Real("+")),
+                concentration=Real("+"), public=Maybe(Numbers("?d+")),
+            ),
+            mean=Numbers("kd"), variance=Real("+"), n_batches=Whole(),
+            budget=Items(Real(), 2, tuple), ticket=Maybe(Plain(str)),
+        ),
     }  # fmt: skip
 
     components_: Floats

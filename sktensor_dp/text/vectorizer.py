@@ -31,7 +31,15 @@ from sktensor_dp.estimator.parameters import (
     check_sizes,
 )
 from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.fields import ABSENT, NUMBERS, SavedState
+from sktensor_dp.model_files.fields import (
+    ABSENT,
+    NUMBERS,
+    Numbers,
+    Plain,
+    Real,
+    SavedState,
+    Words,
+)
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
@@ -65,7 +73,11 @@ Floats = NDArray[np.float64]
 class SavedVocabulary(SavedState):
     """Serialisation schema: words in the order of their columns, and what was released of them."""
 
-    layout = {"words": "d", "document_frequencies_": "d+", "threshold_": "+"}  # noqa: RUF012
+    forms = {  # noqa: RUF012
+        **SavedState.forms,
+        "words": Words("d"), "fixed_vocabulary_": Plain(bool),
+        "document_frequencies_": Numbers("d+"), "threshold_": Real("+"),
+    }  # fmt: skip
 
     words: NDArray[np.object_]
     fixed_vocabulary_: bool

@@ -8,12 +8,11 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
 import pytest
-from internals import declared_in, stream_of
+from internals import stream_of
 from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -36,7 +35,6 @@ from sktensor_dp.model_files.fields import read_parameter, write
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
 MODELS = dict(fitted())
-MODELS_OF = {type(model): model for model in MODELS.values()}
 every_model = pytest.mark.parametrize("name", MODELS)
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 CELLS = {"shape": (9, 8, 6), "bounds": (-1.0, 1.0)}
@@ -87,24 +85,6 @@ def test_files_are_what_other_tools_read(tmp_path):
         assert document["class"] == "PrivateSpectralLDA"
         topics = file.get_tensor("components_")
     assert np.array_equal(topics, MODELS["topics"].components_)
-
-
-@pytest.mark.parametrize("cls", dict.fromkeys(type(model) for model in MODELS.values()))
-def test_a_layout_is_of_what_is_declared(cls):
-    """A name that is mistyped would leave an array unchecked."""
-    declared, todo = set(), [declared_in(cls)]
-    while todo:
-        kind = todo.pop()
-        todo += get_args(kind)
-        if dataclasses.is_dataclass(kind):
-            hints = get_type_hints(kind)
-            new = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-            todo += [of for name, of in new.items() if name not in declared]
-            declared |= new.keys()
-    assert set(declared_in(cls).layout) <= declared
-    arrays = {name for name in vars(MODELS_OF[cls]) if name.endswith("_")}
-    arrays = {n for n in arrays if isinstance(getattr(MODELS_OF[cls], n), np.ndarray)}
-    assert arrays <= {*declared_in(cls).layout, "core_"}
 
 
 def test_another_process_writes_the_same_bytes(tmp_path):

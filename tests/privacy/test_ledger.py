@@ -2,11 +2,13 @@
 
 import contextlib
 import copy
+import gc
 import json
 import math
 import multiprocessing
 import os
 import pickle
+import sqlite3
 import subprocess
 import sys
 from fractions import Fraction
@@ -301,6 +303,22 @@ def _spend(budget, answers):
         answers.put("spent")
     except LedgerError:
         answers.put("refused")
+
+
+def test_a_ledger_in_memory_is_closed_with_its_accountant(monkeypatch):
+    opened, connect = [], sqlite3.connect
+
+    def kept(*args, **options):
+        opened.append(connect(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", kept)
+    budget = BudgetAccountant(1.0)
+    del budget
+    gc.collect()
+    (connection,) = opened
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
 
 
 @forks

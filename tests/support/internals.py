@@ -268,9 +268,6 @@ def with_stream(estimator: Any, stream: Any) -> Any:
     return estimator
 
 
-declared_in = attrgetter("_saved")  # what files of a class hold
-
-
 def validated_rows(estimator: Any, X: Any) -> Any:
     """Rows as a fitted estimator reads them."""
     return estimator._validated(X, reset=False)
