@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     )
     from sktensor_dp.power_method import PrivateTensorPowerMethod
     from sktensor_dp.privacy.accountant import BudgetAccountant
-    from sktensor_dp.privacy.noise import unsafe_seeded_noise
     from sktensor_dp.privacy.report import PrivacyReport
     from sktensor_dp.privacy.statement import load_statement
+    from sktensor_dp.privacy.unsafe import unsafe_recorded_releases, unsafe_seeded_noise
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
     from sktensor_dp.text import PrivateCountVectorizer
 else:
@@ -53,7 +53,8 @@ else:
         "load_statement": "privacy.statement",
         "make_private_scorer": "model_selection",
         "scale_by_ranges": "model_selection",
-        "unsafe_seeded_noise": "privacy.noise",
+        "unsafe_recorded_releases": "privacy.unsafe",
+        "unsafe_seeded_noise": "privacy.unsafe",
     }
 
     def __getattr__(name: str) -> object:
@@ -94,5 +95,6 @@ __all__ = [
     "load_statement",
     "make_private_scorer",
     "scale_by_ranges",
+    "unsafe_recorded_releases",
     "unsafe_seeded_noise",
 ]

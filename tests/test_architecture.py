@@ -38,7 +38,8 @@ def core(names: str) -> tuple[str, ...]:
 # Within the privacy core, and from it to other layers, each part names what it may import.
 CORE = {
     "sampling": core(""),
-    "noise": core("/exceptions sampling"),
+    "unsafe": core("/exceptions"),
+    "noise": core("sampling unsafe"),
     "calibration": core(""),
     "plan": core("calibration"),
     "tables": core("/queries.frames"),
@@ -77,7 +78,8 @@ BESIDE = {
 EXTRA_NAMES = core(
     "mechanisms.piecewise_deviation mechanisms.piecewise_variance noise.OneProcess "
     "selection.failure_of_trials selection.largest_weight selection.secret_trials "
-    "selection.selection_threshold selection.stop_probability selection.trial_cost"
+    "selection.selection_threshold selection.stop_probability selection.trial_cost "
+    "unsafe.refuse_recording"
 )
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {

@@ -76,6 +76,7 @@ from sktensor_dp.privacy.selection import (
     stop_probability,
     trial_cost,
 )
+from sktensor_dp.privacy.unsafe import refuse_recording
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.scores import HeldOutScores
 
@@ -409,6 +410,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
+        refuse_recording(type(self).__name__)
         steps, distributions, scoring, delta, aside = self._checked(groups, unsupported)
         step = [*steps.values()][-1]
         neighbours, unit = step.neighbours, unit_of(step._unit, groups is not None)

@@ -79,6 +79,8 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         progress: Callable[[str], None] | None = None,
         known: Any = None,
     ) -> None:
+        # It refuses to record in another process, which is known before the charge.
+        self._noise = NoiseSource()
         self._receipt: Receipt | None = None
         if accountant is not None and charge:
             self._receipt = accountant.charge(charges_of(plan, spender, unit, neighbours), ticket)
@@ -93,7 +95,6 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self.pure, self._noiseless, self._known = plan.delta == 0, math.isinf(plan.epsilon), known
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
-        self._noise = NoiseSource()
         self._spender, self._unit, self._neighbours = spender, unit, neighbours
         self._verbose, self._progress = verbose, progress
 
@@ -174,7 +175,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             neighbours=self._neighbours,
             # Of a fit that released nothing the number stays private: none is told.
             n_units=self.n_units if rows or self._neighbours != "add_remove" else 0,
-            seeded=self._noise.seeded,
+            seeded=self._noise.exposed,
             composition=Composition("releases", rows=rows, unused=unused),
             notes=(*self._residuals, *notes),
         )
@@ -229,12 +230,10 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         sensitivity = self._records[-1].sensitivity
         # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
         with np.errstate(all="ignore"):
-            if noiseless:
-                return self._mean(query)
             value = self._mean(query)
             # Queries keep contributions finite. Were one not, an error would tell, and NaN would
             # pass the box that noise is added in.
-            if not math.isfinite(float(value.sum())):
+            if not noiseless and not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, sensitivity, cost, self._noise, query)
 

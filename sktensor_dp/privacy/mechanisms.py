@@ -56,6 +56,9 @@ class Mechanism:
         self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
     ) -> Floats:
         """Add noise at the given `cost` to `value`, whose memory may be overwritten."""
+        noise.recorder.record(self.name, query, value, sensitivity, self.sigma(sensitivity, cost))
+        if math.isinf(self.strength(cost)):
+            return value
         geometry = (getattr(query, name) for name in self.of_query)
         return self.law(value, sensitivity, self.strength(cost), noise, *geometry)
 

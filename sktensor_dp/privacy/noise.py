@@ -5,23 +5,17 @@ sensitivity. It is rounded to a grid, and exact samples of noise, rounded to the
 added as integers (docs/proofs/gaussian_noise_on_a_grid.md).
 """
 
-import contextlib
-import contextvars
-import itertools
 import math
-import numbers
 import os
 import secrets
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
-from sktensor_dp.exceptions import PrivacyLeakWarning
 from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
+from sktensor_dp.privacy.unsafe import Recorder, next_seed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,69 +31,6 @@ FORKED = (
     "the same noise, and one charge would pay for two answers. Fork before a fit or after it, not "
     "from a source of chunks or a callback."
 )
-
-
-class _Seeds:
-    """Seeds of successive fits inside one ``unsafe_seeded_noise`` block."""
-
-    def __init__(self, seed: int) -> None:
-        self.of_fits = (np.random.SeedSequence((seed, fit)) for fit in itertools.count())
-        self.is_open = True
-
-
-_seeds: contextvars.ContextVar[tuple[_Seeds, ...]] = contextvars.ContextVar("seeds", default=())
-
-
-def _open_seeds() -> tuple[_Seeds, ...]:
-    """Seeds of the ``unsafe_seeded_noise`` blocks that are open, the innermost last."""
-    return tuple(seeds for seeds in _seeds.get() if seeds.is_open)
-
-
-@contextlib.contextmanager
-def unsafe_seeded_noise(seed: int) -> Iterator[None]:
-    """Make the noise inside a ``with`` block reproducible, and so not private.
-
-    For tests and figures only. Anyone who knows the seed can subtract the noise.
-    Reports made inside say that nothing is protected.
-
-    Parameters
-    ----------
-    seed : int
-        An integer >= 0; successive fits inside the block get different noise.
-
-    Raises
-    ------
-    ValueError
-        If ``seed`` is not an integer >= 0.
-
-    Warns
-    -----
-    PrivacyLeakWarning
-        Always.
-
-    Examples
-    --------
-    >>> import warnings, sktensor_dp
-    >>> with warnings.catch_warnings(action="ignore"), sktensor_dp.unsafe_seeded_noise(0):
-    ...     pass
-    """
-    if not (isinstance(seed, numbers.Integral) and seed >= 0):
-        raise ValueError(f"seed must be an int >= 0, got {seed!r}.")
-    warnings.warn(
-        "noise is seeded: results made in this block are not private.",
-        PrivacyLeakWarning,
-        stacklevel=3,
-    )
-    # A generator that yields inside a block is left when it goes on or is collected: after later
-    # blocks were entered, or in another thread. Its seeds end then, and no other's; a token of the
-    # variable would bring back whatever there was before.
-    own = _Seeds(seed)
-    _seeds.set((*_open_seeds(), own))
-    try:
-        yield
-    finally:
-        own.is_open = False
-        _seeds.set(_open_seeds())
 
 
 @dataclass(frozen=True)
@@ -132,10 +63,11 @@ class NoiseSource:
     """Source of secret random numbers for the releases of one fit, in one process."""
 
     def __init__(self) -> None:
-        seeds = _open_seeds()
-        self.seeded = bool(seeds)
-        if seeds:
-            state = next(seeds[-1].of_fits).generate_state(8, np.uint32)
+        self.recorder, seed = Recorder(), next_seed()
+        # Whether what it is added to is protected: not if the seed or exact values are known.
+        self.exposed = seed is not None or bool(self.recorder)
+        if seed is not None:
+            state = np.random.SeedSequence(seed).generate_state(8, np.uint32)
             key = int.from_bytes(state.tobytes(), "little")
         else:
             key = secrets.randbits(256)

@@ -163,3 +163,5 @@ _RELEASES = (
 )
 # fmt: on
 CATALOGUE: dict[str, Release] = {entry.name: entry for entry in _RELEASES}
+for _entry in _RELEASES:
+    _entry.query.release_name = _entry.name  # type: ignore[attr-defined]

@@ -71,7 +71,7 @@ class PrivacyReport(Shown):
     n_units : int
         Number of units; public, or with ``"add_remove"`` the noisy count that was released.
     seeded : bool
-        True if the noise was seeded: then nothing is protected.
+        True if the noise was seeded or exact values were recorded: then nothing is protected.
     composition, notes : Composition, tuple of str
         How the releases add up to the guarantee, and what else it rests on.
     rows : tuple of ReleaseRecord
@@ -109,7 +109,7 @@ class PrivacyReport(Shown):
     def guarantee(self) -> str:
         """Guarantee of the report in one sentence."""
         if self.seeded:
-            return "NOT PRIVATE: the noise was seeded (unsafe_seeded_noise)"
+            return "NOT PRIVATE: the noise was seeded, or its releases recorded (unsafe_...)"
         if math.isinf(self.epsilon):
             return "epsilon: inf (no noise, not private)"
         change = f"for replacing one {self.unit} of {self.n_units:,}"

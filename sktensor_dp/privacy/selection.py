@@ -135,6 +135,7 @@ class PartitionSelection:
     ) -> tuple[list[str], Floats]:
         """Sorted keys whose noisy totals reach the threshold, and these noisy totals."""
         sigma = self.sigma(sensitivity, cost)
+        noise.recorder.record(self.name, query, totals, sensitivity, sigma)
         threshold = selection_threshold(query, sensitivity, cost)
         return gaussian_partition_selection(totals, sigma, threshold, noise)
 

@@ -1,9 +1,10 @@
 """Deliberate leaks, each of which replay has to see in every small way to fit.
 
-They act once a model is fitted, and get it with the raw data. Those of an open fit, which change
-what is asked and answered, are in `internals`.
+Leaks act once a model is fitted, and get it with the raw data. Mistakes take the place of a release
+while a fit runs, and are told one bit of the data.
 """
 
+import copy
 import logging
 import random
 import warnings
@@ -13,21 +14,13 @@ from typing import Any
 
 import numpy as np
 from contracts.replay_rows import SMALL, Row, named
+from replaying import bit
 from ways_to_fit import WAYS
 
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.queries.query import UnitCount
+
 Leak = Callable[[Any, np.ndarray], Any]  # of an estimator and raw numbers
-
-
-def raw_numbers(data: Any) -> np.ndarray:
-    """Numbers of a fit's data in one row: values of entries, lengths of texts."""
-    if isinstance(data, tuple):
-        return np.asarray(data[1], dtype=float)
-    return np.array([len(text) for text in data], float) if isinstance(data, list) else data.ravel()
-
-
-def bit(raw: np.ndarray) -> bool:
-    """One bit of the data."""
-    return bool(np.ptp(raw[:9]) > 0)
 
 
 # Of an attribute all bits are compared, the memory it lies in, and what pickles keep.
@@ -74,6 +67,12 @@ def a_note_in_the_report(estimator: Any, raw: np.ndarray) -> None:
     estimator.privacy_report_ = replace(report, notes=(*report.notes, str(raw[0])))
 
 
+def a_number_of_units(estimator: Any, raw: np.ndarray) -> None:
+    """Of those in the data, which are fewer than are said to be."""
+    report = estimator.privacy_report_
+    estimator.privacy_report_ = replace(report, n_units=report.n_units - bit(raw))
+
+
 def a_class_attribute(estimator: Any, raw: np.ndarray) -> None:
     type(estimator).largest_seen = float(np.abs(raw).max())
 
@@ -99,6 +98,7 @@ LEAKS: dict[str, Leak] = {
     "memory before an array": memory_before_an_array,
     "the order of attributes": the_order_of_attributes,
     "a note in the report": a_note_in_the_report,
+    "a number of units": a_number_of_units,
     "a class attribute": a_class_attribute,
     "a warning": a_warning,
     "a warning of NumPy": lambda _, raw: np.log(float(bit(raw)) - np.zeros(1)),
@@ -108,6 +108,74 @@ LEAKS: dict[str, Leak] = {
     "numbers of NumPy's generator": lambda _, raw: np.random.random(1 + bit(raw)),  # noqa: NPY002
     "numbers of Python's generator": lambda _, raw: [random.random() for _ in range(1 + bit(raw))],
 }
+
+
+# Mistakes of an open fit: (usual, bit, law, value, sensitivity, cost, noise, query) -> answer.
+
+
+def an_answer_more(usual: Any, bit: bool, law: Any, value: Any, *of: Any) -> Any:
+    """A rule that stops by raw data: some questions are asked twice."""
+    found = usual(law, copy.copy(value), *of)
+    return usual(law, value, *of) if bit else found
+
+
+def an_answer_that_no_report_lists(usual: Any, _: bool, law: Any, value: Any, *of: Any) -> Any:
+    """Of any data, so that replay alone would not see it."""
+    usual(law, copy.copy(value), *of)
+    return usual(law, value, *of)
+
+
+def an_answer_without_noise(_: Any, bit: bool, law: Any, value: Any, *of: Any) -> Any:
+    return (sorted(value), np.array(sorted(value.values()))) if isinstance(value, dict) else value
+
+
+def some_answers_without_noise(usual: Any, bit: bool, *of: Any) -> Any:
+    return usual(*of) if bit else an_answer_without_noise(usual, bit, *of)
+
+
+def noise_of_another_size_than_reported(usual: Any, _: bool, *of: Any) -> Any:
+    law, value, sensitivity, *more = of
+    return usual(law, value, sensitivity / 2, *more)
+
+
+def at_cost(cost: PrivacyCost, factor: float) -> PrivacyCost:
+    return replace(cost, mu=factor * cost.mu, epsilon=factor * cost.epsilon)
+
+
+def noise_for_another_cost_than_reported(usual: Any, _: bool, *of: Any) -> Any:
+    law, value, sensitivity, cost, *more = of
+    return usual(law, value, sensitivity, at_cost(cost, 1 / 0.95), *more)
+
+
+def a_sensitivity_of_the_data(usual: Any, bit: bool, *of: Any) -> Any:
+    """That of these data in the place of the largest of any."""
+    law, value, sensitivity, *more = of
+    return usual(law, value, sensitivity * (1 + 1e-9 * bit), *more)
+
+
+def a_question_about_the_data(usual: Any, bit: bool, *of: Any) -> Any:
+    """A query that was made for these data, as with their largest value for a limit."""
+    query = copy.copy(of[-1])
+    vars(query)["of_these"] = bit
+    return usual(*of[:-1], query)
+
+
+def a_cost_of_the_data(usual: Any, bit: bool, *of: Any) -> Any:
+    law, value, sensitivity, cost, *more = of
+    return usual(law, value, sensitivity, at_cost(cost, 1.0 if bit else 0.5), *more)
+
+
+def the_true_count(usual: Any, _: bool, law: Any, value: Any, *of: Any) -> Any:
+    """Sums are divided by the number of units that there are, in the place of the released one."""
+    return value if isinstance(of[-1], UnitCount) else usual(law, value, *of)
+
+
+MISTAKES = (
+    an_answer_more, an_answer_that_no_report_lists, an_answer_without_noise,
+    some_answers_without_noise, noise_of_another_size_than_reported,
+    noise_for_another_cost_than_reported, a_sensitivity_of_the_data,
+    a_question_about_the_data, a_cost_of_the_data,
+)  # fmt: skip
 
 
 # Small ways to fit, by which every leak has to be seen: data has something, or nothing at all.

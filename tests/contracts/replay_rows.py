@@ -38,7 +38,7 @@ class Row:
     forced: dict[str, Any] = field(default_factory=dict)
 
 
-def check(row: Row, seed: int = 0) -> Seen:
+def check(row: Row, seed: int = 0, mistake: Any = None) -> Seen:
     """Record a fit and replay it on the other data; AssertionError where the two differ."""
     rng = np.random.default_rng([seed, row.place])
     pair = row.pair(rng)
@@ -48,7 +48,8 @@ def check(row: Row, seed: int = 0) -> Seen:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in row.forced.items():
             patch.setattr(f"sktensor_dp.{name}", value)
-        first = replay(lambda: row.build(delta), row.fit, *pair, use=row.use, match=match)
+        options = {"use": row.use, "match": match, "mistake": mistake}
+        first = replay(lambda: row.build(delta), row.fit, *pair, **options)
     bound = {"neighbours": ROUNDING, "same": SAME}.get(row.relation)
     if bound is not None:
         far = {name: gap for name, gap in first.moved.items() if not gap <= bound}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from internals import answering, true_answer
+from internals import answering
 from ways_to_fit import COUNTS, SAMPLES, WAYS, Way, X, Y, quiet
 
 from sktensor_dp import (
@@ -83,8 +83,8 @@ def told():
     """A curator that answers with what a generator draws, in place of data and noise."""
     of = SimpleNamespace(rng=None)
 
-    def answer(_, curator, query, *rest):
-        return arbitrary(np.asarray(true_answer(curator, query), dtype=float), of.rng)
+    def answer(_, law, value, *rest):
+        return arbitrary(np.asarray(value, dtype=float), of.rng)
 
     with answering(answer):
         yield of

@@ -15,7 +15,7 @@ from interrupting import Interrupted, Interrupting
 from ways_to_fit import COUNTS, PARTS, SAMPLES, WAYS, data_of, quiet, snapshot
 
 from sktensor_dp import BudgetAccountant, BudgetError
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.unsafe import Recorder
 
 # Calls at which a fit is interrupted: of all functions from the last ones before state is
 # written on, and some before.
@@ -98,7 +98,7 @@ def test_what_is_interrupted_after_the_first_noise_has_been_charged(name, drawn)
         with quiet(), Interrupting() as seen:
             WAYS[name].call(as_found(name).set_params(accountant=BudgetAccountant(1e9, 0.9)))
     charge = seen.calls.index(BudgetAccountant.charge.__qualname__)
-    noise = seen.calls.index(NoiseSource.__init__.__qualname__, charge)
+    noise = seen.calls.index(Recorder.record.__qualname__, charge)
     later = np.linspace(noise, len(seen.calls) - 40, 6).astype(int).tolist()
     for place in (charge - 1, charge, *later):
         drawn.clear()

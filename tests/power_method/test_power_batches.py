@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from internals import reads
+from internals import chunks_of
 from sklearn.base import clone
 from small_samples import INF, directions, model, seeded
 
 from sktensor_dp import BudgetAccountant, PrivateSearchCV, PrivateTensorPowerMethod
+from sktensor_dp.queries.samples import PowerIterations
 from sktensor_dp.tensor.symmetric import n_unique
 
 # The data is too small for anything but these tests, and fits say so.
@@ -43,9 +44,9 @@ def fit_in_batches(estimator: Any, X: np.ndarray) -> Any:
 @pytest.mark.parametrize("fit", [fit_whole, fit_a_generator, fit_in_batches])
 def test_a_stream_reads_every_sample_once(fit, seed):
     X = np.random.default_rng(seed).standard_normal((N, D))
-    with reads() as read:
+    with chunks_of(PowerIterations) as read:
         fitted = fit(build(STREAM), X)
-    rows = np.vstack([chunk.X for (chunk,) in read])
+    rows = np.vstack([chunk.X for chunk in read])
     assert len(read) == 16
     np.testing.assert_array_equal(np.unique(rows, axis=0), np.unique(X, axis=0))
     assert len(rows) == N
@@ -60,10 +61,10 @@ def test_a_stream_reads_every_sample_once(fit, seed):
 def test_how_rows_are_split_does_not_depend_on_them(seed):
     """The row that is replaced, the last by size and then the first, keeps its place."""
     X = np.arange(N * D, dtype=float).reshape(N, D)
-    with reads() as read:
+    with chunks_of(PowerIterations) as read:
         for data in (X, np.where(np.arange(N)[:, None] == N - 1, -1e9, X)):
             build({**STREAM, "random_state": seed}).fit(data)
-    batches = [chunk.X for (chunk,) in read]
+    batches = [chunk.X for chunk in read]
     first, second = batches[:16], batches[16:]
     changed = [(one != two).any(axis=1).sum() for one, two in zip(first, second, strict=True)]
     assert sorted(changed)[-2:] == [0, 1]

@@ -25,13 +25,13 @@ def test_seeded_noise_is_reproducible_flagged_and_differs_between_fits(seed: int
     def two_fits() -> np.ndarray:
         with pytest.warns(PrivacyLeakWarning, match="not private"), unsafe_seeded_noise(seed):
             sources = NoiseSource(), NoiseSource()
-        assert all(source.seeded for source in sources)
+        assert all(source.exposed for source in sources)
         return np.array([source.gaussian(np.zeros(20), 1.0) for source in sources])
 
     found = two_fits()
     assert not np.any(found[0] == found[1])
     assert np.array_equal(found, two_fits())
-    assert not NoiseSource().seeded
+    assert not NoiseSource().exposed
 
 
 def test_seeding_ends_with_its_block_even_after_errors_and_warns_the_caller() -> None:
@@ -39,7 +39,7 @@ def test_seeding_ends_with_its_block_even_after_errors_and_warns_the_caller() ->
     with leak as caught, wrong_key, unsafe_seeded_noise(1):
         raise KeyError
     assert caught[0].filename == __file__
-    assert not NoiseSource().seeded
+    assert not NoiseSource().exposed
     for wrong in (-1, 1.5, "1", None):
         with pytest.raises(ValueError, match="seed must be"), unsafe_seeded_noise(wrong):  # type: ignore[arg-type]
             pass
@@ -75,9 +75,9 @@ def test_blocks_that_are_left_in_another_order_end_all_the_same() -> None:
         for block in blocks:
             next(block)
         for place, left in enumerate(order):
-            assert NoiseSource().seeded
+            assert NoiseSource().exposed
             blocks[left].close()
-            assert NoiseSource().seeded == (place < 2)
+            assert NoiseSource().exposed == (place < 2)
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
@@ -85,13 +85,13 @@ def test_blocks_that_are_left_in_another_thread_end_where_they_were_entered() ->
     block = in_a_block(unsafe_seeded_noise(0))
     next(block)
     inherited = contextvars.copy_context()
-    assert inherited.run(lambda: NoiseSource().seeded)
+    assert inherited.run(lambda: NoiseSource().exposed)
     thread = threading.Thread(target=block.close)
     thread.start()
     thread.join()
-    assert not NoiseSource().seeded
+    assert not NoiseSource().exposed
     # Nor in what was begun inside, as a task of asyncio is.
-    assert not inherited.run(lambda: NoiseSource().seeded)
+    assert not inherited.run(lambda: NoiseSource().exposed)
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")

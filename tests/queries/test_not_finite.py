@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from sktensor_dp import unsafe_seeded_noise
 from sktensor_dp.exceptions import PrivacyLeakWarning
-from sktensor_dp.privacy.noise import NoiseSource, unsafe_seeded_noise
+from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.queries.counts import Clip, CountChunk, as_counts, weights
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.samples import SampleChunk

@@ -7,6 +7,7 @@ from internals import questions
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
 from sktensor_dp.privacy.curator import Noisy
+from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_topics.defaults import ECHO, STEP_LIMIT
 from sktensor_dp.spectral_topics.refinement import StepAverage, scales_of_words
 from sktensor_dp.spectral_topics.released import FittedTopics
@@ -29,7 +30,7 @@ def steps_of(lda, X):
     """Queries of EM steps, in turn."""
     with questions() as asked:
         lda.fit(X)
-    return [query for name, query in asked if name == "expected_counts"]
+    return [query for query in asked if isinstance(query, ExpectedCounts)]
 
 
 def concentrations(steps):

@@ -1,13 +1,11 @@
 """Private names of the library that tests use: no other file of tests has any.
 
-Three kinds: what curators ask and answer, seen or replaced; curators with deliberate mistakes,
-which replay has to see; and parts of fitted models, of sources of noise and of searches.
+Releases, seen or replaced; and parts of fitted models, of sources of noise and of searches.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from functools import wraps
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -19,9 +17,10 @@ from sktensor_dp.estimator.base import FittedStateMixin
 from sktensor_dp.model_selection.search import Trials
 from sktensor_dp.privacy import sampling
 from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.queries.sums import units_of
-from sktensor_dp.queries.text import DocumentFrequencies
+from sktensor_dp.privacy.selection import PartitionSelection
+from sktensor_dp.queries.scores import HeldOutScores
 from sktensor_dp.tensor import row_effects
 
 # Curators
@@ -36,57 +35,53 @@ def put(patch: pytest.MonkeyPatch, owner: type, method: str, function: Callable[
 
 @contextmanager
 def answering(answer: Callable[..., Any]) -> Iterator[None]:
-    """Let `answer(usual, curator, query, ...)` answer every query that was admitted."""
+    """Let `answer(usual, law, value, sensitivity, cost, noise, query)` make every release."""
     with pytest.MonkeyPatch.context() as patch:
-        put(patch, DataCurator, "_answer", answer)
+        put(patch, Mechanism, "release", answer)
         yield
 
 
 @contextmanager
-def questions(fail_at: int | None = None) -> Iterator[list[tuple[str, Any]]]:
-    """List names and queries that curators admit; one of them may fail for lack of memory."""
-    asked: list[tuple[str, Any]] = []
+def questions(fail_at: int | None = None) -> Iterator[list[Any]]:
+    """List queries that are answered; one of them may fail for lack of memory."""
+    asked: list[Any] = []
 
-    def admitted(usual: Any, curator: DataCurator, name: str, query: Any, *more: Any) -> Any:
-        found = usual(curator, name, query, *more)
-        asked.append((name, query))
+    def answered(usual: Any, *of: Any) -> Any:
+        asked.append(of[-1])
         if len(asked) - 1 == fail_at:
             raise MemoryError
-        return found
+        return usual(*of)
 
     with pytest.MonkeyPatch.context() as patch:
-        put(patch, DataCurator, "_admit", admitted)
+        for law in (Mechanism, PartitionSelection):
+            put(patch, law, "release", answered)
         yield asked
 
 
 @contextmanager
-def reads() -> Iterator[list[list[Any]]]:
-    """List the chunks of data at every read."""
-    found: list[list[Any]] = []
+def chunks_of(query: type) -> Iterator[list[Any]]:
+    """List the chunks of data that queries of a type are computed on, in turn."""
+    found: list[Any] = []
 
-    def read(usual: Any, curator: DataCurator) -> Any:
-        found.append(list(usual(curator)))
-        return usual(curator)
+    def total(usual: Any, one: Any, chunk: Any) -> Any:
+        found.append(chunk)
+        return usual(one, chunk)
 
     with pytest.MonkeyPatch.context() as patch:
-        put(patch, DataCurator, "_read", read)
+        put(patch, query, "total", total)
         yield found
 
 
 def gains_of(deviations: float) -> AbstractContextManager[None]:
     """Let all held-out gains be so many deviations of their noise."""
 
-    def gained(usual: Any, curator: DataCurator, *of: Any) -> Any:
-        last = curator._records[-1]
-        is_gain = last.name == "held_out_scores"
-        return np.array([deviations * last.sigma]) if is_gain else usual(curator, *of)
+    def gained(usual: Any, law: Mechanism, value: Any, sensitivity: float, *of: Any) -> Any:
+        cost, _, query = of
+        if isinstance(query, HeldOutScores):
+            return np.array([deviations * law.sigma(sensitivity, cost)])
+        return usual(law, value, sensitivity, *of)
 
     return answering(gained)
-
-
-def true_answer(curator: DataCurator, query: Any) -> Any:
-    """Mean over units without noise."""
-    return curator._mean(query)
 
 
 def planned_cost(curator: DataCurator, name: str) -> PrivacyCost:
@@ -101,122 +96,6 @@ def probed(curator: DataCurator, probe: Any) -> DataCurator:
 
 
 reader_of = methodcaller("_reader")  # of chunks: what reads partitions where they lie
-
-
-# Curators with deliberate mistakes
-
-
-def bit(curator: DataCurator) -> bool:
-    """One bit of the raw data that a curator holds."""
-    data = curator._read()
-    if hasattr(data, "values"):
-        return bool(np.ptp(data.values[:9]) > 0)
-    first = next(iter(data))
-    if not hasattr(first, "X"):
-        return len(DocumentFrequencies(9).total(first)) > 1
-    X = first.X.toarray() if hasattr(first.X, "toarray") else first.X
-    return bool(np.ptp(np.ravel(X)[:9]) > 0)
-
-
-Change = Callable[[pytest.MonkeyPatch], None]
-
-
-def mistake_in(method: str) -> Callable[[Callable[..., Any]], Change]:
-    """Let a function of the usual method, a curator and arguments take the method's place."""
-
-    def named(function: Callable[..., Any]) -> Change:
-        return wraps(function)(lambda patch: put(patch, DataCurator, method, function))
-
-    return named
-
-
-@mistake_in("_answer")
-def an_answer_more(usual: Any, curator: DataCurator, *of: Any) -> Any:
-    """A rule that stops by raw data: some questions are asked twice."""
-    found = usual(curator, *of)
-    return usual(curator, *of) if bit(curator) else found
-
-
-@mistake_in("_answer")
-def an_answer_that_no_report_lists(usual: Any, *of: Any) -> Any:
-    """Of any data, so that replay alone would not see it."""
-    return (usual(*of) + usual(*of)) / 2
-
-
-@mistake_in("_answer")
-def an_answer_without_noise(_: Any, curator: DataCurator, query: Any, *of: Any) -> Any:
-    return curator._mean(query)
-
-
-@mistake_in("_answer")
-def some_answers_without_noise(usual: Any, curator: DataCurator, query: Any, *of: Any) -> Any:
-    return usual(curator, query, *of) if bit(curator) else curator._mean(query)
-
-
-@mistake_in("_answer")
-def noise_of_another_size_than_reported(usual: Any, curator: DataCurator, *of: Any) -> Any:
-    last = curator._records[-1]
-    curator._records[-1] = replace(last, sensitivity=last.sensitivity / 2)
-    found = usual(curator, *of)
-    curator._records[-1] = last
-    return found
-
-
-def at_cost(cost: PrivacyCost, factor: float) -> PrivacyCost:
-    return replace(cost, mu=factor * cost.mu, epsilon=factor * cost.epsilon)
-
-
-@mistake_in("_answer")
-def noise_for_another_cost_than_reported(
-    usual: Any, curator: DataCurator, query: Any, law: Any, cost: PrivacyCost, *of: Any
-) -> Any:
-    return usual(curator, query, law, at_cost(cost, 1 / 0.95), *of)
-
-
-@mistake_in("_answer")
-def a_sensitivity_of_the_data(usual: Any, curator: DataCurator, *of: Any) -> Any:
-    """That of these data in the place of the largest of any."""
-    last, scale = curator._records[-1], 1 + 1e-9 * bit(curator)
-    curator._records[-1] = replace(last, sensitivity=last.sensitivity * scale)
-    return usual(curator, *of)
-
-
-@mistake_in("_admit")
-def a_question_about_the_data(
-    usual: Any, curator: DataCurator, name: str, query: Any, *of: Any
-) -> Any:
-    """A query that was made for these data, as with their largest value for a limit."""
-    if hasattr(query, "__dict__"):
-        vars(query)["of_these"] = bit(curator)
-    return usual(curator, name, query, *of)
-
-
-@mistake_in("_admit")
-def a_cost_of_the_data(usual: Any, curator: DataCurator, *of: Any) -> Any:
-    law, cost, noiseless = usual(curator, *of)
-    return law, at_cost(cost, 1.0 if bit(curator) else 0.5), noiseless
-
-
-@mistake_in("report")
-def a_number_of_units(usual: Any, curator: DataCurator, *of: Any) -> Any:
-    """Of those in the data, which are fewer than are said to be."""
-    return replace(usual(curator, *of), n_units=curator.n_units - bit(curator))
-
-
-@mistake_in("count")
-def the_true_count(usual: Any, curator: DataCurator) -> int:
-    """Sums are divided by the number of units that there are, in the place of the released one."""
-    usual(curator)
-    curator.n_units = max(sum(map(units_of, curator._read())), 1)
-    return curator.n_units
-
-
-MISTAKES = (
-    an_answer_more, an_answer_that_no_report_lists, an_answer_without_noise,
-    some_answers_without_noise, noise_of_another_size_than_reported,
-    noise_for_another_cost_than_reported, a_sensitivity_of_the_data,
-    a_question_about_the_data, a_cost_of_the_data, a_number_of_units,
-)  # fmt: skip
 
 
 # Noise

@@ -7,8 +7,6 @@ handed the recorded answers. All else in the library is post-processing of those
 have to ask the same questions at the same cost and show the same, to the last bit: attributes,
 report, warnings, errors, what is printed, pickles, files and generators. How far the true answers
 are apart, in units of the sensitivity that noise was scaled to, is measured on the way.
-
-Private names of the library are in `internals`.
 """
 
 import contextlib
@@ -190,11 +188,14 @@ class Tape:
         return self.seen.tickets[-1]
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self, mistake: Any = None) -> Iterator[None]:
+        """With a `mistake` that takes the place of each release, and may make it."""
         integers = NoiseSource.integers
         with pytest.MonkeyPatch.context() as patch:
             for law in (Mechanism, PartitionSelection):
                 released = partial(self.released, law.release)
+                if mistake is not None:
+                    released = partial(mistake, released)
                 patch.setattr(law, "release", lambda *a, released=released: released(*a))
             for method in NORMS:
                 noted = self.source_method(method, getattr(NoiseSource, method))
@@ -202,6 +203,18 @@ class Tape:
             patch.setattr(os, "urandom", partial(self.ticket, os.urandom))
             patch.setattr(NoiseSource, "integers", lambda *a: self.drawn(integers, *a))
             yield
+
+
+def raw_numbers(data: Any) -> np.ndarray:
+    """Numbers of a fit's data in one row: values of entries, lengths of texts."""
+    if isinstance(data, tuple):
+        return np.asarray(data[1], dtype=float)
+    return np.array([len(text) for text in data], float) if isinstance(data, list) else data.ravel()
+
+
+def bit(raw: np.ndarray) -> bool:
+    """One bit of the data."""
+    return bool(np.ptp(raw[:9]) > 0)
 
 
 def nothing(_: Any) -> None:
@@ -216,12 +229,15 @@ def watch(
     *,
     use: Callable[[Any], Any] = nothing,
     match: np.ndarray | None = None,
+    mistake: Any = None,
 ) -> Seen:
     """Fit what `build` makes, by recorded answers where they are given, and list all it shows.
 
     `fit` returns the fitted estimator, and `use` what it makes of public arguments. `match` has
-    the recorded place of each unit that coins are drawn for, -1 for a new one.
+    the recorded place of each unit that coins are drawn for, -1 for a new one. A `mistake` is one
+    of `leaks`.
     """
+    mistaken = mistake and (lambda usual, *of: mistake(usual, bit(raw_numbers(X)), *of))
     seen, estimator, printed, logged = Seen(), build(), io.StringIO(), io.StringIO()
     data = _bytes(lambda: pickle.dumps(X))
     handler, generators = logging.StreamHandler(logged), (np.random.get_state(), random.getstate())
@@ -233,7 +249,7 @@ def watch(
             warnings.catch_warnings(record=True) as caught,
             contextlib.redirect_stdout(printed),
             contextlib.redirect_stderr(printed),
-            Tape(seen, given, match).running(),
+            Tape(seen, given, match).running(mistaken),
         ):
             warnings.simplefilter("always")
             try:
