@@ -148,7 +148,8 @@ def _write(run: Any, folder: Folder, progress: Progress) -> None:
     source = "Every file of this folder"
     if unprotected:
         source += f", except {unprotected} (raw data, which must stay with the texts),"
-    others = f"{folder.summary()} That is as of {today}; later runs add to it. {KEPT}"
+    changes = "".join(f" {change}." for change in folder.ledger.changes)
+    others = f"{folder.summary()}{changes} That is as of {today}; later runs add to it. {KEPT}"
     write_officer_pages(path, settings, report, source, others, progress.warnings)
     warnings = [*progress.warnings, *filter(None, [run.doubts()])]
     try:

@@ -4,6 +4,7 @@ import sqlite3
 from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from math import ceil, isfinite, isinf
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.spending import LedgerEntry
+from sktensor_dp.privacy.spending import Balance, LedgerEntry, Spending
 from sktensor_dp.privacy.tables import plain
 from sktensor_dp.topic_page import odds_in_hundred
 
@@ -30,31 +31,34 @@ class Folder:
         (path / ".gitignore").write_text("*\n", encoding="utf-8")
         wanted = budget if raised is None else raised
         self._known = self._file.exists() and SCOPE in scopes_of(self._file)
-        if not self._known:
-            self.ledger = BudgetAccountant(first if wanted is None else wanted, delta)
-        else:
+        if self._known:
             self.ledger = BudgetAccountant(path=self._file, scope=SCOPE)
-            if raised is None and budget is not None and budget > self.ledger.epsilon:
+            self._before = Ledger(self._file, SCOPE).balance()
+            if raised is None and budget is not None and budget > self._before.epsilon:
                 raise BudgetError(
-                    f"The budget of {path} is {self.ledger.epsilon:g}, and --budget {budget:g} is "
+                    f"The budget of {path} is {self._before.epsilon:g}, and --budget {budget:g} is "
                     "more. If it is decided that everyone may lose that much: --raise-budget "
                     f"{budget:g}. Nothing was spent."
                 )
-            self.ledger.epsilon = self.ledger.epsilon if wanted is None else wanted
-        self.spent_before, self._n_before = self.ledger.total()[0], len(self.ledger.entries)
+        else:
+            self.ledger = BudgetAccountant(first, delta)
+            self._before = Balance(first, delta, Spending())
+        # As it will be once the run begins.
+        self._budget = self._before.epsilon if wanted is None else wanted
+        self._spent, self._n_before = self.ledger.total()[0], len(self.ledger.entries)
 
     def keep(self) -> BudgetAccountant:
-        """Write the budget down, before the first charge of a run."""
-        if self._known:
-            Ledger(self._file, SCOPE).set_budget(self.ledger.epsilon)
-        else:
-            budget = self.ledger.epsilon, self.ledger.delta
+        """Write down a new or changed budget, before the first charge of a run."""
+        if not self._known:
+            budget = self._budget, self._before.delta
             self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
+        elif self._budget != self._before.epsilon:
+            Ledger(self._file, SCOPE).change_budget(self._before.epsilon, self._budget)
         return self.ledger
 
     def check(self, cost: Callable[[float], PrivacyCost], unit: str, epsilon: float) -> None:
         """Refuse a run that does not fit in as a whole; `cost` is that of a run by its epsilon."""
-        others = {entry.unit for entry in self.ledger.entries if entry.unit} - {unit}
+        others = self._before.spent.units - {unit}
         if others:
             raise BudgetError(
                 f"Earlier runs in {self.path} protect one {min(others)}, this one would protect "
@@ -62,38 +66,36 @@ class Folder:
                 "folder for it. Nothing was spent."
             )
 
+        balance = replace(self._before, epsilon=self._budget)
+
         def is_beyond(value: float) -> bool:
-            try:
-                entry = LedgerEntry("sktensor-dp", "run", 1, cost(value), unit)
-                self.ledger.check_charge([entry])
-            except BudgetError:
-                return True
-            return False
+            entry = LedgerEntry("sktensor-dp", "run", 1, cost(value), unit)
+            return not balance.covers(balance.spent.plus([entry]))
 
         if not is_beyond(epsilon):
             return
-        hundredths = range(1, ceil(100 * min(epsilon, self.ledger.epsilon)) + 1)
+        hundredths = range(1, ceil(100 * min(epsilon, self._budget)) + 1)
         left = bisect_left(hundredths, True, key=lambda n: is_beyond(n / 100)) / 100
-        both = PrivacyCost.total([(self.ledger.cost, 1), (cost(epsilon), 1)])
-        needed = both.epsilon_at(self.ledger.delta)
+        both = PrivacyCost.total([(balance.spent.cost, 1), (cost(epsilon), 1)])
+        needed = both.epsilon_at(balance.delta)
         less = "Ask for less (--epsilon), or decide" if left else "Decide"
         advice = (
             f"{less} on more for all runs together: --raise-budget {ceil(100 * needed) / 100:g}"
             if isfinite(needed)
-            else f"No budget at delta {plain(self.ledger.delta)} would be enough: ask for less "
-            "(--epsilon, --delta), or choose another --output folder"
+            else f"No budget at delta {plain(balance.delta)} would be enough: delta is what is "
+            "short. Ask for less (--delta), or choose another --output folder"
         )
         raise BudgetError(
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
-            f"{self.spent_before:.4g} of {self.ledger.epsilon:g} is spent, and "
+            f"{self._spent:.4g} of {self._budget:g} is spent, and "
             f"{f'--epsilon {left:g}' if left else 'nothing'} is left (epsilons of runs add up to "
             f"less than their sum). {advice}. Nothing was spent."
         )
 
     def spending(self, epsilon: float) -> str:
         """Say what a run is about to spend of the budget."""
-        before = f", of which earlier runs spent {self.spent_before:.4g}" * (self._n_before > 0)
-        of = f" of {self.ledger.epsilon:g}" * isfinite(self.ledger.epsilon)
+        before = f", of which earlier runs spent {self._spent:.4g}" * (self._n_before > 0)
+        of = f" of {self._budget:g}" * isfinite(self._budget)
         return f"this run spends epsilon {epsilon:g}{of}{before}"
 
     def spent_by_run(self) -> bool:

@@ -14,8 +14,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
-from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, budget_fractions
-from sktensor_dp.privacy.spending import LedgerEntry, Spending, check_one_unit
+from sktensor_dp.privacy.plan import (
+    ROUNDING,
+    THRESHOLD_FRACTION,
+    FitBudget,
+    PrivacyCost,
+    budget_fractions,
+)
+from sktensor_dp.privacy.spending import (
+    Balance,
+    BudgetChange,
+    LedgerEntry,
+    Spending,
+    check_one_unit,
+)
 from sktensor_dp.privacy.spending import charges_of as charges_of
 from sktensor_dp.privacy.tables import COSTS, Shown, Table, as_frame, cell, finite, plain
 
@@ -55,6 +67,33 @@ def _checked(name: str, value: Any, rule: str, allowed: Callable[[float], bool])
     )
 
 
+def _total(now: Balance) -> tuple[float, float]:
+    """Epsilon spent, and delta; the budget itself where all of it is spent, but for rounding."""
+    spent = now.spent.epsilon_at(now.delta)
+    return now.epsilon if math.isclose(spent, now.epsilon, rel_tol=ROUNDING) else spent, now.delta
+
+
+def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
+    """Charges as dicts, with a value for each column of the table."""
+    costs = [(entry.cost, entry.uses) for entry in entries]
+    fractions = budget_fractions(costs, now.epsilon, now.delta)
+    return [
+        {
+            "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
+            "fit": entry.fit,
+            "estimator": entry.spender,
+            "release": entry.release,
+            "unit": entry.protects,
+            "uses": entry.uses,
+            "sensitivity": entry.sensitivity,
+            "sigma": entry.sigma,
+            **asdict(entry.cost),
+            "fraction": fraction,
+        }
+        for entry, fraction in zip(entries, fractions, strict=True)
+    ]
+
+
 # The ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last.
 OPENED: "ContextVar[tuple[BudgetAccountant | None, ...]]" = ContextVar("opened", default=(None,))
 # Blocks that any thread of this process holds open. Appending and removing are atomic.
@@ -91,6 +130,8 @@ class BudgetAccountant(Shown):
     ----------
     entries : tuple of LedgerEntry
         Every charge so far, in order.
+    changes : tuple of BudgetChange
+        Every change of the budget (`when`, and epsilon, `old` and `new`), in order.
     path : str or None
         Absolute path of the file.
 
@@ -148,19 +189,29 @@ class BudgetAccountant(Shown):
         from sktensor_dp.privacy.ledger import Ledger
 
         self._ledger = Ledger(path, scope)
-        self.epsilon, self.delta = self._ledger.open(epsilon, delta)
+        self.delta = self._ledger.open(epsilon, delta)
         self.path: str | None = None if path is None else str(self._ledger.file)
         self.scope, self.units = scope, units
 
     @property
+    def epsilon(self) -> float:
+        """Budget, as it stands in the ledger now."""
+        return self._ledger.balance().epsilon
+
+    @property
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every charge so far, in order."""
-        return self._ledger.entries()
+        return self._ledger.contents()[1]
+
+    @property
+    def changes(self) -> tuple[BudgetChange, ...]:
+        """Every change of the budget, in order."""
+        return self._ledger.contents()[2]
 
     @property
     def cost(self) -> PrivacyCost:
         """Cost of everything charged so far: mu composed, epsilon and delta added."""
-        return self._ledger.spending().cost
+        return self._ledger.balance().spent.cost
 
     def total(self) -> tuple[float, float]:
         """Return what has been spent, as (epsilon, delta) at this budget's delta.
@@ -168,12 +219,10 @@ class BudgetAccountant(Shown):
         Returns
         -------
         tuple of float
-            The composed epsilon, and ``self.delta``.
+            The composed epsilon, and ``self.delta``. It is above the budget where that was
+            lowered later.
         """
-        spent = self._ledger.spending().epsilon_at(self.delta)
-        # What was admitted is within the budget, but for rounding; all of it is told as such.
-        all_of_it = spent > (1 - 1e-9) * self.epsilon
-        return self.epsilon if all_of_it else spent, self.delta
+        return _total(self._ledger.balance())
 
     def remaining(self, k: int = 1, kind: str = "gaussian") -> tuple[float, float]:
         """Return what each of ``k`` further fits of one kind of noise may ask for.
@@ -182,30 +231,37 @@ class BudgetAccountant(Shown):
         ----------
         k : int, default=1
             Number of fits to come.
-        kind : {"gaussian", "pure"}, default="gaussian"
-            Noise of these fits. ``"pure"``: fits with ``delta=0``, and completions that protect
-            single entries. ``"gaussian"``: all others.
+        kind : {"gaussian", "vocabulary", "pure"}, default="gaussian"
+            Kind of these fits. ``"pure"``: fits with ``delta=0``, and completions that protect
+            single entries. ``"vocabulary"``: fits of :class:`~sktensor_dp.PrivateCountVectorizer`,
+            which set half of their delta aside. ``"gaussian"``: all others.
 
         Returns
         -------
         tuple of float
-            Largest (epsilon, ``self.delta``) that ``k`` fits can each be given.
-            With ``delta = 0`` it is an equal fraction of the epsilon left.
+            Largest epsilon that ``k`` fits can each be given, and the delta to give them:
+            ``self.delta``, of which fits that set none aside use up nothing, and for vocabularies
+            equal fractions of what is left. With ``delta = 0`` epsilon is divided equally.
 
         Examples
         --------
         >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
         >>> [round(budget.remaining(10, kind)[0], 3) for kind in ("gaussian", "pure")]
         [0.577, 0.2]
+        >>> round(budget.remaining(10, "vocabulary")[0], 3), budget.remaining(10, "vocabulary")[1]
+        (0.646, 1e-07)
         """
         number: Any = k
         if isinstance(number, bool) or not (isinstance(number, Integral) and k >= 1):
             raise ValueError(f"k must be an integer >= 1, got {k!r}.")
-        if kind not in ("gaussian", "pure"):
-            raise ValueError(f"kind must be 'gaussian' or 'pure', got {kind!r}.")
-        spent, pure = self._ledger.spending(), kind == "pure" or self.delta == 0
-        left = spent.pure_left if pure else spent.gaussian_left
-        return left(int(k), self.epsilon, self.delta), self.delta
+        if kind not in ("gaussian", "vocabulary", "pure"):
+            raise ValueError(f"kind must be 'gaussian', 'vocabulary' or 'pure', got {kind!r}.")
+        now = self._ledger.balance()
+        if kind == "vocabulary" and now.delta > 0:
+            return now.spent.vocabulary_left(int(k), now.epsilon, now.delta)
+        pure = kind == "pure" or now.delta == 0
+        left = now.spent.pure_left if pure else now.spent.gaussian_left
+        return left(int(k), now.epsilon, now.delta), now.delta
 
     def check(self, epsilon: float, delta: float) -> bool:
         """Return True if (epsilon, delta) can still be spent.
@@ -277,8 +333,8 @@ class BudgetAccountant(Shown):
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
-        spending = self._ledger.spending()
-        self._check(spending, spending.plus(entries))
+        now = self._ledger.balance()
+        self._check(now, now.spent.plus(entries))
 
     def split(self, fractions: Sequence[float], thresholds: int = 0) -> list[FitBudget]:
         """Divide the whole budget among fits so that they use it up exactly.
@@ -310,20 +366,19 @@ class BudgetAccountant(Shown):
         rule = f"be an int from 0 to {len(fractions)}, the number of fractions"
         several = range(len(fractions) + 1)
         thresholds = int(_checked("thresholds", thresholds, rule, lambda x: x in several))
-        whole = math.fsum(fractions)
-        if self.delta == 0 or math.isinf(self.epsilon):
+        whole, epsilon = math.fsum(fractions), self.epsilon
+        if self.delta == 0 or math.isinf(epsilon):
             return [
-                {"epsilon": self.epsilon * fraction / whole, "delta": self.delta}
+                {"epsilon": epsilon * fraction / whole, "delta": self.delta}
                 for fraction in fractions
             ]
-        # A fit with a threshold spends half of its delta on it (ReleasePlan does).
         reserved = self.delta / 10
         left = self.delta - reserved * thresholds
-        mu = gaussian_mu(self.epsilon, left)
+        mu = gaussian_mu(epsilon, left)
         parts: list[FitBudget] = []
         for position, fraction in enumerate(fractions):
-            gaussian = reserved if position < thresholds else left
-            delta = 2 * reserved if position < thresholds else left
+            delta = reserved / THRESHOLD_FRACTION if position < thresholds else left
+            gaussian = delta - reserved if position < thresholds else left
             part = gaussian_epsilon(mu * math.sqrt(fraction / whole), gaussian)
             parts.append({"epsilon": part, "delta": delta})
         return parts
@@ -346,73 +401,72 @@ class BudgetAccountant(Shown):
         ImportError
             If that library is not installed.
         """
-        entries = self.entries
+        now, entries, _ = self._ledger.contents()
         whens = [None if e.when is None else e.when.astimezone(UTC) for e in entries]
-        rows = [{**row, "when": when} for row, when in zip(self._rows(entries), whens, strict=True)]
+        rows = [{**row, "when": when} for row, when in zip(_rows(now, entries), whens, strict=True)]
         return as_frame(rows, HEAD + NUMBERS, backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return budget, total and charges as plain values; infinity as the string ``"inf"``."""
+        """Return all of the ledger as plain values; infinity as the string ``"inf"``."""
+        now, entries, changes = self._ledger.contents()
         return finite(
             {
                 "scope": self.scope,
                 "path": self.path,
-                "epsilon": self.epsilon,
-                "delta": self.delta,
-                "spent": self.total()[0],
-                "entries": self._rows(self.entries),
+                "epsilon": now.epsilon,
+                "delta": now.delta,
+                "spent": _total(now)[0],
+                "changes": [
+                    {**asdict(one), "when": one.when.isoformat(timespec="seconds")}
+                    for one in changes
+                ],
+                "entries": _rows(now, entries),
             }
         )
 
     def to_json(self) -> str:
-        """Return budget, total and charges as JSON."""
+        """Return budget, its changes, total and charges as JSON."""
         return json.dumps(self.to_dict(), indent=2)
-
-    def _rows(self, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
-        """Charges as dicts, with a value for each column of the table."""
-        costs = [(entry.cost, entry.uses) for entry in entries]
-        fractions = budget_fractions(costs, self.epsilon, self.delta)
-        return [
-            {
-                "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
-                "fit": entry.fit,
-                "estimator": entry.spender,
-                "release": entry.release,
-                "unit": entry.protects,
-                "uses": entry.uses,
-                "sensitivity": entry.sensitivity,
-                "sigma": entry.sigma,
-                **asdict(entry.cost),
-                "fraction": fraction,
-            }
-            for entry, fraction in zip(entries, fractions, strict=True)
-        ]
 
     def _table(self) -> Table:
         """Table of the charges, with budget and total in its title."""
-        entries, spent = self.entries, self.total()[0]
+        now, entries, changes = self._ledger.contents()
         fits = len({entry.fit for entry in entries})
         title = (
-            f"{self.scope}: epsilon {spent:.6g} of {self.epsilon:g} is spent at "
+            f"{self.scope}: epsilon {_total(now)[0]:.6g} of {now.epsilon:g} is spent at "
             f"delta {plain(self.delta)}, by {fits} {'fit' if fits == 1 else 'fits'}"
         )
-        rows = [[cell(*item) for item in row.items()] for row in self._rows(entries)]
-        notes = [LEGEND] if entries else []
+        rows = [[cell(*item) for item in row.items()] for row in _rows(now, entries)]
+        notes = [*map(str, changes), *([LEGEND] if entries else [])]
         if any(entry.spender == SCORER for entry in entries):
             notes.append(FOLDS)
         return Table(title, HEAD + NUMBERS, rows, notes, TEXTS)
 
-    def _check(self, before: Spending, after: Spending) -> None:
+    def _check(self, now: Balance, after: Spending) -> None:
         """Raise BudgetError if charges exceed the budget, or protect another kind of unit."""
         if self.units == "one":
-            check_one_unit(before.units, after.units)
-        if not after.within(self.epsilon, self.delta):
+            check_one_unit(now.spent.units, after.units)
+        if now.covers(after):
+            return
+        epsilon, left = now.spent.vocabulary_left(1, now.epsilon, now.delta)
+        if not now.lacks_delta(after) or (left > 0 and epsilon == 0):
             raise BudgetError(
-                f"This would bring the total to epsilon {after.epsilon_at(self.delta):.6g} at "
-                f"delta {plain(self.delta)}, but the budget is {self.epsilon:g}, of which "
-                f"{before.epsilon_at(self.delta):.6g} is spent. Nothing was charged. Ask for "
+                f"This would bring the total to epsilon {after.epsilon_at(now.delta):.6g} at "
+                f"delta {plain(now.delta)}, but the budget is {now.epsilon:g}, of which "
+                f"{now.spent.epsilon_at(now.delta):.6g} is spent. Nothing was charged. Ask for "
                 "less (see remaining()), or use a larger budget."
             )
+        raise BudgetError(
+            f"Delta is what is short: ask for delta={left:.3g} at most, with the epsilon that "
+            "remaining(kind='vocabulary') gives, or use a budget of larger delta. A vocabulary "
+            f"sets half of its delta aside: of the budget's {plain(now.delta)}, "
+            f"{now.spent.cost.delta:.3g} is set aside already, and Gaussian noise needs a part. "
+            "Nothing was charged."
+            if left > 0
+            else f"Delta is what is short: Gaussian noise needs some, and of the budget's delta "
+            f"{plain(now.delta)} none is left. Nothing was charged. Ask for pure noise (delta=0), "
+            "or use a budget of larger delta."
+        )
 
     def __enter__(self) -> "BudgetAccountant":
         OPENED.set((*OPENED.get(), self))
@@ -460,11 +514,12 @@ class BudgetAccountant(Shown):
     def __repr__(self) -> str:
         kept = "" if self.path is None else f", path={self.path!r}, scope={self.scope!r}"
         try:
-            spent = f"spent epsilon {self.total()[0]:.6g}"
+            now = self._ledger.balance()
+            budget, spent = f"epsilon={now.epsilon!r}, ", f"spent epsilon {_total(now)[0]:.6g}"
         except LedgerError:
             # A repr that raises would hide the error that is being shown.
-            spent = "ledger not readable"
-        return f"BudgetAccountant(epsilon={self.epsilon!r}, delta={self.delta!r}{kept}): {spent}"
+            budget, spent = "", "ledger not readable"
+        return f"BudgetAccountant({budget}delta={self.delta!r}{kept}): {spent}"
 
 
 # Set in pickles that were made while a block was open.

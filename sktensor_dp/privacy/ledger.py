@@ -17,9 +17,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sktensor_dp.exceptions import LedgerError
+from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.spending import LedgerEntry, Spending, unit_and_neighbours
+from sktensor_dp.privacy.spending import (
+    Balance,
+    BudgetChange,
+    LedgerEntry,
+    Spending,
+    unit_and_neighbours,
+)
 
 APPLICATION = int.from_bytes(b"skdp", "big")
 VERSION = 1
@@ -33,6 +39,9 @@ SCHEMA = (
         spent_mu_squared TEXT NOT NULL, spent_epsilon TEXT NOT NULL,
         spent_delta TEXT NOT NULL, spent_pure_rho TEXT NOT NULL, unbounded INTEGER NOT NULL,
         units TEXT NOT NULL, n_changes INTEGER NOT NULL)""",
+    """CREATE TABLE budgets (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL REFERENCES scopes(name),
+        changed TEXT NOT NULL, old REAL NOT NULL, new REAL NOT NULL)""",
     """CREATE TABLE charges (
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL REFERENCES scopes(name),
         committed TEXT NOT NULL, ticket TEXT NOT NULL)""",
@@ -45,8 +54,8 @@ SCHEMA = (
     f"PRAGMA user_version = {VERSION}",
 )
 
-# Raises an error unless spending may go from the first to the second.
-Admission = Callable[[Spending, Spending], None]
+# Raises an error unless the spending of a balance may become the second.
+Admission = Callable[[Balance, Spending], None]
 
 _gate = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -161,8 +170,8 @@ class Ledger:
             )
             weakref.finalize(self, self._in_memory.close)
 
-    def open(self, epsilon: float | None, delta: float | None) -> tuple[float, float]:
-        """Find the scope or create it, and return its budget; None takes the stored value."""
+    def open(self, epsilon: float | None, delta: float | None) -> float:
+        """Find the scope or create it, and return its delta; None takes the stored value."""
         if self.file is None and epsilon is None:
             epsilon = math.inf
         mode = "rw" if epsilon is None else "rwc"
@@ -189,32 +198,50 @@ class Ledger:
                         f"budget {name}={kept!r}. Leave {name} out to use that, or name "
                         "another scope."
                     )
-            self._spending(connection)
-        return float(found[0]), float(found[1])
+            self._balance(connection)
+        return float(found[1])
 
-    def set_budget(self, epsilon: float) -> None:
-        """Change the budget's epsilon; charges stay."""
+    def change_budget(self, old: float, new: float) -> None:
+        """Change the budget's epsilon, unless it is no longer `old`; charges stay."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
-            self._check_age(connection)
+            found = self._balance(connection).epsilon
+            if found != old:
+                raise BudgetError(
+                    f"The budget was epsilon {old:g} and has become {found:g} in the meantime. "
+                    "Nothing was changed or charged."
+                )
+            connection.execute(
+                "INSERT INTO budgets (scope, changed, old, new) VALUES (?, ?, ?, ?)",
+                (self.scope, datetime.now(UTC).isoformat(), found, float(new)),
+            )
             change = "UPDATE scopes SET epsilon = ?, n_changes = n_changes + 1 WHERE name = ?"
-            connection.execute(change, (float(epsilon), self.scope))
-        self._seen += 1
+            connection.execute(change, (float(new), self.scope))
+            n_changes = self._seen + 1
+        self._seen = max(self._seen, n_changes)
 
-    def spending(self) -> Spending:
-        """Exact sums of everything charged to the scope."""
+    def balance(self) -> Balance:
+        """Budget of the scope, and exact sums of everything charged to it."""
         with self.transaction() as connection:
-            return self._spending(connection)
+            return self._balance(connection)
 
-    def entries(self) -> tuple[LedgerEntry, ...]:
-        """Charges of the scope, in order."""
+    def contents(self) -> tuple[Balance, tuple[LedgerEntry, ...], tuple[BudgetChange, ...]]:
+        """Balance, charges and changes of the budget, each in order, as of one moment."""
         with self.transaction() as connection:
-            return self._entries(connection)
+            return (
+                self._balance(connection), self._entries(connection), self._changes(connection)
+            )  # fmt: skip
 
     def verify(self) -> None:
-        """Raise LedgerError unless the stored sums are those of the stored charges."""
-        with self.transaction() as connection:
-            if self._spending(connection) != Spending().plus(self._entries(connection)):
-                raise sqlite3.DatabaseError("its sums are not those of its charges")
+        """Raise LedgerError unless sums and budget are those of the charges and changes."""
+        balance, entries, changes = self.contents()
+        budgets = [one.new for one in changes]
+        if balance.spent != Spending().plus(entries):
+            wrong = "its sums are not those of its charges"
+        elif [one.old for one in changes[1:]] + [balance.epsilon] * bool(changes) != budgets:
+            wrong = "its budget is not that of its changes"
+        else:
+            return
+        raise LedgerError(_explanation(self.file, sqlite3.DatabaseError(wrong)))
 
     def charge(
         self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str | None = None
@@ -227,8 +254,8 @@ class Ledger:
             return Receipt(self, 0, later)
         # Immediate: the lock for writing is taken before the balance is read.
         with self.transaction("BEGIN IMMEDIATE") as connection:
-            before = self._spending(connection)
-            after = before.plus(entries)
+            before = self._balance(connection)
+            after = before.spent.plus(entries)
             admit(before, after)
             fit = self._insert(connection, entries, later)
             sums = after.mu_squared, after.epsilon, after.delta, after.pure_rho
@@ -298,10 +325,10 @@ class Ledger:
         return closing(connect(self.file, mode))
 
     def _check_age(self, connection: sqlite3.Connection) -> tuple[Any, ...]:
-        """Return the stored sums; raise an error if the file is an older copy of the ledger."""
+        """Return budget and sums; raise an error if the file is an older copy of the ledger."""
         row = connection.execute(
-            "SELECT spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, unbounded, "
-            "units, n_changes FROM scopes WHERE name = ?",
+            "SELECT epsilon, delta, spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, "
+            "unbounded, units, n_changes FROM scopes WHERE name = ?",
             (self.scope,),
         ).fetchone()
         if row is None or row[-1] < self._seen:
@@ -309,15 +336,30 @@ class Ledger:
         self._seen = row[-1]
         return tuple(row[:-1])
 
-    def _spending(self, connection: sqlite3.Connection) -> Spending:
-        """Stored sums as a `Spending`."""
-        *sums, unbounded, units = self._check_age(connection)
+    def _balance(self, connection: sqlite3.Connection) -> Balance:
+        """Stored budget and sums as a `Balance`."""
+        *budget, mu_squared, epsilon, delta, rho, unbounded, units = self._check_age(connection)
         try:
-            mu_squared, epsilon, delta, pure_rho = map(int, sums)
-            protected = frozenset(map(str, json.loads(units)))
+            spent = Spending(
+                int(mu_squared), int(epsilon), int(delta), int(rho), bool(unbounded),
+                frozenset(map(str, json.loads(units))),
+            )  # fmt: skip
+            return Balance(float(budget[0]), float(budget[1]), spent)
         except (TypeError, ValueError):
             raise sqlite3.DatabaseError("a sum in it is not readable") from None
-        return Spending(mu_squared, epsilon, delta, pure_rho, bool(unbounded), protected)
+
+    def _changes(self, connection: sqlite3.Connection) -> tuple[BudgetChange, ...]:
+        """Stored changes of the budget, in order."""
+        rows = connection.execute(
+            "SELECT changed, old, new FROM budgets WHERE scope = ? ORDER BY id", (self.scope,)
+        )
+        try:
+            return tuple(
+                BudgetChange(datetime.fromisoformat(when), float(old), float(new))
+                for when, old, new in rows
+            )
+        except (TypeError, ValueError):
+            raise sqlite3.DatabaseError("a change of the budget in it is not readable") from None
 
     def _entries(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
         """Stored charges of the scope, in order."""

@@ -12,6 +12,8 @@ from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_misses, g
 ROUNDING = 1e-9
 # The release of the number of units, where that is private, and its fraction of the budget.
 COUNT, COUNT_FRACTION = "unit_count", 0.01
+# Fraction of its delta that a vocabulary sets aside for its threshold.
+THRESHOLD_FRACTION = 0.5
 # Fraction of a budget for the histogram by which a norm or a range is chosen.
 HISTOGRAM_FRACTION = 0.02
 # What the rest is called until the count has decided how it is shared out.
@@ -220,4 +222,8 @@ def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | Non
             return None
         ratios.append(part / of if part > 0 else 0.0)
     # A product, since a power of a float raises where it overflows.
-    return min(1.0, uses * (ratios[0] * ratios[0] + ratios[1]))
+    fraction = uses * (ratios[0] * ratios[0] + ratios[1])
+    if math.isinf(fraction):
+        return None
+    # Above 1 where a budget was lowered after the charge.
+    return 1.0 if math.isclose(fraction, 1.0, rel_tol=ROUNDING) else fraction

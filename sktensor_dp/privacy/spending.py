@@ -4,7 +4,7 @@ import math
 import operator
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +18,7 @@ from sktensor_dp.privacy.calibration import (
     gaussian_mu,
     pure_rho,
 )
-from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import ROUNDING, THRESHOLD_FRACTION, PrivacyCost, ReleasePlan
 
 # Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
 UNIT = 10**40
@@ -140,18 +140,32 @@ class Spending:
         """Return True if a budget (epsilon, delta) covers the spending, but for rounding."""
         return self.epsilon_at(delta) <= epsilon * (1 + ROUNDING)
 
-    def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
-        """Epsilon that a budget leaves for each of `k` further fits with Gaussian noise."""
+    def _square_left(self, epsilon: float, delta: float) -> float:
+        """Squared mu that a budget leaves for Gaussian noise."""
         cost, spare, square = self.cost, delta - self.cost.delta, 0.0
-        if math.isinf(epsilon):
-            return epsilon
         if epsilon > cost.epsilon and spare > 0:
             most = gaussian_mu(epsilon - cost.epsilon, spare)
             square = (most - cost.mu) * (most + cost.mu)
         if cost.epsilon > 0:
             square = max(square, 2 * (concentrated_rho(epsilon, spare) - self.rho))
-        square = min(max(square, 0.0), sys.float_info.max)
-        return gaussian_epsilon(math.sqrt(square / k), delta)
+        return min(max(square, 0.0), sys.float_info.max)
+
+    def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
+        """Epsilon that a budget leaves for each of `k` further fits with Gaussian noise."""
+        if math.isinf(epsilon):
+            return epsilon
+        return gaussian_epsilon(math.sqrt(self._square_left(epsilon, delta) / k), delta)
+
+    def vocabulary_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
+        """Epsilon and delta that a budget leaves for each of `k` further vocabularies."""
+        # Together they are given the delta that is left, and set a fraction of it aside.
+        each = max(delta - self.cost.delta, 0.0) / k
+        aside = THRESHOLD_FRACTION * each
+        if each == 0 or math.isinf(epsilon):
+            return (epsilon if math.isinf(epsilon) else 0.0), each
+        later = replace(self, delta=self.delta + k * _decimal_units(aside))
+        mu = math.sqrt(later._square_left(epsilon, delta) / k)
+        return gaussian_epsilon(mu, each - aside), each
 
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
@@ -159,6 +173,50 @@ class Spending:
             return epsilon
         rho = concentrated_rho(epsilon, delta - self.cost.delta) - self.rho
         return max(0.0, (epsilon - self.cost.epsilon_at(delta)) / k, epsilon_of_rho(rho / k))
+
+
+@dataclass(frozen=True)
+class BudgetChange:
+    """Change of a budget.
+
+    Attributes
+    ----------
+    when : datetime
+        When it was committed, UTC.
+    old, new : float
+        The epsilon before and after.
+    """
+
+    when: datetime
+    old: float
+    new: float
+
+    def __str__(self) -> str:
+        return f"On {self.when:%Y-%m-%d %H:%M} the budget became {self.new:g}; it was {self.old:g}"
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Budget (epsilon, delta) of a ledger, and what was spent, at one moment."""
+
+    epsilon: float
+    delta: float
+    spent: Spending
+
+    def covers(self, spending: Spending) -> bool:
+        """Return True if the budget covers a spending."""
+        return spending.within(self.epsilon, self.delta)
+
+    def lacks_delta(self, after: Spending) -> bool:
+        """Return True if spending `after` exceeds the budget by its delta, whatever its epsilon."""
+        used, spare = after.delta > self.spent.delta, self.delta - after.cost.delta
+        if after.unbounded:
+            return False
+        if spare <= 0 and (after.mu_squared > 0 or after.cost.delta > self.delta * (1 + ROUNDING)):
+            return True
+        return used and self.covers(self.spent) and not self.covers(
+            replace(self.spent, delta=after.delta)
+        )  # fmt: skip
 
 
 def unit_and_neighbours(protects: str) -> tuple[str, str]:

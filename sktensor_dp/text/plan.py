@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from sktensor_dp.estimator.base import Fitted, Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import (
+    THRESHOLD_FRACTION,
+    PlannedRelease,
+    PrivacyCost,
+    ReleasePlan,
+)
 from sktensor_dp.privacy.selection import largest_weight
 from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text import defaults
@@ -20,8 +25,6 @@ from sktensor_dp.text import defaults
 # checksum come first, from which documents see for which of their words votes are of use; then
 # votes; and then numbers of documents by the words that these have chosen.
 EXACT, BUCKETS, VOTES = "document_frequencies", "word_buckets", "word_votes"
-# Of delta, what the threshold takes.
-THRESHOLD_FRACTION = 0.5
 # Where thresholds are told beforehand: votes of an ordinary document, one of so many distinct words
 # as may count, for each of the words that are left to it.
 ORDINARY_VOTES = 2.0

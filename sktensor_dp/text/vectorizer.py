@@ -42,7 +42,7 @@ from sktensor_dp.model_files.fields import (
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
-from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, ReleasePlan
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.frames import as_documents
 from sktensor_dp.queries.text import TextChunks, WordCounts
@@ -57,7 +57,6 @@ from sktensor_dp.text.documents import (
     text_chunks,
 )
 from sktensor_dp.text.plan import (
-    THRESHOLD_FRACTION,
     WordForecast,
     check_words,
     expected_words,

@@ -141,6 +141,23 @@ def test_remaining_is_what_k_fits_can_be_given(epsilon: float, delta: float, k: 
         fit(budget, epsilon / 5, delta)
 
 
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_lack_of_delta_is_named_and_vocabularies_can_be_given_what_remains(k: int) -> None:
+    budget = BudgetAccountant(4.0, 1e-6)
+    fit(budget, 1.0, 1e-6, threshold=True)
+    with pytest.raises(BudgetError, match="Delta is what is short: ask for delta=5e-07 at most"):
+        fit(budget, 0.01, 1e-6, threshold=True)
+    share = budget.remaining(k, "vocabulary")
+    assert share[1] == pytest.approx(5e-7 / k)
+    for _ in range(k):
+        fit(budget, *share, threshold=True)
+    assert budget.total()[0] == pytest.approx(4.0, rel=1e-9)
+    with pytest.raises(BudgetError, match="the budget is 4, of which 4 is spent"):
+        fit(budget, 0.01, 1e-9, threshold=True)
+    with pytest.raises(BudgetError, match="none is left"):
+        fit(BudgetAccountant(100.0, 0.0), 0.01, 1e-9)
+
+
 def test_remaining_of_special_budgets() -> None:
     assert BudgetAccountant().remaining(5) == (math.inf, 1e-6)
     pure = BudgetAccountant(2.0, 0.0).spend(0.5, 0)

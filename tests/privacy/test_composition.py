@@ -245,7 +245,7 @@ def test_remaining_is_what_k_pure_fits_can_be_given(epsilon: float, k: int, befo
 
 
 def test_remaining_names_its_kinds() -> None:
-    with pytest.raises(ValueError, match="kind must be 'gaussian' or 'pure', got 'laplace'"):
+    with pytest.raises(ValueError, match=r"kind must be .*, got 'laplace'"):
         BudgetAccountant(1.0).remaining(2, "laplace")
     assert BudgetAccountant().remaining(2, "pure") == (math.inf, 1e-6)
     spent = BudgetAccountant(1.0, 1e-6)

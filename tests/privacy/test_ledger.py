@@ -28,7 +28,7 @@ import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.accountant import LedgerEntry
-from sktensor_dp.privacy.ledger import scopes_of
+from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.spending import UNIT, Spending
 
@@ -98,6 +98,26 @@ def test_the_budget_of_a_scope_stands(path: str) -> None:
     with pytest.raises(TypeError, match="scope must be a str, got int"):
         BudgetAccountant(1.0, path=path, scope=1)  # type: ignore[arg-type]
     assert scopes_of(path) == ("default",)
+
+
+def test_a_change_of_the_budget_is_on_record_and_holds_for_every_object(path: str) -> None:
+    first, kept = BudgetAccountant(10.0, path=path), Ledger(path, "default")
+    first.spend(4.0, 0)
+    kept.change_budget(10.0, 1.0)
+    with pytest.raises(BudgetError, match="the budget is 1, of which 4 is spent"):
+        first.spend(0.01, 0)
+    for budget in (first, BudgetAccountant(1.0, path=path)):
+        assert (budget.epsilon, budget.total(), len(budget.entries)) == (1.0, (4.0, 1e-6), 1)
+        assert [(change.old, change.new) for change in budget.changes] == [(10.0, 1.0)]
+        assert "epsilon 4 of 1 is spent" in str(budget)
+        assert "the budget became 1; it was 10" in str(budget)
+        assert json.loads(budget.to_json())["changes"][0]["old"] == 10.0
+        assert list(budget.to_frame()["fraction"]) == [4.0]
+        for kind in ("gaussian", "vocabulary", "pure"):
+            assert budget.remaining(2, kind)[0] == 0
+    with pytest.raises(BudgetError, match="has become 1"):
+        kept.change_budget(10.0, 20.0)
+    kept.verify()
 
 
 def test_the_path_is_that_of_the_first_moment(tmp_path: Path) -> None:

@@ -237,12 +237,17 @@ def test_a_charge_survives_the_fit_that_fails(path: Path) -> None:
     assert BudgetAccountant(path=path).total()[0] == pytest.approx(1.0)
 
 
-def test_sums_that_are_not_those_of_the_charges_are_found(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "told"), [("spent_epsilon = '1'", "sums"), ("epsilon = 9", "changes")]
+)
+def test_sums_and_budgets_that_do_not_follow_are_found(change: str, told: str, path: Path) -> None:
     BudgetAccountant(5.0, path=path).spend(0.5, 0)
     kept = ledger.Ledger(path, "default")
+    for old, new in ((5.0, 6.0), (6.0, 2.0)):
+        kept.change_budget(old, new)
     kept.verify()
-    alter(path, "UPDATE scopes SET spent_epsilon = '1'")
-    with pytest.raises(LedgerError, match="sums"):
+    alter(path, f"UPDATE scopes SET {change}")
+    with pytest.raises(LedgerError, match=told):
         kept.verify()
 
 

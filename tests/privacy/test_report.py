@@ -230,4 +230,4 @@ amounts = st.tuples(numbers, numbers, numbers, st.integers(0, 2**62))
 def test_any_report_of_a_file_can_be_shown(spent: Any, epsilon: float, delta: float) -> None:
     """What a file may hold must not break what shows it."""
     (fraction,) = budget_fractions([(PrivacyCost(*spent[:3]), spent[3])], epsilon, delta)
-    assert fraction is None or 0 <= fraction <= 1
+    assert fraction is None or 0 <= fraction < math.inf
