@@ -139,12 +139,11 @@ def single_topics(topics: FittedTopics, _: Any, plan: TopicPlan, n_iter: int) ->
 
 def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> FittedComponents:
     """Power method with noise in every step, all steps on the same data."""
-    method, sigma = new_method(plan), 0.0
+    method = new_method(plan)
     while not method.is_complete:
         answers = curator.power_iterations(method.ask())
-        method.tell(answers.value)
-        sigma = answers.sigma
-    return components_of(method, sigma)
+        method.tell(answers.value, answers.sigma, may_wait=False)
+    return components_of(method)
 
 
 def new_method(plan: MomentPlan) -> OnlinePowerMethod:
@@ -205,11 +204,11 @@ def attributes_of(found: FittedComponents) -> dict[str, Any]:
     return {**state, **{name: value for name, value in mixture.items() if value is not None}}
 
 
-def components_of(method: OnlinePowerMethod, sigma: float) -> FittedComponents:
-    """Components that a power method found; `sigma` is the noise of each of its answers."""
+def components_of(method: OnlinePowerMethod) -> FittedComponents:
+    """Components that a power method found."""
     weights, vectors = method.components()
-    # Noise alone has T(u, u, u) of about sigma, the largest of a few starts three times it.
-    return FittedComponents(vectors, weights, int((weights > RESOLVED * sigma).sum()))
+    # Noise alone has T(u, u, u) of about its deviation, the largest of a few starts three times it.
+    return FittedComponents(vectors, weights, method.n_above(RESOLVED))
 
 
 def warnings_of_noise(

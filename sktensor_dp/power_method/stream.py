@@ -33,6 +33,7 @@ from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.parts import assigned
 from sktensor_dp.queries.samples import LiftedBall, SampleChunks
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.batch_mean import BatchMean
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
 STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
@@ -43,14 +44,13 @@ class ComponentStream:
     """Released values carried from batch to batch, and nothing of the batches themselves."""
 
     method: OnlinePowerMethod  # components and starts so far
-    sigma: float  # noise of the last answer
     budget: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
     ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
     @property
     def found(self) -> FittedComponents:
         """Components found so far."""
-        return components_of(self.method, self.sigma)
+        return components_of(self.method)
 
     @property
     def progress(self) -> dict[str, Any]:
@@ -58,6 +58,12 @@ class ComponentStream:
         method = self.method
         progress = (method.n_answers, method.n_answers_needed, method.is_complete)
         return {"_stream": self, **dict(zip(STREAM_PROGRESS, progress, strict=True))}
+
+
+ANSWERS = Part(
+    BatchMean, value=Numbers("d?"), noise=Numbers("?+"), sampling=Numbers("?+"), excess=Real(),
+    expected=Real("+"),
+)  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -74,11 +80,12 @@ class SavedComponents(SavedState):
             ComponentStream,
             method=Part(
                 OnlinePowerMethod, n_components=Whole("m"), n_restarts=Whole("l"),
-                max_iter=Whole(), seed=Whole(), n_answers=Whole(), weights=Numbers("n"),
-                vectors=Numbers("nd"), starts=Numbers("dl"), best_weight=Real(),
-                best_vector=Numbers("d"), polished=Numbers("dm"),
+                max_iter=Whole(), seed=Whole(), n_answers=Whole(), n_waits=Whole(),
+                log_precision=Real(), weights=Numbers("n"), vectors=Numbers("nd"),
+                found=ANSWERS, starts=Numbers("dl"), pending=Maybe(ANSWERS), best_weight=Real(),
+                best_noise=Real("+"), best_vector=Numbers("d"),
             ),
-            sigma=Real("+"), budget=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),
+            budget=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),
         ),
     }  # fmt: skip
 
@@ -138,8 +145,8 @@ def learn_batch(
     # Another one: a step that fails must not have moved the stream.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
     answers = curator.power_iterations(method.ask())
-    method.tell(answers.value)
-    after = ComponentStream(method, answers.sigma, budget)
+    method.tell(answers.value, answers.sigma, curator.n_units)
+    after = ComponentStream(method, budget)
     return Fitted({**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter})
 
 

@@ -1,6 +1,7 @@
 """Orthogonal decomposition of symmetric third-order tensors: one by one, at once, online."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from sktensor_dp.tensor.arrays import (
     check_components,
     check_shape,
 )
+from sktensor_dp.tensor.batch_mean import BatchMean
 from sktensor_dp.tensor.symmetric import Oracle, tensor_oracle
 
 # A weight below this fraction of the largest is rounding, not a component.
@@ -299,12 +301,17 @@ def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) ->
     return block.T
 
 
+# Precision of the answers that a step is made of, at least, over that of a typical batch.
+_LEAST_PRECISION = 0.5
+
+
 @dataclass(eq=False)
 class OnlinePowerMethod:
     """Robust tensor power method with an ask-and-tell interface."""
 
-    # Nothing is asked twice. A component takes ``max_iter + 1`` answers for all its starts; the
-    # last gives T(u, u, u), by which the best is kept, and one more iterate. More answers polish.
+    # A component takes ``max_iter + 1`` steps of all its starts; the last gives T(u, u, u), by
+    # which the best is kept, and one more iterate. More answers polish. An answer much noisier than
+    # others makes no step: the question is asked again, and the mean of both answers makes it.
 
     # Wang & Anandkumar 2016, Algorithm 2, with the projections of its step 7 taken of the unit
     # iterates, and the eigenvalue of the iterate it belongs to.
@@ -313,23 +320,30 @@ class OnlinePowerMethod:
     max_iter: int
     seed: int  # of the starts, of each component its own
     n_answers: int  # so far
+    n_waits: int  # answers that made no step of their own
+    log_precision: float  # mean logarithm of the precision of answers
     weights: Floats  # T(v, v, v) of the components found, (n,)
     vectors: Floats  # components found, unit rows, (n, d)
+    found: BatchMean  # answers that components found were made of, (d, n)
     starts: Floats  # iterates of the component at work, unit columns, (d, n_restarts)
+    pending: BatchMean | None  # answers to the present question, too noisy for a step, (d, L)
     best_weight: float  # largest T(u, u, u) of the last answers
+    best_noise: float  # variance of the noise in it
     best_vector: Floats  # iterate of the start that had it, (d,)
-    polished: Floats  # mean answer of polishing steps, (d, n_components)
 
     def __post_init__(self) -> None:
         check_at_least(1, n_restarts=self.n_restarts, max_iter=self.max_iter)
         check_components(self.n_components, len(self.starts))
-        begun, n_found = self.n_answers // (self.max_iter + 1), len(self.weights)
+        begun, n_found = self._n_steps // (self.max_iter + 1), len(self.weights)
         if n_found != min(begun, self.n_components) or self.vectors.shape[0] != n_found:
             raise ValueError(
                 f"weights and vectors must be of {min(begun, self.n_components)} components, which "
                 f"is what n_answers={self.n_answers} gives; got {n_found} and "
                 f"{self.vectors.shape[0]}."
             )
+        asked = None if self.pending is None else self.pending.value.shape
+        if self.found.value.shape != self.vectors.T.shape or asked not in (None, self.starts.shape):
+            raise ValueError("answers must be of the shapes of vectors and of starts.")
 
     @classmethod
     def begin(
@@ -347,14 +361,16 @@ class OnlinePowerMethod:
         starts = _starts(seed, 0, dim, n_restarts)
         return cls(
             n_components=n_components, n_restarts=n_restarts, max_iter=max_iter, seed=seed,
-            n_answers=0, weights=np.zeros(0), vectors=np.zeros((0, dim)), starts=starts,
-            best_weight=0.0, best_vector=starts[:, 0], polished=np.zeros((dim, n_components)),
+            n_answers=0, n_waits=0, log_precision=0.0, weights=np.zeros(0),
+            vectors=np.zeros((0, dim)), found=BatchMean.of(np.zeros((dim, 0)), 0.0, 1.0),
+            starts=starts, pending=None, best_weight=0.0, best_noise=0.0,
+            best_vector=starts[:, 0],
         )  # fmt: skip
 
     @property
     def n_answers_needed(self) -> int:
-        """Number of answers after which all components are found: ``k (max_iter + 1)``."""
-        return self.n_components * (self.max_iter + 1)
+        """Number of answers after which all components are found, if no more of them wait."""
+        return self.n_components * (self.max_iter + 1) + self.n_waits
 
     @property
     def is_complete(self) -> bool:
@@ -365,13 +381,32 @@ class OnlinePowerMethod:
         """Unit columns u, of shape (d, n), for which T(I, u, u) is wanted next."""
         return self.vectors.T if self.is_complete else self.starts
 
-    def tell(self, answers: Floats) -> None:
-        """Take the answers T(I, u, u), as columns, to the last question and move on."""
+    def tell(
+        self,
+        answers: Floats,
+        sigma: float = 0.0,
+        n_samples: float = 1.0,
+        *,
+        may_wait: bool = True,
+    ) -> None:
+        """Take the answers T(I, u, u), as columns, to the last question and move on.
+
+        `sigma` is the deviation of noise in T(u, u, u), and `n_samples` the size of the batch.
+        Unless it `may_wait` for a better one, any answer makes a step.
+        """
+        answer = BatchMean.of(answers, sigma**2, n_samples)
         self.n_answers += 1
+        self.log_precision += (math.log(answer.precision) - self.log_precision) / self.n_answers
         if self.is_complete:
-            self._polish(answers)
-        else:
-            self._iterate(answers)
+            self._polish(answer)
+            return
+        self.pending = answer if self.pending is None else self._joined(self.pending, answer)
+        enough = math.log(self.pending.precision / _LEAST_PRECISION) >= self.log_precision
+        if may_wait and not enough:
+            self.n_waits += 1
+            return
+        self._iterate(self.pending)
+        self.pending = None
 
     def components(self) -> tuple[Floats, Floats]:
         """Weights, and unit vectors as rows, found so far, those of the one at work included."""
@@ -382,29 +417,47 @@ class OnlinePowerMethod:
         order = np.argsort(-weights, kind="stable")
         return weights[order], vectors[order]
 
-    def _iterate(self, answers: Floats) -> None:
+    def n_above(self, deviations: float) -> int:
+        """Number of components, the one at work included, above so many deviations of noise."""
+        weights, noise = self.weights, self.found.noise
+        if not self.is_complete:
+            weights, noise = np.append(weights, self.best_weight), np.append(noise, self.best_noise)
+        return int((weights > deviations * np.sqrt(noise)).sum())
+
+    @property
+    def _n_steps(self) -> int:
+        return self.n_answers - self.n_waits
+
+    def _iterate(self, answer: BatchMean) -> None:
         """Power step from all starts of the component at work; its last one keeps the best."""
-        answers = answers - _deflation(self.weights, self.vectors)(self.starts)
+        answers = answer.value - _deflation(self.weights, self.vectors)(self.starts)
         values = np.einsum("ij,ij->j", self.starts, answers)
         moved = unit_columns(answers, self.starts)
         best = int(np.argmax(values))
         self.best_weight, self.best_vector = float(values[best]), moved[:, best]
+        self.best_noise = float(answer.noise[best])
         self.starts = moved
-        if self.n_answers % (self.max_iter + 1) == 0:
+        if self._n_steps % (self.max_iter + 1) == 0:
             self.weights = np.append(self.weights, self.best_weight)
             self.vectors = np.vstack([self.vectors, self.best_vector])
+            self.found = self.found.beside(replace(answer, value=answers).column(best))
             self.starts = _starts(self.seed, len(self.weights), *self.starts.shape)
 
-    def _polish(self, answers: Floats) -> None:
-        """Make a step for all components at once, on the mean of the answers to all such steps."""
+    def _polish(self, answer: BatchMean) -> None:
+        """Make a step for all components at once, on the mean of the answers that made them."""
         overlaps = (self.vectors @ self.vectors.T) ** 2
         np.fill_diagonal(overlaps, 0.0)
-        answers = answers - self.vectors.T @ (self.weights[:, None] * overlaps)
-        n_steps = self.n_answers - self.n_answers_needed
-        self.polished = self.polished + (answers - self.polished) / n_steps
-        vectors = unit_columns(self.polished, self.vectors.T)
-        self.weights = np.einsum("ij,ij->j", vectors, self.polished)
+        answers = answer.value - self.vectors.T @ (self.weights[:, None] * overlaps)
+        self.found = self._joined(self.found, replace(answer, value=answers))
+        vectors = unit_columns(self.found.value, self.vectors.T)
+        self.weights = np.einsum("ij,ij->j", vectors, self.found.value)
         self.vectors = vectors.T
+
+    def _joined(self, mean: BatchMean, answer: BatchMean) -> BatchMean:
+        """Mean with one more answer to a question of as many columns as the two have."""
+        # Of symmetric noise a third of the variance lies outside the span of what was asked.
+        inside = min(mean.value.shape[1] / len(self.starts), 1.0)
+        return mean.after(answer, inside + (1 - inside) / 3)
 
 
 def _starts(seed: int, component: int, dim: int, n_restarts: int) -> Floats:

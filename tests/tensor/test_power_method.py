@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from replaying import state
 from scipy.optimize import linear_sum_assignment
 from small_tensors import random_frame
 
@@ -10,6 +11,7 @@ from sktensor_dp.tensor import (
     robust_tensor_power_method,
     symmetric_outer_sum,
 )
+from sktensor_dp.tensor.batch_mean import BatchMean
 from sktensor_dp.tensor.power_method import OnlinePowerMethod, simultaneous_power_iteration
 from sktensor_dp.tensor.symmetric import (
     coordinates_to_symmetric,
@@ -205,7 +207,9 @@ WRONG = [
     # States that no steps lead to.
     *((lambda change=change: OnlinePowerMethod(**{**vars(ONLINE), **change}), "must be")
       for change in ({"n_answers": 13}, {"n_components": 9}, {"n_restarts": 0},
-                     {"weights": np.ones(1)}, {"vectors": np.ones((1, 8))})),
+                     {"weights": np.ones(1)}, {"vectors": np.ones((1, 8))},
+                     {"pending": BatchMean.of(np.ones((8, 1)), 0.0, 1.0)})),
+    (lambda: BatchMean(np.ones((8, 2)), np.ones(1), np.ones(2)), "as many columns"),
 ]  # fmt: skip
 
 
@@ -287,4 +291,38 @@ def test_a_method_of_a_state_goes_on_as_the_other(told, seed):
         assert np.array_equal(again.ask(), method.ask())
         run(method, oracle, 1)
         run(again, oracle, 1)
-    assert all(np.array_equal(value, vars(method)[name]) for name, value in vars(again).items())
+    assert state(again, whole=False) == state(method, whole=False)
+
+
+def test_answers_are_weighed_by_noise_and_size(seed):
+    """Inverse variances, with the spread of samples estimated from how far answers lie apart."""
+    rng, d, spread = np.random.default_rng(seed), 4000, 3.0
+    sizes, sigmas = np.array([50, 100, 100, 2, 400]), np.array([0.1, 0.05, 0.2, 4.0, 0.02])
+    variances = sigmas**2 + spread / sizes
+    mean = None
+    for n, sigma, variance in zip(sizes, sigmas, variances, strict=True):
+        answer = BatchMean.of(rng.normal(0, variance**0.5, (d, 2)), sigma**2, n)
+        mean = answer if mean is None else mean.after(answer)
+    best = 1 / (1 / variances).sum()
+    # An estimate from d numbers errs by sqrt(2 / d) of itself; weights near the best ones cost
+    # the square of how far they are off.
+    assert mean.spread == pytest.approx(spread, rel=6 * (2 / d) ** 0.5)
+    np.testing.assert_allclose(mean.noise + spread * mean.sampling, best, rtol=0.02)
+    np.testing.assert_allclose(np.square(mean.value).mean(axis=0), best, rtol=6 * (2 / d) ** 0.5)
+
+
+@pytest.mark.parametrize("place", [0, 4, 11, 12, 13, 25, 39])
+def test_a_noisy_answer_at_any_place_ruins_nothing(place, seed):
+    """It makes no step, which it would but for its noise; the same question is asked again."""
+    weights, V, rng = problem(seed)
+    exact = tensor_oracle(symmetric_outer_sum(weights, V))
+    method = OnlinePowerMethod.begin(8, 3, max_iter=12, random_state=seed)
+    while not method.is_complete or method.n_answers <= place:
+        noise = 1e3 if method.n_answers == place else 1e-3
+        answers = exact(method.ask()) + noise * rng.standard_normal(method.ask().shape)
+        method.tell(answers, noise)
+    # Before any other answer it cannot be told, and one step of twelve is lost.
+    assert method.n_answers_needed == 39 + (0 < place < 39)
+    _, vectors = method.components()
+    np.testing.assert_allclose(np.abs(np.sum(vectors * V, axis=1)), 1.0, atol=1e-4)
+    assert method.n_above(4.0) == 3

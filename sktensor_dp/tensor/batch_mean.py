@@ -1,0 +1,79 @@
+"""Mean of the answers of batches to one question, weighted by what is known of their errors."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sktensor_dp.tensor.arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class BatchMean:
+    """Mean of noisy answers, each weighted by the inverse of its variance."""
+
+    # An answer of a batch of n samples has the variance ``noise + spread / n``. The noise is known;
+    # the spread of samples is estimated by the method of moments (DerSimonian & Laird, 1986), from
+    # how far answers lie from the mean before them.
+
+    value: Floats  # (d, m)
+    noise: Floats  # (m,): variance of each column's noise
+    sampling: Floats  # (m,): variance of each column by sampling, over the spread
+    # Sums over answers, in units of their variances: squared distances beyond what noise explains,
+    # and what a spread of 1 would make of them.
+    excess: float = 0.0
+    expected: float = 0.0
+
+    def __post_init__(self) -> None:
+        columns = self.value.shape[1:]
+        if not columns == self.noise.shape == self.sampling.shape or (self.sampling <= 0).any():
+            raise ValueError("value, noise and sampling must be of as many columns, sampling > 0.")
+
+    @classmethod
+    def of(cls, value: Floats, noise: float, n_samples: float) -> "BatchMean":
+        """Answer of one batch."""
+        each = np.ones(value.shape[1])
+        return cls(value, noise * each, each / n_samples)
+
+    @property
+    def spread(self) -> float:
+        """Variance of one sample's answer, 0 where noise explains all."""
+        return max(self.excess / self.expected, 0.0) if self.expected > 0 else 0.0
+
+    @property
+    def precision(self) -> float:
+        """Inverse of the noise's variance, of the mean over columns; without noise, of samples."""
+        noise = float(self.noise.mean())
+        return 1 / noise if noise > 0 else 1 / float(self.sampling.mean())
+
+    def after(self, other: "BatchMean", share: float = 1.0) -> "BatchMean":
+        """Mean with the answer of one more batch.
+
+        `share` is the mean variance of noise in an entry of a column over the column's `noise`.
+        """
+        before, new = (of.noise + self.spread * of.sampling for of in (self, other))
+        if not (before + new).all():
+            before, new = self.sampling, other.sampling
+        rate = before / (before + new)
+        distance = np.square(other.value - self.value).mean(axis=0) / share
+        excess = (distance - self.noise - other.noise) / (before + new)
+        expected = (self.sampling + other.sampling) / (before + new)
+        return BatchMean(
+            value=self.value + rate * (other.value - self.value),
+            noise=(1 - rate) ** 2 * self.noise + rate**2 * other.noise,
+            sampling=(1 - rate) ** 2 * self.sampling + rate**2 * other.sampling,
+            excess=self.excess + float(excess.sum()),
+            expected=self.expected + float(expected.sum()),
+        )
+
+    def column(self, place: int) -> "BatchMean":
+        """Answer to one of the questions, as a column."""
+        only = slice(place, place + 1)
+        value, noise = self.value[:, only], self.noise[only]
+        return replace(self, value=value, noise=noise, sampling=self.sampling[only])
+
+    def beside(self, other: "BatchMean") -> "BatchMean":
+        """Means of two questions, columns beside each other, with the spread of this one."""
+        pairs = ((self.value, other.value), (self.noise, other.noise),
+                 (self.sampling, other.sampling))  # fmt: skip
+        value, noise, sampling = (np.concatenate(pair, axis=-1) for pair in pairs)
+        return replace(self, value=value, noise=noise, sampling=sampling)
