@@ -1,24 +1,25 @@
 """Base class of private estimators: parameters of the guarantee, and the life of a fit.
 
 A fit is validated, planned, charged, run by its recipe, and published. A fit that is refused or
-fails changes nothing.
+fails changes nothing but the ledger; what fails after a fit leaves it as it is.
 """
 
+import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
-from threadpoolctl import ThreadpoolController
 
+from sktensor_dp.estimator.error_state import OwnErrors
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
@@ -36,6 +37,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import link_to
 from sktensor_dp.queries.query import Chunks, Source
+from sktensor_dp.queries.sums import OneThread
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -85,8 +87,9 @@ class Callbacks:
         -----
         **Privacy.** Names and numbers of releases are public before a fit begins. A callback
         that asks for ``X``, ``y``, ``metadata`` or ``fitted_estimator`` is refused. Callbacks
-        get an unfitted clone in the place of the estimator, and cannot stop a fit. When they
-        are called tells how long releases take (running time is not covered).
+        get an unfitted clone in the place of the estimator, and cannot stop a fit: one that
+        fails after the charge is warned of. When they are called tells how long releases take
+        (running time is not covered).
         """
         for callback in callbacks:
             _check(callback)
@@ -96,14 +99,22 @@ class Callbacks:
 
     def _followed(
         self, run: Callable[[Callable[[str], None]], Result], n_releases: int | None
-    ) -> Result:
-        """Call `run` under the callbacks, with a function to call with each release's name."""
+    ) -> tuple[Result, tuple[Warning, ...]]:
+        """Result of `run` under the callbacks, called with each release's name, and warnings."""
         shown = clone(self)
         shown.accountant = None
         if hasattr(self, PARENT):
             shown._parent_callback_ctx = getattr(self, PARENT)
+        results: list[Result] = []
+        failures: dict[str, None] = {}
 
-        def followed(estimator: Any) -> Result:
+        def attempt(hook: Callable[..., Any]) -> None:
+            try:
+                hook(estimator=shown)
+            except Exception as error:
+                failures[type(error).__name__] = None
+
+        def followed(estimator: Any) -> None:
             context = CallbackSupportMixin._init_callback_context(
                 estimator, max_subtasks=n_releases
             )
@@ -112,21 +123,27 @@ class Callbacks:
 
             def end() -> None:
                 if tasks:  # a request to stop is ignored: the plan has been paid for
-                    tasks.pop().call_on_fit_task_end(estimator=estimator)
+                    attempt(tasks.pop().call_on_fit_task_end)
 
             def begin(name: str) -> None:
                 end()
                 tasks.append(context.subcontext(task_name=name))
-                tasks[-1].call_on_fit_task_begin(estimator=estimator)
+                attempt(tasks[-1].call_on_fit_task_begin)
 
             try:
-                result = run(begin)
+                results.append(run(begin))
             finally:
                 end()
-            context.call_on_fit_task_end(estimator=estimator)
-            return result
+            attempt(context.call_on_fit_task_end)
 
-        return with_callbacks(followed)(shown)
+        try:
+            with_callbacks(followed)(shown)
+        except Exception as error:
+            if not results:
+                raise
+            failures[type(error).__name__] = None
+        told = f"A callback failed ({', '.join(failures)}); the fit is not affected."
+        return results[0], (UserWarning(told),) if failures else ()
 
 
 def _check(callback: Any) -> None:
@@ -166,16 +183,6 @@ class FittedStateMixin:
         """Fitted attributes by name, as the last fit left them; empty before a fit."""
         return {name: v for name, v in vars(self).items() if self._is_fitted_state(name)}
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Context manager that puts the earlier fitted state back if its block raises."""
-        before = self._fitted_state()
-        try:
-            yield
-        except BaseException:
-            self._publish(before)
-            raise
-
 
 OWN = ("sktensor_dp", "sklearn")  # packages whose lines say nothing to a caller
 
@@ -188,7 +195,7 @@ def _level_of_caller() -> int:
     return level
 
 
-class Documented:
+class Documented(OwnErrors):
     """Mixin that names the nearest parameter for a wrong one, and links diagrams to pages."""
 
     _doc_link_module = "sktensor_dp"
@@ -280,7 +287,7 @@ class Fitted:
     """Result of a recipe, the part of a fit that asks the curator for releases."""
 
     attributes: Mapping[str, Any]  # fitted state to publish
-    # By released values; raised before publishing, as a caller may turn warnings into errors.
+    # By released values; issued after publishing, as a caller may turn warnings into errors.
     warnings: tuple[Warning, ...] = ()
     notes: tuple[str, ...] = ()  # for the report, by released values
 
@@ -316,12 +323,6 @@ class PlannedFit(Generic[Curator]):
         replanned = self.by_count(curator.count())
         curator.continue_with(replanned.releases)
         return replanned
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """Controller of the threads of BLAS, made once as it searches all loaded libraries."""
-    return ThreadpoolController()
 
 
 def is_read_in_parts(X: Any) -> bool:
@@ -367,6 +368,14 @@ def check_arguments(
             known = inspect.signature(getattr(type(estimator), method)).parameters
             said = nearest(name, [one for one in known if one not in ("self", "unsupported")])
         raise TypeError(f"{type(estimator).__name__}.{method} takes no {said}")
+
+
+def check_output(estimator: Any) -> None:
+    """Raise ImportError if the container that ``set_output`` asks for is not installed."""
+    chosen = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    container = get_config()["transform_output"] if chosen is None else chosen
+    if container != "default":
+        importlib.import_module(container)
 
 
 def unit_of(row: str, grouped: bool) -> str:
@@ -467,7 +476,8 @@ class PrivateEstimatorMixin(
         number = None
         if planned.by_count is None:
             number = sum(one.uses for one in planned.releases.releases)
-        return self._followed(partial(self._execute, planned), number)
+        fitted, failures = self._followed(partial(self._execute, planned), number)
+        return replace(fitted, warnings=(*fitted.warnings, *failures))
 
     def _execute(
         self, planned: PlannedFit[Curator], progress: Callable[[str], None] | None
@@ -475,8 +485,7 @@ class PrivateEstimatorMixin(
         """Charge a planned fit, run its recipe and add the privacy report to the attributes."""
         # Products are small or bound by memory: threads that wait for each other made fits ten
         # times slower on a busy machine, and none faster on an idle one.
-        one_thread = _libraries().limit(limits=1, user_api="blas")
-        with one_thread, self._curator(planned, progress) as curator:
+        with OneThread(), self._curator(planned, progress) as curator:
             replanned = planned.after_count(curator) if planned.by_count else planned
             fitted = replanned.recipe(curator)
             report = curator.report((*replanned.notes, *fitted.notes))
@@ -501,10 +510,10 @@ class PrivateEstimatorMixin(
         )  # fmt: skip
 
     def _end(self, fitted: Fitted) -> Self:
-        """Issue the warnings of a finished fit, then publish its attributes."""
+        """Publish the attributes of a finished fit, then issue its warnings."""
+        self._publish(fitted.attributes)
         for warning in fitted.warnings:
             warnings.warn(warning, stacklevel=_level_of_caller())
-        self._publish(fitted.attributes)
         return self
 
     def _adopt(self, report: PrivacyReport) -> None:
@@ -528,8 +537,8 @@ class PrivateEstimatorMixin(
         array
             Result for the caller's data, which the fit does not protect.
         """
-        with self._all_or_nothing():
-            return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
+        check_output(self)
+        return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
 
     def _read_through(self, chunks: Any, plan: ReleasePlan) -> None:
         """Read all chunks once before the charge, to refuse those of other sizes than announced."""

@@ -4,6 +4,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -24,8 +25,10 @@ from sktensor_dp.estimator.base import (
     FittedStateMixin,
     PrivateEstimatorMixin,
     check_arguments,
+    check_output,
     unit_of,
 )
+from sktensor_dp.estimator.error_state import under_own_errors
 from sktensor_dp.estimator.inputs import refuse_lists
 from sktensor_dp.estimator.parameters import Constraint, Number, OneOf, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
@@ -449,11 +452,11 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         best = trials.best(stop)
         state = self._attributes(best, delta)
         self._say("search ended")
+        self._publish(state)
         # What numpy says of the rows a step was shown is no release.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
         for told in (told for told in best.warnings if issubclass(told.category, ours)):
             warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
-        self._publish(state)
         return self
 
     def _checked(
@@ -514,30 +517,37 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
     def _say(self, what: str) -> None:
         """Print a line on standard error, where verbose."""
         if self.verbose:
-            print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
+            with suppress(OSError, ValueError):  # a closed stream must not lose a paid search
+                print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
 
     @available_if(_model_has("predict"))
+    @under_own_errors
     def predict(self, X: Any) -> Any:
         """Predictions of the best model; see its own method."""
         return self._by_best("predict", X)
 
     @available_if(_model_has("transform"))
+    @under_own_errors
     def transform(self, X: Any) -> Any:
         """Transform `X` by the best model; see its own method."""
         return self._by_best("transform", X)
 
     @available_if(_model_has("transform"))
+    @under_own_errors
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Search, and transform `X` by the best model."""
-        with self._all_or_nothing():
-            return self.fit(X, y, **fit_params).transform(X)
+        for step in private_steps(self.estimator).values():
+            check_output(step)
+        return self.fit(X, y, **fit_params).transform(X)
 
     @available_if(_model_has("score_samples"))
+    @under_own_errors
     def score_samples(self, X: Any) -> Any:
         """Score of every row by the best model; see its own method."""
         return self._by_best("score_samples", X)
 
     @available_if(_model_has("score"))
+    @under_own_errors
     def score(self, X: Any, y: Any = None) -> float:
         """Score of the best model, by its own method and without noise."""
         return float(self._by_best("score", X, *(() if y is None else (y,))))

@@ -24,6 +24,7 @@ from sktensor_dp.estimator.base import (
     check_arguments,
     columns_of,
 )
+from sktensor_dp.estimator.error_state import under_own_errors
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
     as_validated,
@@ -389,6 +390,7 @@ class PrivateTensorPowerMethod(
         return self._learn(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
+    @under_own_errors
     def partial_fit(
         self,
         X: ArrayLike | sp.spmatrix,
@@ -536,6 +538,7 @@ class PrivateTensorPowerMethod(
         return sample_scores(samples, self.moment, self._found())
 
     @OF_MIXTURES
+    @under_own_errors
     def predict(self, X: ArrayLike | sp.spmatrix) -> Integers:
         """Most probable component of each sample of a mixture (not for ``moment="raw"``).
 
@@ -556,6 +559,7 @@ class PrivateTensorPowerMethod(
         return np.argmax(coordinates(samples, self.moment, self._found()), axis=1)
 
     @OF_MIXTURES
+    @under_own_errors
     def sample(
         self, n_samples: int = 1, *, document_length: int = 100
     ) -> tuple[Floats | sp.csr_matrix, Integers]:
@@ -605,6 +609,7 @@ class PrivateTensorPowerMethod(
         return sampled_gaussians(found, chosen, rng), chosen
 
     @available_if(_needs("gaussian_mixture"))
+    @under_own_errors
     def components_interval(self, level: float = 0.9, *, n_fits: int = 20) -> tuple[Floats, Floats]:
         """Intervals around means, for noise and chance (``moment="gaussian_mixture"`` only).
 
@@ -644,6 +649,7 @@ class PrivateTensorPowerMethod(
         return bootstrap_interval(self, self._found(), n_samples, level, n_fits, rng)
 
     @OF_MIXTURES
+    @under_own_errors
     def bic(self, X: ArrayLike | sp.spmatrix) -> float:
         """Bayesian information criterion of a mixture on samples; lower is better, and not private.
 
@@ -665,6 +671,7 @@ class PrivateTensorPowerMethod(
         return self._criterion(X, lambda n: math.log(n))
 
     @OF_MIXTURES
+    @under_own_errors
     def aic(self, X: ArrayLike | sp.spmatrix) -> float:
         """Akaike's information criterion of a mixture on samples; not private, as :meth:`bic`.
 
@@ -681,6 +688,7 @@ class PrivateTensorPowerMethod(
         return self._criterion(X, lambda _: 2.0)
 
     @available_if(_needs("raw"))
+    @under_own_errors
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Samples of least norm with given projections on the components (``moment="raw"`` only).
 

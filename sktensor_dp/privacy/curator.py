@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -304,7 +304,8 @@ class DataCurator(AbstractContextManager["DataCurator"]):
             # Public before the fit. Times are not told: a release may take longer for some data.
             count = sum(planned.uses for planned in self._plan.releases)
             number = f"release {count - sum(self._left.values())} of {count}"
-            print(f"[{self._spender}] {number}: {entry.name}", file=sys.stderr, flush=True)
+            with suppress(OSError, ValueError):  # a closed stream must not lose a paid fit
+                print(f"[{self._spender}] {number}: {entry.name}", file=sys.stderr, flush=True)
         if self._progress is not None:
             self._progress(entry.name)
         if self._receipt is not None:

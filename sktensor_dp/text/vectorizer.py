@@ -359,12 +359,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             Counts of each document: raw data, not protected by the fit.
         """
         planned, documents = self._planned_fit(raw_documents, groups, n_samples, unsupported)
-        with self._all_or_nothing():
-            columns = self._run(planned).vocabulary_
-            if documents is None:
-                return lazy_counts(self, raw_documents)
-            counts = count_words(documents, columns, binary=self.binary, dtype=self.dtype)
-            return as_sparse_interface(counts)
+        columns = self._run(planned).vocabulary_
+        if documents is None:
+            return lazy_counts(self, raw_documents)
+        counts = count_words(documents, columns, binary=self.binary, dtype=self.dtype)
+        return as_sparse_interface(counts)
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """Count the words of the vocabulary as scikit-learn does; the counts are raw data."""

@@ -1,9 +1,10 @@
-"""A fit that is refused or fails, wherever and however, changes nothing."""
+"""A fit that is refused or fails changes nothing; one that succeeded is kept, whatever fails."""
 
 import contextlib
 import copy
 import functools
 import itertools
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from internals import PUBLISH, questions
 from interrupting import Interrupted, Interrupting
+from sklearn import config_context
 from ways_to_fit import COUNTS, PARTS, SAMPLES, WAYS, data_of, quiet, snapshot
 
 from sktensor_dp import BudgetAccountant, BudgetError
@@ -85,8 +87,9 @@ def test_a_fit_that_is_interrupted_anywhere_changes_nothing(name, seed):
     estimator = used_before(name)
     places = [*np.linspace(0, first, BEFORE).astype(int).tolist(), *last.values()]
     for place in (*places[seed % 2 :: 2], published):
+        kept = estimator if place <= published else copy.deepcopy(estimator)
         with unchanged(estimator), quiet(), pytest.raises(Interrupted), Interrupting(place):
-            WAYS[name].call(estimator)
+            WAYS[name].call(kept)
 
 
 @pytest.mark.parametrize(
@@ -125,17 +128,18 @@ def test_a_fit_that_is_refused_changes_nothing(name, prepared):
 
 @every_way
 @every_state
-def test_a_warning_that_is_made_an_error_changes_nothing(name, prepared):
-    estimator, told = prepared(name), None
+def test_a_warning_that_is_made_an_error_costs_no_paid_fit(name, prepared):
+    estimator, told = prepared(name).set_params(accountant=BudgetAccountant(1e9, 0.9)), None
+    earlier = getattr(estimator, "privacy_report_", None)
     with quiet():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*seeded.*")
-        before = snapshot(vars(estimator))
         try:
             WAYS[name].call(estimator)
         except UserWarning as warning:
             told = warning
-            assert snapshot(vars(estimator)) == before
+            changed = getattr(estimator, "privacy_report_", None) is not earlier
+            assert changed == (len(estimator.accountant.entries) > 0)
     warned = ("topics", "components, stream", "components, source")
     assert told is not None or not (name in warned or name.endswith(("too many", ", few")))
 
@@ -198,16 +202,28 @@ def test_a_stream_that_breaks_off_changes_nothing(n_read, prepared):
 
 @every_way
 @every_state
-def test_a_fit_transform_whose_second_half_fails_changes_nothing(name, prepared):
+def test_a_fit_transform_whose_second_half_fails_keeps_the_model(name, prepared):
     """It is interrupted at its last call before it returns."""
     estimator = prepared(name)
     for _ in range(2):  # the first fills caches
         other = copy.deepcopy(estimator)
         with quiet(), Interrupting() as seen:
             other.fit_transform(*data_of(name))
-    last = Interrupting(len(seen.calls) - 1)
-    with unchanged(estimator), quiet(), pytest.raises(Interrupted), last:
+    last, earlier = Interrupting(len(seen.calls) - 1), getattr(estimator, "privacy_report_", None)
+    with quiet(), pytest.raises(Interrupted), last:
         estimator.fit_transform(*data_of(name))
+    assert estimator.privacy_report_ is not earlier
+    assert snapshot(sorted(vars(estimator))) == snapshot(sorted(vars(other)))
+
+
+@pytest.mark.parametrize("name", ["topics", "search", "CPCompletion, input"])
+def test_containers_that_are_not_installed_are_refused_before_the_charge(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    budget = BudgetAccountant(1e9, 0.9)
+    estimator = as_found(name).set_params(accountant=budget)
+    with config_context(transform_output="polars"), pytest.raises(ImportError, match="polars"):
+        estimator.fit_transform(*data_of(name))
+    assert budget.entries == ()
 
 
 @every_way

@@ -1,12 +1,19 @@
 """Progress of fits: lines in a log, scikit-learn's callbacks; no data."""
 
+import io
 import re
+import sys
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sktensor_dp import PrivateSearchCV, PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
 
 COUNTS = np.random.default_rng(0).poisson(1.0, (500, 6))
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -18,6 +25,13 @@ def test_a_log_gets_lines_without_times(capsys):
     assert len(lines) >= 3
     pattern = r"\[PrivateSpectralLDA\] release \d+ of \d+: [a-z_]+"
     assert all(re.fullmatch(pattern, line) for line in lines)
+
+
+def test_a_log_that_is_closed_costs_no_paid_fit(monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    assert PrivateSpectralLDA(2, verbose=1).fit(COUNTS).privacy_report_.rows
 
 
 # Callbacks
@@ -86,18 +100,24 @@ def test_callbacks_that_ask_for_data_are_refused(callback):
         assert not hasattr(model, "_skl_callbacks")
 
 
-def test_a_failed_fit_is_taken_down(callback):
-    class Failing(Follower):
-        def on_fit_task_begin(self, estimator, context):
-            super().on_fit_task_begin(estimator, context)
-            if context.task_name == "pair_moments":
-                raise RuntimeError("stop")
+@pytest.mark.parametrize("hook", ["setup", "on_fit_task_begin", "on_fit_task_end", "teardown"])
+def test_a_callback_that_fails_costs_no_paid_fit(callback, hook, monkeypatch):
+    def failing(self, estimator, context):
+        self.told.append((hook, "failed"))
+        raise RuntimeError("secret")
 
-    failing, model = Failing(), PrivateSpectralLDA(2)
-    with pytest.raises(RuntimeError, match="stop"):
-        model.set_callbacks(failing).fit(COUNTS)
-    assert failing.told[-1] == ("teardown", "fit")
-    assert not hasattr(model, "components_")
+    budget = BudgetAccountant(9.0)
+    model = PrivateSpectralLDA(2, accountant=budget).set_callbacks(callback)
+    monkeypatch.setattr(Follower, hook, failing)
+    if hook in ("setup", "on_fit_task_begin"):  # before the charge
+        with pytest.raises(RuntimeError, match="secret"):
+            model.fit(COUNTS)
+    else:
+        with pytest.warns(UserWarning, match=r"A callback failed \(RuntimeError\); the fit"):
+            model.fit(COUNTS)
+    assert hasattr(model, "components_") == (len(budget.entries) > 0)
+    assert hasattr(model, "components_") == ("end" in hook or hook == "teardown")
+    assert callback.told[-1] == ((hook if hook == "teardown" else "teardown"), callback.told[-1][1])
     assert "_callback_fit_ctx" not in vars(model)
 
 

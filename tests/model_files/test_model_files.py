@@ -63,7 +63,9 @@ def test_a_loaded_model_is_the_same_bit_for_bit(name, tmp_path):
     """In what it says, in all that a fit leaves behind, and in the file that it writes."""
     model = MODELS[name]
     loaded = type(model).load(path := saved(model, tmp_path))
-    before, after = answers(model), answers(loaded)
+    before = answers(model)
+    with np.errstate(all="raise"):  # a caller's error state reaches no answer
+        after = answers(loaded)
     assert before.keys() == after.keys()
     assert [key for key in before if not equal(before[key], after[key])] == []
     parameters = model.get_params().keys()
