@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport
     from sktensor_dp.privacy.statement import load_statement
     from sktensor_dp.privacy.unsafe import unsafe_recorded_releases, unsafe_seeded_noise
+    from sktensor_dp.queries.labels import normalise_labels
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
     from sktensor_dp.text import PrivateCountVectorizer
 else:
@@ -52,6 +53,7 @@ else:
         "UnitParameters": "completion",
         "load_statement": "privacy.statement",
         "make_private_scorer": "model_selection",
+        "normalise_labels": "queries.labels",
         "scale_by_ranges": "model_selection",
         "unsafe_recorded_releases": "privacy.unsafe",
         "unsafe_seeded_noise": "privacy.unsafe",
@@ -94,6 +96,7 @@ __all__ = [
     "UnsoundClaimWarning",
     "load_statement",
     "make_private_scorer",
+    "normalise_labels",
     "scale_by_ranges",
     "unsafe_recorded_releases",
     "unsafe_seeded_noise",

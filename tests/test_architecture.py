@@ -53,7 +53,7 @@ CORE = {
     "ledger": core("/exceptions plan spending"),
     "accountant": core("/exceptions calibration ledger plan spending tables"),
     "mechanisms": core("noise plan /tensor"),
-    "parts": core("noise"),
+    "parts": core("noise /queries.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": core("/exceptions accountant calibration noise report"),
     "releases": core("/privacy /queries /tensor"),
@@ -84,7 +84,7 @@ EXTRA_NAMES = core(
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {
     *("as_counts", "as_entries", "as_labels", "as_samples", "call_untrusted", "read", "read_each"),
-    *("are_several", "in_order", "split_chunk"),
+    *("are_several", "distinct", "in_order", "normalise_labels", "split_chunk"),
     *("as_documents", "as_numbers", "in_chunks", "refuse_lazy", "kinds_of", "new_frame", "taken"),
 }
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}

@@ -97,6 +97,8 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
      "how many; 3 if not given, or as many as columns if these are fewer"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
     ("forecast-groups", "--columns N", integer(1, 10**4), REQUIRED, "how many columns"),
+    (RUNS, "--normalise-labels", bool, False, "take labels of --person that differ in case, outer "
+     "blanks or Unicode form for one person"),
     (FORECASTS, "--persons N", integer(1, 10**9), REQUIRED, "how many persons, texts or rows"),
     (FORECASTS, "--find WHICH", ("epsilon", "persons"), None,
      "the least epsilon, or the fewest persons, that would be enough"),
@@ -160,6 +162,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
     if getattr(options, "find", None) and getattr(options, "error", ()) is None:
         parser.error("--find needs --error X, the typical error to reach")
+    if getattr(options, "normalise_labels", False) and options.person is None:
+        parser.error("--normalise-labels needs --person COLUMN")
     if options.command == "topics" and options.file is None:
         for name in ("text", "person", "delimiter", "quoting", "encoding"):
             if getattr(options, name) is not None:

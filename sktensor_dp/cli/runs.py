@@ -26,6 +26,7 @@ from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import Table, as_text, plain
+from sktensor_dp.queries.labels import as_labels, distinct, normalise_labels
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
@@ -125,6 +126,12 @@ class Run:
         options = self.options
         quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
         return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
+
+    def persons(self, labels: Any) -> tuple[Any, int]:
+        """Labels of persons as a fit takes them, and the number of different ones."""
+        found = normalise_labels(labels) if self.options.normalise_labels else labels
+        found = as_labels(found, len(labels), "the column of --person")
+        return found, len(distinct(found)[0])
 
     def given(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
         """Parameters of every model."""
@@ -242,8 +249,10 @@ class Topics(Run):
             self._texts = datasets.load_texts(options.file, options.text, **self.how())
         else:
             columns = (options.text, "text"), (options.person, "person")
-            self._texts, self._groups = read_columns(options.file, columns, **self.how())
-        self.n_units = len(set(self._groups) if self._groups else self._texts)
+            self._texts, labels = read_columns(options.file, columns, **self.how())
+            self._groups, self.n_units = self.persons(labels)
+        if self._groups is None:
+            self.n_units = len(self._texts)
 
     def settings(self) -> dict[str, Any]:
         """Options, and how many words there are of those allowed."""
@@ -380,7 +389,7 @@ class Ratings(Run):
                 "it is no secret which of them were rated"
             )
         columns = [(options.person, "person"), (options.item, "item"), (options.rating, "numbers")]
-        who, what, self._values = read_columns(options.file, columns, **self.how())
+        labels, what, self._values = read_columns(options.file, columns, **self.how())
         if np.isnan(self._values).any():
             raise ValueError(
                 f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows "
@@ -396,8 +405,8 @@ class Ratings(Run):
         else:
             names = [public_names(options.items)]
         self._items = dict(zip(names[0], names[-1], strict=True))
-        self._entries = np.column_stack([who, what]).astype(object)
-        self.n_units, self.n_items = len(set(who)), len(self._items)
+        who, self.n_units = self.persons(labels)
+        self._entries, self.n_items = np.array([who, what], object).T, len(self._items)
 
     def forecast(self, **changes: Any) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
@@ -542,9 +551,11 @@ class Groups(Run):
         options, columns = self.options, [(name, "numbers") for name in self._columns]
         persons = [] if options.person is None else [(options.person, "person")]
         found = read_columns(options.file, [*columns, *persons], **self.how())
-        self._groups = found.pop() if persons else None
+        labels = found.pop() if persons else None
+        self._groups, self.n_units = None, len(found[0])
+        if labels is not None:
+            self._groups, self.n_units = self.persons(labels)
         self._X = self._scaler.transform(np.column_stack(found))
-        self.n_units = len(set(self._groups) if self._groups else self._X)
 
     def forecast(self) -> Any:
         """Forecast for groups that are far apart."""

@@ -25,6 +25,7 @@ from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.entries import EntryChunks, ValueRange, as_entries
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import refuse_lazy
+from sktensor_dp.queries.labels import as_labels, distinct
 from sktensor_dp.queries.query import SIZES
 from sktensor_dp.queries.slices import SliceChunks, SliceReader
 from sktensor_dp.queries.sums import PartialQuery
@@ -342,16 +343,8 @@ def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
     columns = _columns(X)
     if mode >= len(columns) or len(columns[mode]) == 0:
         return indices  # too few columns are refused by whoever reads all
-    ids = read(lambda: np.asarray(columns[mode]), "X")
-    try:
-        own = RowIndex.from_public(sorted(set(ids.tolist())))
-    except (TypeError, ValueError):
-        own = None
-    if own is None:
-        raise ValueError(
-            f"X must have ids of units in column {mode} that are all text or all whole numbers; "
-            f"they are of the kind {ids.dtype.kind!r} of NumPy."
-        )
+    labels = as_labels(columns[mode], len(columns[mode]), f"column {mode} of X")
+    own = RowIndex.of_labels(distinct(labels)[0])
     return (*indices[:mode], own, *indices[mode + 1 :])
 
 

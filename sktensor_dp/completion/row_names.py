@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.queries.labels import Labels
 from sktensor_dp.tensor.arrays import Integers
 
-# Whole numbers that JSON and arrays of 64 bits hold alike.
-LARGEST_NUMBER = 2**62
+# Numbers from here on are not all doubles: a float may stand for another id.
+LARGEST_FLOAT = 2.0**53
 
 
 class RowIndex:
@@ -72,10 +73,13 @@ class RowIndex:
         if kinds not in ({str}, {int}):
             told = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none at all"
             raise ValueError(f"names must be all text or all whole numbers; got {told}.")
-        if kinds == {int} and max(map(abs, plain)) > LARGEST_NUMBER:
-            raise ValueError(f"names that are numbers must be of size {LARGEST_NUMBER} at most.")
+        return cls.of_labels(np.array(list(dict.fromkeys(plain)), object))
+
+    @classmethod
+    def of_labels(cls, labels: Labels) -> Self:
+        """Number rows in the order of different labels of persons, which are in memory alone."""
         index = cls.__new__(cls)
-        index._names = tuple(dict.fromkeys(plain))
+        index._names = tuple(labels.tolist())
         return index
 
     def encode(self, values: Any) -> Integers:
@@ -95,11 +99,21 @@ class RowIndex:
         ------
         TypeError
             If values are numbers where names are text, or are text where names are numbers.
+        ValueError
+            If values are numbers of double precision from 2**53 on, which may stand for others.
         """
-        column = read(lambda: np.asarray(values), "X")
-        _check_kind(getattr(values, "dtype", column.dtype), type(self._names[0]))
+        known = None if hasattr(values, "dtype") else object
+        column = read(lambda: np.asarray(values, known), "X")
+        items = column.tolist()
+        dtype = _kind_of_items(items) if known is object else values.dtype
+        _check_kind(dtype, type(self._names[0]))
+        if any(isinstance(item, float) and abs(item) >= LARGEST_FLOAT for item in items):
+            raise ValueError(
+                "X has a column of numbers in double precision, which does not hold every whole "
+                "number from 2**53 on. Pass ids as integers."
+            )
         rows = {name: row for row, name in enumerate(self._names)}
-        found = read(lambda: [rows.get(item, -1) for item in column.tolist()], "X")
+        found = read(lambda: [rows.get(item, -1) for item in items], "X")
         return np.array(found, dtype=np.intp)
 
     def decode(self, rows: Any) -> NDArray[Any]:
@@ -131,6 +145,15 @@ class RowIndex:
 
     def __repr__(self) -> str:
         return f"RowIndex({len(self)} names)"
+
+
+def _kind_of_items(items: list[Any]) -> Any:
+    """Type of an array of the items of a list, if all are text or all are numbers."""
+    kinds = set(map(type, items))
+    if kinds and all(issubclass(kind, str) for kind in kinds):
+        return np.dtype(str)
+    numeric = kinds and all(issubclass(kind, int | float | np.number) for kind in kinds)
+    return np.dtype(float if numeric else object)
 
 
 def _check_kind(dtype: Any, kind: type) -> None:

@@ -15,8 +15,9 @@ from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.error_sanitising import call_untrusted, read
 from sktensor_dp.queries.frames import as_numbers, in_chunks, kinds_of, refuse_lazy
+from sktensor_dp.queries.labels import ONE_GROUP, are_several, as_labels
 from sktensor_dp.queries.sums import OneThread
-from sktensor_dp.queries.units import ONE_GROUP, are_several, as_labels, split_chunk
+from sktensor_dp.queries.units import split_chunk
 
 Rows = TypeVar("Rows")
 Kind = TypeVar("Kind")

@@ -15,7 +15,7 @@ from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import taken
-from sktensor_dp.queries.units import as_labels
+from sktensor_dp.queries.labels import as_labels, distinct
 
 
 def checked_units(
@@ -178,7 +178,7 @@ class PrivateKFold(BaseCrossValidator):
         """
         n_given = n_rows(X)
         labels = np.arange(n_given) if groups is None else as_labels(groups, n_given)
-        names, places = np.unique(labels, return_inverse=True)
+        names, places = distinct(labels)
         folds = coin_parts(keyed_coins(self._key, names), self.n_splits)[places]
         for fold in range(self.n_splits):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)

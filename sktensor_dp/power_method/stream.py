@@ -31,6 +31,7 @@ from sktensor_dp.power_method.recipe import (
 )
 from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.parts import assigned
+from sktensor_dp.queries.labels import distinct
 from sktensor_dp.queries.samples import LiftedBall, SampleChunks
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.batch_mean import BatchMean
@@ -166,7 +167,7 @@ def random_batches(
     X: Any, n_batches: int, random_state: Any, *, groups: Any = None, by_coins: bool = False
 ) -> Iterator[SampleChunks]:
     """Yield random batches of units: groups by secret coins, rows by `random_state`."""
-    n_units = X.shape[0] if groups is None else len(np.unique(groups))
+    n_units = X.shape[0] if groups is None else len(distinct(groups)[0])
     # How many batches there are is public; by coins any of them may be empty.
     n_batches = n_batches if by_coins else min(n_batches, n_units)
     of_units, units = assigned(

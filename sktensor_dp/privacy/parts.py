@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.queries.labels import distinct
 
 Integers = NDArray[np.intp]
 Coins = NDArray[np.uint64]  # (n_units, 2): 128 random bits of each unit
@@ -50,7 +51,7 @@ def assigned(
     """Part of each unit, of `n_parts` or 1 for a `fraction`; and the unit of each row, or None."""
     names, units, n_units = None, None, n_rows
     if labels is not None:
-        names, units = np.unique(labels, return_inverse=True)
+        names, units = distinct(labels)
         n_units = len(names)
     if counted:  # sizes are private, and may be zero
         coins = secret_coins(n_units, names)

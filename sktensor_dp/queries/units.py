@@ -1,10 +1,11 @@
 """Rows of units of privacy: labels, chunks, and rows of a group brought together."""
 
 import math
-import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import repeat
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -13,71 +14,14 @@ from numpy.typing import NDArray
 
 from sktensor_dp.queries.error_sanitising import error_or, read, read_each
 from sktensor_dp.queries.frames import as_numbers
+from sktensor_dp.queries.labels import EXPECTED, ONE_GROUP, as_labels, digests, distinct, joined
 from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks
-
-EXPECTED = (
-    "groups must hold one label per row, all of them integers or all of them strings and none "
-    "missing"
-)
-ONE_GROUP = (
-    "groups must hold at least two different labels: one group alone is all of the data, and "
-    "nothing could be learnt that protects it."
-)
-
-
-def as_labels(groups: Any, n_rows: int) -> NDArray[Any]:
-    """Validate `groups`, one label (integer or string) for each of `n_rows` rows."""
-    # Errors show no label, and no number of rows: that of a unit is private. Of a list numpy would
-    # make text, and 'nan' of a label that is missing.
-    if not isinstance(groups, np.ndarray):
-        groups = as_numbers(groups, "groups")
-    known: Any = None if hasattr(groups, "dtype") else object
-    if np.ma.is_masked(groups):
-        raise ValueError(f"{EXPECTED}.")  # an array would hold what lies behind the mask
-    labels = read(lambda: np.asarray(groups, known), "groups", lambda message: f"{EXPECTED}.")
-    if labels.ndim != 1:
-        raise ValueError(f"{EXPECTED}; got an array of {labels.ndim} dimensions.")
-    if len(labels) != n_rows:
-        raise ValueError(f"{EXPECTED}; its length is not the number of rows.")
-    if not len(labels):
-        return np.zeros(0, np.int64)  # a chunk without rows: no label is of a wrong kind
-    if labels.dtype.kind in "OT":
-        labels = _of_one_kind(labels.astype(object))
-    if labels.dtype.kind in "iu":
-        if labels.max() > np.iinfo(np.int64).max:
-            raise ValueError(f"{EXPECTED}; integers must be less than 2**63.")
-        return labels.astype(np.int64, copy=False)
-    # The width of a text would tell how long the longest label is.
-    if labels.dtype.kind != "U":
-        kind = "" if labels.dtype.kind in "OS" else f"; got type {labels.dtype}"
-        raise ValueError(f"{EXPECTED}{kind}.")
-    return labels
-
-
-def are_several(labels: NDArray[Any]) -> bool:
-    """Return True if rows have two different labels or more."""
-    return bool((labels[1:] != labels[:-1]).any())
-
-
-def _of_one_kind(labels: NDArray[Any]) -> NDArray[Any]:
-    """Convert an object array to int64 or text if its labels are of one kind; or return it."""
-    kinds = set(map(type, labels.tolist()))
-    if kinds and all(issubclass(kind, str) for kind in kinds):
-        return labels.astype(str)
-    if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
-        wide = f"{EXPECTED}; integers must be less than 2**63."
-        return read(lambda: labels.astype(np.int64), "groups", lambda message: wide)
-    return labels
-
 
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
 CHANGED = "The chunks have other groups than when they were read first."
 
 Piece = tuple[Any, NDArray[Any]]
-
-# Odd, near 2^64 over the golden ratio: products with it spread integers evenly (Knuth, volume 3).
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def split_chunk(part: Any) -> tuple[Any, Any]:
@@ -89,35 +33,40 @@ def split_chunk(part: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class GroupTable:
-    """Sorted labels of all groups of rows in a source, and the number of rows of each."""
+    """Sorted labels of all groups of rows in a source, their sizes, and where each one ends."""
 
     labels: NDArray[Any]
     sizes: Integers
+    last: Integers  # number of the last chunk that has a row of the group
 
     @classmethod
     def of(cls, source: Iterable[Any], least: int = 2) -> Self:
         """Read the labels of every chunk of `source`, of `least` groups or more."""
         read = [
-            np.unique(_labels(split_chunk(part)[1]), return_counts=True)
+            distinct(_labels(split_chunk(part)[1]))
             for part in read_each(source, "The source of chunks")
         ]
-        # Chunks without rows have labels of no kind.
-        found = [(labels, counts) for labels, counts in read if len(labels)] or read[:1]
-        if len({labels.dtype.kind == "i" for labels, _ in found}) != 1:
-            raise ValueError(f"{EXPECTED}, in all chunks alike.")
-        labels, places = np.unique(np.concatenate([one for one, _ in found]), return_inverse=True)
+        found = joined([names for names, _ in read])
+        if found is None:
+            raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
+        labels, places = distinct(found)
         if len(labels) < least:
             raise ValueError(ONE_GROUP)
-        sizes = np.bincount(places, weights=np.concatenate([counts for _, counts in found]))
-        return cls(labels, sizes.astype(np.intp))
+        counts = np.concatenate([np.bincount(of, minlength=len(names)) for names, of in read])
+        last = np.zeros(len(labels), np.intp)
+        # In the order of chunks: the last one that has a group stays.
+        last[places] = np.repeat(np.arange(len(read)), [len(names) for names, _ in read])
+        return cls(labels, np.bincount(places, counts, len(labels)).astype(np.intp), last)
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        return {label: place for place, label in enumerate(self.labels.tolist())}
 
     def places(self, labels: NDArray[Any]) -> Integers:
         """Index of each of `labels` in the table; ValueError if one is not in it."""
-        if not len(labels):
-            return np.zeros(0, np.intp)
-        places = np.searchsorted(self.labels, labels)
-        places = np.minimum(places, max(len(self.labels) - 1, 0))
-        if not len(self.labels) or not np.array_equal(self.labels[places], labels):
+        found = map(self._numbers.get, labels.tolist(), repeat(-1))
+        places = np.fromiter(found, np.intp, len(labels))
+        if (places < 0).any():
             raise ValueError(CHANGED)
         return places
 
@@ -130,39 +79,50 @@ def _labels(groups: Any) -> NDArray[Any]:
 
 
 class GroupBuffer:
-    """Buffer that holds rows of a group back until the last row of the group was read."""
+    """Buffer that holds rows of a group back until the last chunk of the group was read."""
 
     def __init__(self, table: GroupTable) -> None:
         self._table = table
         self._left = table.sizes.copy()
-        self._rows: list[tuple[Any, Integers]] = []
+        self._n_chunks = 0
+        # Rows that wait, by the number of the chunk that they wait for: each is moved once.
+        self._waiting: defaultdict[int, list[tuple[Any, Integers]]] = defaultdict(list)
 
     def add(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
         """Take rows with their labels; return those of groups that are complete, and groups."""
         places = self._table.places(labels)
-        self._left -= np.bincount(places, minlength=len(self._left))
-        if (self._left < 0).any():
+        present, counts = np.unique(places, return_counts=True)
+        self._left[present] -= counts
+        chunk, self._n_chunks = self._n_chunks, self._n_chunks + 1
+        ends = self._table.last[places]
+        if (self._left[present] < 0).any() or (ends < chunk).any():
             raise ValueError(CHANGED)
-        ready: list[tuple[Any, Integers]] = []
-        held: list[tuple[Any, Integers]] = []
-        for X, of_rows in (*self._rows, (rows, places)):
-            complete = self._left[of_rows] == 0
-            if complete.all():
-                ready.append((X, of_rows))
-                continue
-            held.append((X[~complete], of_rows[~complete]))
-            if complete.any():
-                ready.append((X[complete], of_rows[complete]))
-        self._rows = held
-        ready = [part for part in ready if len(part[1])]
+        if (ends == chunk).all():
+            self._waiting[chunk].append((rows, places))
+        else:
+            # Copies: a caller may use the memory of a chunk for the next one.
+            for end, some in _parted(ends):
+                self._waiting[end].append((rows[some], places[some]))
+        ready = [part for part in self._waiting.pop(chunk, []) if len(part[1])]
         if not ready:
             return None
-        return stacked([X for X, _ in ready]), np.concatenate([places for _, places in ready])
+        found = np.concatenate([of_rows for _, of_rows in ready])
+        if self._left[found].any():
+            raise ValueError(CHANGED)
+        return stacked([X for X, _ in ready]), found
 
     def check_empty(self) -> None:
         """Raise ValueError if the source ended before the last row of some group."""
         if self._left.any():
             raise ValueError(CHANGED)
+
+
+def _parted(numbers: Integers) -> Iterator[tuple[int, Integers]]:
+    """Each different number, and the places where it stands in order."""
+    order = np.argsort(numbers, kind="stable")
+    cuts = np.flatnonzero(np.diff(numbers[order])) + 1
+    for some in np.split(order, cuts):
+        yield int(numbers[some[0]]), some
 
 
 def stacked(parts: list[Any]) -> Any:
@@ -186,11 +146,11 @@ def gathered(pieces: Sequence[Piece | Exception]) -> Piece | Exception:
         if isinstance(piece, Exception):
             return piece
         found.append(piece)
-    # Pieces without rows have labels of no kind.
-    with_rows = [piece for piece in found if len(piece[1])] or found[:1]
-    if len({labels.dtype.kind for _, labels in with_rows}) > 1:
-        return ValueError(f"{EXPECTED}, in all chunks alike.")
-    return stacked([X for X, _ in with_rows]), np.concatenate([labels for _, labels in with_rows])
+    with_rows = [X for X, labels in found if len(labels)] or [found[0][0]]
+    labels = joined([labels for _, labels in found])
+    if labels is None:
+        return ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
+    return stacked(with_rows), labels
 
 
 def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
@@ -206,19 +166,10 @@ def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
     if groups is None:
         raise ValueError(MIXED)
     labels = as_labels(groups, rows.shape[0])
-    parts = _digests(labels) % np.uint64(n_parts)
+    parts = digests(labels) % np.uint64(n_parts)
     if hasattr(rows, "tocsr"):
         rows = rows.tocsr()
     return [(rows[parts == part], labels[parts == part]) for part in range(n_parts)]
-
-
-def _digests(labels: NDArray[Any]) -> NDArray[np.uint64]:
-    """Hash of each label, the same in every process, that decides which worker gets the group."""
-    if labels.dtype.kind == "U":
-        return np.fromiter(
-            (zlib.crc32(one.encode("utf-8", "surrogatepass")) for one in labels.tolist()), np.uint64
-        )
-    return (labels.astype(np.int64).view(np.uint64) * SPREAD) >> np.uint64(33)
 
 
 Chunk = TypeVar("Chunk", bound="RowChunk")
@@ -243,7 +194,7 @@ class Units:
     @classmethod
     def gathered(cls, labels: NDArray[Any]) -> "tuple[Integers | None, Units]":
         """Order that sorts rows by label (None if they are sorted), and the units in that order."""
-        return in_order(np.unique(labels, return_inverse=True)[1])
+        return in_order(distinct(labels)[1])
 
     @cached_property
     def of_rows(self) -> Integers:

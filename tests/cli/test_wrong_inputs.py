@@ -27,6 +27,7 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "nobody.csv").write_text(f"author,post\n,{SECRET}\nann,{SECRET}\n")
     (tmp_path / "broken.csv").write_text(f'author,post\nann,"{SECRET}\nbob,{SECRET}\n')
     (tmp_path / "latin.csv").write_bytes(f"author,post\nann,{SECRET} ".encode() + b"\xe9\n")
+    (tmp_path / "blanks.csv").write_text(f"author,post,age\n{SECRET},hi,1\n{SECRET} ,ho,2\n")
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "u.item").write_bytes(b"caf\xe9\n")
     (tmp_path / "odd").write_bytes(b"\x81\n")
@@ -58,6 +59,15 @@ WRONG = [
     (("topics", "empty.csv", "--text", "post"), "'empty.csv' is empty"),
     (("topics", "header.csv", "--text", "post"), "holds no row"),
     (("topics", "nobody.csv", "--text", "post", "--person", "author"), "have no person"),
+    *(
+        ((kind, "blanks.csv", *more), "blanks at either end")
+        for kind, *more in (
+            ("topics", "--text", "post", "--person", "author"),
+            ("groups", "--range", "age", 0, 9, "--person", "author"),
+            ("ratings", *STARS[:-2], "age", "--items-are-public", "--bounds", 1, 5),
+        )
+    ),
+    ((*TEXT, "--normalise-labels"), "--normalise-labels needs --person"),
     (("topics", "broken.csv", "--text", "post"), "--quoting none"),
     (("topics", "latin.csv", "--text", "post"), "--encoding cp1252"),
     (("topics", "list.json", "--text", "post"), "the suffix of 'list.json' is not supported"),

@@ -344,7 +344,7 @@ OF_GROUPS = {
     [
         LABELS[1:], np.append(LABELS, 0), LABELS.astype(float), np.full(N, None),
         [*LABELS[:-1].tolist(), "a"], LABELS[:, None], np.zeros(N, int), [float("nan")] * N,
-        np.ma.masked_equal(LABELS, 3), LABELS.astype(np.uint64) + np.uint64(2**63),
+        np.ma.masked_equal(LABELS, 3), [f"{label} " for label in LABELS],
         [*LABELS[:-1].tolist(), True], LABELS > 3, [b"a"] * N, sp.csr_array(LABELS[:, None]),
         {"a": 1}, "a" * N, [[1]] * N, 7, [SECRET] * N, [*range(N - 1), SECRET],
         [*range(N - 1), None],

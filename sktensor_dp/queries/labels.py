@@ -1,0 +1,197 @@
+"""Labels of persons (or other groups) of rows: read, compared exactly, numbered, normalised."""
+
+import unicodedata
+import zlib
+from collections import defaultdict
+from itertools import count
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.queries.frames import as_numbers
+
+Integers = NDArray[np.intp]
+# Integers of 64 bits, or objects: Python's own strings, or integers beyond 64 bits. Text of NumPy
+# gives each label the room of the longest one, and drops NULs at its end.
+Labels = NDArray[Any]
+
+EXPECTED = (
+    "{name} must hold one label per row, all of them integers or all of them strings and none "
+    "missing"
+)
+MALFORMED = (
+    "{name} must hold labels without NUL characters and without blanks at either end: labels are "
+    "compared exactly, and these would part one person in two. sktensor_dp.normalise_labels, or "
+    "--normalise-labels in the command, strips blanks."
+)
+ONE_GROUP = (
+    "groups must hold at least two different labels: one group alone is all of the data, and "
+    "nothing could be learnt that protects it."
+)
+# Odd, near 2^64 over the golden ratio: products with it spread integers evenly (Knuth, volume 3).
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def as_labels(groups: Any, n_rows: int, name: str = "groups") -> Labels:
+    """Validate one label (integer or string) for each of `n_rows` rows; errors show no label."""
+    labels = read_labels(groups, n_rows, name)
+    if are_texts(labels) and not all(map(_is_well_formed, set(labels.tolist()))):
+        raise ValueError(MALFORMED.format(name=name))
+    return labels
+
+
+def read_labels(groups: Any, n_rows: int | None, name: str) -> Labels:
+    """Labels of one kind, which may be malformed, from a column, an array or a list."""
+    # Errors show no label, and no number of rows: that of a unit is private. Of a list numpy would
+    # make text, and 'nan' of a label that is missing.
+    expected = EXPECTED.format(name=name)
+    if not isinstance(groups, np.ndarray):
+        groups = as_numbers(groups, name)
+    if np.ma.is_masked(groups):
+        raise ValueError(f"{expected}.")  # an array would hold what lies behind the mask
+    known: Any = None if hasattr(groups, "dtype") else object
+    labels = read(lambda: np.asarray(groups, known), name, lambda message: f"{expected}.")
+    if labels.ndim != 1:
+        raise ValueError(f"{expected}; got an array of {labels.ndim} dimensions.")
+    if n_rows is not None and len(labels) != n_rows:
+        raise ValueError(f"{expected}; its length is not the number of rows.")
+    if not len(labels):
+        return np.zeros(0, np.int64)  # a chunk without rows: no label is of a wrong kind
+    found = read(lambda: _of_one_kind(labels), name)
+    if found is None:
+        kind = "" if labels.dtype.kind in "OST" else f"; got type {labels.dtype}"
+        raise ValueError(f"{expected}{kind}.")
+    return found
+
+
+def _of_one_kind(labels: NDArray[Any]) -> Labels | None:
+    """Convert labels that are all integers, or all strings; None for others."""
+    if labels.dtype.kind in "iu":
+        return _integers(labels)
+    if labels.dtype.kind not in "OTU":
+        return None
+    items = labels.tolist()
+    kinds = set(map(type, items))
+    if all(issubclass(kind, str) for kind in kinds):
+        # Of subclasses the plain text, which decides alone whether two are equal.
+        return _objects(items if kinds == {str} else list(map(str.__str__, items)))
+    if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return _integers(_objects(items if kinds == {int} else list(map(int, items))))
+    return None
+
+
+def _integers(labels: NDArray[Any]) -> Labels:
+    """Integers of 64 bits if they fit in, else Python's own."""
+    limits = np.iinfo(np.int64)
+    if limits.min <= int(labels.min()) and int(labels.max()) <= limits.max:
+        return labels.astype(np.int64, copy=False)
+    return labels.astype(object)
+
+
+def _objects(items: list[Any]) -> NDArray[np.object_]:
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
+
+
+def _is_well_formed(label: str) -> bool:
+    """True for a label without NUL and without outer blanks, whatever other labels are."""
+    return "\0" not in label and label == label.strip()
+
+
+def are_texts(labels: Labels) -> bool:
+    """True for strings, False for integers."""
+    return labels.dtype.kind == "U" or (labels.dtype.kind == "O" and isinstance(labels[0], str))
+
+
+def are_several(labels: Labels) -> bool:
+    """Return True if rows have two different labels or more."""
+    return bool((labels[1:] != labels[:-1]).any())
+
+
+def distinct(labels: Labels) -> tuple[Labels, Integers]:
+    """Different labels, sorted, and the place of each row's label among them."""
+    return read(lambda: _distinct(labels), "groups")
+
+
+def _distinct(labels: Labels) -> tuple[Labels, Integers]:
+    if labels.dtype.kind != "O":
+        names, places = np.unique(labels, return_inverse=True)
+        return names, places
+    # By their hashes, as Python's sets compare: only the different ones are sorted.
+    numbers: defaultdict[Any, int] = defaultdict(count().__next__)
+    first = np.fromiter(map(numbers.__getitem__, labels.tolist()), np.intp, len(labels))
+    known = list(numbers)
+    order = sorted(range(len(known)), key=known.__getitem__)
+    ranks = np.empty(len(known), np.intp)
+    ranks[order] = np.arange(len(known))
+    return _objects(known)[order], ranks[first]
+
+
+def joined(parts: list[Labels]) -> Labels | None:
+    """Labels of several parts, one after the other; None if they are not of one kind."""
+    # Parts without rows have labels of no kind.
+    parts = [part for part in parts if len(part)] or parts[:1]
+    return np.concatenate(parts) if len(set(map(are_texts, parts))) == 1 else None
+
+
+def digests(labels: Labels) -> NDArray[np.uint64]:
+    """Hash of each label, the same in every process and for every type of integers."""
+    if labels.dtype.kind == "i":
+        return (labels.view(np.uint64) * SPREAD) >> np.uint64(33)
+    if are_texts(labels):
+        encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), labels.tolist())
+        return np.fromiter(map(zlib.crc32, encoded), np.uint64, len(labels))
+    low = np.array([label % 2**64 for label in labels.tolist()], np.uint64)
+    return (low * SPREAD) >> np.uint64(33)
+
+
+def normalise_labels(labels: ArrayLike) -> Labels:
+    """Strip blanks from labels of persons, and merge those that differ in case or Unicode form.
+
+    Fits compare labels exactly: "Zoe" and "zoe" are two persons to them, each protected by
+    itself. Merging two persons into one is always safe for them, at the price of some accuracy.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_rows,)
+        Labels as ``groups`` of a fit takes them: strings or integers.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Strings without outer blanks, folded to one case (:meth:`str.casefold`) and composed
+        (Unicode's NFC); integers as they are.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing, or neither all strings nor all integers.
+
+    Notes
+    -----
+    **Privacy.** Each label is changed by itself, so whatever is fitted to the result protects each
+    of its labels. The result is raw data.
+
+    Examples
+    --------
+    >>> from sktensor_dp import normalise_labels
+    >>> normalise_labels(["Zoe", " zoe", "ZOE "]).tolist()
+    ['zoe', 'zoe', 'zoe']
+    """
+    found = read_labels(labels, None, "labels")
+    if not len(found) or not are_texts(found):
+        return found
+    # Equal labels share one object in memory.
+    forms = {label: _normal(label) for label in set(found.tolist())}
+    return _objects(list(map(forms.__getitem__, found.tolist())))
+
+
+def _normal(label: str) -> str:
+    """Stripped, folded and composed form of a label, which is its own form."""
+    # Decomposed first: letters are folded alike in both forms.
+    folded = unicodedata.normalize("NFD", label).casefold()
+    return unicodedata.normalize("NFC", folded).strip()
