@@ -44,15 +44,17 @@ CORE = {
     "plan": core("calibration"),
     "tables": core("/queries.frames"),
     "composition": core("plan"),
-    "selection": core("calibration noise plan"),
-    "report": core("composition plan selection tables"),
+    "selection": core("calibration noise plan /queries.laws"),
+    "report": core("composition plan selection tables /queries.laws"),
     "registry": core("report"),
     # It reads what anyone may have written, and adds it up without data or noise.
-    "statement": core("/exceptions mechanisms.piecewise_deviation composition plan report tables"),
+    "statement": core(
+        "/exceptions mechanisms.sigma_of composition plan report tables /queries.laws"
+    ),
     "spending": core("/exceptions calibration plan"),
     "ledger": core("/exceptions plan spending"),
     "accountant": core("/exceptions calibration ledger plan spending tables"),
-    "mechanisms": core("noise plan /tensor"),
+    "mechanisms": core("noise plan /queries.laws /queries.query.Coordinates /tensor"),
     "parts": core("noise /queries.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": core("/exceptions accountant calibration noise report"),

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sktensor_dp.privacy.accountant import BudgetAccountant, charges_of
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.composition import Composition
-from sktensor_dp.privacy.mechanisms import Mechanism, edge_reached, range_reached
+from sktensor_dp.privacy.mechanisms import Mechanism, edge_reached, range_reached, sigma_of
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE, Release
@@ -197,14 +197,14 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         moved = released_sensitivity(
             mechanism, query, self.n_units, self._neighbours, self._most_units
         )
-        noiseless = math.isinf(mechanism.strength(cost))
-        sigma = mechanism.sigma(moved, cost)
+        noiseless = math.isinf(mechanism.law.strength(cost))
+        sigma = sigma_of(mechanism.law, moved, cost)
         if not noiseless:
             check_sensitivity(moved, query)
         self._left[payer] -= uses
-        if isinstance(mechanism, Mechanism) and mechanism.residual and not noiseless:
+        if mechanism.residual and not noiseless:
             self._residuals[mechanism.residual] = None
-        self._record(entry, mechanism.name, moved, sigma, cost)
+        self._record(entry, mechanism.law.id, moved, sigma, cost)
         return mechanism, cost, noiseless
 
     def _payment(self, name: str, rest_of: str | None) -> tuple[str, int, PrivacyCost]:
@@ -315,13 +315,6 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self._records.append(row)
 
 
-def sensitivity(query: Any, norm: Literal["l1", "l2"], neighbours: str) -> float:
-    """Sensitivity of a query's sum in a norm: to replacing a unit, or to adding or removing one."""
-    # Neighbours that are told in words replace something, too.
-    bound = "contribution" if neighbours == "add_remove" else "sensitivity"
-    return float(getattr(query, f"{norm}_{bound}"))
-
-
 def released_sensitivity(
     mechanism: Mechanism | PartitionSelection,
     query: Any,
@@ -330,7 +323,7 @@ def released_sensitivity(
     most_units: int | None = None,
 ) -> float:
     """Sensitivity of a query's sum over `n_units`, raised for rounding of up to `most_units`."""
-    of_sum = sensitivity(query, mechanism.norm, neighbours)
+    of_sum = query.sensitivity(mechanism.law.norm, neighbours)
     if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
         return of_sum
     most = n_units if most_units is None else most_units

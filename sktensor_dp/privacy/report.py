@@ -23,6 +23,7 @@ from sktensor_dp.privacy.plan import (
 )
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
 from sktensor_dp.privacy.tables import Shown, Table, as_frame, cell, finite, plain
+from sktensor_dp.queries.laws import law_of
 
 FORMAT, VERSION = "sktensor_dp privacy statement", 1
 NOT_COVERED = {
@@ -351,11 +352,6 @@ def allowed_trial(node: Composition) -> PrivacyCost:
     return trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials), failure)
 
 
-def norm_of(mechanism: str) -> str:
-    """Norm, ``"l1"`` or ``"l2"``, in which a mechanism of this name takes the sensitivity."""
-    return "l1" if mechanism.startswith(("laplace", "piecewise")) else "l2"
-
-
 def _composed(node: Composition) -> dict[str, Any]:
     """Composition tree as plain values, with the possible costs to one unit at each node."""
     found: dict[str, Any] = {"kind": node.kind}
@@ -366,7 +362,7 @@ def _composed(node: Composition) -> dict[str, Any]:
                 "name": row.name,
                 "description": row.description,
                 "mechanism": row.mechanism,
-                "norm": norm_of(row.mechanism),
+                "norm": law_of(row.mechanism).norm,
                 "sensitivity": row.sensitivity,
                 "sigma": row.sigma,
                 **_spent(row, whole),

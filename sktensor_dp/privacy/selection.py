@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu, least_double
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED, Law
 
 # Probabilities of stopping are multiples of 1 / STEPS: exact in double precision, and
 # drawn exactly.
@@ -122,8 +123,8 @@ class PartitionSelection:
     squares add up to that number at most.
     """
 
-    name: str
-    norm: Literal["l2"] = "l2"
+    law: ClassVar[Law] = GAUSSIAN_THRESHOLDED
+    residual: ClassVar[str] = ""
 
     def release(
         self,
@@ -134,18 +135,10 @@ class PartitionSelection:
         query: Any,
     ) -> tuple[list[str], Floats]:
         """Sorted keys whose noisy totals reach the threshold, and these noisy totals."""
-        sigma = self.sigma(sensitivity, cost)
-        noise.recorder.record(self.name, query, totals, sensitivity, sigma)
+        sigma = sensitivity / self.law.strength(cost)
+        noise.recorder.record(self.law.id, query, totals, sensitivity, sigma)
         threshold = selection_threshold(query, sensitivity, cost)
         return gaussian_partition_selection(totals, sigma, threshold, noise)
-
-    def strength(self, cost: PrivacyCost) -> float:
-        """Part of a cost that the noise spends: mu."""
-        return cost.mu
-
-    def sigma(self, sensitivity: float, cost: PrivacyCost) -> float:
-        """Standard deviation of the noise on each total, at a cost."""
-        return sensitivity / cost.mu
 
 
 def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sktensor_dp.exceptions import StatementError
 from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
-from sktensor_dp.privacy.mechanisms import piecewise_deviation
+from sktensor_dp.privacy.mechanisms import sigma_of
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.report import (
     FORMAT,
@@ -22,6 +22,7 @@ from sktensor_dp.privacy.report import (
     written,
 )
 from sktensor_dp.privacy.tables import finite, plain, printable
+from sktensor_dp.queries.laws import law_of
 
 MOST_BYTES, DEEPEST = 16 * 2**20, 60
 # Words of JSON Schema, and Python's types for its own.
@@ -207,17 +208,6 @@ def load_statement(data: str | bytes) -> PrivacyReport:
     return report
 
 
-def sigma_of(mechanism: str, sensitivity: float, cost: PrivacyCost) -> float:
-    """Sigma that a mechanism of this name has, from sensitivity and cost."""
-    strength = cost.mu if mechanism.startswith("gaussian") else cost.epsilon
-    if math.isinf(strength):
-        return 0.0
-    if mechanism == "piecewise":
-        return sensitivity * piecewise_deviation(strength)
-    scale = sensitivity / strength
-    return scale * math.sqrt(2) if mechanism.startswith("laplace") else scale
-
-
 def _check_heading(stated: Any) -> None:
     """Raise StatementError unless this is a privacy statement of a version that can be read."""
     first = stated[0] if isinstance(stated, list) and stated else stated
@@ -301,7 +291,7 @@ def _row(row: dict[str, Any]) -> ReleaseRecord:
         name=row["name"],
         description=row["description"],
         sensitivity=sensitivity,
-        sigma=sigma_of(row["mechanism"], sensitivity, cost),
+        sigma=sigma_of(law_of(row["mechanism"]), sensitivity, cost),
         uses=int(row["uses"]),
         mechanism=row["mechanism"],
         **asdict(cost),
@@ -358,9 +348,8 @@ def _nodes(
 def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
     """Yield releases with costs of a kind that their noise does not spend."""
     for number, row in enumerate(node.rows):
-        gaussian = row.mechanism.startswith("gaussian")
-        fails = row.delta > 0 and row.mechanism != "gaussian, thresholded"
-        if (row.epsilon if gaussian else row.mu) > 0 or fails:
+        law = law_of(row.mechanism)
+        if (row.mu if law.pure else row.epsilon) > 0 or (row.delta > 0 and not law.fails):
             yield f"{place}.releases[{number}] costs what its noise, {row.mechanism}, does not"
     for number, planned in enumerate(node.unused):
         if planned.cost.mu > 0 and planned.cost.epsilon > 0:

@@ -197,7 +197,7 @@ class Recorder:
         for block in self._blocks:
             if block.is_open:
                 value = dict(exact) if isinstance(exact, Mapping) else np.array(exact)
-                name = getattr(query, "release_name", type(query).__name__)
+                name = getattr(query, "name", type(query).__name__)
                 block.releases.append(RecordedRelease(name, query, value, sensitivity, sigma, law))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import (
     LIMIT,
     NORM_SLACK,
@@ -370,6 +371,10 @@ def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Fl
 class NormHistogram(NormBins):
     """Histogram by `norm` after `clips` of units with a document of `min_tokens` tokens."""
 
+    name, family = "norm_histogram", "counts"
+    description = "share of units in each bin of a norm, from which a clip is chosen"
+    laws = (GAUSSIAN, LAPLACE)
+
     norm: Norm
     edges: Floats
     clips: tuple[Clip, ...] = ()
@@ -386,6 +391,10 @@ class NormHistogram(NormBins):
 @dataclass(frozen=True, eq=False)
 class WordFrequencies(NonNegative):
     """Sum over units of their mean count vectors, each clipped by `clip` and `clips`."""
+
+    name, family = "word_frequencies", "counts"
+    description = "weighted mean counts of every word"
+    laws = (GAUSSIAN, LAPLACE)
 
     # `clip` is of a CountNorm: its limit bounds what one document adds.
 

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.query import HALF, SUM_SLACK, bins_of, check_array, check_number
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, PIECEWISE
+from sktensor_dp.queries.query import HALF, SUM_SLACK, Query, bins_of, check_array, check_number
 from sktensor_dp.queries.sums import sums_by_row
 from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, rows_at_once
 from sktensor_dp.tensor.sorted_entries import SortedEntries
@@ -187,8 +188,12 @@ class EntryChunks(ValueRange):
 
 
 @dataclass(frozen=True, eq=False)
-class ValueHistogram:
+class ValueHistogram(Query):
     """Sum over units of the share of a unit's values in each bin, to choose a range from."""
+
+    name, family = "value_histogram", "slices"
+    description = "mean over units of the share of values in each bin, from which a range is chosen"
+    laws = (GAUSSIAN, LAPLACE)
 
     edges: Floats  # increasing; public
 
@@ -203,8 +208,12 @@ class ValueHistogram:
 
 
 @dataclass(frozen=True)
-class Entries:
+class Entries(Query):
     """All values themselves, released one by one where the unit of privacy is one value."""
+
+    name, family = "entries", "entries"
+    description = "the value of every entry"
+    laws = (GAUSSIAN, PIECEWISE)
 
     # Nothing is multiplied with it: the bound holds for any R that noise can be scaled by.
     half: float  # half of R; public
@@ -222,8 +231,12 @@ class Entries:
 
 
 @dataclass(frozen=True, eq=False)
-class RowSums:
+class RowSums(Query):
     """Weighted sums of the values in each row of every mode; the unit of privacy is one value."""
+
+    name, family = "row_sums", "entries"
+    description = "weighted sums of the values in each row of each mode"
+    laws = (GAUSSIAN, LAPLACE)
 
     index_set: IndexSet  # where values were observed; public
     weights: Floats  # (n_observed, n_modes): in the sum of the row of each mode; public
@@ -259,8 +272,12 @@ class RowSums:
 
 
 @dataclass(frozen=True, eq=False)
-class EntryPairs:
+class EntryPairs(Query):
     """Sum over rows of a matrix of products of their residuals in two different columns."""
+
+    name, family = "entry_pairs", "entries"
+    description = "sums over rows of products of their clipped residuals in two columns"
+    laws = (GAUSSIAN, LAPLACE)
 
     # A residual is a value minus its public prediction, over `scale`, clipped to [-1, 1], times the
     # root of its row's weight, rounded to a public grid. Residuals in one cell are added.

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.counts import CountChunk, CountNorm, norms_of_mean_counts
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import (
     LIMIT,
     NORM_SLACK,
@@ -55,6 +56,10 @@ N_ARRAYS = 7
 @dataclass(frozen=True, eq=False)
 class ExpectedCounts(NonNegative):
     """Sum over units of expected counts of each word in each topic, clipped to `limit`."""
+
+    name, family = "expected_counts", "counts"
+    description = "mean expected counts of every word in every topic, given the released topics"
+    laws = (GAUSSIAN, LAPLACE)
 
     # A document's array has entries c_w p(topic | w, document) >= 0, which sum to its length. It
     # depends on that document and on released values only.

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from sktensor_dp.queries.entries import SIZES, EntryChunks, IndexSet
-from sktensor_dp.queries.query import HALF, SUM_SLACK, check_array, check_number
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL_ROWS
+from sktensor_dp.queries.query import HALF, SUM_SLACK, Query, check_array, check_number
 from sktensor_dp.queries.sums import AccurateSum
 from sktensor_dp.tensor.arrays import Floats, blocks, rows_at_once, spans
 from sktensor_dp.tensor.arrays import Integers as Places
@@ -115,8 +116,12 @@ _Block = tuple[slice, Floats, Places, Places]
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeBlock:
+class RidgeBlock(Query):
     """Rows of one factor by ridge regression on public z; the unit of privacy is one value."""
+
+    name, family = "ridge_block", "entries"
+    description = "rows of one factor by ridge regression"
+    laws = (GAUSSIAN, SPHERICAL_ROWS)
 
     # A row is ``A^-1 sum_e x_e z_e``, ``A = sum z z' + ridge``, divided by the largest ``|A^-1 z|``
     # of its entries: its noise is scaled by its own worst entry.
@@ -128,8 +133,6 @@ class RidgeBlock:
     # ``sum z z'``, and to 1e-200 where one of both is more than 0.
     regularization: float | Floats
     half: float  # half of R; public
-
-    l1_sensitivity = math.inf
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)
@@ -206,8 +209,12 @@ def _lengths(vectors: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class EntryGradients:
+class EntryGradients(Query):
     """Gradient ``sum_e x_e J_e`` of half the squared error, up to sign and public terms."""
+
+    name, family = "entry_gradients", "entries"
+    description = "gradient of the squared error in all parameters of the model"
+    laws = (GAUSSIAN, LAPLACE)
 
     jacobian: Jacobian  # of the model at released parameters; public
     half: float  # half of R; public

@@ -20,6 +20,7 @@ from sktensor_dp.queries.counts import (
     unit_factors,
     weights,
 )
+from sktensor_dp.queries.laws import GAUSSIAN_SYMMETRIC, LAPLACE_SYMMETRIC, SPHERICAL
 from sktensor_dp.queries.query import NonNegative, Signed, check_number, norms_within
 from sktensor_dp.queries.sums import AccurateSum
 from sktensor_dp.queries.units import rows_of, sum_over_rows
@@ -82,6 +83,11 @@ SINGLE_FROM = 600
 @dataclass(frozen=True, eq=False)
 class PairMoments(NonNegative):
     """Sum over units of clipped pair moments ``l M2 = (c c' - diag(c)) / (l - 1)`` of counts c."""
+
+    name, family = "pair_moments", "counts"
+    description = "weighted mean second moment of counts"
+    laws = (GAUSSIAN_SYMMETRIC, LAPLACE_SYMMETRIC)
+    coordinates = "pairs"
 
     # `clip` is of a PairNorm (L2), or of a CountNorm of order 1 (L1 and L2).
 
@@ -190,6 +196,11 @@ class _Triples:
 class WhitenedTripleMoments(_Triples, Signed):
     """Sum of third moments ``l M3(W, W, W)`` in the space of a public whitener W, clipped there."""
 
+    name, family = "whitened_triple_moments", "counts"
+    description = "weighted mean third moment of counts in the released whitened space"
+    laws = (GAUSSIAN_SYMMETRIC, SPHERICAL)
+    coordinates = "symmetric"
+
     # The first clip is of a WhitenedTripleNorm of the same W.
 
     def __post_init__(self) -> None:
@@ -204,6 +215,11 @@ class WhitenedTripleMoments(_Triples, Signed):
 @dataclass(frozen=True, eq=False)
 class TripleMoments(_Triples, NonNegative):
     """Sum of third moments ``l M3(U, U, U)``, U orthonormal, clipped over all words."""
+
+    name, family = "triple_moments", "counts"
+    description = "weighted mean third moment of counts, noised in word space, seen in a subspace"
+    laws = (GAUSSIAN_SYMMETRIC, SPHERICAL)
+    coordinates = "symmetric"
 
     # The first clip is of a TripleNorm, or of a CountNorm of order 1, which bounds every norm of
     # it. The bound on the whole tensor covers its part at `words`.

@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, Law, Norm
 from sktensor_dp.queries.sums import units_of
 from sktensor_dp.tensor.arrays import Floats
 
@@ -30,22 +31,59 @@ NORM_SLACK = 1 + 2e-4
 SUM_SLACK = 1 + 1e-6
 
 
-class Query(Protocol):
+# Kinds of raw data that queries read.
+Family = Literal["units", "texts", "counts", "samples", "tensors", "entries", "slices", "scores"]
+# Coordinates of a sum in which its bounds hold, and in which noise is added: its entries, the
+# orthonormal ones of a symmetric array or matrix, or those of a histogram of pairs.
+Coordinates = Literal["entries", "symmetric", "matrix", "pairs"]
+# Queries by name: every step at which raw data can become public.
+REGISTERED: "dict[str, type[Query]]" = {}
+
+
+class Query:
     """Sum over units (persons, documents or rows) with proved bounds on one unit's change."""
 
-    # The parameters of a query are public. Where units may come and go, it bounds the norm of a
-    # contribution too, by `l2_contribution` and `l1_contribution`.
+    # Parameters of a query are public. A class with a name of its own is registered, and can be
+    # released; ``docs/proofs/<name>.md`` proves its bounds. Where units may come and go, it bounds
+    # the norm of a contribution too, by `l2_contribution` and `l1_contribution`.
+
+    name: ClassVar[str]  # as used in plans and reports
+    family: ClassVar[Family]
+    description: ClassVar[str]  # the statistic in words; a mean over units, or a sum by private key
+    laws: ClassVar[tuple[Law, ...]]  # for a cost in mu; and, if there is one, for a pure epsilon
+    coordinates: ClassVar[Coordinates] = "entries"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in vars(cls):
+            if cls.name in REGISTERED:
+                raise TypeError(f"two queries are named {cls.name!r}.")
+            REGISTERED[cls.name] = cls
 
     @property
     def l2_sensitivity(self) -> float:
-        """Largest L2 change of the sum if one unit is replaced, in the mechanism's coordinates."""
+        """Largest L2 change of the sum if one unit is replaced, in its `coordinates`."""
+        raise NotImplementedError
 
     @property
     def l1_sensitivity(self) -> float:
         """Largest L1 change of the sum if one unit is replaced; infinity without a proved bound."""
+        return math.inf
 
-    def total(self, chunk: Any) -> NDArray[np.float64]:
+    @property
+    def ambient_dimension(self) -> int | None:
+        """Dimension of the space of which the sum is an orthonormal projection; None for all."""
+        return None
+
+    def total(self, chunk: Any) -> Any:
         """Sum of the contributions of the units in `chunk`; totals of chunks add up."""
+        raise NotImplementedError
+
+    def sensitivity(self, norm: Norm, neighbours: str) -> float:
+        """Sensitivity of the sum in a norm: to replacing a unit, or to adding or removing one."""
+        # Neighbours that are told in words replace something, too.
+        of = "contribution" if neighbours == "add_remove" else "sensitivity"
+        return float(getattr(self, f"{norm}_{of}"))
 
 
 class Chunks(Protocol):
@@ -72,7 +110,7 @@ class Source(Protocol):
         """Sum of `query` over all units, each counted once."""
 
 
-class Bounded:
+class Bounded(Query):
     """Query of which one unit's contribution has bounded norms."""
 
     # Largest L2 distance of two contributions over the largest norm of one.
@@ -147,8 +185,12 @@ def bins_of(values: Floats, edges: Floats) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True)
-class UnitCount:
+class UnitCount(Query):
     """Number of units (protected persons, documents or rows); each contributes 1."""
+
+    name, family = "unit_count", "units"
+    description = "number of units, where one more or less is hidden: all else is divided by it"
+    laws = (GAUSSIAN, LAPLACE)
 
     # Replacing a unit does not change it: there it is public, and never released.
     l2_sensitivity = l1_sensitivity = 0.0

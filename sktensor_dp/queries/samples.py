@@ -9,12 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_SYMMETRIC, LAPLACE, SPHERICAL
 from sktensor_dp.queries.query import (
     LIMIT,
     NORM_SLACK,
     RADIUS,
     NonNegative,
     NormBins,
+    Query,
     Signed,
     check_array,
     check_number,
@@ -187,6 +189,11 @@ class LiftedBall:
 class SecondMoments(NonNegative):
     """Sum over units of their mean ``z z'``, z the samples scaled into the ball of `embedding`."""
 
+    name, family = "second_moments", "samples"
+    description = "mean second moment of samples clipped to a ball"
+    laws = (GAUSSIAN_SYMMETRIC, SPHERICAL)
+    coordinates = "matrix"
+
     embedding: LiftedBall
 
     def _largest_norms(self) -> tuple[float, float]:
@@ -258,6 +265,10 @@ class _ThirdMoments:
 class ThirdMomentHistogram(NormBins, _ThirdMoments):
     """Histogram of units by the norm of their projected third moment, to choose a clip from."""
 
+    name, family = "third_moment_histogram", "samples"
+    description = "share of samples in each bin of the norm of their projected third moment"
+    laws = (GAUSSIAN, LAPLACE)
+
     edges: Floats = None  # type: ignore[assignment]  # follows a field with a default
 
     def total(self, chunk: SampleChunk) -> Floats:
@@ -268,6 +279,10 @@ class ThirdMomentHistogram(NormBins, _ThirdMoments):
 @dataclass(frozen=True, eq=False)
 class ProjectedThirdMoments(_ThirdMoments, Signed):
     """Sum of third moments in the span of a public `basis`, clipped to `limit` there."""
+
+    name, family = "projected_third_moments", "samples"
+    description = "mean third moment of samples in a released subspace, clipped there"
+    laws = (GAUSSIAN, SPHERICAL)
 
     limit: float = math.inf
 
@@ -308,6 +323,10 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
 class ThirdMoments(ProjectedThirdMoments):
     """Sum of ``z (x) z (x) z`` in the span of `basis`, bounded in the whole space (AGN, AVN)."""
 
+    name, family = "third_moments", "samples"
+    description = "mean third moment of samples, noised in the whole space, seen in a subspace"
+    laws = (GAUSSIAN, SPHERICAL)
+
     # `residual_weight` is (3 / n)^(1/2), n the dimension of the complement of the span, or 0: then
     # the second part too is an orthonormal coordinate of the tensor.
 
@@ -347,6 +366,10 @@ SIZES = (1e-10, 1e10)
 @dataclass(frozen=True, eq=False)
 class PowerIterations(Signed):
     """Sum over units of ``z (z' u)^2`` for all columns u of `starts`: the power method's step."""
+
+    name, family = "power_iterations", "samples"
+    description = "one step of the power method on the third moment of samples, from all starts"
+    laws = (GAUSSIAN, SPHERICAL)
 
     # `T(I, u, u)` are products of `z (x) z (x) z` with symmetric parts of `e_i (x) u (x) u`, which
     # are far from orthonormal where starts are alike, and shorter by `sqrt(3)` outside their span.
@@ -421,16 +444,18 @@ class TensorChunk:
 
 
 @dataclass(frozen=True, eq=False)
-class TensorPowerIterations:
+class TensorPowerIterations(Query):
     """Power steps ``T(I, u, u)`` of a private tensor; neighbours differ in one entry."""
+
+    name, family = "tensor_power_iterations", "tensors"
+    description = "one step of the power method on a private tensor, from all starts"
+    laws = (GAUSSIAN, SPHERICAL)
 
     # Neighbours differ by `bound` times the sum of `e_i (x) e_j (x) e_k` over the six orders of (i,
     # j, k) (Wang & Anandkumar, Definition 4.2).
 
     starts: Floats
     bound: float
-
-    l1_sensitivity = math.inf
 
     def __post_init__(self) -> None:
         check_number("the bound", self.bound, RADIUS)

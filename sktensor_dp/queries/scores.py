@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.expected_counts import LARGEST_SHARE
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import SCORE, SUM_SLACK, Signed, check_array, check_number
 from sktensor_dp.queries.units import Units
 from sktensor_dp.tensor.arrays import Floats
@@ -50,6 +51,10 @@ class HeldOutChunk:
 @dataclass(frozen=True, eq=False)
 class HeldOutScores(Signed):
     """Sum over units of their rows' mean score, clipped to [`low`, `high`], minus the middle."""
+
+    name, family = "held_out_scores", "scores"
+    description = "mean score of a released model over held-out units, clipped to public bounds"
+    laws = (GAUSSIAN, LAPLACE)
 
     # `score` maps (X, y) to one number for each row, computed from that row and released values
     # alone. NaN is taken for `low`.

@@ -18,7 +18,8 @@ from sktensor_dp.queries.entries import (
 )
 from sktensor_dp.queries.error_sanitising import error_or
 from sktensor_dp.queries.frames import as_numbers
-from sktensor_dp.queries.query import HALF, SUM_SLACK, check_number
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
+from sktensor_dp.queries.query import HALF, SUM_SLACK, Query, check_number
 from sktensor_dp.queries.sums import AccurateSum, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, rows_at_once
@@ -192,8 +193,12 @@ class SliceReader:
 
 
 @dataclass(frozen=True)
-class UnitLevels:
+class UnitLevels(Query):
     """Sum over units of the mean of a unit's values and of their standard deviation about it."""
+
+    name, family = "unit_levels", "slices"
+    description = "mean over units of their level, and of their deviation from it"
+    laws = (GAUSSIAN, LAPLACE)
 
     half: float  # half of the width R of the range of values; public
 
@@ -268,8 +273,12 @@ class ReleasedEffects:
 
 
 @dataclass(frozen=True, eq=False)
-class SharedRowSums:
+class SharedRowSums(Query):
     """Sum over units of clipped residuals in each row of a shared mode, and of their counts."""
+
+    name, family = "shared_row_sums", "slices"
+    description = "sums over units of their clipped residuals in each row of a shared mode"
+    laws = (GAUSSIAN, LAPLACE)
 
     # A unit adds ``(S, C) / |C|``: sums of clipped residuals and numbers of entries in each row.
 
@@ -325,8 +334,12 @@ class SharedRowSums:
 
 
 @dataclass(frozen=True, eq=False)
-class SharedFactorSums:
+class SharedFactorSums(Query):
     """Power step for the components of units, and second moments of their weights."""
+
+    name, family = "shared_factor_sums", "slices"
+    description = "sums over units of residuals times their own weights of components"
+    laws = (GAUSSIAN,)
 
     # A unit fits its own parameters. Its clipped residuals and its weights of components are each
     # divided by their norm, so that every unit adds as much as the bound allows, in each cell.
@@ -340,7 +353,6 @@ class SharedFactorSums:
 
     # L2 distance of two units' sums, without their moments and before rounding.
     farthest: ClassVar[float] = 2.0
-    l1_sensitivity = math.inf  # there is no pure law for this query
 
     def __post_init__(self) -> None:
         self._released.check(self.scale)

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.error_sanitising import call_untrusted
+from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_THRESHOLDED, LAPLACE
 from sktensor_dp.queries.query import NonNegative
 from sktensor_dp.queries.units import Units
 from sktensor_dp.tensor.arrays import Floats
@@ -177,6 +178,10 @@ class WordContributions(NonNegative):
 class DocumentFrequencies(WordContributions):
     """Number of documents that contain each word; the words are private too."""
 
+    name, family = "document_frequencies", "texts"
+    description = "words that enough documents contain, each with the number of those documents"
+    laws = (GAUSSIAN_THRESHOLDED,)
+
     # A document counts towards the `max_words_per_document` words it uses most. Ties go by a fixed
     # checksum of the word, which every document ranks alike: their votes then meet on the same
     # words instead of scattering. The choice looks at nothing but the document.
@@ -192,6 +197,12 @@ class DocumentFrequencies(WordContributions):
 @dataclass(frozen=True)
 class WordBuckets(WordContributions):
     """Number of documents in each bucket of words: a checksum, or one of `words`."""
+
+    name, family = "word_buckets", "texts"
+    description = (
+        "share of documents in each bucket of words: of a checksum of any, or of known ones"
+    )
+    laws = (GAUSSIAN, LAPLACE)
 
     # A document adds one to the bucket of every word that it contributes, and no more than one to a
     # bucket. All buckets are released, empty ones too. Where `words` are given, each is a bucket,
@@ -218,6 +229,10 @@ class WordBuckets(WordContributions):
 @dataclass(frozen=True, eq=False)
 class WordVotes(WordContributions):
     """Votes for words in proportion to `weights` of their buckets, at most `largest` for each."""
+
+    name, family = "word_votes", "texts"
+    description = "words for which enough documents vote, each with its votes"
+    laws = (GAUSSIAN_THRESHOLDED,)
 
     # Among words of positive weight a document chooses as above. Its votes have the L2 norm of a
     # document frequency: one for every word where it is full and weights are even. They are whole

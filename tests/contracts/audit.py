@@ -87,7 +87,7 @@ def fits(prefix: str) -> bool:
 def law(name: str) -> bool | None:
     """Whether noise of its mechanisms has the law; None where no row draws it."""
     entry = CATALOGUE[name]
-    laws = [law.name for law in (entry.gaussian, entry.pure) if law is not None]
+    laws = [law.law.id for law in (entry.gaussian, entry.pure) if law is not None]
     prefixes = [prefix for law in laws for prefix in LAWS.get(law, SYMMETRIC.get(name, ()))]
     return all(map(fits, prefixes)) if prefixes else None
 

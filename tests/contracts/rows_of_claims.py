@@ -15,6 +15,7 @@ from internals import probed
 
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.unsafe import Recorder
 from sktensor_dp.queries.entries import EntryChunks, ValueHistogram
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SliceChunks
@@ -32,7 +33,7 @@ class Probe:
     sampler, seeded = "grid", True
 
     def __init__(self, place: int) -> None:
-        self.place, self.size = place, 0
+        self.place, self.size, self.recorder = place, 0, Recorder()
 
     def _moved(self, x: Floats, deviation: float) -> Floats:
         self.size = x.size

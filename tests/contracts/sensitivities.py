@@ -11,8 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sktensor_dp.privacy.curator import sensitivity
-
 Rng = np.random.Generator
 Floats = np.ndarray
 # A query, what is public beside it, and two units as far apart as the bound allows.
@@ -88,7 +86,7 @@ class Row:
         """Return distances as shares of the L2 and L1 bound; 0 where none is stated."""
         assert np.isfinite(moved).all()
         lengths = math.sqrt(float((moved**2).sum())), float(np.abs(moved).sum())
-        bounds = (sensitivity(query, norm, self.neighbours) for norm in ("l2", "l1"))
+        bounds = (query.sensitivity(norm, self.neighbours) for norm in ("l2", "l1"))
         return tuple(map(share, lengths, bounds))  # type: ignore[return-value]
 
 

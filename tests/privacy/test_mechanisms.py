@@ -34,6 +34,7 @@ from sktensor_dp.privacy.mechanisms import (
     laplace_vector,
     piecewise_deviation,
     piecewise_values,
+    sigma_of,
     spherical_laplace_rows,
     spherical_laplace_symmetric,
 )
@@ -43,6 +44,8 @@ from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.queries.entries import EntryChunks
 from sktensor_dp.queries.gradients import Jacobian
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
+from sktensor_dp.queries.laws import SPHERICAL as SPHERICAL_LAPLACE
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 SENSITIVITY, STRENGTH, K = 0.3, 1.7, 10
@@ -120,13 +123,13 @@ def test_mechanism_reads_its_part_of_the_cost() -> None:
         seen.append((sensitivity, strength, *geometry))
         return value
 
-    cost, l1, l2 = PrivacyCost(mu=0.5, epsilon=0.25), ("p", "l1", law), ("g", "l2", law)
-    assert Mechanism(*l2).sigma(2.0, cost) == 4.0
-    assert Mechanism(*l2).sigma(2.0, PrivacyCost(mu=math.inf)) == 0
-    assert Mechanism(*l1, pure=True).sigma(2.0, cost) == pytest.approx(8.0 * math.sqrt(2))
-    assert Mechanism(*l2, pure=True).sigma(2.0, cost) == 8.0
-    Mechanism(*l2, of_query=("imag",)).release(np.zeros(1), 2.0, cost, NoiseSource(), 7j)
-    Mechanism(*l1, pure=True).release(np.zeros(1), 3.0, cost, NoiseSource(), 7j)
+    cost = PrivacyCost(mu=0.5, epsilon=0.25)
+    assert sigma_of(GAUSSIAN, 2.0, cost) == 4.0
+    assert sigma_of(GAUSSIAN, 2.0, PrivacyCost(mu=math.inf)) == 0
+    assert sigma_of(LAPLACE, 2.0, cost) == pytest.approx(8.0 * math.sqrt(2))
+    assert sigma_of(SPHERICAL_LAPLACE, 2.0, cost) == 8.0
+    Mechanism(GAUSSIAN, law, ("imag",)).release(np.zeros(1), 2.0, cost, NoiseSource(), 7j)
+    Mechanism(LAPLACE, law).release(np.zeros(1), 3.0, cost, NoiseSource(), 7j)
     assert seen == [(2.0, 0.5, 7.0), (3.0, 0.25)]
 
 
@@ -317,7 +320,7 @@ def test_a_pure_cost_selects_pure_laws_in_any_plan(name, noise):
     }
     getattr(asked, name)(*questions.get(name, ()))
     (row,) = asked.report().rows
-    assert row.mechanism == CATALOGUE[name].pure.name
+    assert row.mechanism == CATALOGUE[name].pure.law.id
     assert (row.epsilon, row.mu) == (0.9, 0.0)
 
 
@@ -372,6 +375,6 @@ def test_a_stream_says_it_once_and_every_law_that_is_not_proved_has_a_note():
     notes = power.privacy_report_.notes
     assert [sum(said in note for note in notes) for said in (SPHERICAL, "disjoint")] == [1, 1]
     laws = {law for one in CATALOGUE.values() for law in (one.gaussian, one.pure) if law}
-    spherical = [law for law in laws if law.name.startswith("spherical")]
+    spherical = [law for law in laws if law.law.spherical]
     assert spherical
     assert all(SPHERICAL in law.residual for law in spherical)

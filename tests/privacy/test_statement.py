@@ -27,16 +27,15 @@ from sktensor_dp import (
     StatementError,
 )
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
-from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.privacy.report import PrivacyReport, norm_of
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import (
     MOST_BYTES,
     load_statement,
     problems,
     schema_text,
-    sigma_of,
 )
+from sktensor_dp.queries.laws import LAWS, law_of
 
 SCHEMA = json.loads(schema_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -402,16 +401,12 @@ def test_batches_at_another_delta_still_add_up() -> None:
     assert checked(other.joined(one)).epsilon == max(one.epsilon, other.epsilon)
 
 
-def test_laws_of_noise_are_those_of_the_catalogue() -> None:
-    """The check computes sigma from a law's name; the fit from the law."""
-    laws = {law for entry in CATALOGUE.values() for law in (entry.gaussian, entry.pure) if law}
-    for law in laws:
-        spent = "epsilon" if getattr(law, "pure", False) else "mu"
-        for cost in (PrivacyCost(**{spent: amount}) for amount in (0.37, math.inf)):
-            assert sigma_of(law.name, 0.25, cost) == law.sigma(0.25, cost)
-        assert norm_of(law.name) == law.norm
-    known = SCHEMA["$defs"]["release"]["properties"]["mechanism"]["enum"]
-    assert set(known) == {law.name for law in laws}
+def test_statements_name_registered_laws_and_no_other() -> None:
+    named = SCHEMA["$defs"]["release"]["properties"]["mechanism"]["enum"]
+    assert set(named) == LAWS.keys() == {law.id for e in CATALOGUE.values() for law in e.query.laws}
+    assert [law_of(name).id for name in named] == named
+    with pytest.raises(ValueError, match="'cauchy'"):
+        law_of("cauchy")
 
 
 # Words of JSON Schema that the reader knows, and words for people.

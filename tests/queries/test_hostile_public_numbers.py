@@ -109,7 +109,7 @@ def breach(case: Case, sound: Any, space: Any, changes: dict[str, Any]) -> str |
                 check_sensitivity(moved, query)
             except RuntimeError:
                 continue
-            bounds.append((law.norm, moved))
+            bounds.append((law.law.norm, moved))
         if not bounds:
             return None
         space = beside(case, query, space)

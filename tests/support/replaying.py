@@ -148,7 +148,7 @@ class Tape:
         place = next(n for n, one in enumerate(self._sources) if one is noise)
         kinds = [one for one in type(query).__mro__ if one in self._names]
         name = self._names[kinds[0]] if kinds else type(query).__name__
-        asked = (law.name, state(query), sensitivity, state(cost))
+        asked = (law.law.id, state(query), sensitivity, state(cost))
         kept = (list(answer[0]), answer[1].copy()) if words else np.array(answer)
         return self.passed_on(Flow(name, asked, kept, place, own))
 

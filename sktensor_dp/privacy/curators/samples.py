@@ -99,7 +99,7 @@ class SampleCurator(DataCurator):
 
     def _third_moments(self, name: str, query: ProjectedThirdMoments) -> NoisyThirdMoments:
         noisy, size = self.noisy(name, query), query.basis.shape[1]
-        dimension = getattr(query, "ambient_dimension", noisy.value.size)
+        dimension = query.ambient_dimension or noisy.value.size
         unique = n_unique(size, 3)
         tensor = coordinates_to_symmetric(noisy.value[:unique], size, 3)
         residual = np.zeros(size)
