@@ -50,7 +50,7 @@ def forecast_and_found(texts: list[str], k: int, epsilon: float) -> tuple[str, i
         model.set_params(verbose=0)
     expected = one.models["words"].forecast(len(texts)).n_words
     try:
-        one.fit()
+        list(one.fit())
     except NotEnoughDataError:
         return one.verdict(), expected, 0, 0
     n_words = len(one._names)

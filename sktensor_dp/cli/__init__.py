@@ -1,5 +1,6 @@
 """The command ``sktensor-dp``: private topics, ratings and groups without writing Python."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -36,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parse(None if arguments is None else list(arguments))
     try:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # What a console cannot show would end a run that was paid for.
+            sys.stdout.reconfigure(errors="replace")
         # Here, so that help is shown at once, and an interruption while it loads is a line too.
         from sktensor_dp.cli.execution import execute
 

@@ -4,22 +4,22 @@ import math
 import sys
 import webbrowser
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from sktensor_dp.cli.folder import Folder
-from sktensor_dp.cli.officer import write_officer_pages
+from sktensor_dp.cli.folder import MANIFEST, Folder
+from sktensor_dp.cli.officer import PAGES, write_officer_pages
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.runs import HOPEFUL, RUNS, SHARES
 from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import save_svg
-from sktensor_dp.privacy.report import library_version
+from sktensor_dp.privacy.report import PrivacyReport, library_version
 from sktensor_dp.privacy.tables import plain
 
 KEPT = (
@@ -77,22 +77,32 @@ def _run(options: Namespace) -> int:
                 raise NotEnoughDataError(_stopped(run))
             run.build(folder.keep())
             with progress.step(f"Learning {options.command}"):
-                run.fit()
+                # A model is kept as soon as it was paid for, whatever happens later.
+                for name in run.fit():
+                    folder.add(f"{name}.model", run.models[name].save)
             if doubts := run.doubts():
                 progress.note(f"warning: {doubts}")
             _write(run, folder, progress)
     except KeyboardInterrupt:
         spent = folder is not None and folder.spent_by_run()
         print(f"\nStopped; {'its budget' if spent else 'nothing'} was spent.", file=sys.stderr)
+        _show_where(folder)
         return 130
-    except NotEnoughDataError as error:
-        if folder is not None and folder.spent_by_run():
+    except Exception as error:
+        _show_where(folder)
+        if isinstance(error, NotEnoughDataError) and folder is not None and folder.spent_by_run():
             error.args = (f"{error} What this run cost is spent. {folder.summary()}",)
         raise
     finally:
         if folder is not None:
             folder.tidy()
     return 0
+
+
+def _show_where(folder: Folder | None) -> None:
+    """Say where the files of a run lie that ended early."""
+    if folder is not None and (where := folder.where()):
+        print(f"What it found before is in {where}", file=sys.stderr)
 
 
 def _show_expected(run: Any, progress: Progress) -> None:
@@ -131,40 +141,46 @@ def _stopped(run: Any) -> str:
 
 
 def _write(run: Any, folder: Folder, progress: Progress) -> None:
-    """Write models, which were paid for, before anything else can fail."""
-    options, earlier, path = run.options, folder.keep_earlier(), folder.path
-    for name, model in run.models.items():
-        model.save(path / f"{name}.model")
+    """Write the statement, tables, pages and a picture; then show what was found."""
+    options, path = run.options, folder.path
     reports = [model.privacy_report_ for model in run.models.values() if model.privacy_report_.rows]
     both = reduce(lambda one, later: one.followed_by(later, options.delta), reports)
     report = replace(both, unit=run.unit)
-    (path / "statement.json").write_text(report.to_json() + "\n", encoding="utf-8")
-    unprotected = SHARES if getattr(options, "shares", False) else ""
-    today = date.today().isoformat()
-    settings = {
-        "date": today, "version": f"sktensor_dp {library_version()}",
-        "command": f"sktensor-dp {options.command}", **run.settings(),
-    }  # fmt: skip
-    source = "Every file of this folder"
-    if unprotected:
-        source += f", except {unprotected} (raw data, which must stay with the texts),"
-    changes = "".join(f" {change}." for change in folder.ledger.changes)
-    others = f"{folder.summary()}{changes} That is as of {today}; later runs add to it. {KEPT}"
-    write_officer_pages(path, settings, report, source, others, progress.warnings)
+    folder.add_text("statement.json", report.to_json() + "\n")
     warnings = [*progress.warnings, *filter(None, [run.doubts()])]
     try:
-        save_svg(run.write(path, report, warnings), path / f"{options.command}.svg")
+        figure = run.write(folder, report, warnings)
+        folder.add(f"{options.command}.svg", lambda file: save_svg(figure, file))
     except ImportError:
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")
+    _write_officer_pages(run, folder, report, progress.warnings)
     promise = f"Each {run.unit} is protected by differential privacy: {report.in_brief}."
     if report.in_brief == "not private":
         promise = f"{report.guarantee}: nothing is protected."
     print("\n".join(["", *run.lines(), "", promise, folder.summary()]))
-    print(f"Written to {path}: {', '.join(file.name for file in folder.results())}")
-    if earlier is not None:
-        print(f"What an earlier run found is in {earlier}")
-    if unprotected:
+    print(f"Written to {folder.where()}")
+    if folder.earlier is not None:
+        print(f"What an earlier run found is in {folder.earlier}")
+    if folder.private:
         print(f"{SHARES} is about single texts, and nothing protects it: keep it with the texts")
     if options.open:
-        page = "topics.html" if options.command == "topics" else "for-the-officer.html"
+        page = "topics.html" if options.command == "topics" else PAGES[1]
         webbrowser.open((path / page).resolve().as_uri())
+
+
+def _write_officer_pages(
+    run: Any, folder: Folder, report: PrivacyReport, warnings: Sequence[str]
+) -> None:
+    """Write the pages for the officer, which certify the files of this run by their names."""
+    today = date.today().isoformat()
+    settings = {
+        "date": today, "version": f"sktensor_dp {library_version()}",
+        "command": f"sktensor-dp {run.options.command}", **run.settings(),
+    }  # fmt: skip
+    names = ", ".join([*folder.protected, *PAGES])
+    source = f"Each of these files ({MANIFEST} has the SHA-256 of each), and no other: {names},"
+    if folder.private:
+        source += f" but not {SHARES} (raw data, which must stay with the texts),"
+    changes = "".join(f" {change}." for change in folder.ledger.changes)
+    others = f"{folder.summary()}{changes} That is as of {today}; later runs add to it. {KEPT}"
+    write_officer_pages(folder.add_text, settings, report, source, others, warnings)

@@ -1,34 +1,67 @@
-"""Output folder of the command: results, and one ledger for all runs that write to it."""
+"""Output folder of the command: what it made, and one ledger for all runs that write to it."""
 
+import hashlib
+import json
+import os
+import re
 import sqlite3
+import tempfile
 from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from math import ceil, isfinite, isinf
 from pathlib import Path
+from typing import Any
 
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.spending import Balance, LedgerEntry, Spending
-from sktensor_dp.privacy.tables import plain
+from sktensor_dp.privacy.tables import plain, printable
 from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
+# Names the files that a run made: protected ones with their SHA-256, then those of raw data.
+MANIFEST = "manifest.json"
+EARLIER = re.compile(r"earlier-(\d+)")
+# Of a file that is still being written.
+UNFINISHED = ""
 
 
 class Folder:
-    """Folder that git ignores, with the budget of everything that was ever written to it."""
+    """Folder that git ignores, with the budget of everything that was ever written to it.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    ledger : BudgetAccountant
+        Its ledger; one in memory until a first run keeps its budget.
+    protected : dict of str to str
+        SHA-256 of the files that this run made, by their names.
+    private : list of str
+        Names of the files with raw data that this run made.
+    earlier : Path or None
+        Where the files of the run before were moved to.
+    """
 
     def __init__(
         self, path: Path, first: float, delta: float, budget: float | None, raised: float | None
     ) -> None:
         """Open the ledger with the budget that its first run set; `raised` alone enlarges it."""
         self.path, self._file = path, path / LEDGER
+        self.protected: dict[str, str] = {}
+        self.private: list[str] = []
+        self.earlier: Path | None = None
+        if path.is_dir():
+            self._refuse_others()
         path.mkdir(parents=True, exist_ok=True)
-        (path / ".gitignore").write_text("*\n", encoding="utf-8")
+        with tempfile.NamedTemporaryFile(dir=path, prefix=".probe-"):
+            pass  # OSError where nothing can be written
+        if not (ignored := path / ".gitignore").exists():
+            ignored.write_text("*\n", encoding="utf-8")
         wanted = budget if raised is None else raised
         self._known = self._file.exists() and SCOPE in scopes_of(self._file)
         if self._known:
@@ -122,21 +155,73 @@ class Folder:
             f"think it {odds[0]}, {odds[1]} or {odds[2]} in 100 likely."
         )
 
-    def results(self) -> list[Path]:
-        """Files of the last run, without the ledger."""
-        files = (path for path in sorted(self.path.glob("[!.]*")) if path.is_file())
-        return [path for path in files if not path.name.startswith(LEDGER)]
+    def where(self) -> str:
+        """Say where the files of this run lie; empty if there are none."""
+        names = ", ".join([*self.protected, *self.private])
+        return f"{self.path}: {names}" if names else ""
 
-    def keep_earlier(self) -> Path | None:
-        """Move the results of an earlier run, which were paid for, to a folder of their own."""
-        if not (found := self.results()):
-            return None
-        number = 1 + sum(1 for _ in self.path.glob("earlier-*"))
-        target = self.path / f"earlier-{number}"
-        target.mkdir()
-        for path in found:
-            path.rename(target / path.name)
-        return target
+    def add(self, name: str, write: Callable[[Path], Any], *, private: bool = False) -> None:
+        """Make a file by `write`, and name it in the manifest, before and after."""
+        if not (self.protected or self.private):
+            self._keep_earlier()
+        if private:
+            self.private.append(name)
+        else:
+            self.protected[name] = UNFINISHED
+        self._write_manifest()
+        write(self.path / name)
+        if not private:
+            self.protected[name] = _digest(self.path / name)
+            self._write_manifest()
+
+    def add_text(self, name: str, text: str) -> None:
+        """Make a file of text."""
+        self.add(name, lambda path: path.write_text(text, encoding="utf-8"))
+
+    def _write_manifest(self) -> None:
+        """Write the names of all files that this run made."""
+        unfinished = self.path / f".{MANIFEST}.unfinished"
+        made = {"protected": self.protected, "private": self.private}
+        unfinished.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+        os.replace(unfinished, self.path / MANIFEST)
+
+    def _keep_earlier(self) -> None:
+        """Move the files of the run before, which were paid for, to a folder of their own."""
+        protected, private = _made(self.path)
+        found = [name for name in (*protected, *private) if (self.path / name).exists()]
+        if not found:
+            return
+        numbers = [EARLIER.fullmatch(path.name) for path in self.path.iterdir()]
+        number = 1 + max([int(one[1]) for one in numbers if one], default=0)
+        self.earlier = self.path / f"earlier-{number}"
+        self.earlier.mkdir()
+        for name in (*found, MANIFEST):
+            (self.path / name).rename(self.earlier / name)
+
+    def _refuse_others(self) -> None:
+        """Raise ValueError for files that the command did not make, or that were changed since."""
+        protected, private = _made(self.path)
+        own = {LEDGER, f"{LEDGER}-journal", *private, *([MANIFEST] if protected else [])}
+
+        def is_own(path: Path) -> bool:
+            if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):
+                return True
+            if path.is_symlink() or not path.is_file():
+                return False
+            kept = protected.get(path.name)
+            return path.name in own or kept == UNFINISHED or (
+                kept is not None and kept == _digest(path)
+            )  # fmt: skip
+
+        paths = sorted(self.path.iterdir())
+        others = [printable(path.name) for path in paths if not is_own(path)]
+        if others:
+            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+            raise ValueError(
+                f"{self.path} holds files that the command did not make, or that were changed "
+                f"since: {', '.join(others[:3])}{more}. Name another --output folder, or move "
+                "them away. Nothing was spent."
+            )
 
     def tidy(self) -> None:
         """Take away the empty journal that SQLite leaves beside the ledger."""
@@ -146,3 +231,22 @@ class Folder:
                 connection.executescript(
                     "PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE"
                 )
+
+
+def _made(path: Path) -> tuple[dict[str, str], list[str]]:
+    """Files that the manifest in a folder names: protected, with SHA-256, and with raw data."""
+    try:
+        made = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        protected, private = made["protected"], made["private"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}, []  # none, or a file of somebody else's
+    names = [*protected, *private] if isinstance(private, list) else [""]
+    if not (isinstance(protected, dict) and all(Path(str(one)).name == one for one in names)):
+        return {}, []
+    return protected, private
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
 """One page about a run for a data protection officer, in plain words."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -30,29 +30,31 @@ PRESENCE = (
     "does.\n"
 )
 
+PAGES = ("for-the-officer.md", "for-the-officer.html")
+
 # Steps towards the chance that odds change by more than promised; after so many they settle.
 STEPS = 5000
 
 
 def write_officer_pages(
-    folder: Path,
+    write: Callable[[str, str], Any],
     settings: dict[str, Any],
     report: PrivacyReport,
     source: str,
     others: str,
     warnings: Sequence[str] = (),
 ) -> None:
-    """Write ``for-the-officer.md`` and ``.html``.
+    """Write ``for-the-officer.md`` and ``.html`` by ``write(name, text)``.
 
     `source` says what files the page is about, `others` what else was spent, `warnings` what
     weakens the protection.
     """
     text = officer_text(settings, report, source, others, warnings)
-    (folder / "for-the-officer.md").write_text(text, encoding="utf-8")
+    write(PAGES[0], text)
     title, *blocks = text.strip().split("\n\n")
     body = [f"<header><h1>{escape(title.removeprefix('# '))}</h1></header>", *map(_as_html, blocks)]
     html = page(title.removeprefix("# "), body)
-    (folder / "for-the-officer.html").write_text(html, encoding="utf-8")
+    write(PAGES[1], html)
 
 
 def officer_text(

@@ -3,7 +3,7 @@
 import argparse
 import csv
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp import datasets
+from sktensor_dp.cli.folder import Folder
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.model import shared_model
 from sktensor_dp.datasets.texts import SUFFIXES, decoded, existing_path, read_columns, suffix_of
@@ -132,6 +133,14 @@ class Run:
         found = normalise_labels(labels) if self.options.normalise_labels else labels
         found = as_labels(found, len(labels), "the column of --person")
         return found, len(distinct(found)[0])
+
+    def fit(self) -> Iterator[str]:
+        """Fit the models, and yield the name of each as soon as it is fitted."""
+        raise NotImplementedError
+
+    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+        """Write tables and pages, and return a figure; ImportError without matplotlib."""
+        raise NotImplementedError
 
     def given(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
         """Parameters of every model."""
@@ -294,12 +303,12 @@ class Topics(Run):
         """Number of topics that noise does not hide."""
         return sum(not topic.below_noise for topic in self._topics)
 
-    def fit(self) -> None:
+    def fit(self) -> Iterator[str]:
         """Find words, then topics."""
         words, model = self.models.values()
         groups = {} if self._groups is None else {"groups": self._groups}
         try:
-            counts = words.fit(self._texts, **groups).transform(self._texts)
+            words.fit(self._texts, **groups)
         except NotEnoughDataError as error:
             few = math.ceil(self._words_expected()[1])
             error.args = (
@@ -307,9 +316,12 @@ class Topics(Run):
                 f"the texts? If so, a larger --epsilon or more {self.unit}s would help.",
             )
             raise
+        yield "words"
+        counts = words.transform(self._texts)
         # No more topics than words that were found.
         model.set_params(n_components=min(self.options.topics, counts.shape[1]))
         model.fit(counts, **groups)
+        yield "topics"
         self._names = [str(word) for word in words.get_feature_names_out()]
         self._topics = topics_of(model, self._names)
         self._shares = model.transform(counts) if self.options.shares else None
@@ -333,10 +345,13 @@ class Topics(Run):
         said = f"Topics, of {len(self._names):,} words (at most {self.options.words:,})"
         return [as_text(Table(said, head, rows, below, head))]
 
-    def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
         model, names = self.models["topics"], self._names
-        write_topic_page(folder / "topics.html", model, names, report=report, warnings=warnings)
+        folder.add(
+            "topics.html",
+            lambda path: write_topic_page(path, model, names, report=report, warnings=warnings),
+        )
         leading = (
             [topic.number, topic.weight, *ends, rank, word, "yes" if topic.below_noise else "no"]
             for topic in self._topics
@@ -344,14 +359,14 @@ class Topics(Run):
             for rank, word in enumerate(topic.words, start=1)
         )
         columns = ["topic", "share", "low", "high", "rank", "word", "hidden"]
-        write_rows(folder / "topics.csv", [columns, *leading])
+        folder.add("topics.csv", table_of([columns, *leading]))
         head = [f"topic_{topic.number}" for topic in self._topics]
         table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)
         rows = ([word, *row] for word, row in table)
-        write_rows(folder / "topic_words.csv", [["word", "all_texts", *head], *rows])
+        folder.add("topic_words.csv", table_of([["word", "all_texts", *head], *rows]))
         if self._shares is not None:
             shares = ([text, *row] for text, row in enumerate(self._shares, start=1))
-            write_rows(folder / SHARES, [["text", *head], *shares])
+            folder.add(SHARES, table_of([["text", *head], *shares]), private=True)
         footer = (
             "bar: share of a word in its topic; line: where noise may have moved it from (90%); "
             "grey: hidden by noise"
@@ -463,12 +478,14 @@ class Ratings(Run):
         below = [f"if ratings are typically {forecast.of_mean:.3g} away from their average"]
         return [*listed, as_text(Table(said, head, rows, below, head))]
 
-    def fit(self) -> None:
+    def fit(self) -> Iterator[str]:
         """Learn what is common to items."""
         model, names = self.models["ratings"], list(self._items)
         index = RowIndex.from_public(names)
         model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
-        expected = model.fit(self._entries, self._values).predict_rows(None)
+        model.fit(self._entries, self._values)
+        yield "ratings"
+        expected = model.predict_rows(None)
         order = np.argsort(-expected, kind="stable")
         self._best, self._names = expected[order], [names[row] for row in order]
 
@@ -479,12 +496,12 @@ class Ratings(Run):
         head = ("rating", "item", "title")[: len(rows[0])]
         return [as_text(Table(self._heading(), head, rows, [ESTIMATES], head))]
 
-    def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order."""
         best = zip(self._names, self._best, strict=True)
         rows = [[value, *self._shown(name)] for name, value in best]
         head = ["expected_rating", "item", "title"][: len(rows[0])]
-        write_rows(folder / "items.csv", [head, *rows])
+        folder.add("items.csv", table_of([head, *rows]))
         low, high = self.options.bounds
         names = [self._items[name] for name in self._names[:15]]
         said = f"expected rating, of {low:g} to {high:g}"
@@ -581,9 +598,10 @@ class Groups(Run):
         ]
         return " ".join(filter(None, ["; ".join(doubted), super().doubts()]))
 
-    def fit(self) -> None:
+    def fit(self) -> Iterator[str]:
         """Find the groups, and give their averages in units of the columns."""
         model = self.models["groups"].fit(self._X, groups=self._groups)
+        yield "groups"
         low, high = self._ranges.T
         self._shares, self._spreads = model.weights_, np.sqrt(model.covariances_)[:, None]
         self._spreads = self._spreads * (high - low) / 2
@@ -599,11 +617,11 @@ class Groups(Run):
         head = ("group", "share", "column", "average")
         return [as_text(Table("Groups", head, rows, CENTRES, ("column",)))]
 
-    def write(self, folder: Path, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write shares and averages."""
         table = np.column_stack([self._shares, self._means])
         rows = ([number, *row] for number, row in enumerate(table, start=1))
-        write_rows(folder / "groups.csv", [["group", "share", *self._columns], *rows])
+        folder.add("groups.csv", table_of([["group", "share", *self._columns], *rows]))
         footer = (
             "dot: average; grey: one standard deviation of the fitted group, the same part of "
             "every range\n" + "\n".join([*CENTRES, *self.hidden(), report.in_brief])
@@ -668,9 +686,13 @@ def public_range(column: str, *ends: str) -> tuple[float, float]:
 RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
 
 
-def write_rows(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table, with six digits of numbers."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        for row in rows:
-            cells = (f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row)
-            csv.writer(file).writerow(cells)
+def table_of(rows: Iterable[Sequence[Any]]) -> Callable[[Path], None]:
+    """Writer of a table, with six digits of numbers."""
+
+    def write(path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            for row in rows:
+                cells = (f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row)
+                csv.writer(file).writerow(cells)
+
+    return write

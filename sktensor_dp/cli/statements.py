@@ -97,7 +97,11 @@ def _write_page(path: Path, report: PrivacyReport) -> None:
     unit = UNITS.get(report.unit, report.unit)
     settings = {"statement": path.name, "one unit": unit, "promise": report.guarantee}
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
-    write_officer_pages(path.parent, settings, report, "What this page is about", others)
+
+    def write(name: str, text: str) -> None:
+        path.with_name(name).write_text(text, encoding="utf-8")
+
+    write_officer_pages(write, settings, report, "What this page is about", others)
     print(f"Written to {printable(str(path.parent))}: {page.name}, {page.stem}.md")
 
 

@@ -1,5 +1,6 @@
 """The command that shows a ledger."""
 
+import io
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from commands import Command
 
 from sktensor_dp import BudgetAccountant
+from sktensor_dp.cli import main
 from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -58,6 +60,17 @@ def test_errors_have_exit_codes(command: Command, path: Path) -> None:
     done = command("budget", "show", path)
     assert done.status == 1
     assert "cannot be used" in done.err
+
+
+def test_what_a_console_cannot_show_is_replaced(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BudgetAccountant(1.0, path=path, scope="\u043c\u043e\u0440\u0435")
+    console = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", console)
+    assert main(["budget", "show", str(path)]) == 0
+    console.flush()
+    assert b"????: epsilon 0 of 1" in console.buffer.getvalue()
 
 
 def test_control_characters_do_not_reach_the_terminal(command: Command, path: Path) -> None:

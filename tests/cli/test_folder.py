@@ -1,8 +1,11 @@
 """The budget of an output folder: kept in its ledger, and checked before it is charged."""
 
+import hashlib
+import json
 import math
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -110,10 +113,63 @@ def test_results_that_were_paid_for_are_kept(
         raise ValueError("no ink")
 
     monkeypatch.setattr(module, "save_svg", fail)
-    assert command(*arguments).status == 2
-    assert (folder / "earlier-2").exists()
-    for name in ("topics.model", "words.model", "statement.json", "for-the-officer.md"):
-        assert (folder / name).exists()
+    (folder / "earlier-1").rename(folder / "earlier-7")
+    done = command(*arguments)
+    assert done.status == 2
+    assert (folder / "earlier-8").exists()
+    assert (folder / "topics.model").exists()
+    where = "What it found before is in private-topics: words.model, topics.model, statement.json,"
+    assert where in done.err
+    # A file that was not finished is the command's own.
+    assert command(*arguments, "--forecast").status == 0
+
+
+def test_other_files_in_the_folder_are_refused_and_left(
+    command: Command, arguments: tuple, posts: Path, tmp_path: Path
+) -> None:
+    command(*arguments, "--budget", 9, "--shares")
+    folder, before = tmp_path / "private-topics", spent(tmp_path)
+    made = json.loads((folder / "manifest.json").read_text("utf-8"))
+    assert made["private"] == [runs.SHARES]
+    for name, digest in made["protected"].items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    page = " ".join((folder / "for-the-officer.md").read_text("utf-8").split())
+    certified = re.search(r"\), and no other: (.*), but not PRIVATE-document-shares.csv", page)[1]
+    assert set(certified.split(", ")) == set(made["protected"])
+
+    def refused(name: str, said: str) -> None:
+        content = (folder / name).read_bytes() if (folder / name).is_file() else b""
+        done = command(*arguments)
+        assert done.status == 2
+        assert (
+            f"did not make, or that were changed since: {said}. Name another --output" in done.err
+        )
+        assert not content or (folder / name).read_bytes() == content
+        assert (spent(tmp_path), list(folder.glob("earlier-[0-9]"))) == (before, [])
+
+    (folder / "topics.csv").write_text("mine")
+    (folder / "topics.html").unlink()
+    refused("topics.csv", "topics.csv")
+    (folder / "topics.csv").rename(folder / "my\x1b.csv")
+    refused("my\x1b.csv", "my\N{REPLACEMENT CHARACTER}.csv")
+    (folder / "my\x1b.csv").rename(tmp_path / "my.csv")
+    (folder / "topics.html").symlink_to(posts)
+    refused("topics.html", "topics.html")
+    (folder / "topics.html").unlink()
+    (folder / "earlier-data").mkdir()
+    refused("earlier-data", "earlier-data")
+    (folder / "earlier-data").rmdir()
+    (folder / runs.SHARES).write_text("changed, of which nothing is said")
+    assert command(*arguments).status == 0
+    # A folder that another file made its own; nothing is added to it.
+    text = posts.read_bytes()
+    (tmp_path / "manifest.json").write_text('{"name": "an app", "icons": []}')
+    done = command(*arguments, "--output", tmp_path)
+    assert "changed since: manifest.json, my.csv, posts.csv and 1 more" in done.err
+    assert (done.status, posts.read_bytes()) == (2, text)
+    assert {p.name for p in tmp_path.iterdir()} == {
+        *("manifest.json", "my.csv", "posts.csv", "private-topics")
+    }
 
 
 def test_a_fit_that_fails_says_what_it_spent(
@@ -121,14 +177,15 @@ def test_a_fit_that_fails_says_what_it_spent(
 ) -> None:
     real = runs.Topics.fit
 
-    def failing(self: runs.Topics) -> None:
-        real(self)
+    def failing(self: runs.Topics) -> Iterator[str]:
+        yield from real(self)
         raise NotEnoughDataError("No word remains.")
 
     monkeypatch.setattr(runs.Topics, "fit", failing)
     done = command(*arguments)
     assert done.status == 2
-    last = done.err.splitlines()[-1]
+    *_, where, last = done.err.splitlines()
+    assert where == "What it found before is in private-topics: words.model, topics.model"
     assert "No word remains. What this run cost is spent. All runs" in last
     assert spent(tmp_path) == pytest.approx(2)
 
@@ -143,11 +200,17 @@ def test_interruption_says_what_was_spent(
         real(self, *given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs.Topics, at, interrupted)
+    def interrupted_later(self: runs.Topics) -> Iterator[str]:
+        yield from real(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs.Topics, at, interrupted_later if at == "fit" else interrupted)
     done = command(*arguments)
     assert done.status == 130
     assert "Traceback" not in done.err
-    assert done.err.endswith(f"Stopped; {'its budget' if at == 'fit' else 'nothing'} was spent.\n")
+    where = "What it found before is in private-topics: words.model, topics.model\n"
+    ends = {"fit": f"Stopped; its budget was spent.\n{where}"}
+    assert done.err.endswith(ends.get(at, "Stopped; nothing was spent.\n"))
     assert spent(tmp_path) == pytest.approx(2 if at == "fit" else 0)
     assert not list((tmp_path / "private-topics").glob("*journal"))
 

@@ -21,7 +21,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is optional")
 WRITTEN = {
     *(".gitignore", "budget.sqlite", "for-the-officer.html", "for-the-officer.md"),
     *("statement.json", "topic_words.csv", "topics.csv", "topics.html", "topics.model"),
-    *("topics.svg", "words.model"),
+    *("topics.svg", "words.model", "manifest.json"),
 }
 
 
@@ -198,7 +198,7 @@ def test_the_page_shows_warnings_of_releases_alone(
     def fit(self, fit=runs.Topics.fit):
         warnings.warn("a <leak>", sktensor_dp.PrivacyLeakWarning, stacklevel=2)
         warnings.warn("what numpy says of rows", RuntimeWarning, stacklevel=2)
-        fit(self)
+        return fit(self)
 
     monkeypatch.setattr(runs.Topics, "fit", fit)
     done = command("topics", posts, "--text", "post", "--delta", 0.03, *SMALL)
