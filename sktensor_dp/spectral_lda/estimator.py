@@ -626,7 +626,7 @@ class PrivateSpectralLDA(
         )  # fmt: skip
         plan = self._plan(n_units, chunks.n_features, to_fit=True)
         budget = (self.epsilon, self.delta) if begins else None
-        leave = partial(learned, plan=plan, budget=budget)
+        leave = partial(learned, plan=plan, n_units=n_units, budget=budget)
         return PlannedFit(
             DocumentCurator, chunks, plan.releases,
             partial(fit_topics, plan=plan, options=options, leave=leave), columns,

@@ -39,10 +39,12 @@ class TopicStream:
     """Released values carried from batch to batch, and nothing of the batches themselves."""
 
     fitted: FittedTopics  # the model so far
-    mean: Floats  # (k, n_features): running mean of released expected counts; they sum to about 1
+    mean: Floats  # (k, n_features): running mean of released expected counts of a document
     variance: float  # variance of the noise in it
-    n_batches: int  # batches read
+    n_first: int  # documents or persons of the first batch, public or as released
     budget: tuple[float, float]  # epsilon and delta that every batch may cost
+    # Sums of the batches' precisions, and of the squares of those; 0 before the second batch.
+    precisions: tuple[float, float] = (0.0, 0.0)
     ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
 
@@ -50,6 +52,7 @@ def learned(
     found: FittedTopics,
     limits: Mapping[str, float],
     plan: TopicPlan,
+    n_units: int,
     budget: tuple[float, float] | None = None,
 ) -> Fitted:
     """Fitted attributes and warnings of a fit; a stream's first batch has a `budget` for others."""
@@ -57,9 +60,9 @@ def learned(
     if budget is not None:
         # Topics of the first batch, with their noise, stand for its expected counts.
         assert found.topics_std is not None
-        weights = found.weights[:, None]
-        variance = float(np.mean(np.square(weights * found.topics_std)))
-        state["_stream"] = TopicStream(found, weights * found.topics, variance, 1, budget)
+        counts = found.length * found.weights[:, None]
+        variance = float(np.mean(np.square(counts * found.topics_std)))
+        state["_stream"] = TopicStream(found, counts * found.topics, variance, n_units, budget)
     return Fitted(state, _warnings_of_noise(found, plan))
 
 
@@ -75,21 +78,43 @@ def continue_stream(
     """
     fitted, clip = stream.fitted, curator.given_count_clip(limits["counts"])
     noisy = expected_counts(curator, fitted.topics, fitted.weights, concentration, clip)
-    total = max(float(noisy.value.sum()), 1e-9)
-    rate = (stream.n_batches + 1) ** -FORGETTING
-    mean = (1 - rate) * stream.mean + rate * noisy.value / total
-    variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma / total) ** 2
+    squares = limits["counts"] ** (1 if curator.pure else 2)
+    rate, precisions = _rate(stream, noisy, curator.n_units, squares)
+    mean = (1 - rate) * stream.mean + rate * noisy.value
+    variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma) ** 2
+    total = max(float(mean.sum()), 1e-9)
+    counts, sigma = mean / total, variance**0.5 / total
     known = Noisy(fitted.unigram, fitted.unigram_sigma)
-    fitted = updated(fitted, mean, variance**0.5, known, word_frequencies)
+    fitted = updated(fitted, counts, sigma, known, word_frequencies)
     # The pairs of the first batch say how coherent the first topics were.
     fitted = with_deviations(
-        replace(fitted, coherence=None, concentration=concentration), mean, variance**0.5,
+        replace(fitted, coherence=None, concentration=concentration), counts, sigma,
         Limits(limits["counts"], 1 if curator.pure else 2),
     )  # fmt: skip
-    stream = replace(
-        stream, fitted=fitted, mean=mean, variance=variance, n_batches=stream.n_batches + 1
-    )
+    stream = replace(stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions)
     return Fitted({**_attributes(fitted), "clip_norm_": limits, "_stream": stream})
+
+
+def _rate(
+    stream: TopicStream, noisy: Noisy, n_units: int, squares: float
+) -> tuple[float, tuple[float, float]]:
+    """Weight of a batch of `n_units` in the running mean, and the sums of precisions with it.
+
+    `squares` is the sum of squares that one document's counts are clipped to.
+    """
+
+    def precision(n: int) -> float:
+        """Inverse variance of an expected count by a batch of `n`: by noise and by sampling."""
+        sigma = noisy.sigma * n_units / n
+        return 1 / (sigma**2 + squares / noisy.value.size / n) if sigma > 0 else float(n)
+
+    own, first = precision(n_units), precision(stream.n_first)
+    total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
+    # As many batches of a typical precision are worth those before; of equal batches all.
+    typical = of_squares / total
+    n_batches = total / typical
+    kept = typical * ((n_batches + 1) ** FORGETTING - 1)
+    return own / (own + kept), (total + own, of_squares + own**2)
 
 
 def _attributes(found: FittedTopics) -> dict[str, Any]:
@@ -154,13 +179,15 @@ class SavedTopics(SavedState):
             TopicStream,
             fitted=Part(
                 FittedTopics, topics=Numbers("kd+"), weights=Numbers("k+"), unigram=Numbers("d+"),
-                unigram_sigma=Real("+"), n_resolved=Whole(), topics_std=Maybe(Numbers("kd+")),
+                unigram_sigma=Real("+"), n_resolved=Whole(), length=Real("+"),
+                topics_std=Maybe(Numbers("kd+")),
                 weights_std=Maybe(Numbers("k+")), coherence=Maybe(Numbers("k")),
                 spectrum=Maybe(Numbers("?")), noise_edge=Maybe(Real("+")),
                 concentration=Real("+"), public=Maybe(Numbers("?d+")),
             ),
-            mean=Numbers("kd"), variance=Real("+"), n_batches=Whole(),
-            budget=Items(Real(), 2, tuple), ticket=Maybe(Plain(str)),
+            mean=Numbers("kd"), variance=Real("+"), n_first=Whole(),
+            budget=Items(Real(), 2, tuple), precisions=Items(Real("+"), 2, tuple),
+            ticket=Maybe(Plain(str)),
         ),
     }  # fmt: skip
 
@@ -186,7 +213,7 @@ class SavedTopics(SavedState):
             topics.append(stream.fitted.topics)
             weights.append(stream.fitted.weights)
             require(weights[1].max() <= 1 + ROUNDING, "weights must be shares")
-            require(stream.n_batches > 0, "a stream has batches")
+            require(stream.n_first > 0, "a stream has batches")
             noisy = not math.isinf(stream.budget[0])
             if (public := stream.fitted.public) is not None:
                 topics.append(public)

@@ -131,7 +131,7 @@ class _SpectralFit:
             topics, topics_std = self._on_all_words(found, pairs.words)
         fitted = FittedTopics(
             smoothed(topics, self._unigram, MIX_FINAL), found.weights, self._unigram,
-            known.sigma, pairs.white.n_resolved, topics_std, found.weights_std,
+            known.sigma, pairs.white.n_resolved, length, topics_std, found.weights_std,
             concentration=found.concentration,
         )  # fmt: skip
         if plan.n_refinements > 0:
@@ -290,7 +290,7 @@ class _SpectralFit:
         found, moments, self.assumed = match_with_concentration(topics, weights, moments, given)
         if self._options.public_topics is not None:
             learnt = FittedTopics(
-                found.topics, found.weights, unigram, moments.frequencies_sigma, 0
+                found.topics, found.weights, unigram, moments.frequencies_sigma, 0, self._length
             )
             public = with_public(learnt, self._options.public_topics, keep_learnt=False)
             other = match_with_concentration(public.topics, public.weights, moments, given)

@@ -23,6 +23,7 @@ class FittedTopics:
     unigram: Floats  # (n_features,): denoised word frequencies
     unigram_sigma: float  # noise of the released ones
     n_resolved: int  # eigenvalues of the second moment above its noise
+    length: float  # tokens of a document, as released
     # (k, n_features) and (k,): how far noise may have moved them, as standard deviations.
     topics_std: Floats | None = None
     weights_std: Floats | None = None

@@ -197,7 +197,7 @@ def learnt_topics(*places):
     """Topics of one word each, nearly, as if EM steps had found them."""
     weights = np.array([0.5, 0.3, 0.2])[: len(places)]
     topics = (np.eye(4) * 0.97 + 0.01)[list(places)] / 1.01
-    return FittedTopics(topics, weights / weights.sum(), np.full(4, 0.25), 0.0, len(places))
+    return FittedTopics(topics, weights / weights.sum(), np.full(4, 0.25), 0.0, len(places), 1.0)
 
 
 def test_topics_learnt_stand_beside_public_ones():

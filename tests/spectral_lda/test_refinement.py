@@ -124,7 +124,7 @@ def test_averages_leave_out_the_topics_that_steps_were_given(seed):
     for rate in (1.0, 0.5, 0.25):
         given = rng.dirichlet(np.ones(60)).reshape(3, 20)
         weights = given.sum(axis=1)
-        topics = FittedTopics(given / weights[:, None], weights, given.sum(axis=0), 0.1, 3)
+        topics = FittedTopics(given / weights[:, None], weights, given.sum(axis=0), 0.1, 3, 1.0)
         # Each step repeats a part of what it was given, whose mean is that of all steps.
         answer = (1 - ECHO) * truth + ECHO * 40 * given
         told = told.after(Noisy(answer / scales, 2.0), topics, rate)
@@ -136,7 +136,7 @@ def test_averages_leave_out_the_topics_that_steps_were_given(seed):
 
 
 def test_without_noise_nothing_is_taken_off_steps():
-    topics = FittedTopics(np.eye(2), np.full(2, 0.5), np.full(2, 0.5), 0.0, 2)
+    topics = FittedTopics(np.eye(2), np.full(2, 0.5), np.full(2, 0.5), 0.0, 2, 1.0)
     told = StepAverage(1.0, np.zeros((2, 2)), 0.0, np.zeros((2, 2)))
     counts = np.array([[3.0, 1.0], [0.0, 2.0]])
     found, sigma = told.after(Noisy(counts, 0.0), topics, 1.0).without_echo()
