@@ -13,6 +13,7 @@ from sktensor_dp.exceptions import (
     NotEnoughDataWarning,
     PrivacyLeakWarning,
     StatementError,
+    UnprotectedScoreWarning,
     UnsoundClaimWarning,
 )
 
@@ -93,6 +94,7 @@ __all__ = [
     "RowIndex",
     "StatementError",
     "UnitParameters",
+    "UnprotectedScoreWarning",
     "UnsoundClaimWarning",
     "load_statement",
     "make_private_scorer",

@@ -2,7 +2,7 @@
 
 
 class BudgetError(ValueError):
-    """A release would cost more than the budget has left; nothing was read or charged."""
+    """A release would cost more than the budget has left; nothing was computed or charged."""
 
 
 class LedgerError(BudgetError):
@@ -27,6 +27,10 @@ class PrivacyLeakWarning(RuntimeWarning):
 
 class UnsoundClaimWarning(PrivacyLeakWarning):
     """A published algorithm was run whose privacy claim does not hold."""
+
+
+class UnprotectedScoreWarning(UserWarning):
+    """A score shows an exact number of the rows handed in; issued once in a process."""
 
 
 class NotEnoughDataWarning(UserWarning):

@@ -56,6 +56,7 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
     columns_of,
+    warn_of_score,
     warnings_of_range,
 )
 from sktensor_dp.estimator.forecast import Question
@@ -349,6 +350,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         float
             1 at best.
         """
+        warn_of_score()
         # Of Dask collections both are computed here, together.
         values = checked_values(self, computed(y, "Reading y"))
         found = computed(self.predict(X), "Predicting")

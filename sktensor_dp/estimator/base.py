@@ -28,14 +28,18 @@ from sktensor_dp.estimator.parameters import (
     check_parameters,
     nearest,
 )
-from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.exceptions import (
+    NotEnoughDataWarning,
+    PrivacyLeakWarning,
+    UnprotectedScoreWarning,
+)
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable, charges_of
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.tables import link_to
+from sktensor_dp.privacy.tables import link_to, plain
 from sktensor_dp.queries.query import Chunks, Source
 from sktensor_dp.queries.sums import OneThread
 
@@ -187,7 +191,7 @@ class FittedStateMixin:
 OWN = ("sktensor_dp", "sklearn")  # packages whose lines say nothing to a caller
 
 
-def _level_of_caller() -> int:
+def level_of_caller() -> int:
     """Stack level of the caller's line outside OWN packages, for ``warnings.warn``."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OWN:
@@ -353,6 +357,35 @@ def warnings_of_range(name: str, *, seen: bool) -> tuple[Warning, ...]:
     )
 
 
+def warnings_of_delta(delta: float, n_units: int, unit: str) -> tuple[Warning, ...]:
+    """Tuple of one warning where delta exceeds 1 over the public or released number of units."""
+    if delta * n_units <= 1:
+        return ()
+    told = (
+        f"delta {plain(delta)} is above 1 in {n_units:,}: it would allow to publish a {unit} "
+        "picked at random. Take a smaller delta."
+    )
+    return (PrivacyLeakWarning(told),)
+
+
+_scores_shown: set[str] = set()  # has a name once a score has been warned of in this process
+
+
+def warn_of_score() -> None:
+    """Warn once in a process that a score shows an exact number of the rows handed in."""
+    if _scores_shown:
+        return
+    warnings.warn(
+        UnprotectedScoreWarning(
+            "A score shows an exact number of the rows handed in, which no noise protects: show "
+            "it only where these rows are public. make_private_scorer releases scores with noise, "
+            "and PrivateSearchCV chooses by such. This is said once."
+        ),
+        stacklevel=level_of_caller(),
+    )
+    _scores_shown.add("score")
+
+
 def columns_of(checked: Any) -> dict[str, Any]:
     """Attributes ``n_features_in_`` and ``feature_names_in_`` of `checked` that validation set."""
     return {name: vars(checked)[name] for name in COLUMNS if name in vars(checked)}
@@ -469,8 +502,10 @@ class PrivateEstimatorMixin(
 
     def _charge(self, planned: PlannedFit[Curator]) -> Fitted:
         """Warn, charge a planned fit and run its recipe under callbacks; publish nothing."""
-        for warning in planned.warnings:
-            warnings.warn(warning, stacklevel=_level_of_caller())
+        public = planned.by_count is None and planned.options.get("charge", True)
+        of_delta = self._warnings_of_delta(planned, planned.chunks.n_units) if public else ()
+        for warning in (*of_delta, *planned.warnings):
+            warnings.warn(warning, stacklevel=level_of_caller())
         if not getattr(self, CALLBACKS, None):
             return self._execute(planned, None)
         number = None
@@ -488,6 +523,9 @@ class PrivateEstimatorMixin(
         with OneThread(), self._curator(planned, progress) as curator:
             replanned = planned.after_count(curator) if planned.by_count else planned
             fitted = replanned.recipe(curator)
+            if planned.by_count:
+                of_delta = self._warnings_of_delta(planned, curator.n_units)
+                fitted = replace(fitted, warnings=(*of_delta, *fitted.warnings))
             report = curator.report((*replanned.notes, *fitted.notes))
             ticket = curator.ticket
         if planned.earlier is not None:
@@ -503,17 +541,31 @@ class PrivateEstimatorMixin(
         chunks = planned.chunks
         if options["charge"] and getattr(chunks, "announced", False):
             self._read_through(chunks, planned.releases)
-        options["unit"] = unit_of(options["unit"], getattr(chunks, "grouped", False))
+        options["unit"] = self._unit_of(planned)
         return planned.kind(
             chunks, planned.releases, spender=type(self).__name__, accountant=self._payer(),
             verbose=int(self.verbose), progress=progress, **options,  # type: ignore[attr-defined]
         )  # fmt: skip
 
+    def _unit_of(self, planned: PlannedFit[Any]) -> str:
+        """Name of the unit that a planned fit protects."""
+        unit = planned.options.get("unit", self._unit)
+        return unit_of(unit, getattr(planned.chunks, "grouped", False))
+
+    def _warnings_of_delta(self, planned: PlannedFit[Any], n_units: int) -> tuple[Warning, ...]:
+        """Warning, if any, that delta is large for a public or released number of units."""
+        plan = planned.releases
+        # A search warns once of its own delta.
+        in_search = getattr(self._payer(), "part_of_search", False)
+        if not plan.releases or math.isinf(plan.epsilon) or in_search:
+            return ()
+        return warnings_of_delta(plan.delta, n_units, self._unit_of(planned))
+
     def _end(self, fitted: Fitted) -> Self:
         """Publish the attributes of a finished fit, then issue its warnings."""
         self._publish(fitted.attributes)
         for warning in fitted.warnings:
-            warnings.warn(warning, stacklevel=_level_of_caller())
+            warnings.warn(warning, stacklevel=level_of_caller())
         return self
 
     def _adopt(self, report: PrivacyReport) -> None:

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -183,6 +184,7 @@ def row_chunks(
     reset: bool = True,
 ) -> Kind:
     """Chunks of class `kind` with the rows of a table, which the copy `checked` validates."""
+    check_mark(X, groups is not None, estimator.neighbours)
     if hasattr(X, "to_delayed"):
         X = check_columns(checked, X, reset=reset)
         known = math.nan if hasattr(X, "columns") else X.shape[0]
@@ -197,6 +199,8 @@ def source_chunks(
     estimator: Any, kind: Callable[..., Kind], source: Any, n_samples: Any, n_features: Any
 ) -> Kind:
     """Chunks of class `kind` of a source of announced public sizes, which is read several times."""
+    if hasattr(source, MARK):
+        check_mark(source, False, estimator.neighbours)
     if not any(hasattr(source, name) for name in ("sum", "__iter__", "__getitem__")):
         raise TypeError(f"source must be an iterable of chunks, got a {type(source).__name__}.")
     if not hasattr(source, "sum") and iter(source) is source:
@@ -239,6 +243,33 @@ def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> No
         raise ValueError(
             "All batches of a stream must come with groups, or none: the first one decided what "
             "is protected. fit() starts anew."
+        )
+
+
+MARK = "_sktensor_dp_unit"
+
+
+def mark_unit(counts: Any, report: PrivacyReport) -> Any:
+    """Note on a result which unit and neighbours the fit protects that it rests on; return it."""
+    with suppress(AttributeError):
+        setattr(counts, MARK, (report.unit == "person", report.neighbours))
+    return counts
+
+
+def check_mark(X: Any, grouped: bool, neighbours: str) -> None:
+    """Raise ValueError if `X` carries the mark of a fit with other units or neighbours."""
+    persons, relation = getattr(X, MARK, (grouped, neighbours))
+    if persons != grouped:
+        have = ("with groups", "without groups")
+        raise ValueError(
+            f"groups must be given to both fits or to none: X was counted by a vocabulary fitted "
+            f"{have[not persons]}, and this fit would go {have[not grouped]}, so that together "
+            "they protect neither. If X holds other data, pass X.copy(). Nothing was charged."
+        )
+    if relation != neighbours:
+        raise ValueError(
+            f"neighbours must be {relation!r}, as in the fit of the vocabulary that X was counted "
+            f"by; got {neighbours!r}. If X holds other data, pass X.copy(). Nothing was charged."
         )
 
 

@@ -24,9 +24,10 @@ NOT_PLANNED = (
 class TrialAccountant(BudgetAccountant):
     """Accountant of one fit of a search: allows its planned cost and kind of noise, no more."""
 
-    # It is asked before anything is read, so what it refuses depends on public numbers.
+    # It is asked before any query is computed, so what it refuses depends on public numbers.
     # The search has been charged: fits elsewhere are none of its business.
     _holds_others = False
+    part_of_search = True
 
     def __init__(self, allowed: PrivacyCost) -> None:
         super().__init__()

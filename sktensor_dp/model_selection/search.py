@@ -26,10 +26,13 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
     check_output,
+    level_of_caller,
     unit_of,
+    warn_of_score,
+    warnings_of_delta,
 )
 from sktensor_dp.estimator.error_state import under_own_errors
-from sktensor_dp.estimator.inputs import refuse_lists
+from sktensor_dp.estimator.inputs import check_mark, refuse_lists
 from sktensor_dp.estimator.parameters import Constraint, Number, OneOf, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.costs import (
@@ -81,6 +84,7 @@ from sktensor_dp.privacy.selection import (
 )
 from sktensor_dp.privacy.unsafe import refuse_recording
 from sktensor_dp.queries.error_sanitising import call_untrusted
+from sktensor_dp.queries.labels import distinct
 from sktensor_dp.queries.scores import HeldOutScores
 
 
@@ -282,7 +286,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         entries, whose own noise mostly is pure, are searched over as with 0, and the search
         then costs no delta.
     accountant : BudgetAccountant or None, default=None
-        Charged once, before anything is read.
+        Charged once, before anything is computed of the data.
     random_state : int, RandomState or None, default=None
         Seeds the positions of held-out rows, which are public; nothing else.
     verbose : int, default=0
@@ -419,6 +423,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         neighbours, unit = step.neighbours, unit_of(step._unit, groups is not None)
         if neighbours == "add_remove":
             refuse_lists(X)
+        check_mark(X, groups is not None, neighbours)
         X, y, labels = checked_units(X, y, groups, neighbours)
         private = labels is not None or neighbours == "add_remove"
         y = checked_targets(scoring, self.estimator, X, y, "scoring")
@@ -441,6 +446,9 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         trials = Trials(
             self, X, y, labels, distributions, scoring, splits, costs, delta, neighbours
         )
+        if neighbours != "add_remove":
+            n_units = n_rows(X) if labels is None else len(distinct(labels)[0])
+            self._warn_of_delta(delta, n_units, unit)
         payer = self._payer()
         if payer is not None:
             cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
@@ -453,11 +461,18 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         state = self._attributes(best, delta)
         self._say("search ended")
         self._publish(state)
+        if neighbours == "add_remove":
+            self._warn_of_delta(delta, state["privacy_report_"].n_units, unit)
         # What numpy says of the rows a step was shown is no release.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
         for told in (told for told in best.warnings if issubclass(told.category, ours)):
             warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
         return self
+
+    def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
+        """Warn where delta is large for a public or released number of units."""
+        for warning in warnings_of_delta(delta, n_units, unit) if self.epsilon < math.inf else ():
+            warnings.warn(warning, stacklevel=level_of_caller())
 
     def _checked(
         self, groups: Any, unsupported: Mapping[str, Any]
@@ -550,6 +565,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
     @under_own_errors
     def score(self, X: Any, y: Any = None) -> float:
         """Score of the best model, by its own method and without noise."""
+        warn_of_score()
         return float(self._by_best("score", X, *(() if y is None else (y,))))
 
     def _by_best(self, method: str, *given: Any) -> Any:

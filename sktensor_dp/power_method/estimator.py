@@ -23,6 +23,7 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
     columns_of,
+    warn_of_score,
 )
 from sktensor_dp.estimator.error_state import under_own_errors
 from sktensor_dp.estimator.forecast import Forecast, Question
@@ -516,6 +517,7 @@ class PrivateTensorPowerMethod(
             Mean log-likelihood per sample of a mixture. For ``moment="raw"``, of the samples' third
             moment T: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``.
         """
+        warn_of_score()
         return float(computed(self.score_samples(X).mean(), "Scoring"))
 
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
@@ -837,6 +839,7 @@ class PrivateTensorPowerMethod(
 
     def _criterion(self, X: Any, price: Callable[[int], float]) -> float:
         """-2 log-likelihood of `X`, plus ``price(n_samples)`` for each parameter."""
+        warn_of_score()
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.components_.shape
         # Shares; then means and variances, or probabilities that sum to one.

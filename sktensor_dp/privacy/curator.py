@@ -54,7 +54,7 @@ class Noisy:
 class DataCurator(AbstractContextManager["DataCurator"]):
     """Custodian of one fit's raw data: charges the plan, adds noise, drops the data."""
 
-    # Opening it checks and charges the whole plan, before anything is read; leaving its `with`
+    # Opening it checks and charges the whole plan, before any query is computed; leaving its `with`
     # block drops the data. Between the two, its `release` methods are the only way from raw to
     # public.
     # With neighbours="add_remove" the number of units is private. The plan is then one that was
@@ -184,8 +184,8 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self, name: str, query: Any, kind: type[Kind], rest_of: str | None = None
     ) -> tuple[Kind, PrivacyCost, bool]:
         """Check a query against catalogue and plan and record it: mechanism, cost, if noiseless."""
-        # Before any data is read. Uses go in one step, after which nothing is refused: none can be
-        # had twice. A process that was forked has a copy of what is left, and could spend it again.
+        # Before the query is computed. Uses go in one step, after which nothing is refused: none
+        # can be had twice. A forked process has a copy of what is left, and could spend it again.
         self._noise.process.check()
         entry = CATALOGUE[name]
         if not isinstance(query, entry.query):
@@ -226,7 +226,7 @@ class DataCurator(AbstractContextManager["DataCurator"]):
         self, query: Query, mechanism: Mechanism, cost: PrivacyCost, noiseless: bool
     ) -> Floats:
         """Mean of a query over units with noise; this and `release_partitions` alone read data."""
-        # Checked and put on record when the query was admitted, before any data is read.
+        # Checked and put on record when the query was admitted, before it is computed.
         sensitivity = self._records[-1].sensitivity
         # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
         with np.errstate(all="ignore"):

@@ -115,7 +115,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """Releases of one fit and their costs, fixed and charged before data is read."""
+    """Releases of one fit and their costs, fixed and charged before any query is computed."""
 
     epsilon: float
     delta: float

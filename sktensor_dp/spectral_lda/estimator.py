@@ -21,6 +21,7 @@ from sktensor_dp.estimator.base import (
     PlannedFit,
     PrivateEstimatorMixin,
     columns_of,
+    warn_of_score,
     warnings_of_cap,
 )
 from sktensor_dp.estimator.forecast import Question
@@ -419,6 +420,7 @@ class PrivateSpectralLDA(
         -------
         float
         """
+        warn_of_score()
         return float(computed(self.score_samples(X).sum(), "Scoring"))
 
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
@@ -489,6 +491,7 @@ class PrivateSpectralLDA(
         True
         """
         check_is_fitted(self)
+        warn_of_score()
         counts = self._validated(X, reset=False)
         first, second = token_halves(counts, check_random_state(random_state))
         tokens = float(second.sum())

@@ -22,6 +22,7 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     is_read_in_parts,
 )
+from sktensor_dp.estimator.inputs import mark_unit
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
@@ -361,17 +362,18 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         planned, documents = self._planned_fit(raw_documents, groups, n_samples, unsupported)
         columns = self._run(planned).vocabulary_
         if documents is None:
-            return lazy_counts(self, raw_documents)
+            return self._marked(lazy_counts(self, raw_documents))
         counts = count_words(documents, columns, binary=self.binary, dtype=self.dtype)
-        return as_sparse_interface(counts)
+        return self._marked(as_sparse_interface(counts))
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
         """Count the words of the vocabulary as scikit-learn does; the counts are raw data."""
         if is_read_in_parts(raw_documents):
             check_is_fitted(self, "vocabulary_")
-            return lazy_counts(self, raw_documents)
+            return self._marked(lazy_counts(self, raw_documents))
         documents = as_documents(raw_documents, "raw_documents")
-        return call_untrusted(partial(super().transform, documents), "Counting words")
+        counts = call_untrusted(partial(super().transform, documents), "Counting words")
+        return self._marked(counts)
 
     def inverse_transform(self, X: Any) -> Any:
         """List the words of each row of counts as scikit-learn does; they are raw data."""
@@ -410,6 +412,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         plan = plan_words(self, n_documents)
         n_words = expected_words(plan.threshold, n_documents, self.max_features)
         return WordForecast(n_documents, plan.sigma, plan.threshold, plan.needed, n_words)
+
+    def _marked(self, counts: Any) -> Any:
+        """Counts, marked with the unit of a learned vocabulary, which the next fit has to share."""
+        known = not self.fixed_vocabulary_ and hasattr(self, "privacy_report_")
+        return mark_unit(counts, self.privacy_report_) if known else counts
 
     @property
     def _delta_set_aside(self) -> float:  # type: ignore[override]

@@ -4,9 +4,11 @@ import pickle
 from functools import partial
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from dealt_labels import FIRST_KEY, labels_dealt_to
+from sklearn.base import clone
 from small_groups import (
     MODES,
     D,
@@ -22,7 +24,12 @@ from small_groups import (
     seeded,
 )
 
-from sktensor_dp import BudgetAccountant
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCountVectorizer,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+)
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.parts import public_ranks
@@ -104,6 +111,53 @@ def test_straddling_groups_are_fitted_as_whole_ones(kind, mode, seed):
         )
     assert public_state(whole)[0] == public_state(chunked)[0]
     assert whole.privacy_report_ == chunked.privacy_report_
+
+
+# Steps of one pipeline
+
+TEXTS, OWNERS = ["cats dogs", "dogs birds"] * 600, np.repeat(np.arange(400), 3)
+KINDS = {
+    "memory": lambda words, groups: words.fit_transform(TEXTS, groups=groups),
+    "later": lambda words, groups: words.fit(TEXTS, groups=groups).transform(TEXTS),
+    "dask": lambda words, groups: words.fit(TEXTS, groups=groups).transform(
+        da.from_array(TEXTS, 600)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("first", "second", "neighbours", "said"),
+    [
+        (OWNERS, None, "replace_one", "groups must be given to both"),
+        (None, OWNERS, "replace_one", "groups must be given to both"),
+        (None, None, "add_remove", "neighbours must be 'replace_one'"),
+        (OWNERS, OWNERS, "replace_one", None),
+        (None, None, "replace_one", None),
+    ],
+)
+def test_the_next_fit_refuses_another_unit_before_its_charge(kind, first, second, neighbours, said):
+    counts = KINDS[kind](PrivateCountVectorizer(max_words_per_document=2, epsilon=9.0), first)
+    budget = BudgetAccountant(9.0)
+    topics = PrivateSpectralLDA(1, neighbours=neighbours, accountant=budget)
+    others = counts.copy() if kind == "memory" else None  # loses the mark, as other data have none
+    n = {}
+    if kind == "dask":
+        second = None if second is None else da.from_array(second, 600)
+        n = {"n_samples": len(TEXTS) if second is None else 400}
+        n = {} if neighbours == "add_remove" else n
+    if said is None:
+        assert topics.fit(counts, groups=second, **n).privacy_report_.rows
+        return
+    with pytest.raises(ValueError, match=said):
+        topics.fit(counts, groups=second, **n)
+    if kind != "dask":
+        search = PrivateSearchCV(clone(topics).set_params(accountant=None), {}, accountant=budget)
+        with pytest.raises(ValueError, match=said):
+            search.fit(counts, groups=second)
+    assert budget.entries == ()
+    if others is not None:
+        assert topics.fit(others, groups=second).privacy_report_.rows
 
 
 # Reports and ledgers

@@ -1,13 +1,19 @@
 """Validation of constructor parameters: what is accepted, and what errors say."""
 
 import math
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from internals import check_own_parameters
 
-from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp import (
+    PrivacyLeakWarning,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+)
 from sktensor_dp.estimator.parameters import InstanceOf, Number, OneOf, check_parameters
 from sktensor_dp.privacy.accountant import BudgetAccountant
 
@@ -31,6 +37,54 @@ CONSTRAINTS = [
     (InstanceOf(BudgetAccountant, np.random.RandomState), [BUDGET, STATE],
      [BudgetAccountant, None], "an instance of BudgetAccountant or RandomState"),
 ]  # fmt: skip
+
+
+COUNTS = np.random.default_rng(0).poisson(1.0, (200, 4))
+OF_DELTA = {
+    "public": (lambda delta, **options: topics(delta, **options).fit(COUNTS), 200),
+    "groups": (
+        lambda delta, **options: topics(delta, **options).fit(COUNTS, groups=np.arange(200) // 2),
+        100,
+    ),
+    "counted": (
+        lambda delta, **options: topics(delta, neighbours="add_remove", **options).fit(COUNTS), 200,
+    ),
+    "search": (
+        lambda delta, **options: PrivateSearchCV(
+            topics(1e-9), {}, n_trials=1, epsilon=99.0, delta=delta, **options
+        ).fit(COUNTS), 200,
+    ),
+    "ratings": (
+        lambda delta, **options: PrivateCPCompletion(
+            1, bounds=(0, 1), delta=delta, **options
+        ).fit(np.argwhere(np.ones((10, 20))), np.ones(200)), 200,
+    ),
+}  # fmt: skip
+
+
+def topics(delta, **options):
+    return PrivateSpectralLDA(1, epsilon=99.0, delta=delta, **options)
+
+
+@pytest.mark.parametrize("way", OF_DELTA)
+def test_a_delta_above_one_in_n_warns(way):
+    fit, n = OF_DELTA[way]
+    budget = BudgetAccountant(1e3, 0.9)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(0.5 / n)
+        assert [one for one in caught if "is above 1 in" in str(one.message)] == []
+        fit(2 / n)
+    told = [str(one.message) for one in caught if "is above 1 in" in str(one.message)]
+    assert len(told) == 1
+    if way != "counted":
+        assert f"above 1 in {n}:" in told[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        with pytest.raises(PrivacyLeakWarning, match="above 1 in"):
+            fit(2 / n, accountant=budget)
+    assert (budget.entries == ()) == (way != "counted")  # a released count is paid for
 
 
 @pytest.mark.parametrize(("constraint", "right", "wrong", "said"), CONSTRAINTS)

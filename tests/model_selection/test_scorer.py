@@ -27,9 +27,11 @@ from sktensor_dp import (
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTuckerCompletion,
+    UnprotectedScoreWarning,
     make_private_scorer,
     unsafe_seeded_noise,
 )
+from sktensor_dp.estimator import base
 from sktensor_dp.model_selection.scores import UnitScores, answers
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -320,6 +322,30 @@ def test_each_score_is_of_its_own_row_and_their_mean_is_what_score_says(seed):
             assert math.exp(log) == pytest.approx(model.perplexity(X))
         else:
             assert model.score_samples(X).mean() == pytest.approx(model.score(X))
+
+
+def test_the_first_score_that_no_noise_protects_warns(monkeypatch):
+    ways, seen = ("score", "perplexity", "completion_perplexity", "bic", "aic"), set()
+    for model, X, y, _ in fitted():
+        given = (X,) if y is None else (X, y)
+        for way in (way for way in ways if hasattr(model, way)):
+            monkeypatch.setattr(base, "_scores_shown", set())
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", UnprotectedScoreWarning)
+                getattr(model, way)(*given)
+                getattr(model, way)(*given)
+            told = [one for one in caught if issubclass(one.category, UnprotectedScoreWarning)]
+            assert [one.filename for one in told] == [__file__]
+            seen.add(way)
+    assert seen == {*ways}
+    monkeypatch.setattr(base, "_scores_shown", set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnprotectedScoreWarning)
+        for _ in range(2):  # an error is not the once
+            with pytest.raises(UnprotectedScoreWarning):
+                model.score(*given)
+        search = PrivateSearchCV(PrivateSpectralLDA(1), {}, n_trials=1, epsilon=9.0).fit(COUNTS)
+        make_private_scorer("log_likelihood_per_token", epsilon=9.0)(search, COUNTS)
 
 
 # Persons

@@ -118,7 +118,7 @@ WILD = [
     None, True, False, -1, 0, 1, 2, 2.5, math.nan, math.inf, -math.inf, 1e-300, 1e300, "auto", "x",
     "", b"x", [], (), (0, 1), (1, 0), (1,), (2, 2), [1, 2, 3], (-4.0, 4.0), {}, {"counts": -1},
     {"counts": 2.0}, {"x": 1}, {1: 2}, set(), np.float64(0.5), np.int64(2), np.array([1.0, 2.0]),
-    np.array(3.0), np.array([[1]]), np.array(["a"]), 1j, np.datetime64("NaT"), ..., slice(3),
+    np.array(3.0), np.array([[1]]), np.array(["a"]), 1j, np.datetime64("NaT", "D"), ..., slice(3),
 ]  # fmt: skip
 # Where memory or time grow with the number, a large one is a wish and no error. Costs are floats.
 HUGE = [10**30, 2**63, 2**32, 10**400]

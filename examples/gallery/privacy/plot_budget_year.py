@@ -44,8 +44,8 @@ print(f"each of twelve fits may have epsilon = {each:.3f}")
 # -----------------
 #
 # Each month is another run of the program. It opens the file again,
-# which still knows what was spent. A fit is charged before it reads any
-# data.
+# which still knows what was spent. A fit is charged before it computes
+# anything of the data.
 
 import numpy as np
 
