@@ -86,8 +86,9 @@ EXTRA_NAMES = core(
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {
     *("as_counts", "as_entries", "as_labels", "as_samples", "call_untrusted", "read", "read_each"),
-    *("are_several", "distinct", "in_order", "normalise_labels", "split_chunk"),
+    *("are_several", "distinct", "in_order", "normalise_labels", "split_chunk", "check_chunks"),
     *("as_documents", "as_numbers", "in_chunks", "refuse_lazy", "kinds_of", "new_frame", "taken"),
+    *("is_dask", "is_read_in_parts", "is_table", "named_columns"),
 }
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}
 

@@ -24,7 +24,7 @@ from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.entries import EntryChunks, ValueRange, as_entries
 from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import refuse_lazy
+from sktensor_dp.queries.frames import is_dask, refuse_lazy
 from sktensor_dp.queries.labels import as_labels, distinct
 from sktensor_dp.queries.query import SIZES
 from sktensor_dp.queries.slices import SliceChunks, SliceReader
@@ -70,7 +70,7 @@ def lazy_slices(
 
     X = check_columns(estimator, X, reset=True, text=CATEGORIES)
     reader = SliceReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
-    if hasattr(y, "to_delayed"):
+    if is_dask(y):
         refuse_other_kinds(y._meta, "y", "encode it first")
     parts = row_partitions(X)
     values = partitions_beside(y, X, len(parts), "y", "value")
@@ -145,7 +145,7 @@ def read_entries(
     takes it from names and coordinates.
     """  # fmt: skip
     by_slice = checked.unit_mode is not None
-    if by_slice and hasattr(X, "to_delayed"):
+    if by_slice and is_dask(X):
         if indices is None:
             check_given(checked, y)
             return lazy_slices(checked, X, y, shape or (), checked.unit_mode, bounds)

@@ -74,6 +74,7 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.queries.frames import is_dask
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
 
@@ -329,7 +330,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             Within the bounds.
         """
         check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "predict")
         return np.clip(self._values(self._coordinates(X)), *self.bounds_)
 

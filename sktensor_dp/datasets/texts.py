@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.error_sanitising import call_untrusted, read_each
+from sktensor_dp.queries.sources import TextsInParts
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 # Columns that are wanted: pairs of a name (None: the only column) and what the column holds,
@@ -153,13 +154,11 @@ class OpenFile:
         return read_each(self._parts(), self._doing)
 
 
-class OpenTexts(OpenFile):
+class OpenTexts(OpenFile, TextsInParts):
     """Iterable over lists of at most `chunk_size` texts of a file; each pass reads the file anew.
 
     :class:`~sktensor_dp.PrivateCountVectorizer` takes it as texts, with ``n_samples``.
     """
-
-    in_chunks = True
 
 
 def open_texts(

@@ -41,6 +41,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import link_to, plain
 from sktensor_dp.queries.query import Chunks, Source
+from sktensor_dp.queries.sources import is_read_in_parts
 from sktensor_dp.queries.sums import OneThread
 
 try:
@@ -327,11 +328,6 @@ class PlannedFit(Generic[Curator]):
         replanned = self.by_count(curator.count())
         curator.continue_with(replanned.releases)
         return replanned
-
-
-def is_read_in_parts(X: Any) -> bool:
-    """True for Dask collections and sources of chunks, which are not in memory as a whole."""
-    return hasattr(X, "to_delayed") or hasattr(X, "in_chunks")
 
 
 def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:

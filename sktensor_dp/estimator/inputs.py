@@ -15,8 +15,16 @@ from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.error_sanitising import call_untrusted, read
-from sktensor_dp.queries.frames import as_numbers, in_chunks, kinds_of, refuse_lazy
+from sktensor_dp.queries.frames import (
+    as_numbers,
+    in_chunks,
+    is_dask,
+    is_table,
+    kinds_of,
+    refuse_lazy,
+)
 from sktensor_dp.queries.labels import ONE_GROUP, are_several, as_labels
+from sktensor_dp.queries.sources import PartitionedSource, check_chunks
 from sktensor_dp.queries.sums import OneThread
 from sktensor_dp.queries.units import split_chunk
 
@@ -49,7 +57,7 @@ COUNTING = {
 
 def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
     """Raise an error, by type alone, for dates, text (with advice), masked and Dask arrays."""
-    if hasattr(X, "__dask_graph__"):
+    if is_dask(X):
         raise TypeError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}, which is not computed yet. Pass "
             f"{name}.compute(); where that does not fit into memory, fit_chunks takes a source "
@@ -60,7 +68,7 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
             f"{name} must have no masked entries: what lies behind a mask would be read. Leave "
             "them out, or fill them first."
         )
-    if isinstance(X, list) or getattr(getattr(X, "dtype", None), "kind", "") in NUMBERS:
+    if isinstance(X, list) or (isinstance(X, np.ndarray) and X.dtype.kind in NUMBERS):
         return
     for kind, called in kinds_of(X, name):
         if kind == "time":
@@ -139,7 +147,8 @@ def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
 
 def precision_of(X: Any) -> type[np.floating[Any]]:
     """Type of the result of a transform: float32 for input of float32, else float64."""
-    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+    dtype = None if is_table(X) else getattr(X, "dtype", None)
+    return np.float32 if dtype == np.float32 else np.float64
 
 
 def refuse_lists(X: Any) -> None:
@@ -185,7 +194,7 @@ def row_chunks(
 ) -> Kind:
     """Chunks of class `kind` with the rows of a table, which the copy `checked` validates."""
     check_mark(X, groups is not None, estimator.neighbours)
-    if hasattr(X, "to_delayed"):
+    if is_dask(X):
         X = check_columns(checked, X, reset=reset)
         known = math.nan if hasattr(X, "columns") else X.shape[0]
         n_units = number_of_units(checked, known, groups, n_samples, "rows")
@@ -199,15 +208,10 @@ def source_chunks(
     estimator: Any, kind: Callable[..., Kind], source: Any, n_samples: Any, n_features: Any
 ) -> Kind:
     """Chunks of class `kind` of a source of announced public sizes, which is read several times."""
-    if hasattr(source, MARK):
-        check_mark(source, False, estimator.neighbours)
-    if not any(hasattr(source, name) for name in ("sum", "__iter__", "__getitem__")):
-        raise TypeError(f"source must be an iterable of chunks, got a {type(source).__name__}.")
-    if not hasattr(source, "sum") and iter(source) is source:
-        raise TypeError(
-            f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
-            f"got a {type(source).__name__}, which can be read once."
-        )
+    if not isinstance(source, PartitionedSource):
+        check_chunks(source)
+        if hasattr(source, MARK):
+            check_mark(source, False, estimator.neighbours)
     if not number_is_private(n_samples, estimator.neighbours):
         check_sizes(n_samples=n_samples)
     check_sizes(n_features=n_features)
@@ -348,8 +352,8 @@ def partitions_by_group(X: Any, groups: Any) -> DaskPartitions:
 def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) -> Sequence[Any]:
     """Delayed parts of `given`, an item (`noun`) for each row of `X`, in the partitions of X."""
     unequal = f"{name} must hold one {noun} for each row of X."
-    if not hasattr(given, "to_delayed"):
-        if not (hasattr(X, "chunks") and not math.isnan(X.shape[0])):
+    if not is_dask(given):
+        if not hasattr(type(X), "chunks") or math.isnan(X.shape[0]):
             raise TypeError(
                 f"{name} must be a Dask array or series with the partitions of X, whose rows are "
                 f"not counted yet; got a {type(given).__name__}."
@@ -361,7 +365,7 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
             raise ValueError(unequal)
         # By itself Dask would name it by a digest of what it holds.
         given = da.from_array(items, chunks=(X.chunks[0],), name=False)
-    elif hasattr(given, "chunks") and hasattr(X, "chunks"):
+    elif hasattr(type(given), "chunks") and hasattr(type(X), "chunks"):
         if getattr(given, "ndim", 1) != 1:
             raise ValueError(unequal)
         known = not (math.isnan(given.shape[0]) or math.isnan(X.shape[0]))
@@ -423,4 +427,4 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **o
 
 def computed(value: Any, doing: str) -> Any:
     """Compute a Dask value, and return any other; errors name the action `doing`, not data."""
-    return call_untrusted(value.compute, doing) if hasattr(value, "to_delayed") else value
+    return call_untrusted(value.compute, doing) if is_dask(value) else value

@@ -17,6 +17,7 @@ from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import NOT_FINITE, Arrays, require
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import load_statement
+from sktensor_dp.queries.frames import is_table, named_columns
 
 DEEPEST = 4
 KINDS = {"tuple": tuple, "set": set, "frozenset": frozenset}
@@ -54,10 +55,10 @@ def write(value: Any, arrays: Arrays, where: str) -> Any:
         prefix = where and f"{where.strip('_')}_"
         parts = {part.name: getattr(value, part.name) for part in dataclasses.fields(value)}
         return {n: write(v, arrays, prefix + n) for n, v in parts.items() if v is not ABSENT}
-    if hasattr(value, "columns") and hasattr(value, "shape"):
+    if is_table(value):
         # A data frame of numbers, by the names of its columns; constructors take that too.
-        columns = np.asarray(value, dtype=np.float64).T.tolist()
-        return write(dict(zip(map(str, value.columns), columns, strict=True)), arrays, where)
+        columns = named_columns(value, "a parameter")
+        return write({n: np.float64(one).tolist() for n, one in columns}, arrays, where)
     if isinstance(value, np.dtype | type) and np.dtype(value).name in NUMBERS:
         return {"dtype": np.dtype(value).name}
     raise TypeError(type(value).__name__)

@@ -14,7 +14,7 @@ from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
 from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import taken
+from sktensor_dp.queries.frames import is_dask, taken
 from sktensor_dp.queries.labels import as_labels, distinct
 
 
@@ -23,7 +23,7 @@ def checked_units(
 ) -> tuple[Any, Any, NDArray[Any] | None]:
     """Rows and targets that can be indexed, and labels of groups or None; else an error."""
     for name, given in (("X", X), ("y", y), ("groups", groups)):
-        if hasattr(given, "to_delayed"):
+        if is_dask(given):
             raise TypeError(
                 f"{name} must lie in memory, since its rows are taken one by one; got a Dask "
                 f"{type(given).__name__}. Pass {name}.compute(), or a part of the rows."

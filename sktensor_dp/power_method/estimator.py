@@ -75,7 +75,9 @@ from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.queries.error_sanitising import read_each
+from sktensor_dp.queries.frames import is_dask
 from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
+from sktensor_dp.queries.sources import PartitionedSource
 from sktensor_dp.queries.units import split_chunk
 from sktensor_dp.spectral_topics.plan import forecast_topics
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
@@ -339,7 +341,7 @@ class PrivateTensorPowerMethod(
         if self.perturbation != "stream":
             chunks = row_chunks(self, checked, self._kind, X, groups, n_samples)
             return self._learn(chunks, columns_of(checked))
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             raise ValueError(NOT_AT_RANDOM)
         X = checked._validated(X, reset=True, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
@@ -497,7 +499,7 @@ class PrivateTensorPowerMethod(
             each component given the sample, rows summing to 1. In the precision of `X`.
         """
         check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "transform", len(self.components_))
         found = coordinates(self._validated(X, reset=False), self.moment, self._found())
         return found.astype(precision_of(X), copy=False)
@@ -534,7 +536,7 @@ class PrivateTensorPowerMethod(
             Their mean is :meth:`score`; each depends on its own sample alone.
         """
         check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "score_samples")
         samples = self._validated(X, reset=False)
         return sample_scores(samples, self.moment, self._found())
@@ -555,7 +557,7 @@ class PrivateTensorPowerMethod(
             Rows of ``components_``: 0 is that of the largest weight. No noise protects `X`.
         """
         check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "predict").astype(np.intp)
         samples = self._validated(X, reset=False)
         return np.argmax(coordinates(samples, self.moment, self._found()), axis=1)
@@ -786,7 +788,7 @@ class PrivateTensorPowerMethod(
 
     def _reads_stream(self, source: Any, n_samples: int | None) -> bool:
         """True if each chunk of `source` is a batch of a stream, which is read once."""
-        apart = hasattr(source, "sum")
+        apart = isinstance(source, PartitionedSource)
         if self.perturbation != "stream":
             unannounced = n_samples is None and not self._number_is_private and not apart
             return unannounced and self.moment == "raw" and self.perturbation == "auto"

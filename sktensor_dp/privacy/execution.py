@@ -4,46 +4,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from numbers import Integral
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from sktensor_dp.queries.error_sanitising import call_untrusted, read_each
+from sktensor_dp.queries.sources import PartitionedSource, check_chunks
 from sktensor_dp.queries.sums import PartialQuery, PartialSum
 from sktensor_dp.queries.units import gathered, piece_of, split_by_group
 
 __all__ = ["PartialQuery", "PartialSum", "PartitionedSource", "ThreadedPartitions"]
 
 
-@runtime_checkable
-class PartitionedSource(Protocol):
-    """Protocol of data in partitions, on any machines, over which a query can be summed.
-
-    ``fit_chunks`` takes one in the place of chunks. It may have an attribute ``grouped``,
-    which is True if partitions are pairs of rows and labels of groups; all rows of a group
-    must then lie in one partition.
-
-    Notes
-    -----
-    **Privacy.** A source sees raw data and adds up; what it returns is as private as the data. Each
-    unit must be counted once: where a partition is read twice, because a worker was lost or was
-    slow, one of the two results must be dropped.
-    """
-
-    def sum(self, query: PartialQuery) -> PartialSum:
-        """Sum a query over all partitions.
-
-        Parameters
-        ----------
-        query : PartialQuery
-            Query to call on each partition, where the partition lies; it can be pickled.
-
-        Returns
-        -------
-        PartialSum
-            ``query.merge`` of the results of all partitions.
-        """
-
-
-class ThreadedPartitions:
+class ThreadedPartitions(PartitionedSource):
     """Chunks of data that are read and summed in several threads, one chunk per partition.
 
     Parameters
@@ -69,11 +40,7 @@ class ThreadedPartitions:
     """
 
     def __init__(self, source: Iterable[Any], n_threads: int, *, grouped: bool = False) -> None:
-        if iter(source) is source:
-            raise TypeError(
-                f"source must be re-iterable (a list, or an object whose __iter__ starts anew); "
-                f"got a {type(source).__name__}, which can be read once."
-            )
+        check_chunks(source)
         number: Any = n_threads
         if isinstance(number, bool) or not (isinstance(number, Integral) and n_threads >= 1):
             raise ValueError(f"n_threads must be an int >= 1, got {n_threads!r}.")
@@ -101,7 +68,7 @@ FAN_IN = 8
 ATTEMPTS = 3
 
 
-class DaskPartitions:
+class DaskPartitions(PartitionedSource):
     """Delayed partitions of Dask over which queries are summed on its workers."""
 
     # With `grouped` partitions are pairs of rows and labels. With `kept` a cluster keeps them from

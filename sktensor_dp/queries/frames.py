@@ -7,21 +7,43 @@ from typing import Any, cast
 import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
+from narwhals import dependencies
 
 from sktensor_dp.queries.error_sanitising import read
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+# Packages whose classes compute later.
+DASK = ("dask", "dask_expr")
+LAZY = (
+    dependencies.is_polars_lazyframe,
+    dependencies.is_narwhals_lazyframe,
+    dependencies.is_duckdb_relation,
+    dependencies.is_pyspark_dataframe,
+    dependencies.is_pyspark_connect_dataframe,
+)
+
+# Kinds of data are told by type, never by an attribute: columns of a data frame are attributes
+# too, and a column may have any name.
+
+
+def is_dask(data: Any) -> bool:
+    """True for a collection of Dask, told by its class without importing Dask."""
+    return any(kind.__module__.partition(".")[0] in DASK for kind in type(data).__mro__)
+
+
+def is_table(data: Any) -> bool:
+    """True for a data frame in memory, of any library."""
+    return dependencies.is_into_dataframe(in_chunks(data))
 
 
 def refuse_lazy(data: Any, name: str) -> None:
     """Raise TypeError for a lazy query that has no data yet, such as a ``LazyFrame`` of polars."""
-    if hasattr(type(data), "collect"):
+    if any(is_lazy(data) for is_lazy in LAZY):
         kind = type(data)
         raise TypeError(
             f"{name} is a {kind.__module__.split('.')[0]}.{kind.__name__}, which is not computed "
             f"yet. Pass {name}.collect()."
         )
-
-
-BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def _known(data: Any, name: str) -> Any:
@@ -30,7 +52,7 @@ def _known(data: Any, name: str) -> Any:
     # What frames are not is not worth a look; Dask computes later.
     if isinstance(data, np.ndarray | np.generic | list | tuple | str | bytes) or sp.issparse(data):
         return None
-    if hasattr(data, "__dask_graph__"):
+    if is_dask(data):
         return None
     found = read(
         lambda: nw.from_native(
@@ -39,6 +61,18 @@ def _known(data: Any, name: str) -> Any:
         name,
     )
     return found if isinstance(found, nw.DataFrame | nw.Series) else None
+
+
+def named_columns(table: Any, name: str) -> list[tuple[str, Any]]:
+    """Names and arrays of the columns of a data frame in memory."""
+    if hasattr(type(table), "iloc"):  # names may be equal
+        places = range(table.shape[1])
+        arrays = [read(table.iloc[:, place].to_numpy, name) for place in places]
+    else:
+        known = _known(table, name)
+        arrays = [read(known[one].to_numpy, name) for one in known.columns]
+        table = known
+    return list(zip(map(str, table.columns), arrays, strict=True))
 
 
 def in_chunks(data: Any) -> Any:

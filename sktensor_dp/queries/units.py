@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sktensor_dp.queries.error_sanitising import error_or, read, read_each
 from sktensor_dp.queries.frames import as_numbers
 from sktensor_dp.queries.labels import EXPECTED, ONE_GROUP, as_labels, digests, distinct, joined
+from sktensor_dp.queries.sources import PartitionedSource, is_grouped, summed
 from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks
 
@@ -306,7 +307,7 @@ class RowChunks(Generic[Chunk]):
     def __init__(
         self,
         # Validated rows as one matrix, or an iterable of the caller's chunks, pairs (rows, labels)
-        # where units have several rows, or partitions elsewhere, with a method ``sum``.
+        # where units have several rows, or a `PartitionedSource`.
         source: Any,
         n_units: int | None,  # announced by the caller, and checked; None where it is private
         n_features: int,  # announced by the caller
@@ -325,9 +326,9 @@ class RowChunks(Generic[Chunk]):
         self.apart = False
         self._prepared = prepared
         if not (sp.issparse(source) or isinstance(source, np.ndarray)):
-            if hasattr(source, "sum"):
+            if isinstance(source, PartitionedSource):
                 self._partitions, self.apart = source, True
-                self.grouped = bool(getattr(source, "grouped", False))
+                self.grouped = is_grouped(source)
             else:
                 self._source = source if prepared is None else prepared(source)
         elif groups is None:
@@ -345,7 +346,7 @@ class RowChunks(Generic[Chunk]):
 
     def sum(self, query: Any) -> Any:
         """Sum of `query` over all units, added up where the partitions lie."""
-        partial = self._partitions.sum(PartialQuery(query, self._reader()))
+        partial = summed(self._partitions, PartialQuery(query, self._reader()))
         value = partial.value()
         self._check_number(partial.n_units)
         return value

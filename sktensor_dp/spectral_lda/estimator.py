@@ -41,6 +41,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.counts import CountChunks, as_counts
+from sktensor_dp.queries.frames import is_dask
 from sktensor_dp.spectral_lda.fitted import (
     LIMITS,
     SavedTopics,
@@ -401,7 +402,7 @@ class PrivateSpectralLDA(
             document, probabilities of the topics; in the precision of `X`.
         """
         check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "transform", self.n_components_, normalize=normalize)
         counts = self._validated(X, reset=False)
         found = proportions(counts, *self._law(), normalize=normalize)
@@ -437,7 +438,7 @@ class PrivateSpectralLDA(
             Evidence lower bounds, each of its own document; exact with one topic per document.
         """
         check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "score_samples")
         return log_likelihoods(self._validated(X, reset=False), *self._law())
 
@@ -606,7 +607,7 @@ class PrivateSpectralLDA(
 
     def _document_lengths(self, X: Any) -> Any:
         """Number of tokens of each document."""
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "_document_lengths")
         return np.asarray(self._validated(X, reset=False).sum(axis=1)).ravel()
 

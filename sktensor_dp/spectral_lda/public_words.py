@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.queries.frames import is_table, named_columns
 from sktensor_dp.tensor.arrays import Floats
 
 # Of the least frequency that is given, for words that have none.
@@ -59,8 +60,7 @@ class DataFrame:
 
     def accepts(self, value: Any) -> bool:
         """True if the value has named columns and is in memory."""
-        lazy = hasattr(value, "to_delayed") or hasattr(value, "collect")
-        return hasattr(value, "columns") and hasattr(value, "shape") and not lazy
+        return is_table(value)
 
     def __str__(self) -> str:
         return "a data frame"
@@ -124,18 +124,19 @@ def frequencies_of_topics(topics: Floats) -> Floats:
 
 def _by_word(given: Any) -> tuple[list[str], Floats] | None:
     """Words of a mapping or data frame and their values (n_words, n_topics); None for others."""
-    if isinstance(given, Mapping):
-        columns = read(lambda: np.asarray(list(given.values()), dtype=np.float64), NAME)
-    elif hasattr(given, "columns"):
-        columns = read(lambda: np.asarray(given, dtype=np.float64).T, NAME)
+    if is_table(given):
+        named = named_columns(given, NAME)
+    elif isinstance(given, Mapping):
+        named = list(given.items())
     else:
         return None
+    columns = read(lambda: np.asarray([one for _, one in named], dtype=np.float64), NAME)
     if columns.ndim != 2:
         raise ValueError(
             f"{NAME} must map each word to a list of its probabilities, one for each topic; got "
             f"values of shape {columns.shape[1:]}."
         )
-    words = [str(word) for word in (given if isinstance(given, Mapping) else given.columns)]
+    words = [str(word) for word, _ in named]
     if len(set(words)) < len(words):
         raise ValueError(f"{NAME} must have every word once; some of its columns are equal.")
     return words, columns

@@ -25,6 +25,7 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
 from sktensor_dp.queries.error_sanitising import call_untrusted
+from sktensor_dp.queries.sources import TextsInParts
 from sktensor_dp.queries.sums import PartialQuery
 from sktensor_dp.queries.text import TextChunks, WordCounts
 
@@ -192,7 +193,7 @@ class LazyTexts:
 
 def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any) -> LazyTexts:
     """Validate texts in partitions without computing them."""
-    in_chunks = getattr(raw_documents, "in_chunks", False)
+    in_chunks = isinstance(raw_documents, TextsInParts)
     if in_chunks and groups is not None:
         raise ValueError(
             "groups cannot be given for texts that are read in parts; "
@@ -228,7 +229,7 @@ def lazy_counts(vectorizer: Any, raw_documents: Any) -> Any:
     """Dask array of counts in sparse blocks; CountedTexts of texts that are read in parts."""
     vocabulary = vectorizer.vocabulary_
     count = partial(counts_of_part, worker_copy(vectorizer, NOT_FOR_WORKERS), vocabulary)
-    if getattr(raw_documents, "in_chunks", False):
+    if isinstance(raw_documents, TextsInParts):
         return CountedTexts(count, raw_documents)
     width, dtype = len(vocabulary), np.dtype(vectorizer.dtype)
     shapes = [(math.nan, width)] * len(row_partitions(raw_documents))

@@ -20,7 +20,6 @@ from sktensor_dp.estimator.base import (
     Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
-    is_read_in_parts,
 )
 from sktensor_dp.estimator.inputs import mark_unit
 from sktensor_dp.estimator.parameters import (
@@ -46,6 +45,7 @@ from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, ReleasePlan
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.frames import as_documents
+from sktensor_dp.queries.sources import is_read_in_parts
 from sktensor_dp.queries.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import (
     LazyTexts,

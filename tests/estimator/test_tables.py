@@ -20,13 +20,16 @@ from sktensor_dp import (
     make_private_scorer,
     unsafe_seeded_noise,
 )
+from sktensor_dp.model_files.container import Arrays
+from sktensor_dp.model_files.fields import write as written
 
 pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
 rng = np.random.default_rng(0)
 COUNTS = rng.poisson(1.0, (600, 6))
-NAMES = [f"w{column}" for column in range(6)]
+# Columns of a data frame are its attributes, too: no data is told by what it has.
+NAMES = ["collect", "to_delayed", "in_chunks", "dtype", "apart", "chunks"]
 PEOPLE = np.array([f"p{row // 3}" for row in range(600)])
 TEXTS = [("sea ship sail", "tax law vote", "goal team cup")[row % 3] for row in range(600)]
 
@@ -93,6 +96,35 @@ def test_fits_are_those_of_arrays(fit, kind, table):
         np.testing.assert_array_equal(found.predict(table), plain.predict(COUNTS))
 
 
+def test_public_topics_are_named_by_any_words(kind):
+    given = TABLES[kind](COUNTS[:2] + 1, NAMES)
+    model = topics(public_components=given)
+    model._check_parameters()
+    columns = dict(zip(NAMES, (COUNTS[:2] + 1.0).T.tolist(), strict=True))
+    assert written(given, Arrays(), "") == written(columns, Arrays(), "")
+
+
+class Labelled:
+    """Array in memory that Dask could hold, as those of xarray."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype, self.ndim = values, values.shape, values.dtype, 2
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+    def __len__(self):
+        return len(self.values)
+
+    def __dask_graph__(self):
+        return None
+
+
+def test_arrays_in_memory_are_not_taken_for_those_of_dask():
+    found, plain = (seeded(lambda X=X: topics().fit(X)) for X in (Labelled(COUNTS), COUNTS))
+    np.testing.assert_array_equal(found.components_, plain.components_)
+
+
 def test_columns_of_texts(kind):
     texts, people = COLUMNS[kind](TEXTS), COLUMNS[kind](PEOPLE)
     words = PrivateCountVectorizer(epsilon=5.0)
@@ -127,10 +159,10 @@ def test_tables_that_are_not_computed_are_refused_before_a_charge():
     words = PrivateCountVectorizer(accountant=budget)
     for name, fit in {
         "X": lambda: topics.fit(lazy),
-        "groups": lambda: topics.fit(COUNTS, groups=lazy.select("w0")),
+        "groups": lambda: topics.fit(COUNTS, groups=lazy.select(NAMES[0])),
         "a chunk": lambda: topics.fit_chunks([lazy], n_samples=600, n_features=6),
-        "y": lambda: completion.fit(COUNTS[:, :2], lazy.select("w2")),
-        "raw_documents": lambda: words.fit(lazy.select("w0")),
+        "y": lambda: completion.fit(COUNTS[:, :2], lazy.select(NAMES[2])),
+        "raw_documents": lambda: words.fit(lazy.select(NAMES[0])),
     }.items():
         with pytest.raises(TypeError, match=rf"{name} is a polars.LazyFrame.*\.collect\(\)"):
             fit()

@@ -7,12 +7,15 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import dask.array
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from internals import reader_of
@@ -39,7 +42,7 @@ CUTS = (0, 90, 91, 91, 350, N)
 pytestmark = tiny
 
 
-class Apart:
+class Apart(PartitionedSource):
     """Partitions whose queries and sums travel as bytes, merged in pairs from the far end."""
 
     def __init__(self, parts: list[Any], *, grouped: bool = False) -> None:
@@ -116,7 +119,7 @@ def test_sums_that_travel_agree(name, seed):
     assert (model.privacy_report_.unit == "person") == grouped
 
 
-class Speculating:
+class Speculating(PartitionedSource):
     """Every partition is asked by two workers at once; of each pair of answers one counts."""
 
     def __init__(self, parts: list[Any], pool: ThreadPoolExecutor, rng: np.random.Generator):
@@ -144,7 +147,7 @@ def test_threads_and_tasks_that_are_run_twice_give_the_digits_of_one(matrix, see
     assert all((part != was).sum() == 0 for part, was in zip(parts, before, strict=True))
 
 
-class Measured:
+class Measured(PartitionedSource):
     """One partition, and the most memory that asking it took beside the partition."""
 
     def __init__(self, part: Any) -> None:
@@ -310,8 +313,68 @@ def test_what_is_sent_holds_no_data():
     assert len(sent) < 2000
 
 
-def test_sources_are_known_by_their_sum():
-    assert isinstance(ThreadedPartitions([documents(0)], 1), PartitionedSource)
+class Adding:
+    """Sums of what it holds; no source until it is registered."""
+
+    def __init__(self, answer: Callable[[PartialQuery], Any]) -> None:
+        self.answer = answer
+
+    def sum(self, query: PartialQuery) -> Any:
+        return self.answer(query)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pd.DataFrame(documents(0)), pd.Series([documents(0)]).to_frame(), dask.array.ones((N, D)),
+        {"counts": documents(0)}, "counts", 3, Adding(None),
+    ],
+    ids=lambda source: type(source).__name__,
+)  # fmt: skip
+def test_other_data_that_adds_up_is_no_source(source):
+    """Also that which has a method `sum`; it is refused before the charge."""
+    budget = BudgetAccountant(1.0, 1e-6)
+    with pytest.raises(TypeError, match="source must be an iterable of chunks, got"):
+        topics(accountant=budget).fit_chunks(source, n_samples=N, n_features=D)
+    with pytest.raises(TypeError, match="source must be an iterable of chunks, got"):
+        ThreadedPartitions(source, 1)
+    assert budget.entries == ()
+
+
+class Registered(Adding):
+    pass
+
+
+PartitionedSource.register(Registered)
+
+
+def test_a_source_is_told_by_its_class_and_its_errors_show_no_data():
+    X = documents(0)
+    one = fitted(topics(), Registered(lambda query: query.merge(map(query, parts_of(X)))))
+    np.testing.assert_array_equal(one.components_, fitted(topics(), parts_of(X)).components_)
+
+    def fail(_: PartialQuery) -> Any:
+        try:
+            raise KeyError(SECRET)
+        except KeyError as error:
+            raise ValueError(f"row {SECRET}") from error
+
+    class Reading:
+        def __iter__(self) -> Any:
+            return fail(None)
+
+    for source, said in (
+        (Registered(fail), r"Adding up partitions failed with ValueError \(test_execution.py"),
+        (Registered(lambda query: X), "must return the PartialSum .* got a ndarray"),
+        (Reading(), "The source of chunks failed with ValueError"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=said) as caught:
+            topics().fit_chunks(source, n_samples=N, n_features=D)
+        assert str(SECRET) not in str(caught.value)
+        assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_sources_are_read_in_threads():
     with pytest.raises(TypeError, match="iterable of batches"):
         components(perturbation="stream").fit_chunks(Apart([]))
     with pytest.raises(TypeError, match="must be re-iterable"):
