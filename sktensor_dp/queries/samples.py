@@ -22,7 +22,7 @@ from sktensor_dp.queries.query import (
     check_number,
 )
 from sktensor_dp.queries.units import RowChunk, RowChunks, rows_of, scale_to, sum_over_rows
-from sktensor_dp.tensor.arrays import Floats, rows_at_once
+from sktensor_dp.tensor.arrays import Floats, row_by_row, rows_at_once
 from sktensor_dp.tensor.symmetric import (
     HALVED_FROM,
     Oracle,
@@ -60,19 +60,6 @@ def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
         entries = samples.data if sp.issparse(samples) else samples
         np.clip(entries, -LARGEST_ENTRY, LARGEST_ENTRY, out=entries)
     return samples
-
-
-def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
-    """``X @ basis`` in which a row's digits do not depend on the other rows, as BLAS's do."""
-    # BLAS takes other instructions for the last rows of a block, and for small ones. How many
-    # rows lie before is private where units have several, and a digit may move a norm into the
-    # next bin, or past a limit. Sparse products add up one row after the other.
-    if not sp.issparse(X):
-        n_rows, n_features = X.shape
-        columns = np.tile(np.arange(n_features), n_rows)
-        starts = np.arange(n_rows + 1) * n_features
-        X = sp.csr_matrix((np.ascontiguousarray(X).ravel(), columns, starts), X.shape)
-    return np.asarray(X @ basis)
 
 
 def _square_norms(X: Any) -> Floats:

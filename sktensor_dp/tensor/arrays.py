@@ -44,6 +44,19 @@ def spans(n_rows: int, numbers_each: int, caches: float = 1.0) -> Iterator[slice
     return blocks(n_rows, rows_at_once(numbers_each, caches))
 
 
+def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
+    """``X @ basis`` in which a row's digits do not depend on the other rows, as BLAS's do."""
+    # BLAS takes other instructions for the last rows of a block, and for small ones. How many
+    # rows lie before is private where units have several, and a digit may move a norm into the
+    # next bin, or past a limit. Sparse products add up one row after the other.
+    if not sp.issparse(X):
+        n_rows, n_features = X.shape
+        columns = np.tile(np.arange(n_features), n_rows)
+        starts = np.arange(n_rows + 1) * n_features
+        X = sp.csr_matrix((np.ascontiguousarray(X).ravel(), columns, starts), X.shape)
+    return np.asarray(X @ basis)
+
+
 class TopRows(NamedTuple):
     """Rows from best to worst, and their values.
 
