@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RowIndex,
         UnitParameters,
     )
+    from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
     from sktensor_dp.model_selection import (
         PrivateKFold,
         PrivateSearchCV,
@@ -45,6 +46,7 @@ else:
         "PrivacyReport": "privacy.report",
         "PrivateCPCompletion": "completion",
         "PrivateCountVectorizer": "text",
+        "PrivateGaussianMixture": "gaussian_mixture",
         "PrivateKFold": "model_selection",
         "PrivateSearchCV": "model_selection",
         "PrivateSpectralLDA": "spectral_lda",
@@ -86,6 +88,7 @@ __all__ = [
     "PrivacyReport",
     "PrivateCPCompletion",
     "PrivateCountVectorizer",
+    "PrivateGaussianMixture",
     "PrivateKFold",
     "PrivateSearchCV",
     "PrivateSpectralLDA",

@@ -16,7 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("cli",),
     (
-        *("completion", "power_method", "spectral_lda", "text"),
+        *("completion", "gaussian_mixture", "power_method", "spectral_lda", "text"),
         *("model_selection", "published", "topic_page", "plotting", "datasets", "metrics"),
     ),
     ("spectral_topics",),
@@ -24,7 +24,7 @@ LAYERS = (
     ("model_files",),
     ("privacy",),
     ("queries",),
-    ("topics",),
+    ("topics", "mixtures"),
     ("tensor",),
     ("exceptions",),
 )

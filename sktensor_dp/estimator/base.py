@@ -572,6 +572,7 @@ class PrivateEstimatorMixin(
             state["_stream"] = replace(state["_stream"], ticket=None)
         self._publish(state)
 
+    @available_if(lambda estimator: hasattr(estimator, "transform"))
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, and transform the same data.
 

@@ -14,6 +14,7 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     entries,
     expected_counts,
     gradients,
+    mixtures,
     moments,
     samples,
     scores,

@@ -338,7 +338,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         """
         return self._run(self._planned_fit(raw_documents, groups, n_samples, unsupported)[0])
 
-    def fit_transform(  # type: ignore[override]
+    def fit_transform(
         self,
         raw_documents: Iterable[Any],
         y: Any = None,

@@ -28,7 +28,7 @@ def test_a_fit_shows_nothing_but_its_noisy_answers(row, seed):
 # Ways that release, together, all that the catalogue lists.
 EVERY_RELEASE = (
     "search", "words", "counted topics, one less, whole", "topics, moment tensor",
-    "components, mixture", "components, moment tensor", "components, tensor",
+    "components, mixture", "mixture", "components, moment tensor", "components, tensor",
     "components, iteration", "TuckerCompletion, slices with components",
     "CPCompletion, sufficient_statistics", "CPCompletion, gradient",
     "CPCompletion, range chosen",

@@ -10,6 +10,7 @@ import pytest
 from contracts import (
     rows_of_counts,
     rows_of_entries,
+    rows_of_mixtures,
     rows_of_samples,
     rows_of_slices,
     rows_of_texts,
@@ -23,7 +24,10 @@ from sktensor_dp.privacy.unsafe import Recorder
 from sktensor_dp.queries.gradients import RidgeBlock
 from sktensor_dp.queries.laws import PIECEWISE
 
-MODULES = (rows_of_counts, rows_of_samples, rows_of_entries, rows_of_slices, rows_of_texts)
+MODULES = (
+    *(rows_of_counts, rows_of_samples, rows_of_mixtures),
+    *(rows_of_entries, rows_of_slices, rows_of_texts),
+)
 CASES = [case for module in MODULES for case in module.CASES]
 ROWS = [
     Row(case, neighbours)

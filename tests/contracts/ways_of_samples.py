@@ -11,7 +11,12 @@ import small_searches
 from contracts.replay_rows import Pair, Rng, Row, builder, product
 from small_texts import search, texts
 
-from sktensor_dp import BudgetAccountant, PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateGaussianMixture,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+)
 from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import symmetrize
 from sktensor_dp.topic_page import write_topic_page
@@ -190,6 +195,25 @@ def _components(name: str, options: dict[str, Any], fit: Any, place: int, **more
     return Row(f"components, {name}", build, fit, place=place, **rest)
 
 
+def of_drawn_rows(model: Any) -> list[Any]:
+    """To rows drawn of the model, and to others."""
+    X = np.random.default_rng(3).standard_normal((5, model.n_features_in_))
+    return [model.predict_proba(X), model.score(X), model.bic(X)]
+
+
+def _mixtures(name: str, options: dict[str, Any], fit: Any, place: int) -> Row:
+    build = builder(PrivateGaussianMixture, {"n_components": 3, "data_norm": 2.0, **options}, place)
+    return Row(f"mixtures, {name}", build, fit, of_components, use=of_drawn_rows, place=place)
+
+
+MIXTURES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "resolved": {"epsilon": 1e4},
+    "norm chosen": {"data_norm": "auto", "epsilon": 400.0, "covariance_type": "tied"},
+    "diag": {"covariance_type": "diag", "n_components": 9, "epsilon": 100.0},
+    "spherical": {"covariance_type": "spherical", "epsilon": 100.0, "random_state": 5},
+    "one group": {"n_components": 1},
+}
 STREAM = {"perturbation": "stream", "max_iter": 3}
 COMPONENTS: dict[str, dict[str, Any]] = {
     "whitened": {},
@@ -270,6 +294,7 @@ UNRELATED = [
     *product(TOPICS, {**WAYS, "in batches": in_batches}, _topics),
     *product(CHOOSING_WORDS, {"whole": whole, "in batches": in_batches}, _of_many_words),
     *product(COMPONENTS, {**WAYS, "twice": twice}, _components),
+    *product(MIXTURES, {**WAYS, "twice": twice}, _mixtures),
     *product({n: COMPONENTS[n] for n in ("stream", "stream, all found")}, STREAMS, _components),
     *product(SINGLE_TOPICS, WAYS, _single_topics),
     *product({"tensor": {}, "tensor, resolved": {"epsilon": 1e4, "max_iter": 4}},

@@ -11,6 +11,7 @@ import pytest
 from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
@@ -67,8 +68,14 @@ def words() -> Iterator[Any]:
     yield PrivateCountVectorizer(max_words_per_document=5, epsilon=2.0).fit(texts)
 
 
+def mixtures() -> Iterator[Any]:
+    X = 0.2 * np.random.default_rng(0).standard_normal((4000, 3)) + np.eye(3)[np.arange(4000) % 3]
+    yield PrivateGaussianMixture(3, data_norm=2.0).fit(X)
+
+
 FITS = {
     "Topics": topics,
+    "Groups in measurements": mixtures,
     "Components and mixtures": components,
     "Ratings: one value is protected": values,
     "Ratings: a person is protected": persons,

@@ -10,6 +10,7 @@ from small_completions import INF, X0, Y0, build
 from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
@@ -20,6 +21,7 @@ SAMPLES = np.random.default_rng(1).standard_normal((200, 5))
 DOCUMENTS = ["cats chase mice", "dogs chase cats", "mice nap \ud800 \u00e9t\u00e9"] * 400
 DATA = {
     PrivateSpectralLDA: COUNTS,
+    PrivateGaussianMixture: SAMPLES,
     PrivateTensorPowerMethod: SAMPLES,
     PrivateCountVectorizer: DOCUMENTS,
     PrivateCPCompletion: X0,
@@ -64,6 +66,9 @@ def fitted():
         yield "topics-stream", _lda().partial_fit(COUNTS).partial_fit(COUNTS)
         yield "components", _power().fit(SAMPLES)
         yield "components-mixture", _power(moment="gaussian_mixture").fit(SAMPLES)
+        yield "mixture", PrivateGaussianMixture(2, data_norm=4.0, epsilon=9.0).fit(SAMPLES)
+        tied = PrivateGaussianMixture(1, covariance_type="tied", data_norm="auto")
+        yield "mixture-tied", tied.fit(SAMPLES)
         yield "components-topics", _power(moment="single_topic").fit(COUNTS)
         tensor = np.einsum("i,j,k->ijk", *[np.arange(1.0, 4.0)] * 3)
         yield "components-tensor", _power(max_iter=2).fit_tensor(tensor)
@@ -102,8 +107,10 @@ def answers(model):
     X = X[:60] if model.__class__ is not PrivateCountVectorizer else X[:3]
     if getattr(model, "n_features_in_", 0) == 3 and "moment" in model.get_params():
         X = X[:, :3]
-    found = {"names": list(model.get_feature_names_out()), "report": model.privacy_report_}
-    for name in ("transform", "predict", "perplexity"):
+    found = {"report": model.privacy_report_}
+    if hasattr(model, "get_feature_names_out"):
+        found["names"] = list(model.get_feature_names_out())
+    for name in ("transform", "predict", "predict_proba", "perplexity"):
         if hasattr(model, name):
             result = getattr(model, name)(X)
             found[name] = result.toarray() if hasattr(result, "toarray") else np.asarray(result)

@@ -15,6 +15,7 @@ from small_completions import table
 from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
@@ -88,6 +89,8 @@ def start_of(kind: type) -> dict[str, Any]:
         return {
             "n_components": 2, "data_norm": 2.0, "n_restarts": 2, "max_iter": 1, "random_state": 0
         }  # fmt: skip
+    if kind is PrivateGaussianMixture:
+        return {"n_components": 2, "data_norm": 2.0, "random_state": 0}
     return {"n_components": 2, "n_refinements": 1, "random_state": 0}
 
 
@@ -155,6 +158,10 @@ def _power(options: dict[str, Any], data: Any = SAMPLES, fit: Any = _fit, *more:
     return Way(PrivateTensorPowerMethod, options, data, fit, *more)
 
 
+def _mixture(options: dict[str, Any], data: Any = SAMPLES, fit: Any = _fit) -> Way:
+    return Way(PrivateGaussianMixture, options, data, fit)
+
+
 def _words(options: dict[str, Any], fit: Any = _fit) -> Way:
     return Way(PrivateCountVectorizer, options, DOCUMENTS, fit)
 
@@ -190,6 +197,10 @@ WAYS: dict[str, Way] = {
     "components, first batch": _power({}, PARTS[0], _batch),
     "components, next batch": _power({}, PARTS[1], _batch, lambda e: e.partial_fit(PARTS[0])),
     "components, polishing": _power({}, PARTS[5], _batch, lambda e: e.fit_chunks(PARTS[:5])),
+    "mixture": _mixture({}),
+    "mixture, pure": _mixture({"delta": 0, "covariance_type": "diag"}),
+    "mixture, norm chosen": _mixture({"data_norm": "auto", "covariance_type": "tied"}),
+    "mixture, one group": _mixture({"n_components": 1}, SAMPLES, _in_chunks),
     "words": _words({}),
     "words, counted": _words({}, _fit_transform),
     "words, given": _words({"vocabulary": ["cats", "mice"]}),

@@ -3,8 +3,8 @@ How do I find clusters of customers and keep each customer private?
 ===================================================================
 
 Fit a mixture of Gaussians with
-:class:`~sktensor_dp.PrivateTensorPowerMethod`. It finds the centre, the
-size and the spread of each cluster from two noisy averages over all
+:class:`~sktensor_dp.PrivateGaussianMixture`. It finds the centre, the
+size and the shape of each cluster from noisy averages over all
 customers.
 """
 
@@ -14,7 +14,7 @@ customers.
 #
 # Each has four numbers, on a scale where 0 is ordinary and 1 is one
 # step up or down. The customers are made up, from four clusters of
-# different size.
+# different size and shape: who visits more often spends less.
 
 import numpy as np
 
@@ -36,9 +36,9 @@ CENTRES = np.array(
 rng = np.random.default_rng(0)
 cluster = rng.choice(4, size=50_000, p=[0.4, 0.3, 0.2, 0.1])
 spread = np.array([0.8, 1, 0.7, 0.9])[cluster]
-X = CENTRES[cluster] + spread[:, None] * rng.standard_normal(
-    (50_000, 4)
-)
+steps = rng.standard_normal((50_000, 4))
+steps[:, 1] = 0.5 * steps[:, 1] - 0.8 * steps[:, 0]
+X = CENTRES[cluster] + spread[:, None] * steps
 
 # %%
 # Say how large a customer may be
@@ -54,41 +54,34 @@ X = CENTRES[cluster] + spread[:, None] * rng.standard_normal(
 # has certain numbers rather than others may change their odds by a
 # factor of at most e to the power of epsilon: 2.7 for epsilon = 1.
 
-from sktensor_dp import PrivateTensorPowerMethod
+from sktensor_dp import PrivateGaussianMixture
 
-mixture = PrivateTensorPowerMethod(
-    4, moment="gaussian_mixture", data_norm=7.0, epsilon=1.0
-)
+mixture = PrivateGaussianMixture(4, data_norm=7.0, epsilon=1.0)
 print(mixture.forecast(*X.shape))
 
 # %%
 # Enough customers. So fit:
 
 mixture.fit(X)
-order = np.argsort(-mixture.weights_)
 print(mixture.privacy_report_.guarantee)
 
 # %%
-# The centres are in ``components_``, shares in ``weights_``, spreads in
-# ``covariances_``:
+# The centres are in ``means_``, shares in ``weights_``, shapes in
+# ``covariances_``, the largest cluster first:
 
-for place, j in enumerate(order, start=1):
-    centre = ", ".join(
-        f"{value:+.1f}" for value in mixture.components_[j]
-    )
-    share, sd = mixture.weights_[j], np.sqrt(mixture.covariances_[j])
-    print(
-        f"cluster {place}: {share:4.0%} of customers, "
-        f"centre ({centre}), spread {sd:.1f}"
-    )
+for place, (share, mean) in enumerate(
+    zip(mixture.weights_, mixture.means_, strict=True), start=1
+):
+    centre = ", ".join(f"{value:+.1f}" for value in mean)
+    print(f"cluster {place}: {share:4.0%} of customers, ({centre})")
 
 # %%
 # The picture
 # -----------
 #
-# Dots are customers, which only their holder can draw. Circles are what
-# was released: the centre of each cluster, and two standard deviations
-# around it.
+# Dots are customers, which only their holder can draw. Ellipses are
+# what was released: the centre of each cluster, and two standard
+# deviations around it.
 
 import matplotlib.pyplot as plt
 
@@ -101,6 +94,7 @@ LABEL = {
     "pad": 0.2,
 }
 turn = np.linspace(0, 2 * np.pi, 100)
+circle = np.array([np.cos(turn), np.sin(turn)])
 figure, axes = plt.subplots(
     1, 2, figsize=(6.8, 3.7), layout="constrained"
 )
@@ -113,13 +107,14 @@ for axis, (across, up) in zip(axes, [(0, 1), (2, 3)], strict=True):
         alpha=0.25,
         markersize=3,
     )
-    for place, j in enumerate(order, start=1):
-        x, y = mixture.components_[j, [across, up]]
-        reach = 2 * np.sqrt(mixture.covariances_[j])
+    seen = [across, up]
+    for place, (mean, covariance) in enumerate(
+        zip(mixture.means_, mixture.covariances_, strict=True), start=1
+    ):
+        x, y = mean[seen]
+        root = np.linalg.cholesky(covariance[np.ix_(seen, seen)])
         axis.plot(
-            x + reach * np.cos(turn),
-            y + reach * np.sin(turn),
-            color="C5",
+            *(mean[seen][:, None] + 2 * root @ circle), color="C5"
         )
         axis.text(x, y, place, ha="center", va="center", bbox=LABEL)
     axis.set(
@@ -133,22 +128,19 @@ for axis, (across, up) in zip(axes, [(0, 1), (2, 3)], strict=True):
 plt.show()
 
 # %%
-# ``transform`` tells for any customer how likely each cluster is. Its
-# answer is about that customer, and is not protected:
+# ``predict_proba`` tells for any customer how likely each cluster is.
+# Its answer is about that customer, and is not protected:
 
-print(
-    mixture.transform(np.array([[-2, 2, 2, -1], [0, 0, 0, 0]]))[
-        :, order
-    ].round(2)
-)
+asked = np.array([[-2, 2, 2, -1], [0, 0, 0, 0]])
+print(mixture.predict_proba(asked).round(2))
 
 # %%
 # What it costs
 # -------------
 #
-# Epsilon = 1 for each customer. The forecast before was free. There can
-# be at most as many clusters as there are features, and each is round:
-# equally wide in all directions.
+# Epsilon = 1 for each customer. The forecast before was free. Ask for
+# more clusters than you expect: those that the data does not support
+# are joined.
 #
 # Read next
 # ---------
@@ -159,4 +151,4 @@ print(
 #   ``data_norm``.
 # - :doc:`/tuning`: choosing ``data_norm`` or the number of clusters
 #   privately.
-# - :class:`~sktensor_dp.PrivateTensorPowerMethod`: all parameters.
+# - :class:`~sktensor_dp.PrivateGaussianMixture`: all parameters.

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.curator import DataCurator, Noisy
 from sktensor_dp.queries.counts import NormHistogram
+from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.query import SIZES
 from sktensor_dp.queries.samples import (
     LiftedBall,
@@ -96,6 +97,15 @@ class SampleCurator(DataCurator):
         query = PowerIterations(starts, self._known.radius)
         noisy = self.noisy("power_iterations", query)
         return Noisy(query.answers(noisy.value), self._deviation(noisy.sigma, noisy.value.size))
+
+    def mixture_statistics(self, query: MixtureStatistics) -> Noisy:
+        """Mean statistics of an EM step."""
+        noisy = self.noisy("mixture_statistics", query)
+        return Noisy(noisy.value, self._deviation(noisy.sigma, noisy.value.size))
+
+    def mixture_gains(self, query: MixtureGains) -> Noisy:
+        """Mean log-density that mixtures gain over another."""
+        return self.noisy("mixture_gains", query)
 
     def _third_moments(self, name: str, query: ProjectedThirdMoments) -> NoisyThirdMoments:
         noisy, size = self.noisy(name, query), query.basis.shape[1]

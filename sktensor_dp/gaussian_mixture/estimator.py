@@ -1,0 +1,560 @@
+"""Private Gaussian mixtures of any shape."""
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sktensor_dp.estimator.base import (
+    NEIGHBOURS,
+    NONE,
+    Fitted,
+    Neighbours,
+    PlannedFit,
+    PrivateEstimatorMixin,
+    columns_of,
+    warnings_of_range,
+)
+from sktensor_dp.estimator.forecast import Forecast, Question
+from sktensor_dp.estimator.inputs import (
+    as_validated,
+    checked_table,
+    computed,
+    lazy_rows,
+    precision_of,
+    row_chunks,
+    source_chunks,
+)
+from sktensor_dp.estimator.parameters import Constraint, Number, OneOf, check_sizes
+from sktensor_dp.gaussian_mixture.fitted import SavedMixture, fitted_attributes, gaussians_of
+from sktensor_dp.gaussian_mixture.plan import (
+    MixturePlan,
+    forecast_mixture,
+    plan_mixture,
+    worst_samples,
+)
+from sktensor_dp.gaussian_mixture.recipe import fit_mixture
+from sktensor_dp.mixtures.gaussians import log_density, shares_of
+from sktensor_dp.mixtures.steps import StepNoise
+from sktensor_dp.mixtures.uncertainty import std_of_means
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.curators.samples import SampleCurator
+from sktensor_dp.queries.samples import LiftedBall, SampleChunks, as_samples
+from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
+
+TYPES = ("full", "tied", "diag", "spherical")
+
+
+class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
+    """Groups of samples as a mixture of Gaussians of any shape, by private EM.
+
+    Each step releases weights, shifts and shapes whitened and clipped by each group's own
+    covariance, so that noise is in proportion to a group's size; steps are averaged and shrunk by
+    their known noise.
+
+    Parameters
+    ----------
+    n_components : int, default=5
+        Largest number of groups. A released curve of gains decides how many the data supports;
+        others are joined, with a warning.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        Shape of the groups, as in scikit-learn. Noisy shapes are moved to a common one, and that to
+        a round one, by their known noise; "full" therefore costs little on round groups.
+    data_norm : float, "auto" or None, default=None
+        Public Euclidean norm that samples are scaled down to; required. ``"auto"`` spends two
+        percent of the budget on a noisy histogram, and takes the norm that one sample in a hundred
+        exceeds. Scale columns of different units first (:func:`~sktensor_dp.scale_by_ranges`).
+    epsilon : float, default=1.0
+        Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
+    delta : float, default=1e-6
+        Privacy parameter in [0, 1); well below one over the number of samples. 0 asks
+        for pure differential privacy: Laplace and spherical Laplace noise.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        One sample is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
+        released first.
+    accountant : BudgetAccountant or None, default=None
+        Charged before noise is drawn.
+    random_state : int, RandomState or None, default=None
+        Seeds the start and :meth:`sample`; never noise.
+    verbose : int, default=0
+        1 writes one line per release to standard error.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components_,)
+        Shares of the groups, in decreasing order.
+    means_ : ndarray of shape (n_components_, n_features)
+        Means of the groups, of norm ``data_norm`` at most.
+    covariances_ : ndarray
+        Covariances, in the shape that scikit-learn gives each ``covariance_type``:
+        (n_components_, n_features, n_features), (n_features, n_features),
+        (n_components_, n_features) or (n_components_,).
+    n_components_ : int
+        Number of groups that the released gains support.
+    gains_ : ndarray
+        Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one.
+    gain_over_start_ : float
+        Released mean log-density that the steps gain over their start, which is kept if this is
+        below 0 by two deviations of its noise.
+    data_norm_ : float
+        Norm that was chosen (``data_norm="auto"`` only).
+    n_iter_ : int
+        Number of EM steps.
+    privacy_report_ : PrivacyReport
+        Every release with its noise and cost.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names if `X` had string names.
+
+    Warns
+    -----
+    NotEnoughDataWarning
+        If a released gain shows that steps are worse than their start, or the histogram of
+        norms shows nothing.
+    UserWarning
+        If groups were joined.
+
+    See Also
+    --------
+    PrivateTensorPowerMethod : Round groups by moments alone, as in the papers.
+
+    Notes
+    -----
+    Groups may be parts of one cloud that is not Gaussian: two of one centre and two spreads
+    describe heavy tails.
+
+    **Privacy.** *Unit*: one sample (a row); with ``groups`` one group of rows, such as a person,
+    with all its samples, whose number is private. *Public*: numbers of units (unless
+    released) and features, and all parameters, ``data_norm`` among them: do not set it to the
+    largest norm in the data. *Releases*: ``norm_histogram`` for a norm that is chosen;
+    ``second_moments``; ``mixture_statistics``, for small spheres of the start and for each step;
+    ``mixture_gains``, of fewer groups and of the steps. *Not covered*: running time; what
+    ``predict``, ``score`` and ``bic`` say of the samples handed to them; several samples of one
+    person without ``groups``; input that is not finite numbers, for which errors are raised.
+
+    References
+    ----------
+    M. Park, J. Foulds, K. Chaudhuri, M. Welling, "DP-EM: differentially private expectation
+    maximization", AISTATS 2017. A. Runnalls, "Kullback-Leibler approach to Gaussian mixture
+    reduction", IEEE TAES 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp import PrivateGaussianMixture
+    >>> means = np.repeat([[4.0, 0.0, 0.0], [0.0, 4.0, 0.0]], 10000, axis=0)
+    >>> X = means + np.random.default_rng(0).standard_normal(means.shape)
+    >>> model = PrivateGaussianMixture(2, data_norm=8.0).fit(X)
+    >>> model.predict(X[:3]).shape, sorted(model.means_.argmax(axis=1).tolist())
+    ((3,), [0, 1])
+    """
+
+    _saved = SavedMixture
+    _hidden_state = frozenset({"_step_noise"})
+    means_: Floats
+    data_norm_: float
+    _step_noise: StepNoise
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "n_components": [Number(1, math.inf, integer=True)],
+        "covariance_type": [OneOf(*TYPES)],
+        "data_norm": [Number(1e-40, 1e40), OneOf("auto"), NONE],
+        **NEIGHBOURS,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 5,
+        *,
+        covariance_type: str = "full",
+        data_norm: float | str | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        neighbours: str = "replace_one",
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.data_norm = data_norm
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbours = neighbours
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        n_samples: int | None = None,
+        **unsupported: Any,
+    ) -> Self:
+        """Learn the groups.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Samples. Of a Dask array or data frame nothing is computed before the charge: see
+            ``docs/scale.md``.
+        y : ignored
+        groups : array-like of shape (n_samples,), optional
+            Label of the unit, such as a person, that each row belongs to: integers or strings.
+            The unit is then protected, with all its samples, whose number is private.
+        n_samples : int or None, default=None
+            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
+            rows, or of units; public.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
+
+        Returns
+        -------
+        self : PrivateGaussianMixture
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, of at
+            least two units; no budget is spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        checked = self._check_call(X, n_samples, unsupported)
+        self._check_norm()
+        chunks = row_chunks(self, checked, SampleChunks, X, groups, n_samples)
+        return self._run_counted(chunks, partial(self._planned, chunks, columns_of(checked)))
+
+    def fit_chunks(
+        self, source: Iterable[Any], *, n_samples: int | None = None, n_features: int | None = None
+    ) -> Self:
+        """Learn the groups from chunks that need not fit into memory together.
+
+        Parameters
+        ----------
+        source : iterable of array-likes or sparse matrices, or of pairs
+            Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes them.
+            All are read to validate them (twice with groups) and once per release: a list or an
+            object with ``__iter__``, not a generator. Rows of a unit in several chunks are held in
+            memory from the first to the last.
+        n_samples, n_features : int or None, default=None
+            Rows, or units, in all chunks together, and columns; public. With
+            ``neighbours="add_remove"`` the number of rows is private and must not be given.
+
+        Returns
+        -------
+        self : PrivateGaussianMixture
+
+        Raises
+        ------
+        TypeError, ValueError, BudgetError
+            As :meth:`fit`, or if `source` can be read only once, or its shape is not as announced.
+        """
+        self._check_parameters()
+        self._check_norm()
+        chunks = source_chunks(self, SampleChunks, source, n_samples, n_features)
+        return self._run_counted(
+            chunks, partial(self._planned, chunks, {"n_features_in_": n_features})
+        )
+
+    def fit_predict(self, X: ArrayLike, y: Any = None, **fit_params: Any) -> Any:
+        """Learn the groups, and return the most probable group of each of the same samples.
+
+        Parameters
+        ----------
+        X, y, **fit_params
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            As :meth:`predict`; no noise protects it.
+        """
+        return self.fit(X, y, **fit_params).predict(X)
+
+    def predict_proba(self, X: ArrayLike) -> Any:
+        """Probability of each group given a sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The caller's own samples; nothing of them is kept. Of a Dask collection the result is a
+            Dask array, not computed yet.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            Rows sum to 1. In the precision of `X`.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "predict_proba", self.n_components_)
+        found = shares_of(self._log_joint(X))
+        return found.astype(precision_of(X), copy=False)
+
+    def predict(self, X: ArrayLike) -> Integers:
+        """Most probable group of each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            As for :meth:`predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Rows of ``means_``: 0 is the largest group. No noise protects `X`.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "predict").astype(np.intp)
+        return np.argmax(self._log_joint(X), axis=1)
+
+    def score_samples(self, X: ArrayLike) -> Floats:
+        """Log-likelihood of each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Each depends on its own sample alone.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "to_delayed"):
+            return lazy_rows(self, X, "score_samples")
+        return log_density(self._log_joint(X))
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """Mean log-likelihood of samples; higher is better, and not private.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, best of those that were not used in the fit.
+        y : ignored
+
+        Returns
+        -------
+        float
+            Mean of :meth:`score_samples`.
+        """
+        return float(computed(self.score_samples(X).mean(), "Scoring"))
+
+    def bic(self, X: ArrayLike) -> float:
+        """Bayesian information criterion on samples; lower is better, and not private.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, best of those that were not used in the fit.
+
+        Returns
+        -------
+        float
+            -2 log-likelihood of `X` plus log(n_samples) for each parameter.
+
+        Notes
+        -----
+        **Privacy.** Computed on `X` without noise. On data to be protected use ``gains_``
+        or :func:`~sktensor_dp.make_private_scorer`.
+        """
+        return self._criterion(X, math.log)
+
+    def aic(self, X: ArrayLike) -> float:
+        """Akaike's information criterion on samples; not private, as :meth:`bic`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            As for :meth:`bic`.
+
+        Returns
+        -------
+        float
+            -2 log-likelihood of `X` plus 2 for each parameter; lower is better.
+        """
+        return self._criterion(X, lambda _: 2.0)
+
+    def sample(self, n_samples: int = 1) -> tuple[Floats, Integers]:
+        """Draw samples of the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of samples.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Points.
+        y : ndarray of shape (n_samples,)
+            Group that each point is drawn from, a row of ``means_``.
+
+        Raises
+        ------
+        ValueError
+            If `n_samples` is not an integer of at least 1.
+
+        Notes
+        -----
+        Drawn with ``random_state``, so that an integer gives the same samples every time.
+
+        **Privacy.** Made of released values alone: synthetic data that cost nothing more.
+
+        Examples
+        --------
+        >>> from sktensor_dp import PrivateGaussianMixture
+        >>> X = [[3.0, 0.0, 1.0], [0.0, 3.0, 1.0]] * 5000
+        >>> points, groups = PrivateGaussianMixture(2, data_norm=6.0).fit(X).sample(4)
+        >>> points.shape, groups.shape
+        ((4, 3), (4,))
+        """
+        check_is_fitted(self)
+        check_sizes(n_samples=n_samples)
+        rng, model = as_generator(self.random_state), gaussians_of(self)
+        chosen = rng.choice(len(model.weights), size=n_samples, p=model.weights)
+        return model.sample(chosen, rng), chosen
+
+    def means_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Intervals around means, for noise, sampling and overlap of the groups.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            About this share of the intervals holds the mean of the law, if the data are Gaussians.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_components_, n_features)
+            Bounds, of size ``data_norm`` at most.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not in [0, 1), or the start was kept (``gain_over_start_``): noise hides
+            how far off it is.
+
+        Notes
+        -----
+        Normal intervals by the information of the fitted law. Too narrow for data that are no
+        mixture of Gaussians.
+
+        **Privacy.** Made of released values alone; costs nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sktensor_dp import PrivateGaussianMixture
+        >>> X = np.repeat([[3.0, 0.0], [0.0, 3.0]], 5000, axis=0)
+        >>> X += np.random.default_rng(0).standard_normal(X.shape)
+        >>> model = PrivateGaussianMixture(2, data_norm=6.0).fit(X)
+        >>> low, high = model.means_interval()
+        >>> bool((low <= model.means_).all()), bool((high - low < 0.5).all())
+        (True, True)
+        """
+        check_is_fitted(self)
+        if not 0 <= level < 1:
+            raise ValueError(f"level must lie in [0, 1), got {level!r}.")
+        if not hasattr(self, "_step_noise"):
+            raise ValueError(
+                "There are no intervals: steps were worse than their start, which was kept."
+            )
+        n_units = max(round(self.privacy_report_.n_units), 2)
+        std = std_of_means(gaussians_of(self), self._step_noise, n_units, as_generator(0))
+        reach = float(ndtri((1 + level) / 2)) * std
+        bound: Any = self.data_norm_ if self.data_norm == "auto" else self.data_norm
+        means = self.means_
+        return np.clip(means - reach, -bound, bound), np.clip(means + reach, -bound, bound)
+
+    def forecast(self, n_samples: int, n_features: int) -> Forecast:
+        """Forecast the noise of a fit from public numbers.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Size of the data to come; a private number (`neighbours`) as it is released.
+
+        Returns
+        -------
+        Forecast
+            Noise of a step's shifts against one standard deviation of a group, for
+            ``n_components`` groups of one size, and the least number of samples that would be
+            enough for them.
+
+        Examples
+        --------
+        >>> from sktensor_dp import PrivateGaussianMixture
+        >>> PrivateGaussianMixture(5, data_norm=9.0).forecast(100_000, 10).enough
+        True
+        """
+        self._check_parameters()
+        check_sizes(n_samples=n_samples, n_features=n_features)
+        question = Question.of(self, n_samples=n_samples, n_features=n_features)
+        return forecast_mixture(self, n_samples, n_features, question)
+
+    def _check_norm(self) -> None:
+        """Raise ValueError where `data_norm` is not given."""
+        if self.data_norm is None:
+            raise ValueError(
+                f"The 'data_norm' parameter of {type(self).__name__} must be given: the public "
+                "Euclidean norm that samples are scaled down to. Where nobody knows it, 'auto' "
+                "chooses it by a noisy histogram, at two percent of the budget."
+            )
+
+    def _planned(
+        self, chunks: SampleChunks, columns: Mapping[str, Any], n_units: int
+    ) -> PlannedFit[SampleCurator]:
+        """Plan of a fit to `n_units` units, which is not charged yet."""
+        plan = plan_mixture(self, n_units, chunks.n_features, to_fit=True)
+        return PlannedFit(
+            SampleCurator, chunks, plan.releases, partial(_learn, plan=plan), columns,
+            {"known": LiftedBall(plan.norm, plan.offset)},
+        )  # fmt: skip
+
+    def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
+        return as_validated(
+            as_samples, checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
+        )
+
+    def _log_joint(self, X: Any) -> Floats:
+        """Log of weight times density of each sample and group."""
+        return gaussians_of(self).log_joint(self._validated(X, reset=False))
+
+    def _criterion(self, X: Any, price: Any) -> float:
+        """-2 log-likelihood of `X`, plus ``price(n_samples)`` for each parameter."""
+        scores = np.asarray(computed(self.score_samples(X), "Scoring"))
+        k, d = self.means_.shape
+        of_shapes = {"full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": k * d}
+        n_parameters = k - 1 + k * d + of_shapes.get(self.covariance_type, k)
+        return float(-2 * scores.sum() + n_parameters * price(len(scores)))
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Any) -> None:
+        self._validated(X, reset=True, fits=True, grouped=grouped)
+
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        return worst_samples(self.data_norm, n_units, self.neighbours)
+
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:  # type: ignore[override]
+        return {"sparse": True}
+
+
+def _learn(curator: SampleCurator, plan: MixturePlan) -> Fitted:
+    """Fit a mixture to released values; return fitted attributes and warnings."""
+    if not plan.chooses_norm:
+        return fitted_attributes(fit_mixture(curator, plan), plan)
+    warnings = warnings_of_range("norm_histogram", seen=curator.choose_norm())
+    fitted = fitted_attributes(fit_mixture(curator, plan), plan)
+    attributes = {**fitted.attributes, "data_norm_": curator.radius}
+    return Fitted(attributes, (*warnings, *fitted.warnings))

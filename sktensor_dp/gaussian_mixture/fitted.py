@@ -1,0 +1,118 @@
+"""Fitted attributes of a mixture: as scikit-learn shapes them, in files, and back."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.gaussian_mixture.plan import MixturePlan
+from sktensor_dp.gaussian_mixture.recipe import FittedMixture
+from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.steps import StepNoise
+from sktensor_dp.model_files.container import require
+from sktensor_dp.model_files.fields import ABSENT, Numbers, Part, Real, SavedState, Whole
+from sktensor_dp.tensor.arrays import Floats
+
+
+@dataclass(kw_only=True)
+class SavedMixture(SavedState):
+    """Serialisation schema: attributes of k groups in d columns."""
+
+    forms = {  # noqa: RUF012
+        **SavedState.forms,
+        "weights_": Numbers("k+"), "means_": Numbers("kd"), "covariances_": Numbers(),
+        "n_components_": Whole("k"), "n_iter_": Whole(), "data_norm_": Real("+"),
+        "gains_": Numbers("m"), "gain_over_start_": Real(),
+        "_step_noise": Part(
+            StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+")
+        ),
+    }  # fmt: skip
+
+    weights_: Floats
+    means_: Floats
+    covariances_: Floats
+    n_components_: int
+    n_iter_: int
+    data_norm_: float = ABSENT
+    gains_: Floats
+    gain_over_start_: float
+    _step_noise: StepNoise = ABSENT
+
+    def attributes(self, estimator: Any) -> dict[str, Any]:
+        """Fitted attributes; ModelFileError if they are those of no mixture of this type."""
+        found = super().attributes(estimator)
+        require(self.n_components_ > 0 and self.n_iter_ > 0, "groups and steps are 1 or more")
+        k, d = self.means_.shape
+        shape = shape_of_covariances(estimator.covariance_type, k, d)
+        require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
+        whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
+        symmetric = bool((whole == whole.swapaxes(1, 2)).all())
+        positive = symmetric and bool((np.linalg.eigvalsh(whole) > 0).all())
+        require(positive, "covariances_ must be positive definite")
+        require(bool((self.weights_ > 0).all()), "weights_ must be above 0")
+        return found
+
+
+def shape_of_covariances(kind: str, k: int, d: int) -> tuple[int, ...]:
+    """Shape that scikit-learn gives covariances of a type."""
+    return {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[kind]
+
+
+def full_covariances(covariances: Floats, kind: str, k: int, d: int) -> Floats:
+    """Covariances (k, d, d) from those that scikit-learn would have."""
+    if kind == "tied":
+        covariances = np.tile(covariances, (k, 1, 1))
+    if kind == "diag":
+        covariances = covariances[:, :, None] * np.eye(d)
+    if kind == "spherical":
+        covariances = covariances[:, None, None] * np.eye(d)
+    return covariances
+
+
+def of_kind(covariances: Floats, kind: str) -> Floats:
+    """Covariances in the shape that scikit-learn would have."""
+    if kind == "tied":
+        return covariances[0].copy()
+    if kind == "diag":
+        return np.diagonal(covariances, axis1=1, axis2=2).copy()
+    return covariances[:, 0, 0].copy() if kind == "spherical" else covariances
+
+
+def gaussians_of(estimator: Any) -> Gaussians:
+    """Gaussians of a fitted estimator."""
+    k, d = estimator.means_.shape
+    covariances = full_covariances(estimator.covariances_, estimator.covariance_type, k, d)
+    return Gaussians(estimator.weights_, estimator.means_, covariances)
+
+
+def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
+    """Fitted attributes, the largest group first, and what is to be said about them."""
+    model = found.model.in_order(np.argsort(-found.model.weights, kind="stable"))
+    attributes = {
+        "weights_": model.weights,
+        "means_": model.means,
+        "covariances_": of_kind(model.covariances, plan.covariance_type),
+        "n_components_": len(model.weights),
+        "n_iter_": plan.n_steps,
+        "gains_": found.gains - found.gains[0],
+        "gain_over_start_": found.gain_over_start,
+    }
+    if found.noise is None:
+        return Fitted(attributes, (NotEnoughDataWarning(
+            "By a released gain the EM steps are worse than their start, which is kept: its "
+            "groups are nearly round and of one size. More samples, a larger epsilon or fewer "
+            "n_components would help: see forecast()."
+        ),))  # fmt: skip
+    return Fitted({**attributes, "_step_noise": found.noise}, _said_of_joined(plan, model))
+
+
+def _said_of_joined(plan: MixturePlan, model: Gaussians) -> tuple[Warning, ...]:
+    """Warning if groups were joined, which the released gains do not support."""
+    if len(model.weights) == plan.n_components:
+        return ()
+    return (UserWarning(
+        f"Of {plan.n_components} groups asked for, the released gains support "
+        f"{len(model.weights)}; the others were joined (gains_)."
+    ),)  # fmt: skip

@@ -1,0 +1,128 @@
+"""Plan of a mixture from public numbers: releases, budget and number of steps."""
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sktensor_dp.estimator.base import Neighbours
+from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
+from sktensor_dp.estimator.parameters import check_feasible
+from sktensor_dp.gaussian_mixture import defaults
+from sktensor_dp.mixtures.clipping import clipping_at
+from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
+from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
+from sktensor_dp.tensor.symmetric import n_unique
+
+# EM steps: the fewest, the most, those without noise, and the last ones, after groups are joined.
+FEWEST, MOST, WITHOUT_NOISE, LAST = 5, 14, 16, 3
+# Rows times mu, for each group and column, that pay for a further step.
+ROWS_A_STEP = 12.0
+# Rows times mu for each group and column, and rows for each group, that groups need.
+ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
+
+
+@dataclass(frozen=True)
+class MixturePlan:
+    """Releases and settings of a fit, chosen from public numbers alone."""
+
+    n_components: int
+    n_features: int
+    covariance_type: str
+    n_steps: int
+    norm: float  # public; 1 where a histogram chooses it, which is the unit of all that follows
+    chooses_norm: bool
+    random_state: Any
+    releases: ReleasePlan
+
+    @property
+    def offset(self) -> float:
+        """Constant coordinate of the second moments."""
+        return defaults.OFFSET * self.norm
+
+    @property
+    def shape(self) -> str:
+        """What steps release of covariances: full, diag or spherical."""
+        return "full" if self.covariance_type == "tied" else self.covariance_type
+
+
+def plan_mixture(
+    model: Any, n_samples: int, n_features: int, *, to_fit: bool = False
+) -> MixturePlan:
+    """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
+    k = model.n_components
+    if to_fit:
+        held = 4.0 * max(k, defaults.SPHERES) * n_features**2
+        check_feasible(
+            held, f"A fit of {k} groups of {n_features} features", "Fit fewer of either."
+        )
+    fractions = dict(defaults.FRACTIONS)
+    chooses_norm = model.data_norm == "auto"
+    if chooses_norm:
+        fractions = with_histogram("norm_histogram", fractions)
+    n_steps = number_of_steps(n_samples, n_features, k, strength(model.epsilon, model.delta))
+    uses = {"mixture_statistics": n_steps, "mixture_gains": 1}
+    if k > 1:
+        uses = {"mixture_statistics": n_steps + defaults.SPHERE_STEPS, "mixture_gains": 2}
+    norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
+    return MixturePlan(
+        k, n_features, model.covariance_type, n_steps, norm, chooses_norm, model.random_state,
+        ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
+    )  # fmt: skip
+
+
+def strength(epsilon: float, delta: float) -> float:
+    """Gaussian mu of a budget; of a pure one epsilon, which is about as much of one release."""
+    return gaussian_mu(float(epsilon), float(delta)) if delta > 0 else float(epsilon)
+
+
+def number_of_steps(n_samples: int, n_features: int, n_components: int, mu: float) -> int:
+    """Number of EM steps: more where more data can pay for them."""
+    if math.isinf(mu):
+        return WITHOUT_NOISE
+    each = n_samples * mu / (n_components * n_features)
+    return int(min(max(round(4 + each / ROWS_A_STEP), FEWEST), MOST))
+
+
+def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Question) -> Forecast:
+    """Forecast the noise of steps, and how many samples groups of one size need."""
+    plan = plan_mixture(model, n_samples, n_features)
+    pure, k = plan.releases.delta == 0, plan.n_components
+    releases, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
+    clip = clipping_at(n_features, defaults.QUANTILE)
+    scales = clip.scales(defaults.WEIGHT, defaults.SHIFT, defaults.SHAPE * (n_features > 1))
+    limit = clip.limit / math.sqrt(scales.shift) / clip.shift  # of a shift, for its noise
+    dimension = k * n_unique(n_features + 1, 2)
+    cost = releases.cost_of("mixture_statistics")
+    # Two contributions are sqrt(2) apart, about, in units of all scales together.
+    moved = 1.0 if model.neighbours == "add_remove" else math.sqrt(2)
+    scale = spherical_spread(dimension) / cost.epsilon if pure else 1 / cost.mu
+    sigma = moved * scale / n_samples
+    noise = k * limit * math.sqrt(n_features) * sigma
+    row = ReleaseForecast("mixture_statistics", sigma, noise, 1.0)
+    mu = strength(model.epsilon, model.delta)
+    needed = math.ceil(max(ROWS_NEEDED * k * n_features / mu, LEAST_NEEDED * k))
+    return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)
+
+
+def worst_samples(
+    data_norm: float | str | None, n_units: int | None, neighbours: str
+) -> Neighbours:
+    """Neighbouring data sets for an audit: one of two groups of samples loses a member."""
+    if data_norm is None:
+        raise ValueError("data_norm must be given: samples are made of that length.")
+    n_samples = n_units or 1000
+    samples = np.zeros((n_samples, 2))
+    samples[:, 0] = 1.0 if isinstance(data_norm, str) else data_norm
+    if neighbours == "add_remove":
+        return (samples,), (samples[1:],), _mean
+    changed = samples.copy()
+    changed[-1] *= -1
+    return (samples,), (changed,), _mean
+
+
+def _mean(fitted: Any) -> float:
+    """Minus the mean along the first axis."""
+    return -float(fitted.weights_ @ fitted.means_[:, 0])

@@ -1,0 +1,177 @@
+"""Recipe of a mixture: a start, EM steps, how many groups, and whether the steps helped."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sktensor_dp.gaussian_mixture import defaults
+from sktensor_dp.gaussian_mixture.plan import LAST, MixturePlan
+from sktensor_dp.mixtures.clipping import clipping_at
+from sktensor_dp.mixtures.gaussians import Gaussians, merged_levels
+from sktensor_dp.mixtures.shrinkage import bounded
+from sktensor_dp.mixtures.start import SPHERE_SCALES, moved, small_spheres, within
+from sktensor_dp.mixtures.steps import (
+    LEAST_VARIANCE,
+    StepAverage,
+    StepNoise,
+    WhitenedStatistics,
+    stepped,
+)
+from sktensor_dp.privacy.curator import Noisy
+from sktensor_dp.privacy.curators.samples import SampleCurator
+from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
+from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
+
+# Rows are scaled to so many radii: numbers stay far from overflow, and few rows are moved.
+REACH = 8.0
+# No part of a released statistic is larger: in units of its scale it is a mean of numbers to 1.
+MOST = 4.0
+# Deviations of noise that a gain must exceed beside `LEAST_GAIN`.
+SEEN = 2.5
+# Deviations of noise by which steps must be worse than their start to be dropped.
+WORSE = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMixture:
+    """Mixture made of released values, and what was released about it."""
+
+    model: Gaussians
+    gains: Floats  # (k,): log-density a row that 1, 2, ... groups gain over all that were fitted
+    gain_over_start: float  # log-density a row that steps gain over their start
+    noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
+
+
+def fit_mixture(curator: SampleCurator, plan: MixturePlan) -> FittedMixture:
+    """Fit Gaussians: each step asks for statistics whitened by the groups' own shapes."""
+    levels = released_start(curator, plan)
+    model, average, gains = levels[max(levels)], StepAverage(), np.zeros(1)
+    for step in range(plan.n_steps):
+        if step == plan.n_steps - LAST and len(model.weights) > 1:
+            gains, supported = released_gains(curator, model)
+            if len(supported.weights) < len(model.weights):
+                model, average = supported, StepAverage()
+        found = released_statistics(curator, plan, model)
+        average = average.after(model, found, defaults.POWER)
+        model = stepped(model, average, found, curator.radius, curator.n_units)
+    start = levels[len(model.weights)]
+    answer = curator.mixture_gains(MixtureGains((model,), start, REACH * curator.radius))
+    gain = float(answer.value[0])
+    if gain < -WORSE * answer.sigma:
+        return FittedMixture(start, gains, gain, None)
+    return FittedMixture(model, gains, gain, average.noise_of(found))
+
+
+def released_start(curator: SampleCurator, plan: MixturePlan) -> dict[int, Gaussians]:
+    """Mixtures of 1 to k Gaussians: small spheres moved by steps of their own, then merged."""
+    second, rng = curator.second_moments(), as_generator(plan.random_state)
+    d, offset, radius = plan.n_features, curator.offset, curator.radius
+    mean = second.value[-1, :-1] / offset
+    mean = within(mean[None], radius)[0]
+    covariance = second.value[:-1, :-1] - np.outer(mean, mean)
+    if plan.n_components == 1:
+        return {1: shaped(Gaussians(np.ones(1), mean[None], covariance[None]), plan, radius)}
+    n_spheres = max(defaults.SPHERES * plan.n_components, defaults.LEAST_SPHERES)
+    n_directions = min(d, plan.n_components)
+    noise = max(second.sigma, LEAST_VARIANCE * radius**2)
+    spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
+    clip = clipping_at(n_directions, defaults.SPHERE_QUANTILE)
+    for step in range(defaults.SPHERE_STEPS):
+        query = MixtureStatistics(
+            spheres.means, spheres.whitener, np.log(spheres.weights), clip.limit, 0.0,
+            SPHERE_SCALES, REACH * radius, "spherical", pooled=True,
+        )  # fmt: skip
+        answer = curator.mixture_statistics(query)
+        k = len(spheres.weights)
+        weights, shifts, size = np.split(possible(answer), [k, k + k * n_directions])
+        spheres = moved(
+            spheres, weights, shifts.reshape(k, -1), float(size[0]), answer.sigma, clip, radius,
+            rng, last=step >= defaults.SPHERE_STEPS - 2,
+        )  # fmt: skip
+    found = merged_levels(spheres.gaussians)
+    most = min(plan.n_components, max(found))
+    return {k: shaped(found[k][0], plan, radius) for k in range(1, most + 1)}
+
+
+def possible(answer: Noisy) -> Floats:
+    """Released statistics, clipped to more than any can be without noise."""
+    return np.clip(answer.value, -MOST, MOST)
+
+
+def shaped(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
+    """Gaussians with means in the ball, and bounded covariances of the plan's type."""
+    d, least = model.means.shape[1], LEAST_VARIANCE * radius**2
+    covariances = np.array([bounded(one, least, radius**2) for one in model.covariances])
+    if plan.covariance_type == "tied":
+        pooled = np.einsum("j,jab->ab", model.weights, covariances)
+        covariances = np.tile(pooled, (len(model.weights), 1, 1))
+    if plan.covariance_type == "diag":
+        covariances = covariances * np.eye(d)
+    if plan.covariance_type == "spherical":
+        sizes = np.exp(np.linalg.slogdet(covariances)[1] / d)
+        covariances = sizes[:, None, None] * np.eye(d)
+    return Gaussians(model.weights, within(model.means, radius), covariances)
+
+
+def released_statistics(
+    curator: SampleCurator, plan: MixturePlan, model: Gaussians
+) -> WhitenedStatistics:
+    """Release an EM step's statistics, clipped and centred in each group's own frame."""
+    k, d = model.means.shape
+    clip, shape = clipping_at(d, defaults.QUANTILE), plan.shape
+    kept_shape = defaults.SHAPE if shape != "spherical" else 0.0
+    scales = clip.scales(defaults.WEIGHT, defaults.SHIFT, kept_shape)
+    pooled = plan.covariance_type == "tied"
+    whiteners = model.whiteners[:1] if pooled else model.whiteners
+    query = MixtureStatistics(
+        model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales,
+        REACH * curator.radius, shape, pooled,
+    )  # fmt: skip
+    answer = curator.mixture_statistics(query)
+    weights, shifts, rest = np.split(possible(answer), [k, k + k * d])
+    weights, shifts = weights / scales.weight**0.5, shifts.reshape(k, d)
+    square, n_shared = clip.limit**2, 1 if pooled else k
+    shapes, n_shape = np.zeros((n_shared, d, d)), 0
+    if shape == "spherical":
+        sizes = rest * square / scales.size**0.5
+    else:
+        rows = rest.reshape(n_shared, -1)
+        matrices = np.array(
+            [
+                np.diag(row) if shape == "diag" else coordinates_to_symmetric(row, d, 2)
+                for row in rows
+            ]
+        )
+        traces = np.trace(matrices, axis1=1, axis2=2)
+        sizes = traces / d**0.5 * square / scales.size**0.5
+        if d > 1:
+            shapes = matrices - (traces / d)[:, None, None] * np.eye(d)
+            shapes *= square * ((1 - 1 / d) / scales.shape) ** 0.5
+            n_shape = d - 1 if shape == "diag" else n_unique(d, 2) - 1
+    return WhitenedStatistics(
+        weights, shifts * clip.limit / scales.shift**0.5, sizes, shapes, n_shape, answer.sigma,
+        scales, clip,
+    )  # fmt: skip
+
+
+def released_gains(curator: SampleCurator, model: Gaussians) -> tuple[Floats, Gaussians]:
+    """Release what 2 to k groups gain over one; return the gains and the groups they support."""
+    levels = {k: merged for k, (merged, _) in merged_levels(model).items()}
+    fewer = tuple(levels[k] for k in range(1, len(model.weights)))
+    # Compared with all of them: gains over one group would be clipped.
+    answer = curator.mixture_gains(MixtureGains(fewer, model, REACH * curator.radius))
+    curve = np.append(answer.value, 0.0)
+    return curve, levels[n_supported(curve, answer.sigma)]
+
+
+def n_supported(curve: Floats, sigma: float) -> int:
+    """Least number of groups over which more gain too little for each, or for the noise."""
+    for k, gain in enumerate(curve):
+        further = np.arange(1, len(curve) - k)
+        # All groups are compared with themselves, without noise.
+        noise = SEEN * sigma * np.where(further < len(curve) - k - 1, math.sqrt(2), 1)
+        if (curve[k + 1 :] - gain <= defaults.LEAST_GAIN * further + noise).all():
+            return k + 1
+    return len(curve)

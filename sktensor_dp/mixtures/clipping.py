@@ -1,0 +1,68 @@
+"""Clipped statistics of whitened rows: limits, what they are for a normal law, and their scales."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from scipy.special import gammaln
+from scipy.stats import chi2
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Squared scales of the parts of a row's statistic, each in units of its largest value."""
+
+    weight: float  # of the responsibility
+    shift: float  # of the whitened row
+    size: float  # of its squared length
+    shape: float  # of the traceless part of its square
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.weight, self.shift, self.size, self.shape))
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """Clip of whitened rows y at a length, with its effect on a standard normal law."""
+
+    width: int  # number of coordinates
+    limit: float
+    mean: float  # of |y|^2 / width, clipped
+    # Derivatives of the clipped mean shift, size and traceless square at the law itself. Steps are
+    # divided by them, which makes the law the fixed point.
+    shift: float
+    size: float
+    shape: float
+
+    @property
+    def centre(self) -> float:
+        """Expected squared length, in units of the squared limit."""
+        return self.mean * self.width / self.limit**2
+
+    def scales(self, weight: float, shift: float, shape: float) -> Scales:
+        """Scales in proportion to the log-likelihood that noise on each part costs, times these."""
+        d, square = self.width, self.limit**2
+        weight *= math.sqrt(0.5)
+        shift *= math.sqrt(0.5 * d * square)
+        shape *= math.sqrt((d + 2) * (d - 1) / 8) * square
+        whole = weight + shift + shape
+        size = 0.5 * (shift + shape)  # the most that does not count in the sensitivity
+        return Scales(weight / whole, shift / whole, size / whole, shape / whole)
+
+
+@cache
+def clipping_at(width: int, quantile: float) -> Clipping:
+    """Clip at a `quantile` of the length of standard normal rows of so many coordinates."""
+    d, square = width, float(chi2.ppf(quantile, width))
+
+    def below(degrees: int) -> float:
+        return float(chi2.cdf(square, degrees))
+
+    mean = (d * below(d + 2) + square * (1 - below(d))) / d
+    # E |y| over the rows that are longer.
+    longer = math.exp(0.5 * math.log(2) + gammaln((d + 1) / 2) - gammaln(d / 2))
+    longer *= 1 - below(d + 1)
+    shift = (d * below(d + 2) + math.sqrt(square) * longer) / d
+    shape = d * (d + 2) * below(d + 4) + d * square * (1 - below(d + 2))
+    return Clipping(d, math.sqrt(square), mean, shift, below(d + 2), shape / (d * (d + 2)))

@@ -1,0 +1,142 @@
+"""Shrinkage of noisy covariances, by the known size of their noise: to common, to round shapes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sktensor_dp.tensor.arrays import Floats
+
+# Deviations of chance above which a spread of shapes counts as real.
+SEEN = 1.5
+# Least and largest size of a covariance after a step, over that before.
+SIZES = (0.2, 5.0)
+# Least eigenvalue of a shape over its median one, and of a covariance over its largest.
+LEAST_OF_MEDIAN, LEAST_OF_LARGEST = 0.02, 1e-4
+# Noise of a shape (operator norm) from which steps leave `LEAST_KEPT` of every direction.
+LARGE_NOISE, LEAST_KEPT = 0.4, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Scatters:
+    """Noisy covariances in frames in which their noise is isotropic, and the noise."""
+
+    frames: Floats  # (k, d, d): lower factors; a covariance is frame @ whitened @ frame.T
+    whitened: Floats  # (k, d, d)
+    weights: Floats  # (k,), adding up to 1
+    of_shape: Floats  # (k,): deviation of an orthonormal coordinate of the traceless part
+    of_size: Floats  # (k,): deviation of the mean eigenvalue
+    n_shape: int  # number of coordinates of the traceless part; 0 if all is round
+
+
+def shrunk_covariances(found: Scatters, least: float, largest: float) -> Floats:
+    """Positive definite covariances (k, d, d) with eigenvalues between `least` and `largest`."""
+    d = found.whitened.shape[1]
+    sizes = np.clip(np.trace(found.whitened, axis1=1, axis2=2) / d, *SIZES)
+    log_frames = 2 * np.log(np.diagonal(found.frames, axis1=1, axis2=2)).mean(axis=1)
+    scales = np.exp(_shrunk_sizes(np.log(sizes) + log_frames, found))
+    shapes = np.broadcast_to(np.eye(d), found.frames.shape)
+    if found.n_shape:
+        inner = found.whitened / sizes[:, None, None]
+        inner = found.frames @ inner @ found.frames.swapaxes(1, 2)
+        shapes = _shrunk_shapes(inner / np.exp(log_frames)[:, None, None], log_frames, found)
+    return np.array(
+        [
+            bounded(scale * shape, least, largest)
+            for scale, shape in zip(scales, shapes, strict=True)
+        ]
+    )
+
+
+def _shrunk_sizes(log_sizes: Floats, found: Scatters) -> Floats:
+    """Log sizes moved towards their mean, by how far they spread beyond their noise."""
+    mean = found.weights @ log_sizes
+    own = log_sizes - mean
+    noise = found.of_size**2
+    n_groups = len(own)
+    spread = float(found.weights @ (own**2 - noise)) * n_groups / max(n_groups - 1, 1)
+    spread = max(spread, 0.0)
+    return np.asarray(mean + own * spread / np.maximum(spread + noise, 1e-300))
+
+
+def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Floats:
+    """Shapes (determinant 1) moved to a common one, and that to a round one."""
+    d, n_shape, p = shapes.shape[1], found.n_shape, found.weights
+    common = _round_or_not(
+        np.einsum("j,jab->ab", p, shapes), float(p**2 @ found.of_shape**2), n_shape
+    )
+    # Mean squared deviation a coordinate, where the noise is isotropic.
+    deviations = np.empty(len(shapes))
+    for j, shape in enumerate(shapes):
+        inner = _traceless(_in_frame(shape - common, found.frames[j])) * np.exp(log_frames[j])
+        deviations[j] = np.square(inner).sum() / n_shape
+    noise = found.of_shape**2
+    steady = 1 / np.maximum(noise + np.median(noise), 1e-300) ** 2
+    steady /= steady.sum()
+    chance = np.sqrt(2 / n_shape)
+    own = np.where(deviations - noise > SEEN * noise * chance, deviations - noise, 0.0)
+    spread = max(float(steady @ (deviations - noise)), 0.0)
+    if spread <= SEEN * chance * np.sqrt(steady**2 @ noise**2):
+        spread = 0.0
+    spreads = (spread + own) / 2 if len(shapes) > 1 else own
+    kept = spreads / np.maximum(spreads + noise, 1e-300)
+    found_shapes = np.empty_like(shapes)
+    for j, shape in enumerate(shapes):
+        share = _safe_share(common, shape, kept[j], found.of_shape[j], d)
+        found_shapes[j] = _unit_shape(common + share * (shape - common))
+    return found_shapes
+
+
+def _round_or_not(common: Floats, noise: float, n_shape: int) -> Floats:
+    """Common shape of determinant 1, moved to a round one as far as `noise` explains it."""
+    d = len(common)
+    common = bounded(common, 1e-3 * max(float(np.trace(common)) / d, 1.0), np.inf)
+    common /= np.exp(np.linalg.slogdet(common)[1] / d)
+    ball = np.eye(d) * np.trace(common) / d
+    squares = float(np.square(_in_frame(common - ball, _factor(common))).sum())
+    by_noise = n_shape * noise
+    share = 0.0
+    if squares > by_noise * (1 + SEEN * np.sqrt(2 / n_shape)):
+        share = 1 - by_noise / squares
+    share = _safe_share(ball, common, share, float(np.sqrt(noise)), d)
+    common = ball + share * (common - ball)
+    return np.asarray(common / np.exp(np.linalg.slogdet(common)[1] / d))
+
+
+def _safe_share(base: Floats, shape: Floats, share: float, noise: float, d: int) -> float:
+    """Share of the way from `base` to `shape` that leaves every direction, if noise is large."""
+    if noise * np.sqrt(2 * d) < LARGE_NOISE or share <= 0:
+        return share
+    least = float(np.linalg.eigvalsh(_in_frame(shape - base, _factor(base)))[0])
+    return min(share, (1 - LEAST_KEPT) / max(-least, 1e-9))
+
+
+def _unit_shape(shape: Floats) -> Floats:
+    """Shape of determinant 1, with eigenvalues not far below their median."""
+    values, vectors = np.linalg.eigh((shape + shape.T) / 2)
+    median = float(np.median(values))
+    values = np.maximum(values, LEAST_OF_MEDIAN * (median if median > 0 else 1.0))
+    return np.asarray((vectors * (values / np.exp(np.log(values).mean()))) @ vectors.T)
+
+
+def _factor(matrix: Floats) -> Floats:
+    """Lower Cholesky factor."""
+    return np.asarray(np.linalg.cholesky(matrix), np.float64)
+
+
+def _in_frame(matrix: Floats, frame: Floats) -> Floats:
+    """Symmetric `matrix` whitened by a lower factor."""
+    half = np.linalg.solve(frame, matrix)
+    return np.asarray(np.linalg.solve(frame, half.T))
+
+
+def _traceless(matrix: Floats) -> Floats:
+    """Symmetric `matrix` less its mean eigenvalue."""
+    return matrix - np.eye(len(matrix)) * np.trace(matrix) / len(matrix)
+
+
+def bounded(covariance: Floats, least: float, largest: float) -> Floats:
+    """Covariance with eigenvalues between `least` and `largest`, and not far below its largest."""
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    low = max(least, LEAST_OF_LARGEST * max(float(values[-1]), 0.0))
+    bounded = (vectors * np.clip(values, min(low, largest), largest)) @ vectors.T
+    return np.asarray((bounded + bounded.T) / 2)

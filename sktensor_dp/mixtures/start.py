@@ -1,0 +1,130 @@
+"""Start of a mixture: many small spheres in the leading directions, moved and merged."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sktensor_dp.mixtures.clipping import Clipping, Scales
+from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.tensor.arrays import Floats
+
+# Points among which each sphere's centre is chosen, and the longest, in roots of the dimension.
+TRIES, LONGEST = 64, 1.4
+# Least eigenvalue of a released second moment over its largest.
+LEAST_OF_LARGEST = 1e-4
+# Deviations of noise that a sphere's weight must exceed.
+RESOLVED = 3.0
+# Of the released square of shapes outside the leading directions: noise expected there, times.
+BY_NOISE = 1.5
+# Least variance there, over the mean one.
+LEAST_LEFT = 0.05
+LEAST_WEIGHT = 1e-4
+# Scales of the parts of a sphere's statistic: none is larger than its weight, which bounds all.
+SPHERE_SCALES = Scales(1.0, 1.0, 1.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Spheres:
+    """Small spheres of one variance in the leading directions of a second moment."""
+
+    weights: Floats  # (K,)
+    centres: Floats  # (K, q), in the coordinates of `basis` about `mean`
+    variance: float
+    basis: Floats  # (d, q), orthonormal columns
+    mean: Floats  # (d,)
+    rest: Floats  # (d, d): covariance outside the span of the basis
+
+    @property
+    def whitener(self) -> Floats:
+        """Map (1, q, d) of centred rows to rows with identity covariance in each sphere."""
+        return self.basis.T[None] / math.sqrt(self.variance)
+
+    @property
+    def means(self) -> Floats:
+        """Centres in the coordinates of the data; (K, d)."""
+        return np.asarray(self.mean + self.centres @ self.basis.T)
+
+    @property
+    def gaussians(self) -> Gaussians:
+        """Gaussians of one covariance: round in the leading directions."""
+        covariance = self.variance * self.basis @ self.basis.T + self.rest
+        return Gaussians(self.weights, self.means, np.tile(covariance, (len(self.weights), 1, 1)))
+
+
+def small_spheres(
+    mean: Floats, covariance: Floats, noise: float, radius: float, n_directions: int,
+    n_spheres: int, rng: Any,
+) -> Spheres:  # fmt: skip
+    """Spheres spread over the leading directions of a covariance, whose `noise` is known."""
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.clip(values, -(radius**2), radius**2)
+    n_rest = len(mean) - n_directions
+    leading = np.maximum(values[n_rest:], max(noise, LEAST_OF_LARGEST * abs(values[-1])))
+    basis, outside = vectors[:, n_rest:], vectors[:, :n_rest]
+    centres = within(_spread_points(n_spheres, n_directions, rng) * np.sqrt(leading), 2 * radius)
+    variance = float(leading.mean()) / n_spheres ** (2 / n_directions)
+    rest = (outside * _rounded(values[:n_rest], noise)) @ outside.T
+    return Spheres(np.full(n_spheres, 1 / n_spheres), centres, variance, basis, mean, rest)
+
+
+def moved(
+    spheres: Spheres, weights: Floats, shifts: Floats, size: float, sigma: float, clip: Clipping,
+    radius: float, rng: Any, *, last: bool,
+) -> Spheres:  # fmt: skip
+    """Spheres after an EM step; shifts are in clip lengths, `size` is of squared clip lengths.
+
+    A sphere that no rows support is put beside a heavy one; in the `last` steps it is left out.
+    """
+    q, reach = clip.width, clip.limit * math.sqrt(spheres.variance)
+    counts = np.maximum(weights, max(RESOLVED * sigma, 1e-9))
+    shifts = shifts / counts[:, None]
+    squares = np.maximum(np.square(shifts).sum(axis=1), 1e-24)
+    kept = np.clip(1 - q * (sigma / counts) ** 2 / squares, 0, 1)
+    centres = spheres.centres + reach * shifts * kept[:, None]
+    # The clipped size less that of a normal law, over its derivative.
+    growth = 1 + (size * clip.limit**2 / q - clip.mean) / clip.size
+    variance = min(spheres.variance * float(np.clip(growth, 0.25, 2)), radius**2)
+    alive = weights > RESOLVED * sigma
+    shares = np.maximum(weights, LEAST_WEIGHT)
+    shares /= shares.sum()
+    if last and alive.any():
+        shares, centres = shares[alive] / shares[alive].sum(), centres[alive]
+    for j in () if last else np.flatnonzero(~alive):
+        heavy = int(shares.argmax())
+        step = rng.standard_normal(q)
+        centres[j] = centres[heavy] + math.sqrt(variance * q) * step / np.linalg.norm(step)
+        shares[heavy] /= 2
+        shares[j] = shares[heavy]
+    centres = within(centres, 2 * radius)
+    return Spheres(shares, centres, variance, spheres.basis, spheres.mean, spheres.rest)
+
+
+def _spread_points(n_points: int, n_directions: int, rng: Any) -> Floats:
+    """Standard normal points, each the farthest of many from those before; (K, q)."""
+    points = rng.standard_normal((TRIES * n_points, n_directions))
+    points = points[np.linalg.norm(points, axis=1) < LONGEST * math.sqrt(n_directions)]
+    found = [np.zeros(n_directions)]
+    distances = np.linalg.norm(points, axis=1)
+    while len(found) < n_points:
+        found.append(points[distances.argmax()])
+        distances = np.minimum(distances, np.linalg.norm(points - found[-1], axis=1))
+    return np.array(found)
+
+
+def _rounded(values: Floats, noise: float) -> Floats:
+    """Eigenvalues outside the leading directions, moved to their mean by their noise."""
+    if not len(values):
+        return values
+    mean = max(float(values.mean()), noise)
+    own = values - mean
+    by_noise = BY_NOISE * noise**2 * len(values) * (len(values) + 1) / 2
+    kept = max(0.0, 1 - by_noise / max(float(own @ own), 1e-300))
+    return np.maximum(mean + kept * own, LEAST_LEFT * mean)
+
+
+def within(points: Floats, radius: float) -> Floats:
+    """Rows of `points`, scaled down to `radius`."""
+    lengths = np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
+    return points * np.minimum(1, radius / lengths)

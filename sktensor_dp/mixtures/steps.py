@@ -1,0 +1,148 @@
+"""EM steps on noisy whitened statistics, averaged over steps and shrunk by their noise."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sktensor_dp.mixtures.clipping import Clipping, Scales
+from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
+from sktensor_dp.tensor.arrays import Floats
+
+# Of a group's weight, for what is divided by it; and in deviations of its noise.
+LEAST_WEIGHT, RESOLVED = 2e-4, 3.0
+# Noise of a shift, as a length, from which it is shrunk, and that from which fully.
+SHRUNK_FROM, SHRUNK_AT = 0.1, 0.3
+# Least variance along a direction, in units of the squared radius of the data.
+LEAST_VARIANCE = 1e-10
+
+
+@dataclass(frozen=True)
+class StepNoise:
+    """Deviations of noise on the sums that parameters are made of, in whitened units."""
+
+    weight: float
+    shift: float
+    size: float
+    shape: float
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedStatistics:
+    """Noisy means over rows, in the frames of the Gaussians that a step was given."""
+
+    weights: Floats  # (k,): responsibilities
+    shifts: Floats  # (k, d): clipped whitened rows
+    sizes: Floats  # (k,), or (1,) for all groups together: |y|^2 less what it is for the model
+    shapes: Floats  # (k, d, d), or (1, d, d): traceless part of yy'
+    n_shape: int  # number of coordinates of a traceless part
+    sigma: float  # of noise on a coordinate of `scales` 1
+    scales: Scales
+    clipping: Clipping
+
+    def noise_of(self, sigma: float) -> StepNoise:
+        """Noise of weights, and of what shifts, sizes and shapes stand for."""
+        clip, scales = self.clipping, self.scales
+        square = clip.limit**2
+        shift = sigma * clip.limit / scales.shift**0.5 / clip.shift
+        size = sigma * square / scales.size**0.5 / (clip.width * clip.size)
+        shape = 0.0
+        if scales.shape > 0:
+            shape = sigma * square * (1 - 1 / clip.width) ** 0.5 / scales.shape**0.5 / clip.shape
+        return StepNoise(sigma / scales.weight**0.5, shift, size, shape)
+
+
+@dataclass(frozen=True, eq=False)
+class StepAverage:
+    """Running average of released moments, in the coordinates of the data."""
+
+    # (k,), (k, d) and (k, d, d), or (1, d, d) where all groups share a covariance.
+    weights: Floats | float = 0.0
+    firsts: Floats | float = 0.0
+    seconds: Floats | float = 0.0
+    rate_squares: float = 0.0  # sum of squared weights of the steps, by which noise is smaller
+    whole: float = 0.0
+    n_steps: int = 0
+
+    def noise_of(self, last: WhitenedStatistics) -> StepNoise:
+        """Noise of the averages, by the statistics of the last step."""
+        return last.noise_of(last.sigma * self.rate_squares**0.5)
+
+    def after(self, model: Gaussians, found: WhitenedStatistics, power: float) -> "StepAverage":
+        """Average with one more step, whose weight grows as a `power` of its number."""
+        clip, means = found.clipping, model.means
+        pooled = len(found.shapes) == 1
+        frames = model.factors[: len(found.shapes)]
+        d = means.shape[1]
+        counts = found.weights.sum(keepdims=True) if pooled else found.weights
+        whitened = np.eye(d) * (counts + found.sizes / (d * clip.size))[:, None, None]
+        whitened = whitened + found.shapes / clip.shape
+        moves = np.einsum("jab,jb->ja", model.factors, found.shifts / clip.shift)
+        crossed = means[:, :, None] * moves[:, None, :]
+        about = crossed + crossed.swapaxes(1, 2)
+        about += found.weights[:, None, None] * means[:, :, None] * means[:, None, :]
+        seconds = frames @ whitened @ frames.swapaxes(1, 2)
+        seconds = seconds + (about.sum(axis=0, keepdims=True) if pooled else about)
+        rate = (self.n_steps + 1.0) ** power
+        whole = self.whole + rate
+        old, new = self.whole / whole, rate / whole
+        return StepAverage(
+            old * self.weights + new * found.weights,
+            old * self.firsts + new * (found.weights[:, None] * means + moves),
+            old * self.seconds + new * seconds,
+            old**2 * self.rate_squares + new**2, whole, self.n_steps + 1,
+        )  # fmt: skip
+
+
+def stepped(
+    model: Gaussians, average: StepAverage, found: WhitenedStatistics, radius: float, n_rows: int
+) -> Gaussians:
+    """Gaussians after a step, by averaged moments, which are shrunk by their noise."""
+    noise = average.noise_of(found)
+    counts = np.maximum(average.weights, max(RESOLVED * noise.weight, LEAST_WEIGHT))
+    shifts = _shifts(model, average, counts, noise.shift, found.clipping.limit)
+    means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
+    means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
+    whitened = _scatters(model, average, counts, shifts)
+    weights = counts / counts.sum()
+    n_shared = len(whitened)
+    of_each = counts if n_shared == len(counts) else counts.sum(keepdims=True)
+    sampling = 2 / (n_rows * of_each)  # variance of an orthonormal coordinate
+    noisy = Scatters(
+        model.factors[:n_shared], whitened, of_each / of_each.sum(),
+        np.sqrt((noise.shape / of_each) ** 2 + sampling),
+        np.sqrt((noise.size / of_each) ** 2 + sampling / found.clipping.width), found.n_shape,
+    )  # fmt: skip
+    covariances = shrunk_covariances(noisy, LEAST_VARIANCE * radius**2, radius**2)
+    return Gaussians(weights, means, np.resize(covariances, model.covariances.shape))
+
+
+def _shifts(
+    model: Gaussians, average: StepAverage, counts: Floats, noise: float, limit: float
+) -> Floats:
+    """Whitened moves of the means (k, d), at most as long as the clip, shrunk where noisy."""
+    moments = average.firsts - average.weights[:, None] * model.means  # type: ignore[index]
+    shifts = np.einsum("jab,jb->ja", model.whiteners, moments) / counts[:, None]
+    lengths = np.maximum(np.linalg.norm(shifts, axis=1), 1e-12)
+    variances = shifts.shape[1] * (noise / counts) ** 2
+    shrunk = np.clip((np.sqrt(variances) - SHRUNK_FROM) / (SHRUNK_AT - SHRUNK_FROM), 0, 1)
+    kept = np.maximum(0, 1 - shrunk * variances / lengths**2)
+    return np.asarray(shifts * (kept * np.minimum(1, limit / lengths))[:, None])
+
+
+def _scatters(model: Gaussians, average: StepAverage, counts: Floats, shifts: Floats) -> Floats:
+    """Whitened second moments about the moved means; (k, d, d), or (1, d, d) of all groups."""
+    means, weights, seconds = model.means, np.asarray(average.weights), np.asarray(average.seconds)
+    crossed = np.asarray(average.firsts)[:, :, None] * means[:, None, :]
+    about = crossed + crossed.swapaxes(1, 2)
+    about -= weights[:, None, None] * means[:, :, None] * means[:, None, :]
+    moved = counts[:, None, None] * shifts[:, :, None] * shifts[:, None, :]
+    if len(seconds) < len(counts):
+        about, moved = about.sum(axis=0, keepdims=True), moved.sum(axis=0, keepdims=True)
+        weights, counts = weights.sum(keepdims=True), counts.sum(keepdims=True)
+    whiteners = model.whiteners[: len(seconds)]
+    found = whiteners @ (seconds - about) @ whiteners.swapaxes(1, 2) - moved
+    # What a count was raised by stands for rows that are spread as before.
+    found += np.eye(means.shape[1]) * (counts - weights)[:, None, None]
+    found /= counts[:, None, None]
+    return np.asarray((found + found.swapaxes(1, 2)) / 2)

@@ -1,0 +1,119 @@
+"""Queries on samples in a mixture, with random public parameters, and extreme neighbours."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from contracts.rows_of_counts import of_groups
+from contracts.rows_of_samples import SAMPLES, D, changed_sample, samples
+from contracts.sensitivities import Case, Floats, Rng
+
+from sktensor_dp.mixtures.clipping import Scales, clipping_at
+from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.start import SPHERE_SCALES
+from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
+from sktensor_dp.queries.query import NORM_SLACK
+
+
+def rows(rng: Rng, query: Any) -> Floats:
+    """Ordinary and adversarial samples, and some about each group and at its clip."""
+    means = query.means if hasattr(query, "means") else query.base.means
+    whiteners = query.whiteners if hasattr(query, "means") else query.base.whiteners
+    limit = getattr(query, "limit", 3.0)
+    found = [*samples(rng, query), *means]
+    own = np.resize(whiteners, (len(means), *whiteners.shape[1:]))
+    for mean, whitener in zip(means, own, strict=True):
+        for end in np.eye(len(whitener)):
+            step = np.linalg.pinv(whitener) @ (end * limit * rng.choice([0.7, 1.0, 1.01]))
+            found += [mean + step, mean - step]
+    return np.array(found)
+
+
+def mixture(rng: Rng, k: int, radius: float) -> Gaussians:
+    factors = np.tril(rng.standard_normal((k, D, D))) + 2 * np.eye(D)
+    factors *= radius * 10 ** rng.uniform(-2, 0, (k, 1, 1))
+    means = rng.standard_normal((k, D))
+    means *= radius * rng.random((k, 1)) / np.linalg.norm(means, axis=1, keepdims=True)
+    return Gaussians(rng.dirichlet(np.ones(k)), means, factors @ factors.swapaxes(1, 2))
+
+
+def statistics(shape: str, pooled: bool) -> Any:
+    def build(rng: Rng, _: Any) -> MixtureStatistics:
+        radius = float(10 ** rng.uniform(-3, 3))
+        model = mixture(rng, int(rng.integers(1, 5)), radius)
+        whiteners = model.whiteners[:1] if pooled else model.whiteners
+        if shape == "spherical":
+            whiteners = whiteners[:, : rng.integers(1, D + 1)]
+        clip = clipping_at(whiteners.shape[1], rng.uniform(0.5, 0.99))
+        scales = clip.scales(
+            *rng.uniform(0.1, 3.0, 2), 0.0 if shape == "spherical" else rng.random()
+        )
+        return MixtureStatistics(
+            model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales, radius,
+            shape, pooled,
+        )  # fmt: skip
+
+    return build
+
+
+def apart(scales: Scales, shape: str = "full", pooled: bool = False) -> MixtureStatistics:
+    """Two groups so far apart that no sample is between them."""
+    means = 100 * np.eye(2, D)
+    whiteners = np.eye(D)[None] if pooled else np.array([np.eye(D), 2 * np.eye(D)])
+    limit = 2.0
+    return MixtureStatistics(
+        means, whiteners, np.zeros(2), limit, 0.3, scales, 1000.0, shape, pooled
+    )
+
+
+FULL = clipping_at(D, 0.9).scales(2.0, 1.0, 0.3)
+AXES = np.eye(D)
+
+
+def case(kind: str, build: Any, query: Any, one: Floats, other: Floats, **more: Any) -> Case:
+    release = "mixture_gains" if isinstance(query, MixtureGains) else "mixture_statistics"
+    slack = {"slack": NORM_SLACK, "most": 1 - 0.9 * (NORM_SLACK - 1), "found": 0.8, **more}
+    data = replace(SAMPLES, pool=rows, changed_row=changed_sample)
+    return Case(
+        release, kind, data, build, lambda _: (query, None, one[None], other[None]), **slack
+    )
+
+
+def of_statistics(kind: str, query: Any, one: Floats, other: Floats) -> Case:
+    build = statistics(query.shape, query.pooled)
+    return case(kind, build, query, query.means[0] + one, query.means[1] + other)
+
+
+def in_one_group(kind: str, scales: Scales, cosine: float) -> Case:
+    """Two samples at the clip of one group, at an angle."""
+    query, sine = apart(scales), (1 - cosine**2) ** 0.5
+    mean = query.means[0]
+    turned = cosine * AXES[0] + sine * AXES[1]
+    return case(kind, statistics("full", False), query, mean + 2 * AXES[0], mean + 2 * turned)
+
+
+def gains(rng: Rng, _: Any) -> MixtureGains:
+    radius = float(10 ** rng.uniform(-3, 3))
+    k, n_mixtures = rng.integers(1, 5, 2)
+    others = [mixture(rng, int(k), radius) for _ in range(n_mixtures)]
+    return MixtureGains(tuple(others), mixture(rng, int(k), radius), radius)
+
+
+def ball(place: float) -> Gaussians:
+    return Gaussians(np.ones(1), place * AXES[:1], np.eye(D)[None])
+
+
+NARROW = Scales(0.01, 0.4, 0.2, 0.5)
+ROW_CASES = [
+    of_statistics("two groups", apart(FULL), 2 * AXES[0], AXES[1]),
+    of_statistics("diagonals", apart(FULL, "diag"), 2 * AXES[0], AXES[1]),
+    of_statistics("sizes", apart(Scales(0.5, 0.4, 0.2, 0.0), "spherical"), 2 * AXES[0], AXES[1]),
+    of_statistics("shapes of all groups", apart(FULL, "full", True), 2 * AXES[0], 2 * AXES[1]),
+    of_statistics("sizes of all groups", apart(SPHERE_SCALES, "spherical", True),
+                  2 * AXES[0], -2 * AXES[0]),
+    in_one_group("opposite samples of one group", Scales(0.05, 0.8, 0.3, 0.1), -1.0),
+    in_one_group("samples of one group", NARROW, -NARROW.shift / (2 * NARROW.shape * D / (D - 1))),
+    case("mixtures", gains, MixtureGains((ball(5.0),) * 3, ball(-5.0), 20.0), 9 * AXES[0],
+         -9 * AXES[0], slack=NORM_SLACK),
+]  # fmt: skip
+CASES = [*ROW_CASES, *of_groups(ROW_CASES)]

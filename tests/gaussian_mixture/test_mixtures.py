@@ -1,0 +1,124 @@
+"""Groups found by private EM beside the law that drew them, and beside scikit-learn."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+
+from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture
+from sktensor_dp.mixtures.gaussians import Gaussians, log_density
+
+TYPES = ("full", "tied", "diag", "spherical")
+
+
+def law(rng, k, d, apart=5.0, condition=10.0):
+    """Groups with means that are `apart` deviations from the nearest, and shapes of a condition."""
+    stretches = np.exp(rng.uniform(0, np.log(condition), (k, d)))
+    stretches /= np.exp(np.log(stretches).mean(axis=1, keepdims=True))
+    frames = np.linalg.qr(rng.standard_normal((k, d, d)))[0]
+    covariances = (frames * stretches[:, None, :]) @ frames.swapaxes(1, 2)
+    means = rng.standard_normal((k, d))
+    distances = np.inf
+    for i in range(k):
+        for j in range(i):
+            step = means[i] - means[j]
+            along = step / np.linalg.norm(step)
+            spread = np.sqrt(along @ (covariances[i] + covariances[j]) @ along / 2)
+            distances = min(distances, np.linalg.norm(step) / spread)
+    means *= 1.0 if k == 1 else apart / distances
+    return Gaussians(np.full(k, 1 / k), means - means.mean(axis=0), covariances)
+
+
+def drawn(model, n, rng):
+    chosen = rng.choice(len(model.weights), size=n, p=model.weights)
+    return model.sample(chosen, rng), chosen
+
+
+def line(apart=4.0):
+    """Three grades on a line, round in four dimensions."""
+    return Gaussians(np.full(3, 1 / 3), apart * np.outer([-1, 0, 1], np.eye(4)[0]),
+                     np.tile(np.eye(4), (3, 1, 1)))  # fmt: skip
+
+
+LAWS = {
+    "stretched": (lambda rng: law(rng, 3, 6), 3),
+    "more groups than columns": (lambda rng: law(rng, 6, 3, 6.0, 1.0), 6),
+    "on a line": (lambda rng: line(), 3),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_groups_are_nearly_those_of_the_law(name, seed):
+    """Adjusted Rand index and log-likelihood a row at epsilon 1 beside the law's own."""
+    rng, (make, k) = np.random.default_rng(seed), LAWS[name]
+    truth = make(rng)
+    X, _ = drawn(truth, 20_000, rng)
+    new, labels = drawn(truth, 10_000, rng)
+    norm = float(np.quantile(np.linalg.norm(X, axis=1), 0.99))
+    model = PrivateGaussianMixture(k, data_norm=norm).fit(X)
+    joint = truth.log_joint(new)
+    best = adjusted_rand_score(labels, joint.argmax(axis=1))
+    assert adjusted_rand_score(labels, model.predict(new)) >= best - 0.03
+    assert model.score(new) >= log_density(joint).mean() - 0.1
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_without_noise_it_is_a_mixture_of_scikit_learn(kind, seed):
+    rng = np.random.default_rng(seed)
+    X, _ = drawn(law(rng, 3, 4), 10_000, rng)
+    options = {"covariance_type": kind, "random_state": 0}
+    model = PrivateGaussianMixture(3, data_norm=1e3, epsilon=math.inf, **options).fit(X)
+    peer = GaussianMixture(3, n_init=3, **options).fit(X)
+    assert model.covariances_.shape == peer.covariances_.shape
+    assert model.score(X) >= peer.score(X) - 0.05
+    # Criteria count the parameters of the same model.
+    counted = [one.bic(X) + 2 * len(X) * one.score(X) for one in (model, peer)]
+    assert counted[0] == pytest.approx(counted[1])
+
+
+@pytest.mark.parametrize(("k", "asked"), [(1, 3), (3, 7)])
+def test_groups_that_the_data_does_not_support_are_joined(k, asked, seed):
+    rng = np.random.default_rng(seed)
+    X, _ = drawn(law(rng, k, 5), 20_000, rng)
+    norm = float(np.quantile(np.linalg.norm(X, axis=1), 0.99))
+    with pytest.warns(UserWarning, match=f"Of {asked} groups"):
+        model = PrivateGaussianMixture(asked, data_norm=norm, epsilon=2.0).fit(X)
+    assert model.n_components_ == k
+    assert model.gains_.shape == (asked,)
+    assert model.gains_[0] == 0
+
+
+def test_steps_that_noise_spoils_leave_the_start(seed):
+    rng = np.random.default_rng(seed)
+    X, _ = drawn(law(rng, 4, 8), 300, rng)
+    fits = []
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(8):
+            fits.append(PrivateGaussianMixture(4, data_norm=12.0, epsilon=0.1).fit(X))
+    kept = [fit for fit in fits if not hasattr(fit, "_step_noise")]
+    assert kept
+    assert sum(one.category is NotEnoughDataWarning for one in told) == len(kept)
+    with pytest.raises(ValueError, match="no intervals"):
+        kept[0].means_interval()
+
+
+def test_intervals_cover_the_means_of_the_law(seed):
+    """Of 60 numbers with a chance of .9 fewer than 45 are covered once in 3,000 runs."""
+    covered = []
+    for place in range(5):
+        rng = np.random.default_rng([seed, place])
+        truth = law(rng, 3, 4, 6.0)
+        X, _ = drawn(truth, 10_000, rng)
+        norm = float(np.quantile(np.linalg.norm(X, axis=1), 0.99))
+        model = PrivateGaussianMixture(3, data_norm=norm, epsilon=2.0).fit(X)
+        low, high = model.means_interval(0.9)
+        apart = np.linalg.norm(model.means_[:, None] - truth.means, axis=2)
+        found, right = linear_sum_assignment(apart)
+        assert len(found) == 3
+        covered.append((low[found] <= truth.means[right]) & (truth.means[right] <= high[found]))
+    assert 0.75 <= np.mean(covered) < 1
