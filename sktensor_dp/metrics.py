@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import squareform
 
 from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.tensor.arrays import top_rows
+from sktensor_dp.tensor.arrays import check_finite, top_rows
 from sktensor_dp.topics.measures import divergences
 
 __all__ = [
@@ -52,7 +52,8 @@ def coherence(
     Raises
     ------
     ValueError
-        If shapes do not fit, there is no document, or fewer than two words are compared.
+        If shapes do not fit, numbers are missing (NaN), there is no document, or fewer than two
+        words are compared.
 
     Notes
     -----
@@ -68,7 +69,10 @@ def coherence(
     [1.0, -1.0]
     """
     found = np.asarray(topics, dtype=np.float64)
+    check_finite("topics", found)
     counts = sp.csc_matrix(X)
+    if counts.dtype.kind == "O" or np.isnan(counts.data).any():
+        raise ValueError("X must hold counts, without NaN.")
     if found.ndim != 2 or found.shape[1] != counts.shape[1]:
         raise ValueError(
             f"topics must have shape (n_components, {counts.shape[1]}), as X has so many "
@@ -228,10 +232,12 @@ def _distributions(name: str, topics: ArrayLike) -> Floats:
             f"{name} must be of shape (n_topics, n_features) and hold numbers >= 0, "
             f"got shape {found.shape}."
         )
-    sums = found.sum(axis=1, keepdims=True)
-    if (sums <= 0).any():
+    largest = found.max(axis=1, keepdims=True)
+    if (largest <= 0).any():
         raise ValueError(f"{name} must have rows with a positive sum.")
-    return found / sums
+    # By the largest first, as a sum might overflow.
+    shares = found / largest
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def precision_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int = 10) -> float:
@@ -244,8 +250,8 @@ def precision_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: in
     y_true : array-like or sparse matrix of shape (n_people, n_items)
         Above 0 where an item is relevant to a person. People without any are left out.
     y_score : array-like of shape (n_people, n_items)
-        Scores, as of ``predict_rows``; NaN or -inf for items that may not be recommended,
-        as those of the fit. Of equal ones the first counts.
+        Scores, as of ``predict_rows``; -inf for items that may not be recommended, as those of
+        the fit. Of equal ones the first counts.
     k : int, default=10
         Number of items recommended to each person, an integer >= 1.
 
@@ -257,7 +263,7 @@ def precision_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: in
     Raises
     ------
     ValueError
-        If the shapes differ, or `k` is below 1.
+        If the shapes differ, numbers are missing (NaN), or `k` is below 1.
 
     Notes
     -----
@@ -289,7 +295,7 @@ def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int =
     Raises
     ------
     ValueError
-        If the shapes differ, or `k` is below 1.
+        If the shapes differ, numbers are missing (NaN), or `k` is below 1.
 
     Notes
     -----
@@ -307,8 +313,11 @@ def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int =
 
 def _hits(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, k: int) -> tuple[Floats, Floats]:
     """Count relevant items among the k best scored, and in all, of each person who has any."""
-    truth = sp.csr_matrix(y_true) > 0
-    scores = np.asarray(y_score, dtype=np.float64)
+    given = sp.csr_matrix(y_true)
+    truth, scores = given > 0, np.asarray(y_score, dtype=np.float64)
+    for name, numbers in (("y_true", given.data), ("y_score", scores)):
+        if np.isnan(numbers).any():
+            raise ValueError(f"{name} must hold no NaN.")
     if truth.shape != scores.shape:
         raise ValueError(
             f"y_true and y_score must have one shape, (n_people, n_items); got {truth.shape} and "

@@ -46,6 +46,8 @@ def test_limits_of_coherence():
         ([[0.5, 0.5]], np.ones((0, 2)), 10, "at least one document"),
         ([[0.5, 0.5]], np.ones((3, 2)), 1, "at least 2 words"),
         ([[0.5, 0.5]], np.ones((3, 2)), 2.7, "n_top_words must be an int"),
+        ([[0.5, np.nan]], np.ones((3, 2)), 10, "topics must be finite"),
+        ([[0.5, 0.5]], np.full((3, 2), np.nan), 10, "X must hold counts"),
     ],
 )
 def test_coherence_says_what_does_not_fit(topics, X, words, says):
@@ -57,11 +59,11 @@ def test_precision_and_recall_by_their_definitions(seed):
     rng = np.random.default_rng(seed)
     # Equal scores, and items that may not be recommended.
     truth, scores = rng.random((30, 8)) < 0.3, rng.integers(0, 4, (30, 8)).astype(float)
-    scores[rng.random((30, 8)) < 0.2] = rng.choice([-np.inf, np.nan])
+    scores[rng.random((30, 8)) < 0.2] = -np.inf
     truth[3] = False
     precisions, recalls = [], []
     for person in np.flatnonzero(truth.any(axis=1)):
-        order = sorted(range(8), key=lambda i: (-np.nan_to_num(scores[person, i], nan=-np.inf), i))
+        order = sorted(range(8), key=lambda i: (-scores[person, i], i))
         best = [i for i in order if scores[person, i] >= 0][:4]
         hits = truth[person, best].sum()
         precisions.append(hits / 4)
@@ -77,6 +79,11 @@ def test_limits_of_precision_and_recall():
     assert precision_at_k(np.eye(3), np.eye(3), k=10) == pytest.approx(0.1)
     with pytest.raises(ValueError, match="one shape"):
         recall_at_k(np.eye(3), np.eye(4))
+    missing = np.full((3, 3), np.nan)
+    for metric in (recall_at_k, precision_at_k):
+        for truth, scores in ((np.eye(3), missing), (missing, np.eye(3))):
+            with pytest.raises(ValueError, match="must hold no NaN"):
+                metric(truth, scores)
     with pytest.raises(ValueError, match="k must"):
         recall_at_k(np.eye(3), np.eye(3), k=0)
 
@@ -89,6 +96,7 @@ def test_similarity_is_one_for_equals_and_zero_where_no_word_is_shared(seed):
     assert np.allclose(found, found.T)
     assert ((found > 0) & (found <= 1)).all()
     assert topic_similarity([[1.0, 0.0]], [[0.0, 1.0]])[0, 0] == pytest.approx(0)
+    np.testing.assert_allclose(topic_similarity(topics * 1.7e308), found, rtol=1e-12)
     # By the definition, word by word.
     p, q = topics[:2]
     m = (p + q) / 2

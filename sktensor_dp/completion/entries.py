@@ -16,7 +16,7 @@ from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.queries.entries import IndexSet
-from sktensor_dp.queries.gradients import Jacobian
+from sktensor_dp.queries.gradients import LARGEST, LEAST_RIDGE, Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
@@ -227,7 +227,8 @@ def _with_released_block(
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core
     rows = Jacobian(index_set, model.factors, core).rows(mode)
-    if not np.any(rows):
+    # Noise may make any numbers of them; those that no query takes leave the model as it is.
+    if not 0 < np.abs(rows).max() <= LARGEST**0.5:
         return model
     # In the scale in which values are linear in it.
     last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
@@ -239,7 +240,9 @@ def _with_released_block(
     # The regression is linear in the values: what mean and biases add to it is public.
     base = model.predict(index_set.coordinates) - curator.middle
     base -= np.sum(rows * last[index_set.rows(mode)], axis=1)
-    penalised = index_set.grams(mode, rows) + np.diag(ridge)
+    grams = index_set.grams(mode, rows)
+    least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
+    penalised = grams + np.maximum(ridge, least)[:, :, None] * np.eye(rows.shape[1])
     public = np.linalg.solve(penalised, index_set.sums(mode, base[:, None] * rows)[..., None])
     found = released.rows - public[..., 0]
     # Between the released block and the one before, by what is known of their noise.

@@ -1,5 +1,6 @@
 """Types, checks and blocks of arrays, the best of many rows, and random starts."""
 
+import math
 from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, NamedTuple, TypeVar
@@ -121,6 +122,18 @@ def check_finite(name: str, *arrays: Any) -> None:
     """Raise ValueError if an array holds NaN or infinity; `name` is that of the parameter."""
     if not all(np.isfinite(array).all() for array in arrays):
         raise ValueError(f"{name} must be finite, without NaN or infinity.")
+
+
+# Products of six numbers within these neither overflow nor vanish.
+LEAST_SIZE, LARGEST_SIZE = 2.0**-160, 2.0**160
+
+
+def extreme_scale(array: Any) -> float:
+    """Power of two near the largest number, if products of such would leave doubles; else 1."""
+    largest = float(np.abs(array).max(initial=0.0))
+    if largest == 0 or LEAST_SIZE <= largest <= LARGEST_SIZE or not math.isfinite(largest):
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 
 RandomState = int | np.random.Generator | np.random.RandomState | None

@@ -2,13 +2,20 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.alternating import run_sweeps, start_cp
-from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator, check_at_least
+from sktensor_dp.tensor.arrays import (
+    Floats,
+    RandomState,
+    as_generator,
+    check_at_least,
+    extreme_scale,
+)
 from sktensor_dp.tensor.entry_passes import EntryPasses
 from sktensor_dp.tensor.normal_equations import (
     NormalEquations,
@@ -33,6 +40,7 @@ class Completion:
     mean: float
     biases: list[Floats]
     factors: list[Floats]
+    _linear: ClassVar[str]  # field that holds the size of the low-rank part
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,6 +69,18 @@ class Completion:
         if self.factors[0].shape[1]:
             values += self._multilinear(places)
         return values
+
+    def times(self, scale: float) -> Self:
+        """Model of values that are `scale` times as large; variances may be infinite or 0 then."""
+        own: Any = self
+        linear = {name: getattr(self, name) * scale for name in ("mean", self._linear)}
+        with np.errstate(over="ignore", under="ignore"):
+            return replace(
+                own, **linear, biases=[bias * scale for bias in self.biases],
+                bias_variances=[one * scale * scale for one in own.bias_variances],
+                bias_scales=own.bias_scales * scale * scale,
+                noise_variance=own.noise_variance * scale * scale,
+            )  # fmt: skip
 
     @abstractmethod
     def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
@@ -133,6 +153,8 @@ class CPCompletion(Completion):
     bias_scales: Floats
     factor_scales: Floats
     converged: bool = True
+
+    _linear = "weights"
 
     @property
     def rank(self) -> int:
@@ -221,6 +243,12 @@ def complete_cp(
     """
     targets = as_values(values, entries)
     check_options(rank, max_iter, tol, noise_variance)
+    if (scale := extreme_scale(targets)) != 1:
+        noise = None if noise_variance is None else noise_variance / scale / scale
+        return complete_cp(
+            entries, targets / scale, rank, noise_variance=noise, regularization=regularization,
+            max_iter=max_iter, tol=tol, random_state=random_state,
+        ).times(scale)  # fmt: skip
     mean, deviation = float(targets.mean()), float(targets.std())
     if deviation <= _CONSTANT * np.abs(targets).max():
         deviation = 1.0  # what is left of constant values is rounding

@@ -14,6 +14,7 @@ from sktensor_dp.tensor.arrays import (
     check_at_least,
     check_components,
     check_shape,
+    extreme_scale,
 )
 from sktensor_dp.tensor.batch_mean import BatchMean
 from sktensor_dp.tensor.symmetric import Oracle, tensor_oracle
@@ -38,6 +39,12 @@ def simultaneous_power_iteration(
     # sum_j T(v, v, v)^2 rises fastest: its maximum is the least-squares fit to T (Chen & Saad,
     # SIMAX 2009, section 5; Comon 1994). `starts` are the rows of one more restart.
     oracle, k = resolve(T, None, n_components)
+    if (scale := extreme_scale(T)) != 1:
+        weights, vectors = simultaneous_power_iteration(
+            np.asarray(T) / scale, n_components, starts=starts, n_restarts=n_restarts,
+            max_iter=max_iter, random_state=random_state,
+        )  # fmt: skip
+        return weights * scale, vectors
     check_at_least(1, n_restarts=n_restarts + (starts is not None), max_iter=max_iter)
     rng = as_generator(random_state)
     frames = np.linalg.qr(rng.standard_normal((n_restarts, k, n_components)))[0]
@@ -150,6 +157,12 @@ def robust_tensor_power_method(
     (array([2., 1.]), array([[-0.8,  0.6],
            [ 0.6,  0.8]]))
     """
+    if not callable(T) and (scale := extreme_scale(T)) != 1:
+        weights, vectors = robust_tensor_power_method(
+            np.asarray(T) / scale, n_components, dim=dim, n_restarts=n_restarts, max_iter=max_iter,
+            tol=tol, random_state=random_state,
+        )  # fmt: skip
+        return weights * scale, vectors
     oracle, k = resolve(T, dim, n_components)
     check_at_least(1, n_restarts=n_restarts, max_iter=max_iter)
     rng = as_generator(random_state)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.alternating import fit_core, mode_subspaces, run_sweeps
-from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
+from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator, extreme_scale
 from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, complete_cp
 from sktensor_dp.tensor.normal_equations import (
     Design,
@@ -63,6 +63,8 @@ class TuckerCompletion(Completion):
     bias_variances: list[Floats]
     bias_scales: Floats
     converged: bool = True
+
+    _linear = "core"
 
     def _multilinear(self, coordinates: NDArray[np.intp]) -> Floats:
         return tucker_values(self.core, self.factors, coordinates)
@@ -141,6 +143,12 @@ def complete_tucker(
     """
     targets = as_values(values, entries)
     _check(ranks, entries)
+    if (scale := extreme_scale(targets)) != 1:
+        noise = None if noise_variance is None else noise_variance / scale / scale
+        return complete_tucker(
+            entries, targets / scale, ranks, noise_variance=noise, regularization=regularization,
+            max_iter=max_iter, tol=tol, random_state=random_state,
+        ).times(scale)  # fmt: skip
     start = complete_cp(entries, targets, 0, noise_variance=noise_variance, max_iter=max_iter)
     residuals = targets - start.mean - entries.at_entries(start.biases)
     deviation, rng = float(residuals.std()), as_generator(random_state)

@@ -16,6 +16,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
+from sktensor_dp.queries.gradients import Jacobian
 
 WIDE = np.random.default_rng(3).poisson(0.3, (200, 60)).astype(float)
 CELLS = np.argwhere(np.random.default_rng(5).random((30, 8)) < 0.6)
@@ -126,3 +127,13 @@ def test_no_answer_ends_a_fit(name, told, seed):
                 assert name.startswith("words")
                 continue
             assert_in_domain(model)
+
+
+@pytest.mark.parametrize("size", [1e70, 1e130, -1e300, np.inf, np.nan])
+@pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompletion])
+def test_no_released_factor_is_too_long_for_the_next_release(kind, size, monkeypatch):
+    long = lambda self, mode: np.full((self.index_set.n_entries, 2), size)  # noqa: E731
+    monkeypatch.setattr(Jacobian, "rows", long)
+    model = kind(2, bounds=(-3, 3), perturbation="output", shape=(30, 8), epsilon=9.0)
+    with quiet(), np.errstate(all="ignore"):
+        assert_in_domain(model.fit(CELLS, VALUES))

@@ -379,3 +379,22 @@ def test_too_few_sweeps_warn(model):
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         few.fit(X, y)
     assert few.n_iter_ == 5
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-250, 1e-60, 1e60, 1e160, 1e300])
+@pytest.mark.parametrize("kind", ["cp", "tucker"])
+def test_values_of_any_scale_have_the_completion_of_usual_ones(kind, scale):
+    rng = np.random.default_rng(0)
+    coordinates = np.argwhere(rng.random((6, 5, 4)) < 0.8)
+    values = 5 + rng.standard_normal(len(coordinates))
+    entries = SortedEntries(coordinates, (6, 5, 4))
+    complete = {
+        "cp": lambda y: complete_cp(entries, y, 2, random_state=0),
+        "tucker": lambda y: complete_tucker(entries, y, (2, 2, 2), random_state=0),
+    }[kind]
+    usual = complete(values).predict(coordinates)
+    # Numbers of 1e-320 have three digits and a half.
+    np.testing.assert_allclose(
+        complete(values * scale).predict(coordinates) / scale, usual,
+        rtol=1e-3 if scale < 1e-300 else 1e-6,
+    )  # fmt: skip

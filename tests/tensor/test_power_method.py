@@ -326,3 +326,14 @@ def test_a_noisy_answer_at_any_place_ruins_nothing(place, seed):
     _, vectors = method.components()
     np.testing.assert_allclose(np.abs(np.sum(vectors * V, axis=1)), 1.0, atol=1e-4)
     assert method.n_above(4.0) == 3
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-250, 1e160, 1e300])
+@pytest.mark.parametrize("decompose", [robust_tensor_power_method, orthogonal_decomposition])
+def test_tensors_of_any_scale_have_the_components_of_usual_ones(decompose, scale):
+    rng = np.random.default_rng(0)
+    V = np.linalg.qr(rng.standard_normal((5, 5)))[0][:3]
+    T = symmetric_outer_sum([3.0, 2.0, 1.0], V)
+    weights, vectors = decompose(T * scale, 3, random_state=0)
+    np.testing.assert_allclose(weights / scale, [3, 2, 1], rtol=1e-3)
+    np.testing.assert_allclose(np.abs(np.sum(vectors * V, axis=1)), 1, rtol=1e-6)
