@@ -125,7 +125,7 @@ def estimators() -> dict[str, tuple[Any, int | None]]:
             **by_steps,
         )  # fmt: skip
         built[f"PrivateTensorPowerMethod, {kind}"] = (method, 400)
-    vocabulary = PrivateCountVectorizer(max_words_per_document=2, epsilon=EPSILON)
+    vocabulary = PrivateCountVectorizer(max_words_per_document=2, min_df=0, epsilon=EPSILON)
     built["PrivateCountVectorizer"] = (vocabulary, 200)
     return {**built, **{name: (model, None) for name, model in completions().items()}}
 

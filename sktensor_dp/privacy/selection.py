@@ -112,15 +112,15 @@ STEP = 2.0**-20
 LARGEST_SIGMA = 2.0**30
 # Points at which a threshold for weights is formed, how it may be divided, and by how much a larger
 # weight of a key may raise it.
-MESH, PARTS, WORTH = 4000, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5), 1.03
+MESH, PARTS, WORTH = 4000, (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5), 1.03
 
 
 @dataclass(frozen=True)
 class PartitionSelection:
     """Mechanism for totals by private key (a word): Gaussian noise, then a threshold.
 
-    One unit adds 1 to `max_words_per_document` keys at most, or weights up to `largest`, whose
-    squares add up to that number at most.
+    One unit adds weights up to `largest` to `max_words_per_document` keys at most, whose squares
+    add up to that number at most.
     """
 
     law: ClassVar[Law] = GAUSSIAN_THRESHOLDED
@@ -144,17 +144,12 @@ class PartitionSelection:
 def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> float:
     """Threshold that keys of one unit alone reach with probability ``cost.delta`` at most."""
     if math.isinf(cost.mu):
-        return 1.0
+        return 0.0
     if not cost.delta > 0:
         raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
-    most, largest = query.max_words_per_document, getattr(query, "largest", None)
     sigma = _grid_scale(sensitivity, cost)
-    if largest is not None:
-        return STEP + _threshold_of_weights(most, largest, sigma, cost.delta)
-    # A key that one unit alone contributes has a total of 1. As many as `most` such keys stay below
-    # `1 + sigma * Phi^-1((1 - delta) ** (1 / most))` together with probability `1 - delta`.
-    failure = -math.expm1(math.log1p(-cost.delta) / most)
-    return 1 + STEP + sigma * -float(ndtri(failure))
+    most, largest = query.max_words_per_document, query.largest
+    return STEP + _threshold_of_weights(most, largest, sigma, cost.delta)
 
 
 def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:

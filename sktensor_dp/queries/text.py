@@ -152,6 +152,39 @@ class TextChunks:
         return WordCounts(self._units.words, self._units.counts[start:stop])
 
 
+@dataclass(frozen=True)
+class WordBuckets(NonNegative):
+    """Words by a checksum of theirs; a document gives all its buckets alike, at an L2 norm of 1."""
+
+    name, family = "word_buckets", "texts"
+    description = "share of documents, weighted, in each bucket of a checksum of words"
+    laws = (GAUSSIAN,)
+
+    # All buckets are released, empty ones too, so a document may have any number of words. Numbers
+    # are whole multiples of `VOTE`, so that sums are exact in any order.
+
+    def _largest_norms(self) -> tuple[float, float]:
+        return 1.0, math.inf
+
+    def places(self, words: Iterable[str]) -> Integers:
+        """Bucket of each word."""
+        return checksums(words) % N_BUCKETS
+
+    def total(self, units: WordCounts) -> Floats:
+        """Sum of the contributions of the `units` to each bucket, of shape (n_buckets,)."""
+        sizes = np.diff(units.counts.indptr)
+        documents = np.repeat(np.arange(len(sizes)), sizes)
+        # Sorted: numpy finds distinct integers by their hashes, which takes forty times as long.
+        pairs = np.sort(
+            documents * N_BUCKETS + units.words.checksums[units.counts.indices] % N_BUCKETS
+        )
+        documents, buckets = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], N_BUCKETS)
+        numbers = np.bincount(documents, minlength=len(sizes))
+        steps = np.floor(1 / (VOTE * np.sqrt(np.maximum(numbers, 1))))
+        found = np.bincount(buckets, steps[documents], minlength=N_BUCKETS)
+        return np.asarray(found * VOTE, np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class WordContributions(NonNegative):
     """Query in which a unit adds to a limited number of words."""
@@ -168,62 +201,28 @@ class WordContributions(NonNegative):
     def _largest_norms(self) -> tuple[float, float]:
         return math.sqrt(self.max_words_per_document), float(self.max_words_per_document)
 
-    @property
-    def l2_sensitivity(self) -> float:
-        """Largest L2 distance of two units' contributions: those without a word in common."""
-        return math.sqrt(2 * self.max_words_per_document)
-
 
 @dataclass(frozen=True)
 class DocumentFrequencies(WordContributions):
-    """Number of documents that contain each word; the words are private too."""
+    """Number of documents that contain each of public `words`."""
 
     name, family = "document_frequencies", "texts"
-    description = "words that enough documents contain, each with the number of those documents"
-    laws = (GAUSSIAN_THRESHOLDED,)
-
-    # A document counts towards the `max_words_per_document` words it uses most. Ties go by a fixed
-    # checksum of the word, which every document ranks alike: their votes then meet on the same
-    # words instead of scattering. The choice looks at nothing but the document.
-
-    sums = KeyedSum
-
-    def total(self, units: WordCounts) -> Counter[str]:
-        """Number of `units` that contribute each word, by word."""
-        _, kept = chosen_words(units, self.max_words_per_document)
-        return named_totals(np.bincount(kept, minlength=1), units.words)
-
-
-@dataclass(frozen=True)
-class WordBuckets(WordContributions):
-    """Number of documents in each bucket of words: a checksum, or one of `words`."""
-
-    name, family = "word_buckets", "texts"
-    description = (
-        "share of documents in each bucket of words: of a checksum of any, or of known ones"
-    )
+    description = "share of documents that contain each released word"
     laws = (GAUSSIAN, LAPLACE)
 
-    # A document adds one to the bucket of every word that it contributes, and no more than one to a
-    # bucket. All buckets are released, empty ones too. Where `words` are given, each is a bucket,
-    # and a document chooses among these alone.
+    # A document counts towards the `max_words_per_document` of them that it uses most. Ties go by a
+    # fixed checksum of the word, which every document ranks alike. The choice looks at nothing but
+    # the document.
 
-    words: tuple[str, ...] | None = None
+    words: tuple[str, ...]
 
     def total(self, units: WordCounts) -> Floats:
-        """Number of `units` that contribute to each bucket, of shape (n_buckets,)."""
-        most = self.max_words_per_document
-        if self.words is not None:
-            columns = {word: column for column, word in enumerate(self.words)}
-            names = units.words.names
-            places = np.fromiter(map(columns.get, names, repeat(-1)), np.intp, len(names))
-            _, kept = chosen_words(units, most, places >= 0)
-            return np.bincount(places[kept], minlength=len(self.words)).astype(np.float64)
-        documents, kept = chosen_words(units, most)
-        # Sorted: numpy finds distinct integers by their hashes, which takes forty times as long.
-        pairs = np.sort(documents * N_BUCKETS + units.words.checksums[kept] % N_BUCKETS)
-        pairs = pairs[np.diff(pairs, prepend=-1) != 0]
-        return np.bincount(pairs % N_BUCKETS, minlength=N_BUCKETS).astype(np.float64)
+        """Number of `units` that contribute each word, of shape (n_words,)."""
+        columns = {word: column for column, word in enumerate(self.words)}
+        names = units.words.names
+        places = np.fromiter(map(columns.get, names, repeat(-1)), np.intp, len(names))
+        _, kept = chosen_words(units, self.max_words_per_document, (places >= 0).astype(np.float64))
+        return np.bincount(places[kept], minlength=len(self.words)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,9 +233,9 @@ class WordVotes(WordContributions):
     description = "words for which enough documents vote, each with its votes"
     laws = (GAUSSIAN_THRESHOLDED,)
 
-    # Among words of positive weight a document chooses as above. Its votes have the L2 norm of a
-    # document frequency: one for every word where it is full and weights are even. They are whole
-    # multiples of `VOTE`, so that sums are exact in any order.
+    # The words are private. A document votes for the words of largest weight. Its votes have the L2
+    # norm of a document frequency: one for every word where it is full and weights are even. They
+    # are whole multiples of `VOTE`, so that sums are exact in any order.
 
     largest: float
     weights: Floats
@@ -260,7 +259,7 @@ class WordVotes(WordContributions):
     def total(self, units: WordCounts) -> Counter[str]:
         """Sum of the votes of the `units` for each word, by word."""
         weights = np.asarray(self.weights, np.float64)[units.words.checksums % N_BUCKETS]
-        documents, kept = chosen_words(units, self.max_words_per_document, weights > 0)
+        documents, kept = chosen_words(units, self.max_words_per_document, weights)
         # The largest weight of a document is 1 then, and no square of it is lost.
         largest = np.zeros(len(units))
         np.maximum.at(largest, documents, weights[kept])
@@ -272,24 +271,22 @@ class WordVotes(WordContributions):
         return named_totals(totals, units.words)
 
 
-def chosen_words(
-    units: WordCounts, most: int, allowed: NDArray[np.bool_] | None = None
-) -> tuple[Integers, Integers]:
-    """(unit, word) pairs that count: for each unit the `most` words it uses most, if `allowed`."""
+def chosen_words(units: WordCounts, most: int, weights: Floats) -> tuple[Integers, Integers]:
+    """(unit, word) pairs that count: for each unit up to `most` words of positive weight."""
+    # Those of largest weight; of equal ones, those that the unit uses most.
     sizes = np.diff(units.counts.indptr)
-    documents = np.repeat(np.arange(len(sizes)), sizes)
-    columns, counts = units.counts.indices, units.counts.data
-    if allowed is not None:
-        among = allowed[columns]
-        documents, columns, counts = documents[among], columns[among], counts[among]
-        sizes = np.bincount(documents, minlength=len(sizes))
+    among = weights[units.counts.indices] > 0
+    documents = np.repeat(np.arange(len(sizes)), sizes)[among]
+    columns, counts = units.counts.indices[among], units.counts.data[among]
+    sizes = np.bincount(documents, minlength=len(sizes))
     # Of most units all words count: only the others' are ranked.
     longer = (sizes > most)[documents]
     if not longer.any():
         return documents, columns
     short = ~longer
     few, those = (documents[short], columns[short]), (documents[longer], columns[longer])
-    order = np.lexsort((units.words.ranks[those[1]], -counts[longer], those[0]))
+    ranked = units.words.ranks[those[1]], -counts[longer], -weights[those[1]], those[0]
+    order = np.lexsort(ranked)
     first = np.searchsorted(those[0], those[0])
     order = order[np.arange(order.size) - first < most]
     return np.concatenate([few[0], those[0][order]]), np.concatenate([few[1], those[1][order]])

@@ -18,27 +18,29 @@ from sktensor_dp.privacy.plan import (
     ReleasePlan,
 )
 from sktensor_dp.privacy.selection import largest_weight
-from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text import defaults
 
-# Without noise document frequencies are all there is to release. With it numbers of documents by a
-# checksum come first, from which documents see for which of their words votes are of use; then
-# votes; and then numbers of documents by the words that these have chosen.
-EXACT, BUCKETS, VOTES = "document_frequencies", "word_buckets", "word_votes"
-# Where thresholds are told beforehand: votes of an ordinary document, one of so many distinct words
-# as may count, for each of the words that are left to it.
+# Words by a checksum come first, from which documents see for which of their words votes are of
+# use; then votes; and then, if asked for, numbers of documents by the words that these have chosen.
+# Without noise every word gets votes.
+BUCKETS, VOTES, FREQUENCIES = "word_buckets", "word_votes", "document_frequencies"
+# Fraction of the budget that document frequencies cost.
+FREQUENCIES_FRACTION = 0.2
+# Distinct words of an ordinary document, without stop words, where more may count. The word of rank
+# r is in a fraction of COMMON / (r + OFFSET) of such documents, about (Zipf-Mandelbrot); in news,
+# blogs, documentation and posts of persons half to twice as many words as this foretells were kept.
+LENGTH, COMMON, OFFSET = 100, 9.0, 20.0
+# Votes of an ordinary document for a word, over those that it would give to all of its words alike:
+# votes go to some of them.
 ORDINARY_VOTES = 2.0
-# Of ordinary texts of a hundred words, without stop words, the word of rank r is in a fraction of
-# COMMON / (r + OFFSET), about (Zipf-Mandelbrot); in news, blogs, documentation and posts of persons
-# half to twice as many words as this foretells were kept.
-COMMON, OFFSET = 9.0, 20.0
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class WordForecast:
-    """Forecast of a vocabulary: in how many documents a word has to be to enter it, and the noise.
+    """Forecast of a vocabulary: in how many documents a word has to be to enter it.
 
     For a fit with groups, read groups for documents.
 
@@ -46,21 +48,16 @@ class WordForecast:
     ----------
     n_documents : int
         Number of documents that the forecast is for.
-    sigma : float
-        Standard deviation of the noise on the number of documents of a word.
     threshold : float
         Number of documents, about, from which a word is kept, as ``threshold_``.
-    least : float
-        Noisy number of documents below which no word is kept.
     n_words : int
-        Number of words, about, that are kept of ordinary texts of a hundred words.
+        Number of words, about, that are kept of ordinary texts of a hundred words, or of
+        ``max_words_per_document`` if these are fewer.
     """
 
     n_documents: int
-    sigma: float
     threshold: float
-    least: float = 0.0
-    n_words: int = 0
+    n_words: int
 
     @property
     def enough(self) -> bool:
@@ -72,7 +69,7 @@ class WordForecast:
         verdict = kept if self.enough else "there are too few for any word"
         return (
             f"{self.n_documents:,} documents: a word is kept from about {self.threshold:,.0f} "
-            f"documents on, with noise of {self.sigma:.3g}; {verdict}."
+            f"documents on; {verdict}."
         )
 
 
@@ -85,39 +82,51 @@ class WordPlan:
     least: float  # ``min_df`` and ``max_df`` in units
     most: float
     noun: str  # name of the units, "documents" or "persons"
-    sigma: float = 0.0  # noise on the number of documents of a word; 0 where there is none
-    # Noisy votes from which a word is kept, and the most that a document may give it.
+    frequencies: bool  # whether document frequencies are released
+    # Of a document the most votes for a word, and the noisy votes from which a word is kept.
+    largest: float
     votes: float = 0.0
-    largest: float = 0.0
-    needed: float = 1.0  # noisy documents that a word needs to get votes
+    needed: float = 0.0  # noisy number in its bucket that a word needs to get votes
     threshold: float = 1.0  # documents from which a word is kept, about
 
+    @property
+    def exact(self) -> bool:
+        """True if there is no noise."""
+        return math.isinf(self.releases.epsilon)
 
-def expected_words(threshold: float, n_documents: int, most: int | None) -> int:
-    """Number of words, at most `most`, that enough of `n_documents` ordinary texts contain."""
-    n = COMMON * n_documents / threshold - OFFSET if threshold <= n_documents else 0.0
-    return round(min(max(n, 0.0), math.inf if most is None else most))
+
+def expected_words(threshold: float, n_documents: int, vectorizer: Any) -> int:
+    """Number of words that enough of `n_documents` ordinary texts contain."""
+    length = min(vectorizer.max_words_per_document, LENGTH)
+    common = COMMON * length / LENGTH * n_documents / threshold
+    n = common - OFFSET if threshold <= n_documents else 0.0
+    return round(min(max(n, 0.0), vectorizer.max_features or math.inf))
 
 
 def plan_words(vectorizer: Any, n_documents: int, noun: str = "documents") -> WordPlan:
     """Plan the vocabulary of a PrivateCountVectorizer for `n_documents` units (`noun`)."""
-    m, counted = vectorizer.max_words_per_document, vectorizer.neighbours == "add_remove"
+    m, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
+    limits = vectorizer.min_df, vectorizer.max_df
+    whole = [isinstance(limit, numbers.Integral) for limit in limits]
     least, most = (
-        float(limit if isinstance(limit, numbers.Integral) else limit * n_documents)
-        for limit in (vectorizer.min_df, vectorizer.max_df)
+        float(limit if number else limit * n_documents)
+        for limit, number in zip(limits, whole, strict=True)
     )
-    releases = _releases(vectorizer.epsilon, vectorizer.delta)
+    asked = limits != (1, 1) or whole != [True, False]
+    releases = _releases(vectorizer.epsilon, vectorizer.delta, asked)
+    public = releases, m, least, most, noun, asked or math.isinf(vectorizer.epsilon)
     if math.isinf(vectorizer.epsilon):
-        return WordPlan(releases, m, least, most, noun)
-    spent = releases.counted() if counted else releases
-    # One bound for all: a document has as many votes, in L2 norm, as words that may count.
-    query = WordBuckets(m)
-    moved = query.l2_contribution if counted else query.l2_sensitivity
-    sigma = moved / spent.cost_of(BUCKETS).mu
-    largest, votes = largest_weight(m, moved, spent.cost_of(VOTES))
-    needed = defaults.NEEDED * sigma
-    threshold = max(needed, votes / min(ORDINARY_VOTES, largest))
-    return WordPlan(releases, m, least, most, noun, sigma, votes, largest, needed, threshold)
+        return WordPlan(*public, math.sqrt(m))
+    spent = releases.counted() if neighbours == "add_remove" else releases
+    # Votes of a document have a norm of the root of m, in buckets one of 1.
+    moved = WordBuckets().sensitivity("l2", neighbours)
+    needed = defaults.NEEDED * moved / spent.cost_of(BUCKETS).mu
+    largest, votes = largest_weight(m, math.sqrt(m) * moved, spent.cost_of(VOTES))
+    # An ordinary document gives all of its words alike 1 / sqrt(length) in buckets.
+    alike = 1 / math.sqrt(min(m, LENGTH))
+    vote = min(ORDINARY_VOTES * alike * math.sqrt(m), largest)
+    threshold = max(needed / alike, votes / vote)
+    return WordPlan(*public, largest, votes, needed, threshold)
 
 
 def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> None:
@@ -145,61 +154,73 @@ def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> Non
         )
 
 
-def _releases(epsilon: float, delta: float) -> ReleasePlan:
+def _releases(epsilon: float, delta: float, frequencies: bool) -> ReleasePlan:
     """Split the budget among the releases of a vocabulary; ValueError if delta is 0."""
     if math.isinf(epsilon):
-        return ReleasePlan(epsilon, delta, (PlannedRelease(EXACT, PrivacyCost(mu=math.inf)),))
+        whole = PrivacyCost(mu=math.inf)
+        exact = PlannedRelease(VOTES, whole), PlannedRelease(FREQUENCIES, whole)
+        return ReleasePlan(epsilon, delta, exact)
     if delta == 0:
         raise ValueError(
             "delta=0 cannot protect a vocabulary that is learned from the documents: give "
             "delta > 0, or pass a public vocabulary."
         )
-    fractions = {BUCKETS: 1 - defaults.VOTES_FRACTION, VOTES: defaults.VOTES_FRACTION}
+    words = 1 - FREQUENCIES_FRACTION if frequencies else 1.0
+    fractions = {
+        BUCKETS: words * (1 - defaults.VOTES_FRACTION),
+        VOTES: words * defaults.VOTES_FRACTION,
+        FREQUENCIES: 1 - words,
+    }
     reserved = {VOTES: THRESHOLD_FRACTION * delta}
-    return ReleasePlan.split(epsilon, delta, fractions, uses={BUCKETS: 2}, reserved_delta=reserved)
+    return ReleasePlan.split(epsilon, delta, fractions, reserved_delta=reserved)
 
 
 def learn_vocabulary(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fitted:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
-    words, frequencies = released_words(curator, plan)
-    kept = _pruned(words, frequencies, plan, max_features)
-    return Fitted(
-        {
-            "vocabulary_": {words[place]: column for column, place in enumerate(kept.tolist())},
-            "document_frequencies_": frequencies[kept],
-            "threshold_": plan.threshold,
-            "fixed_vocabulary_": False,
-        }
-    )
-
-
-def released_words(curator: DataCurator, plan: WordPlan) -> tuple[list[str], Floats]:
-    """Release the words that enough documents contain, and their noisy document frequencies."""
-    if plan.sigma == 0:
-        return curator.release_partitions(EXACT, DocumentFrequencies(plan.max_words))
-    sketch = curator.release(BUCKETS, WordBuckets(plan.max_words)) * curator.n_units
-    ballot = WordVotes(plan.max_words, plan.largest, vote_weights(sketch, plan))
+    weights, sizes = np.ones(N_BUCKETS), np.zeros(0)
+    if not plan.exact:
+        buckets = curator.release(BUCKETS, WordBuckets()) * curator.n_units
+        weights = vote_weights(buckets, plan)
+    ballot = WordVotes(plan.max_words, plan.largest, weights)
     words, _ = curator.release_partitions(VOTES, ballot)
-    if not words:
-        return words, np.zeros(0)
-    found = curator.release(BUCKETS, WordBuckets(plan.max_words, tuple(words)))
-    # A word that is released is in one unit at least.
-    return words, np.clip(found * curator.n_units, 1.0, curator.n_units)
+    if words and plan.frequencies:
+        sizes = released_frequencies(curator, plan, words)
+    elif words:
+        sizes = buckets[WordBuckets().places(words)]
+    kept = _pruned(words, sizes, plan, max_features)
+    found = {
+        "vocabulary_": {words[place]: column for column, place in enumerate(kept.tolist())},
+        "threshold_": plan.threshold,
+        "fixed_vocabulary_": False,
+    }
+    return Fitted({**found, "document_frequencies_": sizes[kept]} if plan.frequencies else found)
 
 
-def vote_weights(sketch: Floats, plan: WordPlan) -> Floats:
-    """Weights of votes for words by checksum: 0 below the threshold, less for common words."""
-    enough = defaults.AIM * plan.votes / np.maximum(sketch, plan.needed)
-    return np.where(sketch >= plan.needed, np.minimum(enough, 1.0), 0.0)
+def released_frequencies(curator: DataCurator, plan: WordPlan, words: list[str]) -> Floats:
+    """Release the number of documents with each of the words that were found."""
+    most = plan.max_words if plan.exact else min(plan.max_words, LENGTH)
+    found = curator.release(FREQUENCIES, DocumentFrequencies(most, tuple(words)))
+    found *= curator.n_units
+    # A word that is released is in one unit at least; without noise numbers are whole.
+    return np.clip(np.rint(found) if plan.exact else found, 1.0, curator.n_units)
+
+
+def vote_weights(buckets: Floats, plan: WordPlan) -> Floats:
+    """Weights of votes for words by checksum: less for common and for rare words, 0 for noise."""
+    # In buckets a document's norm is 1, in votes it is the root of the words that may count.
+    enough = defaults.AIM * plan.votes / math.sqrt(plan.max_words)
+    weights = enough / np.maximum(buckets, plan.needed)
+    return np.where(buckets >= plan.needed, np.minimum(weights, 1 / weights), 0.0)
 
 
 def _pruned(
-    words: list[str], frequencies: Floats, plan: WordPlan, max_features: int | None
+    words: list[str], sizes: Floats, plan: WordPlan, max_features: int | None
 ) -> NDArray[np.intp]:
-    """Indices of the words that ``min_df``, ``max_df`` and ``max_features`` keep."""
-    kept = np.flatnonzero((frequencies >= plan.least) & (frequencies <= plan.most))
+    """Indices of the words that ``min_df``, ``max_df`` and ``max_features`` keep, by their size."""
+    allowed = (sizes >= plan.least) & (sizes <= plan.most)
+    kept = np.flatnonzero(allowed) if plan.frequencies else np.arange(len(words))
     if max_features is not None:
-        most = np.argsort(-frequencies[kept], kind="stable")[:max_features]
+        most = np.argsort(-sizes[kept], kind="stable")[:max_features]
         kept = np.sort(kept[most])
     if kept.size == 0:
         raise NotEnoughDataError(
@@ -223,6 +244,7 @@ def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbour
 
 
 def _difference(fitted: Any) -> float:
-    """Document frequencies of the second set of words minus those of the first."""
-    names, found = fitted.get_feature_names_out(), fitted.document_frequencies_
+    """Document frequencies, or numbers, of the second set of words minus those of the first."""
+    names = fitted.get_feature_names_out()
+    found = getattr(fitted, "document_frequencies_", np.ones(len(names)))
     return float(sum(x if name[0] == "b" else -x for name, x in zip(names, found, strict=True)))

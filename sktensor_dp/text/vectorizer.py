@@ -96,8 +96,9 @@ class SavedVocabulary(SavedState):
         # By name: numpy's own reading of a string does more than look it up.
         named = isinstance(dtype, type) or (isinstance(dtype, str) and dtype in NUMBERS)
         require(named, f"dtype must be one of {sorted(NUMBERS)}")
-        learned = ABSENT is not self.threshold_ and ABSENT is not self.document_frequencies_
-        require(learned != self.fixed_vocabulary_, "a vocabulary is learned, or given")
+        given = self.threshold_ is ABSENT
+        require(given == self.fixed_vocabulary_, "a vocabulary is learned, or given")
+        require(not given or self.document_frequencies_ is ABSENT, "a given word has no frequency")
         # Refuses a pattern of words that is none; on a copy, which keeps what it notes.
         copy.copy(estimator).build_analyzer()
         found = super().attributes(estimator)
@@ -147,20 +148,22 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         As for scikit-learn's ``CountVectorizer``, with its defaults. Features are strings, also
         those of a callable `analyzer`.
     stop_words : {"english"}, list of str or None, default=None
-        Words to leave out before they are counted. Worth setting: they take
-        places from the ``max_words_per_document`` that count.
+        Words to leave out before they are counted. Worth setting: documents then vote for others.
     max_df, min_df : float in [0, 1] or int, default=1.0 and 1
-        Drop words whose noisy document frequency is above, or below, this share or number.
+        Drop words whose noisy document frequency is above, or below, this share or number. Any
+        other value than the default has these frequencies released, for a fifth of the budget:
+        fewer words are found. ``min_df=0`` asks for them and drops no word.
     max_features : int or None, default=None
-        Keep this many words of largest noisy document frequency.
+        Keep this many of the commonest words: by noisy document frequency where these are
+        released, else by noisy numbers in which long documents count less. Costs nothing.
     vocabulary : mapping, iterable of str or None, default=None
         A public vocabulary. Nothing is released then and nothing charged.
 
-    max_words_per_document : int, default=100
-        Number of distinct words of a document (or of all texts of a group) that may count
-        towards the vocabulary: those it uses most. Noise and threshold grow with its root,
-        while longer documents lose their rarer words. Good values are near the number of
-        distinct words of an ordinary document: 20 for short messages, 100 for articles.
+    max_words_per_document : int, default=1000
+        Number of distinct words of a document (or of all texts of a group) that it may vote for.
+        Noise does not grow with it, and the threshold with its logarithm only. If documents have
+        fewer than a hundred, say so: a few more words are kept, and the forecast is for such
+        documents.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         One document is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
         released first, at one percent of the budget.
@@ -183,12 +186,14 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     fixed_vocabulary_ : bool
         Whether the vocabulary was given.
     document_frequencies_ : ndarray of shape (n_features,)
-        Noisy number of documents (or groups) that contribute each word, at least 1 and at most
-        the number of all. Not set with a given vocabulary.
+        Noisy number of documents (or groups) with each word, at least 1 and at most the number of
+        all. A document counts for a hundred words of the vocabulary, or for
+        ``max_words_per_document`` if this is less: those it uses most. Set if `min_df` or `max_df`
+        asks for it, or without noise.
     threshold_ : float
-        Public number of documents, about, from which a word is kept, where these have
-        ``max_words_per_document`` distinct words; in shorter ones rarer words are kept. Not set
-        with a given vocabulary.
+        Public number of documents, about, from which a word is kept, where these have a hundred
+        distinct words, or ``max_words_per_document`` if this is less; in shorter ones rarer words
+        are kept. Not set with a given vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
@@ -196,15 +201,15 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     -----
     **Privacy.** *Unit*: one document; with ``groups``, one group with all its texts, whose number
     is private. *Public*: the number of units, unless it is released, and all parameters,
-    ``vocabulary`` included. *Releases*, once per fit: noisy numbers of documents by a checksum of
-    words (``docs/proofs/word_buckets.md``), the words whose noisy votes reach a threshold
-    (``docs/proofs/word_votes.md``), and noisy numbers of documents with these words
-    (``docs/proofs/document_frequencies.md``). ``min_df``, ``max_df``, ``max_features`` and the
-    order of the columns look at released values only. *Not covered*: the counts that
-    :meth:`transform` and :meth:`fit_transform` return are raw data, private until a private
-    estimator consumes them; without groups, an author of several documents has several units; a
-    document that is not text, or that a user's ``preprocessor``, ``tokenizer`` or ``analyzer``
-    fails on, raises.
+    ``vocabulary`` included. *Releases*, once per fit: noisy weighted numbers of documents by a
+    checksum of words (``docs/proofs/word_buckets.md``), the words whose noisy votes reach a
+    threshold (``docs/proofs/word_votes.md``), and if `min_df` or `max_df` asks for them noisy
+    numbers of documents with these words (``docs/proofs/document_frequencies.md``). ``min_df``,
+    ``max_df``, ``max_features`` and the order of the columns look at released values only. *Not
+    covered*: the counts that :meth:`transform` and :meth:`fit_transform` return are raw data,
+    private until a private estimator consumes them; without groups, an author of several documents
+    has several units; a document that is not text, or that a user's ``preprocessor``, ``tokenizer``
+    or ``analyzer`` fails on, raises.
 
     The selection is that of [1]_, with weights that follow from released numbers in the
     place of those of [2]_, and Gaussian noise calibrated exactly.
@@ -222,7 +227,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     >>> documents = ["cats chase mice", "dogs chase cats"] * 500 + ["my key is opensesame"]
     >>> vectorizer = PrivateCountVectorizer(max_words_per_document=4, epsilon=1.0)
     >>> vectorizer.fit_transform(documents).shape, round(vectorizer.threshold_, 1)
-    ((1001, 4), 43.7)
+    ((1001, 4), 39.5)
     >>> list(vectorizer.get_feature_names_out())
     ['cats', 'chase', 'dogs', 'mice']
     """
@@ -271,7 +276,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         vocabulary: Mapping[str, int] | Iterable[str] | None = None,
         binary: bool = False,
         dtype: DTypeLike = np.int64,
-        max_words_per_document: int = 100,
+        max_words_per_document: int = 1000,
         neighbours: str = "replace_one",
         epsilon: float = 1.0,
         delta: float = 1e-6,
@@ -390,8 +395,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Returns
         -------
         WordForecast
-            The threshold, the noise on the numbers of documents, and about how many words are
-            kept of ordinary texts. Costs nothing.
+            The threshold, and about how many words are kept of ordinary texts. Costs nothing.
 
         Raises
         ------
@@ -403,15 +407,14 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         >>> from sktensor_dp import PrivateCountVectorizer
         >>> forecast = PrivateCountVectorizer(max_words_per_document=20).forecast(10_000)
         >>> round(forecast.threshold), forecast.n_words
-        (98, 902)
+        (88, 184)
         """
         self._check_parameters()
         check_sizes(n_documents=n_documents)
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
-        plan = plan_words(self, n_documents)
-        n_words = expected_words(plan.threshold, n_documents, self.max_features)
-        return WordForecast(n_documents, plan.sigma, plan.threshold, plan.needed, n_words)
+        threshold = plan_words(self, n_documents).threshold
+        return WordForecast(n_documents, threshold, expected_words(threshold, n_documents, self))
 
     def _marked(self, counts: Any) -> Any:
         """Counts, marked with the unit of a learned vocabulary, which the next fit has to share."""

@@ -165,21 +165,23 @@ def test_a_vocabulary_hides_one_text_more():
 
 
 def test_words_get_the_noise_of_one_document_more_or_less(seed):
-    fitted = words()().fit(of_texts(np.random.default_rng(seed), 2000))
-    report, forecast = fitted.privacy_report_, words()().forecast(2000)
-    count, numbers, row, again = report.rows
+    fitted = words(min_df=0)().fit(of_texts(np.random.default_rng(seed), 2000))
+    report = fitted.privacy_report_
+    count, buckets, row, numbers = report.rows
     assert row.sensitivity == math.sqrt(3)
     # A mean of at most so many units; the rounding of its sum is paid for.
     assert numbers.sensitivity == pytest.approx(math.sqrt(3) / report.n_units, rel=1e-6)
-    assert (again.name, again.sigma) == (numbers.name, numbers.sigma)
+    assert buckets.sensitivity == pytest.approx(1 / report.n_units, rel=1e-6)
     assert report.epsilon == pytest.approx(8.0, rel=1e-9)
     assert (count.delta, numbers.delta, row.delta) == (0.0, 0.0, DELTA / 2)
-    assert forecast.threshold == fitted.threshold_
-    assert forecast.sigma == pytest.approx(numbers.sigma * report.n_units, rel=1e-6)
-    replaced = words(neighbours="replace_one")().forecast(2000)
+    assert words(min_df=0)().forecast(2000).threshold == fitted.threshold_
+    replaced = words(min_df=0, neighbours="replace_one")().fit(
+        of_texts(np.random.default_rng(0), 2000)
+    )
     # A root of two less for the words, a percent of mu squared more for the count.
-    ratio = math.sqrt(2 * (1 - COUNT_FRACTION))
-    assert replaced.sigma / forecast.sigma == pytest.approx(ratio, rel=1e-12)
+    ratio = math.sqrt(2 * (1 - COUNT_FRACTION)) * report.n_units / 2000
+    of_replaced = replaced.privacy_report_.rows[-1]
+    assert of_replaced.sigma / numbers.sigma == pytest.approx(ratio, rel=1e-6)
     assert {"cats", "chase", "dogs", "mice"} <= set(fitted.vocabulary_)
 
 

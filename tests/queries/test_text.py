@@ -49,11 +49,13 @@ def test_frequencies_are_those_of_documents_however_they_are_cut(seed):
     documents = corpus_of(np.random.default_rng(seed), 5000)
     assert len(list(TextChunks(documents, list))) == 2
     expected = Counter(word for document in documents for word in set(document))
-    assert total_in_chunks(DocumentFrequencies(30), documents) == expected
-    parts = Counter()
-    for first in range(0, 5000, 1000):
-        parts.update(total_of(DocumentFrequencies(4), *documents[first : first + 1000]))
-    assert total_in_chunks(DocumentFrequencies(4), documents) == parts
+    query = DocumentFrequencies(30, tuple(WORDS))
+    whole = sum(query.total(chunk) for chunk in TextChunks(documents, list))
+    assert list(whole) == [expected[word] for word in WORDS]
+    query = DocumentFrequencies(4, tuple(WORDS))
+    parts = sum(total_of(query, *documents[first : first + 1000]) for first in range(0, 5000, 1000))
+    whole = sum(query.total(chunk) for chunk in TextChunks(documents, list))
+    np.testing.assert_array_equal(whole, parts)
 
 
 CCAABBBBD = ["c"] * 3 + ["a"] * 2 + ["b"] * 4 + ["d"]
@@ -69,55 +71,17 @@ CCAABBBBD = ["c"] * 3 + ["a"] * 2 + ["b"] * 4 + ["d"]
     ],
 )
 def test_a_document_counts_towards_the_words_it_uses_most(most, documents, expected):
-    assert total_of(DocumentFrequencies(most), *documents) == expected
+    names = ("z", "日本", *"dcba", "ß", "", "\ud800")
+    found = total_of(DocumentFrequencies(most, names), *documents)
+    assert dict(zip(names, found, strict=True)) == {name: expected.get(name, 0) for name in names}
+    # An unknown word takes no place, however often it is used.
+    assert list(total_of(DocumentFrequencies(1, ("b", "a")), ["c", "c", "a"], ["b"])) == [1, 1]
 
 
 # The threshold
 
 
-N_TRIALS = 20_000
-
-
-def share_of_failures(threshold, m, sigma, noise):
-    """How often at least one of m words of a single document leaves."""
-    totals = {f"{trial} {word}": 1 for trial in range(N_TRIALS) for word in range(m)}
-    keys, noisy = gaussian_partition_selection(totals, sigma, threshold, noise)
-    assert (noisy >= threshold).all()
-    return len({key.split()[0] for key in keys}) / N_TRIALS
-
-
-@pytest.mark.nightly
-@pytest.mark.usefixtures("seeded_noise", "seed")
-def test_threshold_fails_with_probability_delta():
-    m, delta = 5, 0.2
-    query, cost = DocumentFrequencies(m), PrivacyCost(mu=0.8, delta=delta)
-    sigma = query.l2_sensitivity / cost.mu
-    noise = NoiseSource()
-    # Share of 20,000 trials, standard deviation .0028: five of them; the alternatives below are
-    # .11 away and more. What STEP adds to the threshold moves failures by less than 2**-20.
-    tolerance = 5 * math.sqrt(delta * (1 - delta) / N_TRIALS) + 2.0**-20
-    right = selection_threshold(query, query.l2_sensitivity, cost)
-    assert abs(share_of_failures(right, m, sigma, noise) - delta) < tolerance
-    # Forgetting that m words may fail gives .67, forgetting their own count .31.
-    for_one_word = 1 + sigma * -ndtri(delta)
-    assert share_of_failures(for_one_word, m, sigma, noise) > delta + tolerance
-    assert share_of_failures(right - 1, m, sigma, noise) > delta + tolerance
-
-
-def test_threshold_at_practical_delta():
-    """Against logarithms of the survival probability, far in the tail."""
-    query, cost = DocumentFrequencies(100), PrivacyCost(mu=0.2, delta=5e-7)
-    threshold = selection_threshold(query, query.l2_sensitivity, cost)
-    z = (threshold - 1) / (query.l2_sensitivity / cost.mu)
-    failure = 1 - (1 - math.erfc(z / math.sqrt(2)) / 2) ** 100
-    assert failure == pytest.approx(5e-7, rel=1e-3)
-    assert failure <= 5e-7
-    assert selection_threshold(query, 1.0, PrivacyCost(mu=math.inf)) == 1.0
-    with pytest.raises(ValueError, match="delta > 0"):
-        selection_threshold(query, 1.0, PrivacyCost(mu=0.2))
-
-
-class ManyWords(DocumentFrequencies):
+class ManyWords(WordVotes):
     """20 000 words, each in a million documents."""
 
     def total(self, chunk):
@@ -125,8 +89,8 @@ class ManyWords(DocumentFrequencies):
 
 
 def curator_of(delta):
-    reserved = {"document_frequencies": 5e-7} if delta else {}
-    plan = ReleasePlan.split(1.0, delta, {"document_frequencies": 1}, reserved_delta=reserved)
+    reserved = {"word_votes": 5e-7} if delta else {}
+    plan = ReleasePlan.split(1.0, delta, {"word_votes": 1}, reserved_delta=reserved)
     chunks = TextChunks([["a"]], list)
     return DataCurator(chunks, plan, spender="test", unit="document", accountant=None)
 
@@ -134,11 +98,12 @@ def curator_of(delta):
 @pytest.mark.usefixtures("seeded_noise")
 def test_noise_has_the_reported_scale(seed):
     with curator_of(1e-6) as curator:
-        words, noisy = curator.release_partitions("document_frequencies", ManyWords(8))
+        query = ManyWords(8, 1.0, np.ones(N_BUCKETS))
+        words, noisy = curator.release_partitions("word_votes", query)
         report = curator.report()
     residuals, (row,) = noisy - 1_000_000, report.rows
     assert len(words) == 20_000
-    assert (row.sensitivity, row.delta) == (4.0, 5e-7)
+    assert (row.sensitivity, row.delta) == (pytest.approx(4.0), 5e-7)
     assert row.sigma == pytest.approx(4.0 / row.mu)
     # Standard deviation of 20,000 draws: its relative error is 1 / sqrt(2 * 20000) = .5 %, five of
     # them; noise scaled by 1.1 lies twenty away.
@@ -161,8 +126,8 @@ def test_words_leave_in_alphabetical_order_and_nothing_else_leaves():
     assert gaussian_partition_selection({}, 3.0, 2.0, NoiseSource())[0] == []
 
 
-def test_the_curator_gives_no_frequencies_without_a_threshold():
-    asked = "document_frequencies", DocumentFrequencies(2)
+def test_the_curator_gives_no_votes_without_a_threshold():
+    asked = "word_votes", WordVotes(2, 1.0, np.ones(N_BUCKETS))
     with curator_of(1e-6) as curator:
         with pytest.raises(RuntimeError, match="not made by"):
             curator.release(*asked)
@@ -181,25 +146,29 @@ def bucket_of(*words):
     return checksums(words) % N_BUCKETS
 
 
-def test_documents_count_once_in_every_bucket_of_their_words():
-    found = total_of(WordBuckets(3), ["a", "a", "b"], ["a"], [])
+def test_a_document_gives_every_bucket_of_its_words_alike():
+    found = total_of(WordBuckets(), ["a", "a", "b", "c", "d"], ["a"], [])
     assert found.shape == (N_BUCKETS,)
+    assert list(found[bucket_of("a", "b")]) == [1.5, 0.5]
     assert found.sum() == 3
-    assert list(found[bucket_of("a", "b")]) == [2, 1]
-    # Many words of one bucket, counted each, would move one number as far as there are words.
+    # Many words of one bucket, each counted, would move one number as far as there are words.
     words = [f"word{number}" for number in range(3 * N_BUCKETS)]
     buckets = bucket_of(*words)
     bucket = np.bincount(buckets).argmax()
     alike = [words[place] for place in np.flatnonzero(buckets == bucket)]
     assert len(alike) > 9
-    found = total_of(WordBuckets(20), alike)
+    found = total_of(WordBuckets(), alike)
     assert found[bucket] == found.sum() == 1
+    # However many buckets, the squares add up to 1 at most: they are rounded down.
+    squares = np.square(total_of(WordBuckets(), words))
+    assert 0.99 < math.fsum(squares) <= 1
 
 
-def test_known_words_are_buckets_and_the_others_take_no_place():
-    # The unknown word is used most, and would be the one that counts.
-    found = total_of(WordBuckets(1, ("b", "a", "z")), ["c", "c", "c", "a", "a", "b"], ["b"])
-    assert list(found) == [1, 1, 0]
+def test_votes_go_to_the_words_of_largest_weight_and_then_to_those_used_most():
+    weights = np.zeros(N_BUCKETS)
+    weights[bucket_of(*"abcd")] = 0.5, 0.7, 0.7, 0.0
+    assert set(total_of(WordVotes(1, 1.0, weights), [*"aaabbcd"])) == {"b"}
+    assert set(total_of(WordVotes(2, 1.0, weights), [*"aaabbcd"])) == {"b", "c"}
 
 
 def test_votes_are_shared_out_by_weight():
@@ -279,6 +248,12 @@ def test_no_shape_of_votes_fails_with_more_than_delta(m, mu):
     assert max(worst) > delta / 6
 
 
+def test_without_noise_there_is_no_threshold_and_without_delta_none_is_proved():
+    assert selection_threshold(even_votes(9), 3.0, PrivacyCost(mu=math.inf)) == 0.0
+    with pytest.raises(ValueError, match="delta > 0"):
+        selection_threshold(even_votes(9), 3.0, PrivacyCost(mu=0.2))
+
+
 def test_the_threshold_for_ones_would_not_do():
     """A deliberate mistake: one document with one candidate then fails far too often."""
     m, cost = 100, PrivacyCost(mu=20.0, delta=5e-7)
@@ -287,9 +262,9 @@ def test_the_threshold_for_ones_would_not_do():
     assert ndtr((math.sqrt(m) - ones) / sigma) > 1e4 * cost.delta
 
 
-@pytest.mark.parametrize("query", [even_votes(9), DocumentFrequencies(9)])
-def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on(query):
+def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on():
     """Beyond 2^31 a grid has fewer than 2^-20 steps, and more noise than a threshold is for."""
+    query = even_votes(9)
     sensitivity = query.l2_sensitivity
     for sigma in [*np.geomspace(1e-3, 2.0**30, 400), 2.0**30]:
         grid = NoiseSource().grid(sigma, 1.0, diameter=STEP)

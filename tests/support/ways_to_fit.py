@@ -201,7 +201,7 @@ WAYS: dict[str, Way] = {
     "mixture, pure": _mixture({"delta": 0, "covariance_type": "diag"}),
     "mixture, norm chosen": _mixture({"data_norm": "auto", "covariance_type": "tied"}),
     "mixture, one group": _mixture({"n_components": 1}, SAMPLES, _in_chunks),
-    "words": _words({}),
+    "words": _words({"min_df": 0}),
     "words, counted": _words({}, _fit_transform),
     "words, given": _words({"vocabulary": ["cats", "mice"]}),
     "search": Way(PrivateSearchCV, {}, COUNTS, _fit),

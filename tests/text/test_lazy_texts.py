@@ -46,7 +46,7 @@ def texts(seed: int = 0) -> list[str]:
 
 def fitted(documents: Any, **given: Any) -> PrivateCountVectorizer:
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
-        return PrivateCountVectorizer(max_words_per_document=4).fit(documents, **given)
+        return PrivateCountVectorizer(max_words_per_document=4, min_df=0).fit(documents, **given)
 
 
 def in_file(folder: Path, documents: list[str]) -> Any:
@@ -69,7 +69,7 @@ def test_vocabulary_and_counts_are_those_of_texts_at_hand(kind, tmp_path, seed):
     T = texts(seed)
     held = KINDS[kind](tmp_path, T)
     one, other = fitted(T), fitted(held, n_samples=N)
-    # Numbers of documents are whole: their sums have no rounding, whatever the partitions.
+    # What documents add is whole steps: sums have no rounding, whatever the partitions.
     assert other.vocabulary_ == one.vocabulary_
     np.testing.assert_array_equal(other.document_frequencies_, one.document_frequencies_)
     assert other.privacy_report_.rows == one.privacy_report_.rows

@@ -23,8 +23,8 @@ SECRET = "opensesame"
 PETS = ["Cats chase mice, and more mice!", "Dogs chase cats.", "The cats; the dogs"]
 N_PETS = 1500
 MANY = PETS * (N_PETS // 3)
-# At epsilon 1 its noise has standard deviation 36, and it keeps words from 54 texts on.
-small = partial(PrivateCountVectorizer, max_words_per_document=6)
+# Document frequencies have noise of standard deviation 34 at epsilon 1, beside words from 50 texts.
+small = partial(PrivateCountVectorizer, max_words_per_document=6, min_df=0)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_private_vocabulary_and_frequencies():
     assert counts.shape == (N_PETS, 7)
     truth = np.array([500, 1500, 1000, 1000, 500, 500, 500])
     sigma = report.rows[-1].sigma * N_PETS
-    assert sigma == pytest.approx(35.7, abs=0.1)
+    assert sigma == pytest.approx(33.8, abs=0.1)
     difference = vectorizer.document_frequencies_ - truth
     assert np.abs(difference).max() < 7 * sigma
     assert (difference[truth < N_PETS] != 0).all()
@@ -123,6 +123,26 @@ def test_pruning_looks_at_noisy_frequencies(seed):
     kept = (noisy >= 750) & (noisy <= 1400)
     assert list(middle.get_feature_names_out()) == list(names[kept])
     np.testing.assert_array_equal(middle.document_frequencies_, noisy[kept])
+
+
+def test_frequencies_are_released_on_request_at_their_price(seed):
+    plain = seeded(seed, small(min_df=1), MANY)
+    assert not hasattr(plain, "document_frequencies_")
+    names = [row.name for row in plain.privacy_report_.rows]
+    assert names == ["word_buckets", "word_votes"]
+    for options in ({"min_df": 0}, {"min_df": 2}, {"max_df": 0.99}, {"max_df": N_PETS}):
+        report = seeded(seed, small(**{"min_df": 1, **options}), MANY).privacy_report_
+        *words, frequencies = report.rows
+        assert frequencies.name == "document_frequencies"
+        whole = sum(row.mu**2 for row in report.rows)
+        assert frequencies.mu**2 / whole == pytest.approx(0.2)
+        assert [row.mu**2 / whole for row in words] == pytest.approx(
+            [0.8 * row.mu**2 / whole for row in plain.privacy_report_.rows]
+        )
+    # The commonest words cost nothing: they show in the buckets.
+    first = seeded(seed, small(min_df=1, max_features=3), MANY)
+    assert first.privacy_report_.rows == plain.privacy_report_.rows
+    assert set(first.vocabulary_) == {"cats", "chase", "dogs"}
 
 
 def test_given_vocabulary_is_free():
@@ -181,7 +201,7 @@ def test_nothing_survives(documents):
     with pytest.raises(ValueError, match="No word remains: of 0 whose noisy") as caught:
         small(stop_words="english", accountant=budget).fit(documents)
     assert SECRET not in str(caught.value)
-    assert len(budget.entries) == 2
+    assert len(budget.entries) == 3
 
 
 def test_parameters_are_those_of_count_vectorizer_and_more():
@@ -239,7 +259,7 @@ def test_noise_that_no_threshold_is_proved_for_costs_nothing(neighbours):
 # Persons with several texts
 
 N = 600
-of_persons = partial(PrivateCountVectorizer, max_words_per_document=5, epsilon=4.0)
+of_persons = partial(PrivateCountVectorizer, max_words_per_document=5, min_df=0, epsilon=4.0)
 
 
 def persons(seed=0):

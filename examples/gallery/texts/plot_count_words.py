@@ -37,13 +37,15 @@ print(searches[:4])
 # factor of at most e to the power of epsilon. For epsilon = 0.1 that is
 # 1.1, next to nothing.
 #
+# ``min_df=0`` asks for counts beside the words, and drops none.
+#
 # No list of words has to be known beforehand. Words that few people
 # used are left out, because such a word could be a name or a password.
 
 from sktensor_dp import PrivateCountVectorizer
 
 counter = PrivateCountVectorizer(
-    analyzer=str.split, max_words_per_document=3, epsilon=0.1
+    analyzer=str.split, max_words_per_document=3, min_df=0, epsilon=0.1
 )
 counter.fit(searches)
 
