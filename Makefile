@@ -16,18 +16,18 @@ OF_DEMO := TEXT PERSON EPSILON DELTA BUDGET RAISE_BUDGET TOPICS WORDS STOP_WORDS
 	DELIMITER QUOTING ENCODING
 SWITCHES := SHARES FORECAST ANYWAY OPEN
 # A variable that nothing reads is a mistake: with `PERSONS=author` nobody would be protected.
-KNOWN := $(OF_DEMO) $(SWITCHES) INPUT PYTHON OPENBLAS_NUM_THREADS TESTS TENTH SEEDS MOVIELENS PAGE_SHOTS
+KNOWN := $(OF_DEMO) $(SWITCHES) INPUT PYTHON OPENBLAS_NUM_THREADS TESTS NEWEST TENTH SEEDS MOVIELENS PAGE_SHOTS
 UNKNOWN := $(filter-out $(KNOWN),$(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v)))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no such variable. Known are $(KNOWN)))
 
-.PHONY: demo test test-nightly test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest lint types clean help
+.PHONY: demo test test-nightly test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest oldest-environment newest-environment versions lint types clean help
 
 help:
 	@echo "make demo [INPUT=posts.csv TEXT=column PERSON=column EPSILON=4 BUDGET=8 TOPICS=10 OUTPUT=folder]"
 	@echo "          and as further options of sktensor-dp topics: $(OF_DEMO) $(SWITCHES)"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test] | papers-check"
 	@echo "make docs | docs-check | docs-links | docs-serve | dist"
-	@echo "make test-oldest | test-newest [TESTS=tests/tensor]"
+	@echo "make test-oldest | test-newest [TESTS=tests/tensor NEWEST=python3.13] | versions"
 	@echo "make test | test-nightly | test-slow | audit | mistakes | bench | lint | types | clean"
 
 $(BIN)/python:
@@ -107,23 +107,34 @@ docs-links: $(BIN)/python
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
 
-# The same tests with the lowest versions that the metadata allow, and with the newest
-# pre-releases of numpy, scipy and scikit-learn. TESTS= names a part of them.
-test-oldest: $(BIN)/python
+# The same tests with the lowest versions that the metadata allow, and on the newest Python at
+# hand with what pip installs. TESTS= names a part of them.
+NEWEST ?= $(shell v=$$(pyenv versions --bare 2>/dev/null | grep -E '^3\.[0-9]+\.[0-9]+$$' | \
+	sort -V | tail -1); [ -n "$$v" ] && echo "$$(pyenv prefix $$v)/bin/python" || echo "$(PYTHON)")
+FAST = -m "not nightly" $(addprefix --ignore=,$(ELSEWHERE))
+
+oldest-environment: $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5'
 	mkdir -p build
 	$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra tests pyproject.toml -o build/oldest.txt
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)-oldest
 	$(BIN)/uv pip install --quiet --python $(VENV)-oldest -r build/oldest.txt
 	$(BIN)/uv pip install --quiet --python $(VENV)-oldest --no-deps -e .
-	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -q -n 2 $(TESTS)
 
-test-newest: $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5'
-	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)-newest
-	$(BIN)/uv pip install --quiet --python $(VENV)-newest --upgrade --prerelease if-necessary-or-explicit \
-		'numpy>=2a0' 'scipy>=1.12a0' 'scikit-learn>=1.6a0' -e '.[tests]'
-	OPENBLAS_NUM_THREADS=1 $(VENV)-newest/bin/python -m pytest -q -n 2 $(TESTS)
+newest-environment:
+	$(NEWEST) -m venv $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
+		--upgrade-strategy eager -e '.[tests]'
+
+test-oldest: oldest-environment
+	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -q -n 2 $(FAST) $(TESTS)
+
+test-newest: newest-environment
+	OPENBLAS_NUM_THREADS=1 $(VENV)-newest/bin/python -m pytest -q -n 2 $(FAST) $(TESTS)
+
+# The tables of docs/versions.md, from the metadata and the environments of the three runs.
+versions: $(VENV)/.dev oldest-environment newest-environment
+	$(BIN)/python docs/_extensions/versions.py $(BIN)/python $(VENV)-oldest/bin/python $(VENV)-newest/bin/python
 
 # Wheel and source distribution. The wheel is tried in an empty environment: alone, and with
 # [plots,frames] by the scripts of three people.

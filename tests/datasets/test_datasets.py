@@ -49,7 +49,7 @@ def test_docstrings_are_found_in_order_without_import(tmp_path, monkeypatch):
 @pytest.mark.nightly
 def test_docstrings_of_the_default_packages():
     texts = load_docstrings()
-    # Versions differ; numpy 1.26, scipy 1.12 and scikit-learn 1.6 have more than 5,000.
+    # How many there are differs from version to version.
     assert len(texts) > 4000
     assert len(set(texts)) == len(texts)
     assert min(map(len, texts)) >= 200
