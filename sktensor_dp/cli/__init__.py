@@ -13,6 +13,7 @@ __all__ = ["main"]
 # Parameters of loaders and estimators as options.
 OPTIONS = {
     "column must be given": "--text COLUMN must be given",
+    "decimal=','": "--decimal ,",
     "quoting='none'": "--quoting none",
     "quoting='standard'": "--quoting standard",
     "encoding='cp1252'": "--encoding cp1252",

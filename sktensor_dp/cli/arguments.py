@@ -115,6 +115,8 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     (RUNS, "--open", bool, False, "open the page in a browser"),
     (RUNS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),
     (RUNS, "--quoting HOW", ("standard", "none"), None, "whether cells are quoted"),
+    ("ratings groups", "--decimal C", (".", ","), None, "decimal mark of numbers; a point if not "
+     "given"),
     (RUNS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
     ("report-check report-show report-page report-registry", "FILE", str, LIST,
      "output folder of a run, or statement.json"),

@@ -16,7 +16,15 @@ from sktensor_dp import datasets
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.model import shared_model
-from sktensor_dp.datasets.texts import SUFFIXES, decoded, existing_path, read_columns, suffix_of
+from sktensor_dp.datasets.texts import (
+    SEPARATOR,
+    SUFFIXES,
+    as_cell,
+    decoded,
+    existing_path,
+    read_columns,
+    suffix_of,
+)
 from sktensor_dp.estimator.forecast import least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.model_selection import scale_by_ranges
@@ -42,7 +50,7 @@ ENGLISH = sorted(ENGLISH_STOP_WORDS.union(PIECES.split()))
 # Options that do not say what was learned from, and those that name columns.
 ASIDE = {
     *("budget", "raise_budget", "forecast", "anyway", "output", "open", "command"),
-    *("delimiter", "quoting", "encoding"),
+    *("delimiter", "quoting", "encoding", "decimal"),
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
 CENTRES = (
@@ -404,7 +412,10 @@ class Ratings(Run):
                 "it is no secret which of them were rated"
             )
         columns = [(options.person, "person"), (options.item, "item"), (options.rating, "numbers")]
-        labels, what, self._values = read_columns(options.file, columns, **self.how())
+        decimal = options.decimal or "."
+        labels, what, self._values = read_columns(
+            options.file, columns, **self.how(), decimal=decimal
+        )
         if np.isnan(self._values).any():
             raise ValueError(
                 f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows "
@@ -419,6 +430,11 @@ class Ratings(Run):
             names = public_columns(options.items, [(options.item, "item"), *titles])
         else:
             names = [public_names(options.items)]
+        if not all(map(is_writable, (*names[0], *names[-1]))):
+            raise ValueError(
+                "some names of items have characters that no file can hold (surrogates): replace "
+                "them in the file"
+            )
         self._items = dict(zip(names[0], names[-1], strict=True))
         who, self.n_units = self.persons(labels)
         self._entries, self.n_items = np.array([who, what], object).T, len(self._items)
@@ -567,7 +583,8 @@ class Groups(Run):
         """Read the columns, each scaled from its range to -1 to 1."""
         options, columns = self.options, [(name, "numbers") for name in self._columns]
         persons = [] if options.person is None else [(options.person, "person")]
-        found = read_columns(options.file, [*columns, *persons], **self.how())
+        decimal = options.decimal or "."
+        found = read_columns(options.file, [*columns, *persons], **self.how(), decimal=decimal)
         labels = found.pop() if persons else None
         self._groups, self.n_units = None, len(found[0])
         if labels is not None:
@@ -659,7 +676,8 @@ def public_columns(path: Path, columns: Sequence[tuple[str, str]]) -> list[Any]:
     if suffix_of(path) in (".csv", ".tsv"):
         encoding = encoding_of(path)
         head = decoded(path, encoding).partition("\n")[0]
-        delimiter = max("\t,;|", key=head.count)
+        if not SEPARATOR.fullmatch(head):
+            delimiter = max("\t,;|", key=head.count)
     return read_columns(path, columns, delimiter, "auto", encoding)
 
 
@@ -687,12 +705,27 @@ RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Gr
 
 
 def table_of(rows: Iterable[Sequence[Any]]) -> Callable[[Path], None]:
-    """Writer of a table, with six digits of numbers."""
+    """Writer of a table, with six digits of numbers, and of texts none that runs as a formula."""
 
     def write(path: Path) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:
             for row in rows:
-                cells = (f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row)
-                csv.writer(file).writerow(cells)
+                csv.writer(file).writerow(map(_cell, row))
 
     return write
+
+
+def is_writable(text: str) -> bool:
+    """Return whether a file can hold the text: one of JSON may hold half of a character."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _cell(value: Any) -> Any:
+    """Value as it is written into a table."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return as_cell(value) if isinstance(value, str) else value

@@ -22,6 +22,10 @@ from sktensor_dp.queries.error_sanitising import call_untrusted, read_each
 from sktensor_dp.queries.sources import TextsInParts
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+# First line of a table by which spreadsheets know the delimiter, and beginnings of cells that they
+# take for formulas.
+SEPARATOR = re.compile(r'"?sep=(.)"?[\r\n]*')
+FORMULA = re.compile(r"('*)[=+\-@\t\r]")
 # Columns that are wanted: pairs of a name (None: the only column) and what the column holds,
 # "text", "numbers", or a noun for labels, which no row may lack.
 Columns = Sequence[tuple[str | None, str]]
@@ -46,7 +50,8 @@ def load_texts(
     column : str, default=None
         The column (or key) that holds the text. May be left out of a table with one column.
     delimiter : str, default=None
-        Character between the cells. None means a tab in a ``.tsv`` and a comma in a ``.csv``.
+        Character between the cells. None means what a first line like ``sep=;`` names, else a tab
+        in a ``.tsv`` and a comma in a ``.csv``.
     quoting : {"auto", "standard", "none"}, default="auto"
         ``"standard"``: cells may be quoted, with quotes in them doubled, to hold delimiters and
         line breaks. ``"none"``: a quote is a character like any other. ``"auto"`` is
@@ -58,7 +63,9 @@ def load_texts(
     -------
     list of str
         The documents: files in the order of their paths, rows in theirs. A row without text is
-        an empty document, so that the number of documents does not depend on what they say.
+        an empty document, so that the number of documents does not depend on what they say. Of
+        cells that begin with ``'=``, ``'+``, ``'-`` or ``'@``, the quote is dropped: it marks
+        texts that spreadsheets would run as formulas.
 
     Raises
     ------
@@ -319,11 +326,34 @@ def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
     # A type that is read off the first rows would refuse a later row for what others hold.
     types = None if columns is None else dict.fromkeys(columns, pyarrow.float64())
     only = pyarrow_csv.ConvertOptions(include_columns=columns, column_types=types)
-    return pyarrow_csv.open_csv(path, convert_options=only)
+    with path.open("rb") as file:
+        separator = SEPARATOR.fullmatch(file.readline(100).decode("utf-8-sig", "replace"))
+    return pyarrow_csv.open_csv(
+        path,
+        convert_options=only,
+        read_options=pyarrow_csv.ReadOptions(skip_rows=1 if separator else 0),
+        parse_options=pyarrow_csv.ParseOptions(delimiter=separator[1] if separator else ","),
+    )
+
+
+def as_cell(text: str) -> str:
+    """Text of a cell as spreadsheets show it: marked by ' where they would run it as a formula."""
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def from_cell(cell: str) -> str:
+    """Text of a cell that `as_cell` may have marked."""
+    found = FORMULA.match(cell)
+    return cell[1:] if found and found[1] else cell
 
 
 def read_columns(
-    path: str | Path, columns: Columns, delimiter: str | None, quoting: str, encoding: str
+    path: str | Path,
+    columns: Columns,
+    delimiter: str | None,
+    quoting: str,
+    encoding: str,
+    decimal: str = ".",
 ) -> list[Any]:
     """Read `columns` of a file, each as a list of texts or labels, or an array of numbers."""
     path = existing_path(path)
@@ -340,7 +370,7 @@ def read_columns(
         if kind == ".jsonl" and all(cell is None for cell in cells):
             raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
         if holds == "numbers":
-            found.append(as_numbers(path, name, cells))
+            found.append(as_numbers(path, name, cells, decimal))
             continue
         found.append(as_texts(path, name, holds, cells))
         if holds != "text" and not all(found[-1]):
@@ -448,9 +478,10 @@ def _rows_of(
             for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True)
         )
     header, rows = delimited_rows(_lines_of(path, encoding), path, delimiter, quoted)
+    header = list(map(from_cell, header))
     names = [choose_column(path, *one, header) for one in columns]
     places = [header.index(name) for name in names]
-    return names, ([row[place] for place in places] for row in rows)
+    return names, ([from_cell(row[place]) for place in places] for row in rows)
 
 
 def _objects_of(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
@@ -494,7 +525,13 @@ def delimited_rows(
 ) -> tuple[list[str], Iterator[list[str]]]:
     """Header of the lines of a .csv or .tsv file, and an iterator over its rows."""
     usual = "\t" if suffix_of(path) == ".tsv" else ","
-    records = _records(lines, path, delimiter or usual, quoted)
+    numbered: Iterator[tuple[int, str]] = enumerate(lines, start=1)
+    first = next(numbered, (1, ""))
+    if separator := SEPARATOR.fullmatch(first[1]):
+        delimiter = delimiter or separator[1]
+    else:
+        numbered = chain([first] * bool(first[1]), numbered)
+    records = _records(numbered, path, delimiter or usual, quoted)
     _, header = next(records, (1, []))
     if not header:
         raise ValueError(f"{path.name!r} is empty: it should start with a header")
@@ -522,7 +559,7 @@ def delimited_rows(
 
 
 def _records(
-    lines: Iterable[str], path: Path, delimiter: str, quoted: bool
+    numbered: Iterator[tuple[int, str]], path: Path, delimiter: str, quoted: bool
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the first line of each row and its cells, by RFC 4180 to the letter.
 
@@ -531,7 +568,6 @@ def _records(
     mark = re.escape(delimiter)
     cell = re.compile(rf'(?:"([^"]*+(?:""[^"]*+)*+)"|([^"{mark}\r\n]*+)){mark}')
     well_formed = re.compile(f"(?:{cell.pattern})++")
-    numbered = enumerate(lines, start=1)
     for first, line in numbered:
         parts, is_open = [line], line.count('"') % 2 == 1
         while quoted and is_open and (following := next(numbered, None)):
@@ -583,9 +619,17 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
     )
 
 
-def as_numbers(path: Path, column: str, values: Iterable[Any]) -> NDArray[np.float64]:
+def as_numbers(
+    path: Path, column: str, values: Iterable[Any], decimal: str = "."
+) -> NDArray[np.float64]:
     """Convert values of a column to floats, empty cells to NaN; ValueError shows no cell."""
     cells = list(values)
+    if decimal == ",":
+        # A point would stand for thousands, and no digit may be taken for another.
+        cells = [
+            cell.replace(".", "_").replace(",", ".") if isinstance(cell, str) else cell
+            for cell in cells
+        ]
     try:
         # Python reads 1_000 as a number, which may be anything in a file.
         if not any(isinstance(v, str) and "_" in v for v in cells):
@@ -594,7 +638,12 @@ def as_numbers(path: Path, column: str, values: Iterable[Any]) -> NDArray[np.flo
         pass  # its message would show the cell
     raise ValueError(
         f"column {column!r} of {path.name!r} should hold numbers, and holds something else; name "
-        "another column, or put numbers in its place (where one is missing, leave the cell empty)"
+        "another column, or put numbers in its place (where one is missing, leave the cell empty). "
+        + (
+            "Numbers with decimal commas need decimal=','"
+            if decimal == "."
+            else "With decimal=',' a number may have no point"
+        )
     )
 
 

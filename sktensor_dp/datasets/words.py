@@ -4,7 +4,13 @@ import io
 import math
 from pathlib import Path
 
-from sktensor_dp.datasets.texts import decoded, delimited_rows, existing_path, suffix_of
+from sktensor_dp.datasets.texts import (
+    decoded,
+    delimited_rows,
+    existing_path,
+    from_cell,
+    suffix_of,
+)
 
 
 def load_word_frequencies(
@@ -78,7 +84,8 @@ def load_word_frequencies(
             raise ValueError(
                 f"row {place} of {path.name!r} must be a word and a finite number >= 0"
             )
-        word = row[0].lower() if lowercase else row[0]
+        word = from_cell(row[0])
+        word = word.lower() if lowercase else word
         found[word] = found.get(word, 0.0) + number
     total = sum(found.values())
     if not 0 < total < math.inf:

@@ -156,12 +156,18 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 def write_file(path: str | os.PathLike[str], parts: Sequence[bytes]) -> None:
     """Write a file, or replace it; it appears whole or not at all, even if writing fails."""
-    target = Path(path)
+    # Links are followed. What is no file, such as a pipe, would be lost if it were replaced.
+    target = Path(os.path.realpath(path))
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    if mode is not None and not target.is_file():
+        raise OSError(f"{os.fspath(path)!r} is no regular file; it was left as it is.")
     writer = f"{os.getpid()}-{threading.get_ident()}"
     unfinished = target.with_name(f".{target.name}.{writer}.unfinished")
     file = open(unfinished, "xb")  # noqa: SIM115  (what is not ours is not removed below)
     try:
         with file:
+            if mode is not None:
+                os.chmod(unfinished, mode)
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())

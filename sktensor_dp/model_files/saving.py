@@ -26,7 +26,7 @@ class ModelFileMixin:
 
         The file holds what was released, the privacy report and the parameters, without code, in
         the safetensors format. It is as public as the model. A file of that name is replaced once
-        the new one is complete.
+        the new one is complete, and its permissions are kept; a link is followed.
 
         Parameters
         ----------
@@ -36,7 +36,8 @@ class ModelFileMixin:
         Raises
         ------
         NotFittedError, OSError
-            If nothing has been fitted, or the file cannot be written.
+            If nothing has been fitted; if the file cannot be written, or a pipe, a device or a
+            folder is there.
         TypeError, ValueError
             If a parameter cannot be saved (a function, or a ``RandomState``), or parameters or
             attributes were changed to what no fit leaves behind.

@@ -118,6 +118,21 @@ def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings:
     assert "column 'film' does not exist: 'films.csv' has 2 columns" in done.err
 
 
+def test_tables_are_those_of_spreadsheets(command: Command, ratings: Path) -> None:
+    """Decimal commas, a line that names the delimiter, and names that would run as formulas."""
+    text = ratings.read_text("utf-8").replace("film 0", "=1+").replace(",", ";").replace(".", ",")
+    Path("commas.csv").write_text(f"sep=;\n{text}")
+    arguments = ("ratings", "commas.csv", *STARS, "--decimal", ",", "--epsilon", 8)
+    done = command(*arguments, "--items-are-public", "--output", "p")
+    assert done.status == 0, done.err
+    head, *rows = Path("p", "items.csv").read_text("utf-8").splitlines()
+    assert {row.split(",")[1] for row in rows} >= {"'=1+0", "'=1+9", "film 29"}
+    # Its own list is read as what it was.
+    Path("items.csv").write_text("\n".join([head.replace("item", "film"), *sorted(rows)[::-1]]))
+    shown = command(*arguments, "--items", "items.csv", "--forecast").err
+    assert "30 items, such as '=1+" in shown
+
+
 def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path: Path) -> None:
     arguments = ("groups", visits, *RANGES, "--person", "patient", "--epsilon", 2)
     done = command(*arguments)

@@ -1,5 +1,6 @@
 """Wrong inputs: one line that says what to do, nothing of the data, nothing spent."""
 
+import json
 import os
 import re
 import subprocess
@@ -34,6 +35,9 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("id;title\nx;Up\n")
     (tmp_path / "items.csv").write_text("what;title\nx;Up\n")
     (tmp_path / "stars.tsv").write_text("who\twhat\tstars\na\tx\t4\n")
+    half = {"who": "a", "what": "\ud800", "stars": 4}
+    (tmp_path / "half.jsonl").write_text(json.dumps(half))
+    (tmp_path / "comma.tsv").write_text("who\twhat\tstars\na\tx\t4,5\n")
     (tmp_path / "nan.tsv").write_text("who\twhat\tstars\na\tx\t4\nb\ty\t\n")
 
 
@@ -91,6 +95,8 @@ WRONG = [
         ("ratings", "nan.tsv", *RATED, "--items", "u.item"),
         "have no 'stars': leave such rows out of the file",
     ),
+    (("ratings", "half.jsonl", *RATED, "--items-are-public"), "that no file can hold (surrogates)"),
+    (("ratings", "comma.tsv", *RATED, "--items-are-public"), "decimal commas need --decimal ,"),
     (("ratings", "stars.tsv", *RATED, "--items", "odd"), "'odd' is not cp1252 text at line 1"),
     (("ratings", "stars.tsv", *RATED, "--items", "list.csv"), "column 'what' does not exist"),
     (

@@ -20,7 +20,7 @@ from sktensor_dp.datasets import (
     open_table,
     open_texts,
 )
-from sktensor_dp.datasets.texts import as_numbers
+from sktensor_dp.datasets.texts import as_cell, as_numbers
 
 SECRET = "unmistakable"
 QUOTES = "quotes of the row that begins at line {} "
@@ -65,6 +65,8 @@ def refused(message, call, *args, error=ValueError, **options):
         ("a.csv", "text,id\n\nx,1\n\n\ny,2\n\n\n", "text", ["x", "y"]),
         ("a.csv", '"a;b;c",t\nx,y\n', "t", ["y"]),
         ("a.csv", f"t\n{BIG}\n", "t", [BIG]),
+        ("a.csv", "\ufeffsep=;\r\nt;n\r\nx, y;1\r\n", "t", ["x, y"]),
+        ("a.csv", "t\n'=x\n''=x\n'x\n=x\n", "t", ["=x", "'=x", "'x", "=x"]),
         ("a.tsv", "t\tn\nx, y\t1\n", "t", ["x, y"]),
         ("a.tsv", 't\tn\n"x\t1\ny"\t2\n', "t", ['"x', 'y"']),
         ("a.jsonl", "\ufeff" + KEYS_CONTENT, "t", ["a\u2028b", "", "", ""]),
@@ -91,7 +93,7 @@ def test_csv_with_quoted_newlines_and_missing_cells(tmp_path, newline):
 @settings(deadline=None)  # a loaded machine is slow at times
 @given(
     st.lists(
-        st.tuples(st.text('ab",;\n\r\t \u2028', max_size=6), st.text('a",\n', max_size=3)),
+        st.tuples(st.text("a'=\",;\n\r\t \u2028", max_size=6), st.text('a",\n', max_size=3)),
         min_size=1,
         max_size=8,
     ),
@@ -100,7 +102,9 @@ def test_csv_with_quoted_newlines_and_missing_cells(tmp_path, newline):
 def test_whatever_a_writer_quotes_is_read_back(tmp_path_factory, rows, delimiter):
     path = tmp_path_factory.getbasetemp() / "written.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter=delimiter).writerows([("text", "other"), *rows])
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerows([("text", "other"), *([as_cell(text), other] for text, other in rows)])
+    assert not any(text[:1] in tuple("=\t\r") for text in map(as_cell, sum(rows, ())))
     assert load_texts(path, "text", delimiter=delimiter) == [text for text, _ in rows]
 
 
@@ -327,7 +331,10 @@ def test_what_is_no_number_is_refused_without_showing_it(tmp_path):
     refused("must hold numbers", list, open_table(path))
     refused("column 'c' does not exist", open_table, path, ["c"])
     refused(r"must be a .parquet or .csv file", open_table, tmp_path)
-    refused("should hold numbers", as_numbers, Path("a.csv"), "stars", ["1", "1_000"])
+    for cells, decimal in ((["1", "1_000"], "."), (["1,5"], "."), (["1.000", "2"], ",")):
+        refused("should hold numbers", as_numbers, Path("a.csv"), "stars", cells, decimal)
+    found = as_numbers(Path("a.csv"), "stars", ["-1,5", "2", "", 3.5], ",")
+    np.testing.assert_array_equal(found, [-1.5, 2, np.nan, 3.5])
 
 
 def test_a_column_is_of_numbers_whatever_its_first_rows_hold(tmp_path):
@@ -335,6 +342,8 @@ def test_a_column_is_of_numbers_whatever_its_first_rows_hold(tmp_path):
     # pyarrow reads blocks of a megabyte: the fraction is in the third.
     *_, last = open_table(save(tmp_path / "table.csv", "a,b\n" + "1,2\n" * 600_000 + "2.5,1\n"))
     assert last[-1].tolist() == [2.5, 1.0]
+    (part,) = open_table(save(tmp_path / "table.csv", "\ufeffsep=;\na;b\n1;2\n"))
+    assert part.tolist() == [[1.0, 2.0]]
 
 
 # Frequencies of words
@@ -348,6 +357,7 @@ def test_a_column_is_of_numbers_whatever_its_first_rows_hold(tmp_path):
         ("a.CSV", "word,count\r\nthe,6.0\r\nb c,1e0\r\nthe,1\r\n"),
         ("a.tsv", "b c\t1\nthe\t6\nthe\t1\n"),
         ("a.tsv.gz", "w\tn\nb c\t1\nthe\t7\nzero\t0\n"),
+        ("a.csv", "sep=;\nword;count\nb c;1\nthe;7\n"),
         ("a.txt", "the 6\nb c   1\n\nTHE\t1\n"),
     ],
 )

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pickle
+import stat
 import subprocess
 import sys
 import warnings
@@ -209,10 +210,27 @@ def test_paths_that_are_no_files(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ModelFileError, match="regular file"):
         PrivateSpectralLDA.load(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(OSError, match="no regular file; it was left as it is"):
+            MODELS["topics"].save(tmp_path / name)
+    assert (tmp_path / "pipe").is_fifo()
     with open(tmp_path / "huge", "wb") as file:
         file.truncate(LARGEST_FILE + 1)  # takes no room on the disk
     with pytest.raises(ModelFileError, match="at most"):
         PrivateSpectralLDA.load(tmp_path / "huge")
+
+
+def test_a_link_is_followed_and_a_mode_is_kept(tmp_path):
+    (tmp_path / "other").mkdir()
+    kept, link = tmp_path / "other" / "kept", tmp_path / "link"
+    link.symlink_to(kept)
+    MODELS["topics"].save(link)
+    kept.chmod(0o600)
+    MODELS["vocabulary"].save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    MODELS["vocabulary"].save(tmp_path / "model")
+    assert kept.read_bytes() == (tmp_path / "model").read_bytes()
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
