@@ -18,6 +18,7 @@ from sktensor_dp.cli.runs import HOPEFUL, RUNS, SHARES
 from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.report import PrivacyReport, library_version
 from sktensor_dp.privacy.tables import plain
@@ -67,6 +68,8 @@ def _run(options: Namespace) -> int:
                 first = math.inf if public else options.epsilon
                 folder = Folder(path, first, options.delta, options.budget, options.raise_budget)
                 folder.check(run.cost, run.ledger_unit, options.epsilon)
+                for model in run.models.values():
+                    check_saving(model)
                 used.append(folder.spending(options.epsilon))
             progress.note("; ".join(used))
             _show_expected(run, progress)

@@ -86,16 +86,30 @@ class ModelFileMixin:
         return getattr(self, name)
 
 
+def check_saving(estimator: Any) -> None:
+    """Raise what ``save`` would raise for the parameters, before a fit is charged."""
+    arrays = Arrays()
+    data = b"".join(_pieces(estimator, None, arrays))
+    content, found = _content(type(estimator).__name__, data)
+    for value in content["parameters"].values():
+        read_parameter(value, found)
+
+
 def _packed(estimator: Any) -> list[bytes]:
     """Pieces of bytes that make up the model file of a fitted estimator."""
-    cls, arrays, parameters = type(estimator), Arrays(), {}
+    cls, arrays = type(estimator), Arrays()
     try:
         state = cls._saved.of(estimator)
     except AttributeError as error:
         raise NotFittedError(
             f"This {cls.__name__} is not fitted: it has no {error}. Call fit before save."
         ) from None
-    written = write(state, arrays, "")
+    return _pieces(estimator, write(state, arrays, ""), arrays)
+
+
+def _pieces(estimator: Any, state: Any, arrays: Arrays) -> list[bytes]:
+    """Pieces of bytes of a file that holds the parameters of an estimator and a written state."""
+    cls, parameters = type(estimator), {}
     for name in _parameter_names(cls):
         try:
             parameters[name] = write(
@@ -108,7 +122,7 @@ def _packed(estimator: Any) -> list[bytes]:
                 "strings, None and collections of them. Set it to such a value first."
             ) from None
     heading = {"format": FORMAT, "version": FORMAT_VERSION, "class": cls.__name__}
-    return pack({**heading, "parameters": parameters, "state": written}, arrays.by_name)
+    return pack({**heading, "parameters": parameters, "state": state}, arrays.by_name)
 
 
 def _model_in(cls: Any, data: bytes) -> Any:

@@ -16,7 +16,7 @@ from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import runs
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, SCOPE, Folder
-from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.exceptions import ModelFileError, NotEnoughDataError
 from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.topic_page import odds_in_hundred
 
@@ -230,3 +230,16 @@ def test_an_output_that_cannot_be_written_costs_nothing(
     assert done.status == 2
     assert "private-topics" in done.err.splitlines()[-1]
     assert "Traceback" not in done.err
+
+
+def test_a_model_that_cannot_be_saved_costs_nothing(
+    command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ModelFileError("this numpy writes no arrays")
+
+    monkeypatch.setattr("sktensor_dp.model_files.saving.pack", broken)
+    done = command(*arguments)
+    assert done.status == 2
+    assert "this numpy writes no arrays" in done.err
+    assert spent(tmp_path) == 0

@@ -33,6 +33,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.model_files.container import LARGEST_FILE, Arrays
 from sktensor_dp.model_files.fields import read_parameter, write
+from sktensor_dp.model_files.saving import check_saving
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
 MODELS = dict(fitted())
@@ -79,6 +80,14 @@ def test_a_loaded_model_is_the_same_bit_for_bit(name, tmp_path):
     loaded.save(path)
     assert path.read_bytes() == first
     assert os.listdir(tmp_path) == ["model"]
+
+
+@every_model
+def test_whether_a_model_can_be_saved_is_known_before_its_fit(name):
+    model = clone(MODELS[name])
+    check_saving(model)
+    with pytest.raises(TypeError, match=r"'random_state' parameter .* cannot be saved"):
+        check_saving(model.set_params(random_state=np.random.RandomState(0)))
 
 
 def test_files_are_what_other_tools_read(tmp_path):
