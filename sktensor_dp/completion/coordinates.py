@@ -22,7 +22,7 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.privacy.execution import DaskPartitions
-from sktensor_dp.queries.entries import EntryChunks, ValueRange, as_entries
+from sktensor_dp.queries.entries import EntryChunks, ValueRange, are_repeated, as_entries
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import is_dask, refuse_lazy
 from sktensor_dp.queries.labels import as_labels, distinct
@@ -87,6 +87,13 @@ WITHOUT_NAMES = (
 
 SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
 
+REPEATED = (
+    "X must have different coordinates in every row: some are repeated, as in a bootstrap sample, "
+    "where a value that is drawn k times would be protected k times less. If they belong to "
+    "different values, pass repeated='distinct' to fit, or tell them apart by a mode of its own, "
+    "such as a day. Nothing was charged."
+)
+
 CATEGORIES = (
     "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, or give "
     "public lists of them as row_names=; count days or weeks from a "
@@ -106,6 +113,16 @@ def check_combination(estimator: Any) -> None:
             "max_iter must be None with a unit_mode: the number of releases follows from "
             f"public numbers. Got {shown(estimator.max_iter)}."
         )
+
+
+def check_repeated(repeated: Any, unit_mode: int | None) -> None:
+    """Raise ValueError for an argument ``repeated`` of a fit that it does not take."""
+    if repeated is None or (repeated == "distinct" and unit_mode is None):
+        return
+    raise ValueError(
+        "repeated must be None or 'distinct', and None with a unit_mode, where values of one unit "
+        f"at equal coordinates are averaged; got {shown(repeated)}."
+    )
 
 
 def checked_bounds(estimator: Any) -> tuple[float, float]:
@@ -137,6 +154,7 @@ def read_entries(
     indices: Indices | None,
     shape: Sequence[int] | None,
     bounds: tuple[float, float],
+    repeated: str | None,
 ) -> EntryChunks | SliceChunks | LazySlices:
     """Entries of a fit as its curator reads them; the columns of `X` are stored on `checked`.
 
@@ -161,6 +179,8 @@ def read_entries(
         values = checked_values(checked, y)
         given, values, shape = _known_entries(checked, X, values, indices, shape)
     coordinates, values, rows = as_entries(given, values, shape)
+    if not by_slice and repeated is None and are_repeated(coordinates, rows):
+        raise ValueError(REPEATED)
     # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
     with np.errstate(all="ignore"):
         if by_slice:
@@ -170,7 +190,19 @@ def read_entries(
 
 def refuse_entries(estimator: Any, X: Any, y: Any) -> None:
     """Raise an error for coordinates and values that no fit takes, whatever its shape."""
-    as_entries(coordinate_array(estimator, X, reset=True), checked_values(estimator, y))
+    coordinates, _, shape = as_entries(
+        coordinate_array(estimator, X, reset=True), checked_values(estimator, y)
+    )
+    if estimator.unit_mode is None and are_repeated(coordinates, shape):
+        raise ValueError(REPEATED)
+
+
+def refuse_repeated_names(X: Any) -> None:
+    """Raise ValueError for rows of names, or of names and numbers, that are there twice."""
+    columns = [read(partial(np.asarray, column), "X").tolist() for column in _columns(X)]
+    rows = list(zip(*columns, strict=True))
+    if len(set(rows)) < len(rows):
+        raise ValueError(REPEATED)
 
 
 def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
@@ -344,7 +376,7 @@ def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
     if mode >= len(columns) or len(columns[mode]) == 0:
         return indices  # too few columns are refused by whoever reads all
     labels = as_labels(columns[mode], len(columns[mode]), f"column {mode} of X")
-    own = RowIndex.of_labels(distinct(labels)[0])
+    own = RowIndex.from_public(distinct(labels)[0])
     return (*indices[:mode], own, *indices[mode + 1 :])
 
 

@@ -20,12 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.completion.coordinates import (
     LARGEST_SIZE,
     check_combination,
+    check_repeated,
     checked_bounds,
     checked_values,
     coordinates_of,
     coordinates_or_unknown,
     read_entries,
     refuse_entries,
+    refuse_repeated_names,
 )
 from sktensor_dp.completion.entries import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
@@ -60,7 +62,7 @@ from sktensor_dp.estimator.base import (
     warnings_of_range,
 )
 from sktensor_dp.estimator.forecast import Question
-from sktensor_dp.estimator.inputs import computed, dense_tensor, lazy_rows
+from sktensor_dp.estimator.inputs import checked_mask, computed, dense_tensor, lazy_rows
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
@@ -74,7 +76,7 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
 from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import is_dask
+from sktensor_dp.queries.frames import column_names, is_dask, refuse_other_columns
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
 
@@ -154,7 +156,14 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None, **unsupported: Any) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        repeated: str | None = None,
+        **unsupported: Any,
+    ) -> Self:
         """Complete a tensor from observed entries.
 
         Parameters
@@ -165,6 +174,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             stay in its partitions with a ``unit_mode`` and without names.
         y : array-like of shape (n_observed,)
             Their values, clamped to ``bounds``; required.
+        repeated : "distinct" or None, default=None
+            Without a ``unit_mode`` each value is protected by itself, so one that is there twice
+            is protected half as well; coordinates that are repeated, as in a bootstrap sample,
+            are refused. ``"distinct"`` says that values at equal coordinates are different ones.
         **unsupported : object
             Refused: all entries of a person are protected by ``unit_mode=0``, not
             by ``groups``, and ``sample_weight`` would be read from the data.
@@ -179,13 +192,14 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         TypeError
             If an argument is not supported; no budget is spent.
         ValueError
-            If a parameter is wrong or the entries are not of the right kind; no budget
-            is spent.
+            If a parameter is wrong, the entries are not of the right kind, or coordinates are
+            repeated; no budget is spent.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
         checked = self._check_call(X, None, unsupported)
-        return self._run(self._planned_fit(checked, X, y, self.shape))
+        check_repeated(repeated, self.unit_mode)
+        return self._run(self._planned_fit(checked, X, y, self.shape, repeated))
 
     def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
@@ -218,9 +232,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )
         observed = ~np.isnan(tensor)
         if mask is not None:
-            observed = read(lambda: np.asarray(mask, dtype=bool), "mask")
-        if observed.shape != tensor.shape:
-            raise ValueError(f"mask must have shape {tensor.shape}, got {observed.shape}.")
+            refuse_other_columns(mask, column_names(T), "mask")
+            observed = checked_mask(mask, tensor.shape)
         if self.shape is not None and tuple(self.shape) != tensor.shape:
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
         # The shape of an array is public; it holds for indices that have no entry too.
@@ -228,7 +241,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return self._run(self._planned_fit(self._validation_copy(), *entries, tensor.shape))
 
     def _planned_fit(
-        self, checked: Self, X: Any, y: Any, announced: Sequence[int] | None
+        self,
+        checked: Self,
+        X: Any,
+        y: Any,
+        announced: Sequence[int] | None,
+        repeated: str | None = None,
     ) -> PlannedFit[Any]:
         """Validate entries on the copy `checked` and plan releases; `announced` is the shape."""
         bounds = self._checked_together()
@@ -239,7 +257,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 "The 'shape' parameter must be given with a unit_mode: which indices occur is "
                 "private. Pass the public numbers of rows, such as (n_persons, n_items)."
             )
-        chunks = read_entries(checked, X, y, indices, announced, bounds)
+        chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
         shape = chunks.shape
         kind: type[Any] = SliceCurator if by_slice else EntryCurator
         fit: Any = fit_slices if by_slice else fit_entries  # a recipe of the kind of plan
@@ -482,8 +500,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         # Names are looked up in lists that may be candidates.
-        if self.row_names is None and "row_names" not in searched:
+        named = self.row_names is not None or "row_names" in searched
+        if not named:
             refuse_entries(self, X, y)
+        elif self.unit_mode is None and "unit_mode" not in searched:
+            refuse_repeated_names(X)
 
     def _check_public(self) -> None:
         self._check_all()

@@ -10,6 +10,7 @@ from sktensor_dp.completion.coordinates import columns_to_numbers, coordinates_o
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices
 from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.queries.frames import refuse_other_columns
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.unit_parameters import predict_units
 
@@ -50,6 +51,7 @@ class UnitParameters:
     _shared: SharedModel
     _bounds: tuple[float, float]
     _indices: Indices | None = None
+    _columns: tuple[str, ...] | None = None  # names of the columns of X in fit
 
     def __repr__(self) -> str:
         """Return their number alone: ids and parameters are private."""
@@ -89,6 +91,7 @@ class UnitParameters:
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
+        refuse_other_columns(X, self._columns)
         if self._indices is None:
             given = read(lambda: np.asarray(X), "X")
         else:

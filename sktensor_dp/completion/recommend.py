@@ -20,6 +20,7 @@ from sktensor_dp.completion.model import SharedModel, shared_model
 from sktensor_dp.completion.row_names import Indices, checked_mode, names_of, row_number
 from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.entries import as_entries
+from sktensor_dp.queries.frames import refuse_other_columns
 from sktensor_dp.tensor.arrays import (
     Floats,
     Integers,
@@ -124,6 +125,8 @@ class RecommenderMixin:
         """
         check_is_fitted(self)
         shared, indices = shared_model(self), self._named
+        # Before ids are read off a column that is another one.
+        refuse_other_columns(X, getattr(self, "feature_names_in_", None))
         if indices is not None:
             indices = of_own_units(indices, shared.unit_mode, X)
             if indices[shared.unit_mode] is None:
@@ -143,7 +146,9 @@ class RecommenderMixin:
             level_variance=shared.level_variance,
         )  # fmt: skip
         ids = names_of(units, indices, shared.unit_mode)
-        return UnitParameters(ids, parameters, shared, self.bounds_, indices)
+        columns = getattr(self, "feature_names_in_", None)
+        columns = None if columns is None else tuple(columns)
+        return UnitParameters(ids, parameters, shared, self.bounds_, indices, columns)
 
     def predict_rows(
         self,

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.labels import Labels
 from sktensor_dp.tensor.arrays import Integers
 
 # Numbers from here on are not all doubles: a float may stand for another id.
@@ -73,13 +72,8 @@ class RowIndex:
         if kinds not in ({str}, {int}):
             told = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none at all"
             raise ValueError(f"names must be all text or all whole numbers; got {told}.")
-        return cls.of_labels(np.array(list(dict.fromkeys(plain)), object))
-
-    @classmethod
-    def of_labels(cls, labels: Labels) -> Self:
-        """Number rows in the order of different labels of persons, which are in memory alone."""
         index = cls.__new__(cls)
-        index._names = tuple(labels.tolist())
+        index._names = tuple(dict.fromkeys(plain))
         return index
 
     def encode(self, values: Any) -> Integers:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.estimator.parameters import check_sizes
@@ -17,11 +18,13 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.error_sanitising import call_untrusted, read
 from sktensor_dp.queries.frames import (
     as_numbers,
+    column_names,
     in_chunks,
     is_dask,
     is_table,
     kinds_of,
     refuse_lazy,
+    refuse_other_columns,
 )
 from sktensor_dp.queries.labels import ONE_GROUP, are_several, as_labels
 from sktensor_dp.queries.sources import PartitionedSource, check_chunks
@@ -89,7 +92,7 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
             f"T.toarray(){method}."
         )
     refuse_other_kinds(T, "T", "encode it first")
-    given = read(lambda: np.asarray(T), "T")
+    given = read(lambda: with_nan(np.asarray(as_numbers(T, "T"))), "T")
     refuse_other_kinds(given, "T", "encode it first")
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: T must hold real numbers.")
@@ -100,6 +103,30 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         "T",
         lambda said: none if said.startswith("could not convert") else None,
     )
+
+
+def with_nan(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, with NaN in the place of None and of the NA of pandas."""
+    if array.dtype.kind != "O":
+        return array
+    # The type is named as pandas need not be installed.
+    gaps = [item is None or type(item).__name__ == "NAType" for item in array.ravel().tolist()]
+    return np.where(np.reshape(gaps, array.shape), np.nan, array)
+
+
+def checked_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Mask as booleans of a shape, from booleans or from 0 and 1; ValueError for others."""
+    given = read(lambda: np.asarray(as_numbers(mask, "mask")), "mask")
+    if given.shape != shape:
+        raise ValueError(f"mask must have shape {shape}, got {given.shape}.")
+    # NaN, and every text but the empty one, would count as True.
+    wrong = "mask must hold True or False, or 1 or 0, and nothing else."
+    if given.dtype.kind not in "biufO":
+        raise ValueError(wrong)
+    numbers = read(lambda: np.asarray(given, dtype=np.float64), "mask", lambda _: wrong)
+    if not np.isin(numbers, (0.0, 1.0)).all():
+        raise ValueError(wrong)
+    return numbers == 1
 
 
 def checked_table(
@@ -198,7 +225,8 @@ def row_chunks(
         X = check_columns(checked, X, reset=reset)
         known = math.nan if hasattr(X, "columns") else X.shape[0]
         n_units = number_of_units(checked, known, groups, n_samples, "rows")
-        return kind(partitions_by_group(X, groups), n_units, int(X.shape[1]), prepared=Numeric)
+        prepared = partial(Numeric, columns=column_names(X))
+        return kind(partitions_by_group(X, groups), n_units, int(X.shape[1]), prepared=prepared)
     X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
     labels = checked_groups(groups, X.shape[0], estimator.neighbours)
     return kind(X, *X.shape, groups=labels)
@@ -223,13 +251,16 @@ def source_chunks(
 class Numeric:
     """Source of chunks, each checked as it is read to be a two-dimensional table of numbers."""
 
-    def __init__(self, source: Iterable[Any]) -> None:
-        self._source = source
+    def __init__(self, source: Iterable[Any], columns: list[str] | None = None) -> None:
+        self._source, self._columns = source, columns
 
     def __iter__(self) -> Iterator[Any]:
+        columns = self._columns
         for part in self._source:
             X, groups = split_chunk(part)
             refuse_lazy(X, "a chunk")
+            refuse_other_columns(X, columns, "a chunk")
+            columns = columns or column_names(X)
             given = X if hasattr(X, "shape") else read(partial(np.asarray, X), "a chunk")
             refuse_other_kinds(given, "a chunk")
             if not isinstance(given, np.ndarray):
@@ -390,8 +421,15 @@ def worker_copy(estimator: Any, stays: Iterable[str]) -> Any:
     return copied
 
 
-def _rows_of(method: Callable[[Any], Any], width: int | None, dtype: Any, part: Any) -> Any:
+def _rows_of(
+    method: Callable[[Any], Any],
+    width: int | None,
+    dtype: Any,
+    columns: list[str] | None,
+    part: Any,
+) -> Any:
     """Result of `method` for the rows of a partition, of shape (n_rows,) or (n_rows, width)."""
+    refuse_other_columns(part, columns, "a partition of X")
     rows = part.to_numpy() if hasattr(part, "to_numpy") else part
     if rows.shape[0] == 0:
         return np.zeros((0,) if width is None else (0, width), dtype=dtype)
@@ -422,7 +460,8 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **o
     of_part = partial(getattr(worker_copy(estimator, NOT_FOR_WORKERS), method), **options)
     sizes = [math.nan] * X.npartitions if hasattr(X, "columns") else X.chunks[0]
     shapes = [(size,) if width is None else (size, width) for size in sizes]
-    return mapped_partitions(partial(_rows_of, of_part, width, dtype), X, shapes, dtype)
+    of_rows = partial(_rows_of, of_part, width, dtype, column_names(X))
+    return mapped_partitions(of_rows, X, shapes, dtype)
 
 
 def computed(value: Any, doing: str) -> Any:

@@ -23,7 +23,7 @@ from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import as_numbers
+from sktensor_dp.queries.frames import as_numbers, refuse_other_columns
 from sktensor_dp.queries.query import SCORE
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.units import Units
@@ -153,6 +153,7 @@ def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> 
         )
     wanted = getattr(estimator, "n_features_in_", None)
     shape: tuple[int, ...] = getattr(X, "shape", ())
+    refuse_other_columns(X, getattr(estimator, "feature_names_in_", None))
     if wanted is not None and len(shape) == 2 and shape[1] != wanted:
         raise ValueError(f"X has {shape[1]} features, but the model was fitted to {wanted}.")
     if method == "predict" and y is None:

@@ -70,7 +70,8 @@ class RowByRow(TransformerMixin, BaseEstimator):
     def _made(self, row: Any) -> Any:
         """Row of finite numbers, or text, that the function makes of a one-row table; or None."""
         with suppress(Exception):  # whatever it says
-            found = self.transformer.transform(row)
+            # A function may write to what it is given, which is a view of the caller's rows.
+            found = self.transformer.transform(row.copy())
             found = sp.csr_matrix(found) if sp.issparse(found) else np.asarray(found)
             if found.ndim == 1 and isinstance(text := found.tolist()[0], str):
                 return as_text(text) if len(found) == 1 else None

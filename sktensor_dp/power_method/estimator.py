@@ -75,7 +75,7 @@ from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.queries.error_sanitising import read_each
-from sktensor_dp.queries.frames import is_dask
+from sktensor_dp.queries.frames import is_dask, refuse_other_columns
 from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.queries.sources import PartitionedSource
 from sktensor_dp.queries.units import split_chunk
@@ -712,6 +712,7 @@ class PrivateTensorPowerMethod(
             If `X` is no table of finite numbers with a column per component.
         """
         check_is_fitted(self)
+        refuse_other_columns(X, self.get_feature_names_out().tolist())
         shown = check_array(X, dtype=np.float64, input_name="X")
         if shown.shape[1] != len(self.components_):
             raise ValueError(

@@ -7,9 +7,10 @@ from numbers import Integral
 from typing import Any
 
 from sktensor_dp.queries.error_sanitising import call_untrusted, read_each
+from sktensor_dp.queries.frames import column_names, refuse_other_columns
 from sktensor_dp.queries.sources import PartitionedSource, check_chunks
 from sktensor_dp.queries.sums import PartialQuery, PartialSum
-from sktensor_dp.queries.units import gathered, piece_of, split_by_group
+from sktensor_dp.queries.units import gathered, piece_of, split_by_group, split_chunk
 
 __all__ = ["PartialQuery", "PartialSum", "PartitionedSource", "ThreadedPartitions"]
 
@@ -54,7 +55,11 @@ class ThreadedPartitions(PartitionedSource):
     def _in_order(self, query: PartialQuery, pool: ThreadPoolExecutor) -> Iterator[PartialSum]:
         """Yield sums of the chunks in order, at most twice as many waiting as threads."""
         waiting: deque[Future[PartialSum]] = deque()
+        columns = None
         for chunk in read_each(self._source, "The source of chunks"):
+            rows, _ = split_chunk(chunk)
+            refuse_other_columns(rows, columns, "a chunk")
+            columns = columns or column_names(rows)
             waiting.append(pool.submit(query, chunk))
             if len(waiting) >= 2 * self._n_threads:
                 yield waiting.popleft().result()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, PIECEWISE
 from sktensor_dp.queries.query import HALF, SUM_SLACK, Query, bins_of, check_array, check_number
 from sktensor_dp.queries.sums import sums_by_row
-from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, rows_at_once
+from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, read_only, rows_at_once
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
@@ -60,6 +60,18 @@ def as_entries(
     if rows is None:
         rows = tuple(int(largest) + 1 for largest in X.max(axis=0, initial=-1))
     return X, y, rows
+
+
+def are_repeated(coordinates: Integers, shape: Sequence[int]) -> bool:
+    """Return True if two rows of valid `coordinates` are equal."""
+    columns = list(coordinates.T)
+    if math.prod(shape) < 2**63:  # one number for each place is sorted faster
+        columns = [np.sort(np.ravel_multi_index(tuple(columns), tuple(shape)))]
+    else:
+        order = np.lexsort(columns)
+        columns = [column[order] for column in columns]
+    equal = [column[1:] == column[:-1] for column in columns]
+    return bool(np.logical_and.reduce(equal).any())
 
 
 def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
@@ -126,7 +138,7 @@ class ValueRange:
         """Copy with values clipped to a narrower range, which was released."""
         found = copy.copy(self)
         ValueRange.__init__(found, bounds)
-        found.values = found.centred(self.values + self.middle)
+        found.values = read_only(found.centred(self.values + self.middle))
         return found
 
 
@@ -170,7 +182,8 @@ class EntryChunks(ValueRange):
         if len(values) == 0:
             raise ValueError("X and y hold no entries; at least one has to be observed.")
         self.shape, self.n_units = shape, len(values)
-        self.values, self._coordinates = self.centred(values), coordinates
+        self.values = read_only(self.centred(values))
+        self._coordinates = read_only(coordinates)
 
     @cached_property
     def index_set(self) -> IndexSet:

@@ -117,6 +117,31 @@ def _kind_of_column(dtype: Any) -> str:
     return "time" if dtype.is_temporal() else "other"
 
 
+def column_names(data: Any) -> list[str] | None:
+    """Names of the columns of a table, as scikit-learn has them: None unless all are text."""
+    if is_dask(data):
+        data = data._meta
+    if not is_table(data):
+        return None
+    names = list(data.columns if hasattr(type(data), "iloc") else _known(data, "X").columns)
+    return names if all(isinstance(one, str) for one in names) else None
+
+
+def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
+    """Raise ValueError if a table has names of columns that are not `names`, in their order."""
+    found = column_names(data)
+    if names is None or found is None or found == list(names):
+        return
+    pairs = zip(found, names, strict=False)
+    at = next((k for k, (one, other) in enumerate(pairs) if one != other), None)
+    told = f"{len(found)} columns, not {len(names)}"
+    if at is not None:
+        told = f"{found[at]!r} as column {at}, not {names[at]!r}"
+    raise ValueError(
+        f"The feature names should match those that came before, in their order: {name} has {told}."
+    )
+
+
 def as_numbers(data: Any, name: str) -> Any:
     """Convert a table or column to a numpy array; return anything else as given."""
     known = _known(data, name)

@@ -22,7 +22,7 @@ from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import HALF, SUM_SLACK, Query, check_number
 from sktensor_dp.queries.sums import AccurateSum, sums_by_row
 from sktensor_dp.queries.units import Piece, gathered, rows_of, split
-from sktensor_dp.tensor.arrays import Floats, Integers, blocks, rows_at_once
+from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only, rows_at_once
 from sktensor_dp.tensor.normal_equations import (
     products_of_roots,
     unpack_rows,
@@ -87,7 +87,7 @@ class SliceChunks(ValueRange):
             coordinates = coordinates[first]
             values = np.bincount(group, weights=values) / np.bincount(group)
             np.clip(values, -self.half, self.half, out=values)
-        self.coordinates, self.values = coordinates, values
+        self.coordinates, self.values = read_only(coordinates), read_only(values)
         self.units = coordinates[:, unit_mode]
         if part:
             present, self.units = np.unique(self.units, return_inverse=True)

@@ -20,7 +20,7 @@ from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_THRESHOLDED, LAPLACE
 from sktensor_dp.queries.query import NonNegative
 from sktensor_dp.queries.units import Units
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, read_only
 
 Integers = NDArray[np.integer[Any]]
 
@@ -86,7 +86,10 @@ class WordCounts:
     """Word counts of units (documents or groups of documents), by number of the word."""
 
     words: Words  # of the corpus
-    counts: sp.csr_matrix  # (n_units, n_words): without duplicates
+    counts: sp.csr_matrix  # (n_units, n_words): without duplicates, and read-only
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", read_only(self.counts))
 
     @classmethod
     def of(cls, documents: Iterable[Iterable[str]]) -> "WordCounts":

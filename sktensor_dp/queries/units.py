@@ -17,7 +17,7 @@ from sktensor_dp.queries.frames import as_numbers
 from sktensor_dp.queries.labels import EXPECTED, ONE_GROUP, as_labels, digests, distinct, joined
 from sktensor_dp.queries.sources import PartitionedSource, is_grouped, summed
 from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery
-from sktensor_dp.tensor.arrays import Floats, Integers, blocks
+from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
 
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
 CHANGED = "The chunks have other groups than when they were read first."
@@ -291,7 +291,8 @@ class RowChunk:
     """Rows `X` of some whole units; subclasses cache what successive queries need of them."""
 
     def __init__(self, X: Any, units: Units | None = None) -> None:
-        self.X = X
+        # Of a caller, or shared with other chunks: whoever changes rows makes a copy.
+        self.X = read_only(X)
         self.units = Units.single(X.shape[0]) if units is None else units
 
 

@@ -25,6 +25,19 @@ def of_same_shape(X: Matrix, values: Any) -> Matrix:
     return matrix
 
 
+def read_only(X: Any) -> Any:
+    """View of an array or a CSR matrix, through which nothing writes to its memory."""
+    if isinstance(X, np.ndarray):
+        view = X.view()
+        view.flags.writeable = False
+        return view
+    if not sp.issparse(X):
+        return X
+    matrix = copy(X)
+    matrix.data, matrix.indices, matrix.indptr = map(read_only, (X.data, X.indices, X.indptr))
+    return matrix
+
+
 # Doubles of a block: 4 MB.
 CACHE_NUMBERS = 2**19
 

@@ -44,7 +44,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, ReleasePlan
 from sktensor_dp.queries.error_sanitising import call_untrusted
-from sktensor_dp.queries.frames import as_documents
+from sktensor_dp.queries.frames import as_documents, refuse_other_columns
 from sktensor_dp.queries.sources import is_read_in_parts
 from sktensor_dp.queries.text import TextChunks, WordCounts
 from sktensor_dp.text.documents import (
@@ -382,6 +382,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def inverse_transform(self, X: Any) -> Any:
         """List the words of each row of counts as scikit-learn does; they are raw data."""
+        check_is_fitted(self, "vocabulary_")
+        refuse_other_columns(X, self.get_feature_names_out().tolist())
         return call_untrusted(partial(super().inverse_transform, X), "Looking up words")
 
     def forecast(self, n_documents: int) -> WordForecast:

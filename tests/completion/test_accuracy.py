@@ -6,7 +6,7 @@ Noise is drawn by the test's seed: at one seed nothing here is left to chance.
 import numpy as np
 import pytest
 
-from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion
+from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -120,6 +120,21 @@ def test_other_perturbations_find_a_component(perturbation, kind, seed):
     assert relative_error(fitted(kind, T, seed, rank=1, **options), T) < 0.8
 
 
+@pytest.mark.filterwarnings("ignore:noise is seeded")
+def test_copies_of_a_persons_entries_change_nothing(seed):
+    """As bagging makes them: an entry that is there four times is one."""
+    rng, X = np.random.default_rng(seed), np.argwhere(np.ones((30, 20)))
+    y = rng.uniform(-4, 4, len(X))
+    kept = rng.random(len(X)) < 0.5
+    whole = np.concatenate([X] + 3 * [X[kept]]), np.concatenate([y] + 3 * [y[kept]])
+    model = PrivateCPCompletion(0, bounds=(-4, 4), shape=(30, 20), unit_mode=0, epsilon=4.0)
+    found = []
+    for data in ((X, y), whole):
+        with unsafe_seeded_noise(seed):
+            found.append(model.fit(*data).complete())
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("unit_mode", [None, 0])
 def test_equal_coordinates(unit_mode, seed):
     """Each value counts: the mean of two is what is fitted."""
@@ -128,7 +143,8 @@ def test_equal_coordinates(unit_mode, seed):
     noise = rng.choice([-2.0, 2.0], len(X))
     parameters = {"bounds": (-9, 9), "epsilon": INF, "shape": (30, 20), "unit_mode": unit_mode}
     model = PrivateCPCompletion(0, **parameters)
-    twice = model.fit(np.tile(X, (2, 1)), np.concatenate([T + noise, T - noise])).complete()
+    both, repeated = np.concatenate([T + noise, T - noise]), None if unit_mode == 0 else "distinct"
+    twice = model.fit(np.tile(X, (2, 1)), both, repeated=repeated).complete()
     once, alone = (model.fit(X, values).complete() for values in (T, T + noise))
     if unit_mode == 0:
         # They belong to one unit, which has one value there.

@@ -154,7 +154,7 @@ def test_a_refit_leaves_nothing_of_the_fit_before(model):
     estimator.set_params(**SLICE).fit(X0, Y0)
     assert not hasattr(estimator, "factors_")
     assert estimator.fold_in(X0, Y0).parameters.shape == (9, 3)
-    estimator.set_params(unit_mode=None, shape=None, rank=1).fit(X0[:, :2], Y0)
+    estimator.set_params(unit_mode=None, shape=None, rank=1).fit(X0[:, :2], Y0, repeated="distinct")
     assert len(estimator.factors_) == estimator.n_features_in_ == 2
     # Parameters that change after a fit say nothing of it.
     transformed = estimator.transform(X0[:, :2])

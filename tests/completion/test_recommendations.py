@@ -91,7 +91,7 @@ def named():
 def two_entries():
     return PrivateCPCompletion(
         0, bounds=(0, 5), epsilon=9.0, perturbation="sufficient_statistics"
-    ).fit([[0, 0], [0, 1], [1, 0], [1, 1]] * 250, [1.0, 5.0] * 500)
+    ).fit([[0, 0], [0, 1], [1, 0], [1, 1]] * 250, [1.0, 5.0] * 500, repeated="distinct")
 
 
 def test_exclusion_is_unit_by_unit(named):
@@ -197,11 +197,12 @@ def test_fold_in_behind_an_encoder():
     X = np.column_stack([rng.choice(["ann", "bob", "eve"], 900), rng.choice(["tea", "mate"], 900)])
     y = 3.0 + (X[:, 0] == "ann") - (X[:, 1] == "tea")
     kinds = [["ann", "bob", "eve"], ["mate", "tea"]]
+    distinct = {"privatecpcompletion__repeated": "distinct"}
     pipe = make_pipeline(
         OrdinalEncoder(categories=kinds, dtype=int), PrivateCPCompletion(bounds=(1, 5), epsilon=INF)
-    ).fit(X, y)
+    ).fit(X, y, **distinct)
     own = pipe[-1].fold_in(pipe[:-1].transform(X), y)
     assert np.abs(own.predict(pipe[:-1].transform(X)) - y).max() < 0.3
     named = PrivateCPCompletion(bounds=(1, 5), epsilon=INF, row_names=kinds)
-    best = make_pipeline(named).fit(X, y)[-1].recommend(["ann", "eve"], 1)
+    best = make_pipeline(named).fit(X, y, **distinct)[-1].recommend(["ann", "eve"], 1)
     assert best.rows.tolist() == [["mate"], ["mate"]]

@@ -283,11 +283,16 @@ WRONG_ENTRIES = {
     "too few values": ((X0, Y0[1:]), "y must"),
     "values of strings": ((X0, replaced(Y0, SECRET, object)), "y must hold numbers"),
     "nothing": ((X0[:0], Y0[:0]), "no entries"),
+    "repeated": ((np.append(X0, X0[-1:], axis=0), np.append(Y0, 1.0)), "different coordinates"),
 }
 WRONG_TENSORS = {
     "mask": ((T0, np.ones((9, 8), bool)), "mask must have shape"),
     "NaN": ((replaced(T0, NAN), np.ones(SHAPE, bool)), "y contains NaN"),
     "a vector": ((T0[0, 0],), ""),
+    **{
+        f"mask of {value}": ((T0, np.full(SHAPE, value)), "mask must hold True or False")
+        for value in ("False", NAN, 2, None)
+    },
 }
 COMPLETIONS = [
     row

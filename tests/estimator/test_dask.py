@@ -298,7 +298,7 @@ def test_completions_predict_lazily(seed):
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, 8, N), rng.integers(0, 5, N)])
     y = X.sum(axis=1) + 0.1 * rng.standard_normal(N)
-    model = PrivateCPCompletion(1, bounds=(-1, 13), epsilon=INF).fit(X, y)
+    model = PrivateCPCompletion(1, bounds=(-1, 13), epsilon=INF).fit(X, y, repeated="distinct")
     Z = da.from_array(X, chunks=(CHUNKS, (2,)))
     assert isinstance(model.predict(Z), da.Array)
     np.testing.assert_array_equal(model.predict(Z).compute(), model.predict(X))

@@ -175,11 +175,23 @@ def test_entries_in_tables(kind):
 
     def fit(X, y):
         model = PrivateCPCompletion(1, bounds=(0, 5), shape=(4, 4), random_state=0)
-        return seeded(lambda: model.fit(X, y))
+        return seeded(lambda: model.fit(X, y, repeated="distinct"))
 
     X = TABLES[kind](places, NAMES[:2])
     found, plain = fit(X, COLUMNS[kind](values)), fit(places, values)
     np.testing.assert_array_equal(found.predict(X), plain.predict(places))
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "int64[pyarrow]", "double[pyarrow]"])
+def test_missing_values_of_a_wide_table_are_gaps(dtype):
+    numbers = np.where(np.random.default_rng(0).random((30, 6)) < 0.4, np.nan, COUNTS[:30, :6] + 1)
+    wide = pd.DataFrame(numbers).astype(dtype)
+
+    def fit(table):
+        return seeded(lambda: PrivateCPCompletion(1, bounds=(1, 5)).fit_tensor(table))
+
+    for table in (wide, wide.to_numpy(object, na_value=None).tolist()):
+        np.testing.assert_array_equal(fit(table).complete(), fit(numbers).complete())
 
 
 def test_searches_and_scores_of_tables(kind, table):

@@ -155,6 +155,10 @@ DATA = [
     (public_topics(), (with_one(0.5, COUNTS),), "whole numbers"),
     (public_topics(), (da.from_array(COUNTS, chunks=(100, 6)),), "X must lie in memory"),
     (entries(), (COUNTS,), "needs y"),
+    *(
+        (entries(row_names=names), (CELLS[[*range(199), 0]], RATINGS), "different coordinates")
+        for names in (None, (range(20), None))
+    ),
     (NoisyMean(), (COUNTS,), "needs y"),
     (entries(), (CELLS, with_one(np.nan, RATINGS)), "y contains NaN"),
     (entries(), (CELLS - 1, RATINGS), "coordinates >= 0"),
