@@ -23,7 +23,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.privacy import curator
+from sktensor_dp.privacy import session
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, rounded_samples
 
@@ -142,12 +142,12 @@ class FloatNoise(NoiseSource):
 
 def fit_with(sampler: str, model: Any, X: Any) -> object:
     """Fit with the noise of the package, or with floating-point noise in its place."""
-    usual = curator.NoiseSource
+    usual = session.NoiseSource
     try:
-        curator.NoiseSource = FloatNoise if sampler == "float" else usual
+        session.NoiseSource = FloatNoise if sampler == "float" else usual
         return model.fit(X)
     finally:
-        curator.NoiseSource = usual
+        session.NoiseSource = usual
 
 
 def fits(quick: bool) -> dict[str, Callable[[str, float], object]]:

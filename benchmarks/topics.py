@@ -31,9 +31,10 @@ from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.metrics import coherence
-from sktensor_dp.privacy.curators.documents import DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import CountChunks
+from sktensor_dp.spectral_topics.questions import DocumentQuestions
 from sktensor_dp.topics.shrinkage import denoise_frequencies
 
 __all__ = ["run"]
@@ -157,13 +158,9 @@ class HeldOut:
         if math.isinf(epsilon):
             del shares["norm_histogram"]
         plan = ReleasePlan.split(epsilon, DELTA, shares)
-        with (
-            reproducible_noise(seed),
-            DocumentCurator(
-                chunks, plan, known={}, spender="benchmark", unit="document", accountant=None
-            ) as curator,
-        ):  # fmt: skip
-            noisy = curator.word_frequencies(curator.count_clip(0.1), (), 0)
+        with reproducible_noise(seed), Session(chunks, plan) as ask:
+            documents = DocumentQuestions(ask, {})
+            noisy = documents.word_frequencies(documents.count_clip(0.1), (), 0)
         found = denoise_frequencies(noisy.value, noisy.sigma) + 1e-12
         return np.asarray(found / found.sum())
 

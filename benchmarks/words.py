@@ -17,9 +17,9 @@ from benchmarks.corpora import forum, read_labelled
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCountVectorizer
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.selection import largest_weight
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.text import N_BUCKETS, TextChunks, WordVotes
 
 __all__ = ["run"]
@@ -42,9 +42,9 @@ def one_round(texts: Texts, epsilon: float, neighbours: str, most: int) -> int:
     chunks = TextChunks(texts, list)
     moved = WordVotes(most, 1.0, np.ones(N_BUCKETS)).sensitivity("l2", neighbours)
     largest, _ = largest_weight(most, moved, plan.cost_of(NAME))
-    query, told = WordVotes(most, largest, np.ones(N_BUCKETS)), {"spender": "words", "unit": "unit"}
-    with DataCurator(chunks, plan, neighbours=neighbours, accountant=None, **told) as curator:
-        return len(curator.release_partitions(NAME, query)[0])
+    with Session(chunks, plan, neighbours=neighbours) as ask:
+        keys = ask(WordVotes(most, largest, np.ones(N_BUCKETS))).keys
+    return len(keys or [])
 
 
 def by_votes(texts: Texts, epsilon: float, **options: Any) -> list[str]:

@@ -54,18 +54,19 @@ CORE = {
     "spending": core("/exceptions calibration plan"),
     "ledger": core("/exceptions plan spending"),
     "accountant": core("/exceptions calibration ledger plan spending tables"),
-    "mechanisms": core("noise plan /queries.laws /queries.query.Coordinates /tensor"),
+    "mechanisms": core("calibration noise plan /queries.laws /queries.query.Coordinates /tensor"),
     "parts": core("noise /queries.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": core("/exceptions accountant calibration noise report"),
     "releases": core("/privacy /queries /tensor"),
-    "curator": core("/privacy /queries /tensor"),
+    "answer": core("plan"),
+    "payer": core("accountant ledger plan"),
+    "session": core("/privacy /queries /tensor"),
     "execution": core("/queries"),
-    "curators": core("curator curators plan /queries /tensor"),
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = core(
-    "accountant calibration composition curator curators execution parts plan report "
+    "accountant answer calibration composition execution parts payer plan report session "
     "statement.load_statement statement.strict_json tables"
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
@@ -178,14 +179,14 @@ WRONG = (
     ("tensor.whitening", "privacy.plan.PrivacyCost"),
     ("queries.moments", "privacy.noise.NoiseSource"),
     ("privacy.noise", "privacy.plan.PrivacyCost"),
-    ("privacy.curators.documents", "privacy.noise.NoiseSource"),
+    ("spectral_topics.questions", "privacy.noise.NoiseSource"),
 )
 
 
 def test_the_rules_bite() -> None:
     assert [pair for pair in WRONG if not violations(pair[0], [pair[1]])] == []
-    assert not violations("privacy.curator", ["queries.query.Chunks"])
-    assert not violations("spectral_lda.estimator", ["privacy.curator.DataCurator"])
+    assert not violations("privacy.session", ["queries.query.Chunks"])
+    assert not violations("spectral_lda.estimator", ["privacy.session.Session"])
 
 
 def test_every_room_has_a_floor() -> None:
@@ -233,10 +234,9 @@ def names_in_numpy_random(path: Path) -> set[str]:
     return {n.attr for n in found if ast.unparse(n.value) == "np.random"}
 
 
-def test_only_the_curator_reaches_for_raw_data_and_noise() -> None:
-    curators = {"privacy.curator", "privacy.curators.documents"}
-    private = {"_chunks", "_noise", "_admit", "_answer"}
-    files = [path for path in FILES if module_of(path) not in curators]
+def test_only_the_session_reaches_for_raw_data_and_noise() -> None:
+    private = {"_given", "_noise", "_admit", "_noisy_mean"}
+    files = [path for path in FILES if module_of(path) != "privacy.session"]
     assert offenders(lambda path: {n.attr for n in attributes_in(path)} & private, files) == []
 
 

@@ -156,7 +156,7 @@ def read_entries(
     bounds: tuple[float, float],
     repeated: str | None,
 ) -> EntryChunks | SliceChunks | LazySlices:
-    """Entries of a fit as its curator reads them; the columns of `X` are stored on `checked`.
+    """Entries of a fit as its session reads them; the columns of `X` are stored on `checked`.
 
     Coordinates are numbers, or names by `indices`: entries with a name that is no row are left
     out, and without an index of the unit mode units have ids of their own. `shape` is public; None

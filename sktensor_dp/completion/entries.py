@@ -13,8 +13,8 @@ from sktensor_dp.completion import defaults
 from sktensor_dp.completion.gradient_descent import fit_gradients
 from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
+from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.estimator.base import Fitted
-from sktensor_dp.privacy.curators.entries import EntryCurator
 from sktensor_dp.queries.entries import IndexSet
 from sktensor_dp.queries.gradients import LARGEST, LEAST_RIDGE, Jacobian
 from sktensor_dp.tensor.arrays import Floats
@@ -100,15 +100,15 @@ def _components(model: Model) -> SharedComponents | None:
 
 
 def pair_components(
-    curator: EntryCurator, model: Model, options: ModelOptions
+    asked: EntryQuestions, model: Model, options: ModelOptions
 ) -> tuple[Floats, float]:
     """Release the sums over rows of products of residuals in two columns; return loadings of the
     columns, (n_columns, r), and the residual variance that these loadings leave unexplained.
     """
-    places = curator.index_set
-    residual = 2 * curator.half * ASSUMED.residual
-    noisy = curator.entry_pairs(
-        places.at_entries(model.biases) + (model.mean - curator.middle),
+    places = asked.index_set
+    residual = 2 * asked.half * ASSUMED.residual
+    noisy = asked.entry_pairs(
+        places.at_entries(model.biases) + (model.mean - asked.middle),
         pair_weights(places.counts[0]), defaults.RESIDUAL_CLIP * residual,
     )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.
@@ -157,7 +157,7 @@ NOT_SETTLED = (
 )
 
 
-def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Fitted:
+def fit_entries(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Fitted:
     """Make all releases of the plan and fit the model: recipe of a completion of entries."""
     recipe = {
         "input": _from_values,
@@ -165,26 +165,26 @@ def fit_entries(curator: EntryCurator, plan: CompletionPlan, options: ModelOptio
         "output": _with_released_block,
         "gradient": fit_gradients,
     }[plan.perturbation]
-    model = recipe(curator, plan, options)
-    width, noise, folded = 2 * curator.half, 0.0, None
+    model = recipe(asked, plan, options)
+    width, noise, folded = 2 * asked.half, 0.0, None
     if plan.perturbation in ("input", "output"):
         noise = (width * plan.value_deviation) ** 2
     if plan.with_pairs:
-        folded = pair_components(curator, model, options)
+        folded = pair_components(asked, model, options)
         model = with_columns(model, folded[0])
     state = {
         **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
-        "_shared": shared_part(model, curator.index_set, width, noise, folded),
+        "_shared": shared_part(model, asked.index_set, width, noise, folded),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
     warnings = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
     return Fitted(state, warnings)
 
 
-def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
+def _from_values(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Model fitted to released values, whose noise variance is known."""
-    noisy, entries = curator.entries(), curator.index_set
-    variance, released = noisy.sigma**2, [noisy.value + curator.middle]
+    noisy, entries = asked.entries(), asked.index_set
+    variance, released = noisy.sigma**2, [noisy.value + asked.middle]
     # Handed over, not held: a number for each entry is a large part of all memory.
     del noisy
     complete: Any = complete_tucker if options.full_core else complete_cp
@@ -197,15 +197,15 @@ def _from_values(curator: EntryCurator, plan: CompletionPlan, options: ModelOpti
     return found
 
 
-def _from_sums(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
+def _from_sums(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Model of mean and biases alone, from released row sums."""
-    index_set, residual = curator.index_set, (2 * curator.half * ASSUMED.residual) ** 2
+    index_set, residual = asked.index_set, (2 * asked.half * ASSUMED.residual) ** 2
     # Of coordinates alone, and first: weights of all entries need not be held beside them.
     features = incidence_features(index_set)
-    released = curator.row_sums()
+    released = asked.row_sums()
     model = fit_row_sums(
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
-        center=curator.middle, features=features,
+        center=asked.middle, features=features,
     )  # fmt: skip
     return _in_form(model, options)
 
@@ -220,10 +220,10 @@ def _in_form(model: CPCompletion, options: ModelOptions) -> Model:
 
 
 def _with_released_block(
-    curator: EntryCurator, plan: CompletionPlan, options: ModelOptions
+    asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions
 ) -> Model:
     """Model of released values, with the last factor replaced by a released ridge regression."""
-    model, index_set = _from_values(curator, plan, options), curator.index_set
+    model, index_set = _from_values(asked, plan, options), asked.index_set
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core
     rows = Jacobian(index_set, model.factors, core).rows(mode)
@@ -232,13 +232,13 @@ def _with_released_block(
         return model
     # In the scale in which values are linear in it.
     last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
-    residual = max(model.noise_variance, (2 * curator.half * ASSUMED.residual) ** 2)
+    residual = max(model.noise_variance, (2 * asked.half * ASSUMED.residual) ** 2)
     own = np.mean(last**2, axis=0)
     ridge = residual * options.regularization
-    ridge = ridge / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * curator.half) ** 2))
-    released = curator.ridge_block(mode, rows, ridge)
+    ridge = ridge / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * asked.half) ** 2))
+    released = asked.ridge_block(mode, rows, ridge)
     # The regression is linear in the values: what mean and biases add to it is public.
-    base = model.predict(index_set.coordinates) - curator.middle
+    base = model.predict(index_set.coordinates) - asked.middle
     base -= np.sum(rows * last[index_set.rows(mode)], axis=1)
     grams = index_set.grams(mode, rows)
     least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]

@@ -43,6 +43,7 @@ from sktensor_dp.completion.plan import (
     plan_completion,
     plan_slices,
 )
+from sktensor_dp.completion.questions import EntryQuestions, SliceQuestions
 from sktensor_dp.completion.recommend import RecommenderMixin
 from sktensor_dp.completion.row_names import (
     are_names,
@@ -74,7 +75,7 @@ from sktensor_dp.estimator.parameters import (
 )
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import column_names, is_dask, refuse_other_columns
 from sktensor_dp.tensor.arrays import Floats
@@ -247,7 +248,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         y: Any,
         announced: Sequence[int] | None,
         repeated: str | None = None,
-    ) -> PlannedFit[Any]:
+    ) -> PlannedFit:
         """Validate entries on the copy `checked` and plan releases; `announced` is the shape."""
         bounds = self._checked_together()
         by_slice = self.unit_mode is not None
@@ -259,9 +260,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             )
         chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
         shape = chunks.shape
-        kind: type[Any] = SliceCurator if by_slice else EntryCurator
+        kind: type[Any] = SliceQuestions if by_slice else EntryQuestions
         fit: Any = fit_slices if by_slice else fit_entries  # a recipe of the kind of plan
-        how = {"unit": "person"} if by_slice else {}
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), self.rank)
@@ -273,14 +273,15 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         asked = max(ranks) > 0 and math.isfinite(self.epsilon)
         warnings = (none,) if asked and not seeks else ()
 
-        def recipe(curator: Any) -> Fitted:
+        def recipe(ask: Session) -> Fitted:
+            of_values = kind(ask)
             chosen: dict[str, Any] = {}
             unseen: tuple[Warning, ...] = ()
             if self._chooses_bounds:
-                low, high, seen = curator.choose_bounds()
+                low, high, seen = of_values.choose_bounds()
                 chosen = {"bounds_": (low, high)}
                 unseen = warnings_of_range("value_histogram", seen=seen)
-            found = fit(curator, plan, options)
+            found = fit(of_values, plan, options)
             nothing = count_components(found.attributes) == 0
             missing = asked and seeks and nothing
             warned = (*unseen, *found.warnings, *((none,) if missing else ()))
@@ -291,7 +292,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
-        return PlannedFit(kind, chunks, plan.releases, recipe, known, how, warnings)
+        unit = "person" if by_slice else None
+        return PlannedFit(chunks, plan.releases, recipe, known, unit=unit, warnings=warnings)
 
     @property
     def n_components_(self) -> int:

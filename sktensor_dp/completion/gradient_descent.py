@@ -4,7 +4,7 @@ import numpy as np
 
 from sktensor_dp.completion.model import posterior_rows, unit_mean_square
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
-from sktensor_dp.privacy.curators.entries import EntryCurator
+from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
@@ -16,9 +16,9 @@ from sktensor_dp.tensor.tucker_completion import Model, with_factors, with_ortho
 NULL_SPREAD = 1e-12
 
 
-def fit_gradients(curator: EntryCurator, plan: CompletionPlan, options: ModelOptions) -> Model:
+def fit_gradients(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Model after the plan's steps of descent, each of which is a release."""
-    return _BlockGaussNewton(curator, options).run(plan.n_steps)
+    return _BlockGaussNewton(asked, options).run(plan.n_steps)
 
 
 class _BlockGaussNewton:
@@ -30,17 +30,17 @@ class _BlockGaussNewton:
     # the longer the more noise there is, and one block of parameters after the other moves
     # to its posterior mean.
 
-    def __init__(self, curator: EntryCurator, options: ModelOptions) -> None:
+    def __init__(self, asked: EntryQuestions, options: ModelOptions) -> None:
         self._regularization, self._ranks = options.regularization, options.ranks
-        self._curator, self._index_set = curator, curator.index_set
-        self._residual = (2 * curator.half * ASSUMED.residual) ** 2
+        self._asked, self._index_set = asked, asked.index_set
+        self._residual = (2 * asked.half * ASSUMED.residual) ** 2
         shape, rng = self._index_set.shape, options.random_state
         self._factors = [
             unit_mean_square(rng.standard_normal((n, r)))[0]
             for n, r in zip(shape, self._ranks, strict=True)
         ]
         full_core = options.full_core
-        self._core = rng.standard_normal(self._ranks) * curator.half if full_core else None
+        self._core = rng.standard_normal(self._ranks) * asked.half if full_core else None
         self._sums = [np.zeros(n) for n in shape]
         self._information = 0.0
         self._weights: Floats = np.zeros(self._ranks[0])
@@ -66,10 +66,10 @@ class _BlockGaussNewton:
         if core is not None:
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
         # What the model itself adds to the gradient is public: it is left out.
-        noisy = self._curator.entry_gradients(jacobian)
+        noisy = self._asked.entry_gradients(jacobian)
         _, *parts = jacobian.split(noisy.value)
         offsets = self._offsets(parts[:n_modes], noisy.sigma)
-        base = offsets.predict(index_set.coordinates) - self._curator.middle
+        base = offsets.predict(index_set.coordinates) - self._asked.middle
         block = step % len(sizes)
         for place, (part, size) in enumerate(zip(parts[n_modes:], sizes, strict=True)):
             moment, gram, spread = self._public(place, base)
@@ -92,7 +92,7 @@ class _BlockGaussNewton:
         ]
         product = float(np.prod(norms, axis=0).max())
         of_factors = (0.5 * (1 + n_modes) / max(product, NULL_SPREAD)) ** (0.5 / n_modes)
-        largest = max(largest, NULL_SPREAD * self._curator.half**2)
+        largest = max(largest, NULL_SPREAD * self._asked.half**2)
         shared = np.sqrt(0.5 * (1 + n_modes) / largest)
         return of_factors, float(shared / of_factors ** (n_modes - 1))
 
@@ -113,7 +113,7 @@ class _BlockGaussNewton:
         noise = 1 / self._information if self._information > 0 else 0.0
         ones = [np.ones(self._index_set.n_entries)] * len(sums)
         return fit_row_sums(
-            self._index_set, self._sums, ones, noise, self._residual, center=self._curator.middle
+            self._index_set, self._sums, ones, noise, self._residual, center=self._asked.middle
         )
 
     def _public(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
@@ -135,8 +135,8 @@ class _BlockGaussNewton:
         `spread` is the mean squared norm of the derivatives.
         """
         # A factor that releases left at 0 says nothing of the scale of the others.
-        least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._curator.half**2
-        prior = (2 * self._curator.half * ASSUMED.component) ** 2 / max(spread, least)
+        least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._asked.half**2
+        prior = (2 * self._asked.half * ASSUMED.component) ** 2 / max(spread, least)
         found = self._averages[place].posterior(self._residual, prior, self._regularization)
         if place == len(self._factors):
             self._core = found.reshape(self._ranks)

@@ -20,13 +20,14 @@ from sktensor_dp.completion.model import (
     unexplained,
 )
 from sktensor_dp.completion.plan import ModelOptions, SlicePlan
-from sktensor_dp.estimator.base import Fitted
-from sktensor_dp.privacy.curators.entries import (
-    NoisyLevels,
-    NoisySharedFactor,
-    NoisySharedRows,
-    SliceCurator,
+from sktensor_dp.completion.questions import (
+    ReleasedFactor,
+    ReleasedLevels,
+    ReleasedRows,
+    SliceQuestions,
 )
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.queries.query import Query
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.alternating import core_components
@@ -57,7 +58,7 @@ class EffectRelease:
     `gain` is the mean response of a clipped residual to an effect of 1.
     """
 
-    noisy: NoisySharedRows
+    noisy: ReleasedRows
     gain: float
     about: Floats
 
@@ -77,7 +78,7 @@ class EffectRelease:
         sums = np.stack([one.noisy.sums for one in releases])
         counts = np.stack([one.noisy.counts for one in releases])
         about = np.stack([one.about for one in releases])
-        noisy = NoisySharedRows(
+        noisy = ReleasedRows(
             gain * (shares / gains) @ sums, parts @ counts, float(np.sqrt(parts**2 @ sigmas**2))
         )
         return cls(noisy, gain, shares @ about)
@@ -90,15 +91,15 @@ class ItemBiases:
     weights: Floats  # sums over units of one over the root of the number of a unit's entries
     shares: Floats  # of the rows in all weights
 
-    def __init__(self, curator: SliceCurator, mode: int, level: float, deviation: float) -> None:
-        self._curator, self.mode = curator, mode
+    def __init__(self, asked: SliceQuestions, mode: int, level: float, deviation: float) -> None:
+        self._asked, self.mode = asked, mode
         self.level, self.deviation = level, deviation
         self._released: list[EffectRelease] = []
-        none = np.zeros(curator.shape[mode])
+        none = np.zeros(asked.shape[mode])
         self.effects, self.shares = SharedEffects(none, none, none, 0.0), none
 
     def add_rounds(
-        self, n_rounds: int, biases: Sequence["ItemBiases"], rest_of: str | None = None
+        self, n_rounds: int, biases: Sequence["ItemBiases"], rest_of: type[Query] | None = None
     ) -> None:
         """Make `n_rounds` releases, each of residuals about all biases so far, and fit them again.
 
@@ -109,7 +110,7 @@ class ItemBiases:
             variance = residual_variance(biases)
             about = ReleasedEffects(tuple(of.effects for of in biases), self.level, variance)
             clip, deviation = defaults.RESIDUAL_CLIP, math.sqrt(variance)
-            noisy = self._curator.shared_row_sums(self.mode, about, clip * deviation, rest_of)
+            noisy = self._asked.shared_row_sums(self.mode, about, clip * deviation, rest_of)
             gain = clipped_response(clip, deviation)
             self._released.append(EffectRelease(noisy, gain, self.effects.effects))
             self._fit(STEPS if left == 1 else ROUGH_STEPS)
@@ -129,7 +130,7 @@ class ItemBiases:
         seen = EffectRelease.combined(self._released)
         noisy = seen.noisy
         found = shared_effects(
-            noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._curator.n_units,
+            noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._asked.n_units,
             gain=seen.gain, effect_variance=kernels.LEVEL_VARIANCE * self.deviation**2,
             about=seen.about, max_iter=n_steps,
         )  # fmt: skip
@@ -138,7 +139,7 @@ class ItemBiases:
         # Clipped residuals say whether values are above their unit's level rather than how far.
         # Most are, where values are skewed, and all effects would have that on top of the level.
         mean = float(self.shares @ found.effects)
-        widest = 2 * self._curator.half
+        widest = 2 * self._asked.half
         self.effects = replace(
             found, effects=np.clip(found.effects - mean, -widest, widest),
             variances=np.minimum(found.variances, widest**2),
@@ -183,34 +184,34 @@ class Directions:
     """
 
     def __init__(
-        self, curator: SliceCurator, biases: Sequence[ItemBiases], start: Floats, trial: int
+        self, asked: SliceQuestions, biases: Sequence[ItemBiases], start: Floats, trial: int
     ) -> None:
-        self._curator, self._biases, self._trial = curator, biases, trial
+        self._asked, self._biases, self._trial = asked, biases, trial
         self._deviation = biases[0].deviation
         self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
-        self._weights = cell_weights(biases, curator.n_units)
+        self._weights = cell_weights(biases, asked.n_units)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
         total = float(self._weights.sum())
         # Number of entries of a typical unit.
-        self._each = (total / max(curator.n_units, 1)) ** 2
+        self._each = (total / max(asked.n_units, 1)) ** 2
         # Variance of a row of one sum, over its weight, that stems from units' own noise: a unit
         # of m entries adds one over m times a square of mean 1 / r.
-        self._own = min(curator.n_units / max(total, 1.0), 1.0) / n_columns
+        self._own = min(asked.n_units / max(total, 1.0), 1.0) / n_columns
         # Covariance of the noise of a row of the sums, and how much releases count in them.
         self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
         self._axes = self._scaled(start)
-        self._moments: list[NoisySharedFactor] = []
+        self._moments: list[ReleasedFactor] = []
 
     def sweep(self) -> None:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
         kept = self._memory()
         query = SharedFactorSums(
-            self._curator.shape, self._biases[0].level, tuple(of.effects for of in self._biases),
-            self._axes, self._deviation**2, 2 * self._curator.half,
+            self._asked.shape, self._biases[0].level, tuple(of.effects for of in self._biases),
+            self._axes, self._deviation**2, 2 * self._asked.half,
         )  # fmt: skip
-        noisy = self._curator.shared_factor_sums(query)
+        noisy = self._asked.shared_factor_sums(query)
         self._moments.append(noisy)
         one = np.eye(len(kept))
         self._sums = self._sums @ kept + noisy.sums
@@ -237,7 +238,7 @@ class Directions:
         r = self._axes.shape[1]
         found = (float(np.trace(moment)) - noise * math.sqrt(r)) / r
         by_units = self._by_units() * float(np.mean(self._weights))
-        by_chance = variance_by_chance(self._weights, self._curator.n_units, r)
+        by_chance = variance_by_chance(self._weights, self._asked.n_units, r)
         by_chance *= by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         variance = self._deviation**2
         left = residual_variance(self._biases) / variance
@@ -314,18 +315,18 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
 
 
 def found_components(
-    curator: SliceCurator, biases: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
+    asked: SliceQuestions, biases: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
     """Components by `Directions` and the variance of values they leave, or None.
     None where the trial says that biases would gain more from the rest of the budget.
     """
     ranks = [options.ranks[of.mode] for of in biases]
-    weights = cell_weights(biases, curator.n_units)
+    weights = cell_weights(biases, asked.n_units)
     rank = math.prod(ranks) if options.full_core else ranks[0]
-    n_columns = columns_worth(weights, curator.n_units, plan, rank)
+    n_columns = columns_worth(weights, asked.n_units, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
     trial, rest = trial_sweeps(plan), rest_after_trial(plan)
-    search = Directions(curator, biases, start[:, :n_columns], trial)
+    search = Directions(asked, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.sweep()
         if step + 1 == trial and not search.pay(rest):
@@ -433,34 +434,34 @@ UNLISTED = (
 )
 
 
-def fit_slices(curator: SliceCurator, plan: SlicePlan, options: ModelOptions) -> Fitted:
+def fit_slices(asked: SliceQuestions, plan: SlicePlan, options: ModelOptions) -> Fitted:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
-    levels = curator.unit_levels()
-    mean, deviation, variance = _levels(levels, curator.half)
-    biases = _fit_effects(curator, plan, mean, deviation)
-    components, noise_variance = _components(curator, biases, plan, options)
+    levels = asked.unit_levels()
+    mean, deviation, variance = _levels(levels, asked.half)
+    biases = _fit_effects(asked, plan, mean, deviation)
+    components, noise_variance = _components(asked, biases, plan, options)
     # Units' own levels are about one that is known so well.
     model = SharedModel(
-        mean + curator.middle, noise_variance, plan.unit_mode, [of.effects for of in biases],
+        mean + asked.middle, noise_variance, plan.unit_mode, [of.effects for of in biases],
         components, kernels.LEVEL_VARIANCE * noise_variance + variance,
     )  # fmt: skip
     state = {
-        **attributes_of_units(model, curator.n_units, options.ranks), "_model": model,
+        **attributes_of_units(model, asked.n_units, options.ranks), "_model": model,
         "perturbation_": plan.perturbation,
         "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
-    return Fitted(state, _doubts(levels, curator.half))
+    return Fitted(state, _doubts(levels, asked.half))
 
 
 def _components(
-    curator: SliceCurator, biases: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
+    asked: SliceQuestions, biases: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents | None, float]:
     """Components, or None where they are not sought or do not pay, and the residual variance."""
     if plan.n_sweeps > 0:
-        found = found_components(curator, biases, plan, options)
+        found = found_components(asked, biases, plan, options)
         if found is not None:
             return found
-        longest(biases).add_rounds(1, biases, rest_of="shared_factor_sums")
+        longest(biases).add_rounds(1, biases, rest_of=SharedFactorSums)
     elif plan.n_rounds == 1:
         return None, biases[0].deviation ** 2
     return None, residual_variance(biases)
@@ -471,7 +472,7 @@ def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
     return max(biases, key=lambda of: len(of.shares))
 
 
-def _levels(levels: NoisyLevels, half: float) -> tuple[float, float, float]:
+def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
     """Mean level of units, deviation of values about it, and the noise variance of the mean."""
     # Both are shrunk by their known noise, to the middle of what they may be.
     share = half**2 / (half**2 + LEVEL_PRIOR * levels.sigma**2)
@@ -483,7 +484,7 @@ def _levels(levels: NoisyLevels, half: float) -> tuple[float, float, float]:
     return mean, deviation, variance
 
 
-def _doubts(levels: NoisyLevels, half: float) -> tuple[Warning, ...]:
+def _doubts(levels: ReleasedLevels, half: float) -> tuple[Warning, ...]:
     """Warnings by released levels that values are clamped, mostly, or that hardly any counts."""
     if levels.sigma > LITTLE * half:
         return ()
@@ -495,11 +496,11 @@ def _doubts(levels: NoisyLevels, half: float) -> tuple[Warning, ...]:
 
 
 def _fit_effects(
-    curator: SliceCurator, plan: SlicePlan, mean: float, deviation: float
+    asked: SliceQuestions, plan: SlicePlan, mean: float, deviation: float
 ) -> list[ItemBiases]:
     """Biases of the rows of each shared mode, fitted in turn given those of earlier modes."""
-    modes = [mode for mode in range(len(curator.shape)) if mode != plan.unit_mode]
-    biases = [ItemBiases(curator, mode, mean, deviation) for mode in modes]
+    modes = [mode for mode in range(len(asked.shape)) if mode != plan.unit_mode]
+    biases = [ItemBiases(asked, mode, mean, deviation) for mode in modes]
     for of in biases:
         of.add_rounds(plan.n_rounds, biases)
     return biases

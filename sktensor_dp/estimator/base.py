@@ -8,11 +8,11 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn import get_config
@@ -34,22 +34,23 @@ from sktensor_dp.exceptions import (
     UnprotectedScoreWarning,
 )
 from sktensor_dp.model_files.saving import ModelFileMixin
-from sktensor_dp.privacy.accountant import BudgetAccountant, Payable, charges_of
+from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
+from sktensor_dp.privacy.composition import ReleaseRecord
+from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.session import LARGEST_COUNT, Session, Watcher, printer
 from sktensor_dp.privacy.tables import link_to, plain
 from sktensor_dp.queries.query import Chunks, Source
 from sktensor_dp.queries.sources import is_read_in_parts
 from sktensor_dp.queries.sums import OneThread
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback._callback_support import callback_management_context
 except ImportError:  # scikit-learn before 1.9
-    CallbackSupportMixin = with_callbacks = None
-
-Result = TypeVar("Result")
+    CallbackSupportMixin = callback_management_context = None
 
 HOOKS = ("on_fit_task_begin", "on_fit_task_end")
 CALLBACKS = "_skl_callbacks"
@@ -102,53 +103,76 @@ class Callbacks:
         CallbackSupportMixin.set_callbacks(self, *callbacks)
         return self
 
-    def _followed(
-        self, run: Callable[[Callable[[str], None]], Result], n_releases: int | None
-    ) -> tuple[Result, tuple[Warning, ...]]:
-        """Result of `run` under the callbacks, called with each release's name, and warnings."""
+    @contextmanager
+    def _followed(self, n_releases: int | None) -> "Iterator[Follower]":
+        """Show the releases of a session to the callbacks, if there are any."""
+        follower = Follower()
+        if not getattr(self, CALLBACKS, None):
+            yield follower
+            return
         shown = clone(self)
         shown.accountant = None
         if hasattr(self, PARENT):
             shown._parent_callback_ctx = getattr(self, PARENT)
-        results: list[Result] = []
-        failures: dict[str, None] = {}
-
-        def attempt(hook: Callable[..., Any]) -> None:
-            try:
-                hook(estimator=shown)
-            except Exception as error:
-                failures[type(error).__name__] = None
-
-        def followed(estimator: Any) -> None:
-            context = CallbackSupportMixin._init_callback_context(
-                estimator, max_subtasks=n_releases
-            )
-            context.call_on_fit_task_begin(estimator=estimator)
-            tasks: list[Any] = []  # the open one, if there is one
-
-            def end() -> None:
-                if tasks:  # a request to stop is ignored: the plan has been paid for
-                    attempt(tasks.pop().call_on_fit_task_end)
-
-            def begin(name: str) -> None:
-                end()
-                tasks.append(context.subcontext(task_name=name))
-                attempt(tasks[-1].call_on_fit_task_begin)
-
-            try:
-                results.append(run(begin))
-            finally:
-                end()
-            attempt(context.call_on_fit_task_end)
-
+        has_run = False
         try:
-            with_callbacks(followed)(shown)
+            with callback_management_context(shown):
+                context = CallbackSupportMixin._init_callback_context(
+                    shown, max_subtasks=n_releases
+                )
+                context.call_on_fit_task_begin(estimator=shown)
+                follower.estimator, follower.context = shown, context
+                try:
+                    yield follower
+                    has_run = True
+                finally:
+                    follower.end()
+                follower.attempt(context.call_on_fit_task_end)
         except Exception as error:
-            if not results:
+            if not has_run:
                 raise
-            failures[type(error).__name__] = None
-        told = f"A callback failed ({', '.join(failures)}); the fit is not affected."
-        return results[0], (UserWarning(told),) if failures else ()
+            follower.failures[type(error).__name__] = None
+
+
+class Follower:
+    """Calls an estimator's callbacks for each release of a session; none where it has none."""
+
+    def __init__(self) -> None:
+        self.estimator: Any = None
+        self.context: Any = None
+        self.failures: dict[str, None] = {}
+        self._open: Any = None  # task of the last release
+
+    @property
+    def watchers(self) -> list[Watcher]:
+        """Watchers for the session."""
+        return [] if self.estimator is None else [self.begin]
+
+    @property
+    def warnings(self) -> tuple[Warning, ...]:
+        """Warning of callbacks that failed, which does not affect the fit."""
+        told = f"A callback failed ({', '.join(self.failures)}); the fit is not affected."
+        return (UserWarning(told),) if self.failures else ()
+
+    def begin(self, release: ReleaseRecord, *_: int) -> None:
+        """End the task of the last release, and begin that of this one."""
+        self.end()
+        self._open = self.context.subcontext(task_name=release.name)
+        self.attempt(self._open.call_on_fit_task_begin)
+
+    def end(self) -> None:
+        """End the task of the last release, if there is one."""
+        if self._open is not None:
+            last, self._open = self._open, None
+            # A request to stop is ignored: the plan has been paid for.
+            self.attempt(last.call_on_fit_task_end)
+
+    def attempt(self, hook: Callable[..., Any]) -> None:
+        """Call a hook of the callbacks; an error of theirs is noted, and no more."""
+        try:
+            hook(estimator=self.estimator)
+        except Exception as error:
+            self.failures[type(error).__name__] = None
 
 
 def _check(callback: Any) -> None:
@@ -189,7 +213,7 @@ class FittedStateMixin:
         return {name: v for name, v in vars(self).items() if self._is_fitted_state(name)}
 
 
-OWN = ("sktensor_dp", "sklearn")  # packages whose lines say nothing to a caller
+OWN = ("sktensor_dp", "sklearn", "contextlib")  # whose lines say nothing to a caller
 
 
 def level_of_caller() -> int:
@@ -284,12 +308,10 @@ REASONS = {
     ),
 }
 
-Curator = TypeVar("Curator", bound=DataCurator)
-
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Result of a recipe, the part of a fit that asks the curator for releases."""
+    """Result of a recipe, the part of a fit that asks the session for releases."""
 
     attributes: Mapping[str, Any]  # fitted state to publish
     # By released values; issued after publishing, as a caller may turn warnings into errors.
@@ -298,35 +320,38 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class PlannedFit(Generic[Curator]):
+class PlannedFit:
     """A validated and planned fit that is not charged yet."""
 
-    kind: type[Curator]  # of the curator
-    chunks: Chunks | Source  # the raw data, for the curator alone
+    chunks: Chunks | Source  # the raw data, for the session alone
     releases: ReleasePlan  # what is released at what cost
-    # Asks the curator for releases; writes on nothing else.
-    recipe: Callable[[Curator], Fitted]
+    # Asks the session for releases; writes on nothing else.
+    recipe: Callable[[Session], Fitted]
     # Attributes that validation set.
     columns: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the curator
+    _: KW_ONLY
+    unit: str | None = None  # name of the unit, where it is not that of the estimator
+    neighbours: str | None = None  # relation, where it is not that of the estimator
+    ticket: str | None = None  # of an earlier batch of the same stream
+    has_paid: bool = False  # True after another batch in the same fit, disjoint from this one
     warnings: tuple[Warning, ...] = ()  # before the charge, by public numbers
     notes: tuple[str, ...] = ()  # for the report
     earlier: PrivacyReport | None = None  # on batches of the same stream, disjoint from this one
     # Where the number of units is private: plans the fit by a released number. This plan fixes
     # the cost and the kinds of noise; the rest is replaced.
-    by_count: "Callable[[int], PlannedFit[Curator]] | None" = None
+    by_count: "Callable[[int], PlannedFit] | None" = None
 
-    def counted(self, by_count: "Callable[[int], PlannedFit[Curator]]") -> "PlannedFit[Curator]":
+    def counted(self, by_count: "Callable[[int], PlannedFit]") -> "PlannedFit":
         """Plan that releases a count of units first, and then what ``by_count(count)`` plans."""
         releases = self.releases.before_count()
-        options = {**self.options, "neighbours": "add_remove"}
-        return replace(self, releases=releases, options=options, by_count=by_count)
+        return replace(self, releases=releases, neighbours="add_remove", by_count=by_count)
 
-    def after_count(self, curator: Curator) -> "PlannedFit[Curator]":
+    def after_count(self, ask: Session) -> "PlannedFit":
         """Release the number of units, and return the fit as planned for that number."""
-        assert self.by_count is not None
-        replanned = self.by_count(curator.count())
-        curator.continue_with(replanned.releases)
+        if self.by_count is None:
+            return self
+        replanned = self.by_count(ask.count())
+        ask.follow(replanned.releases)
         return replanned
 
 
@@ -480,82 +505,90 @@ class PrivateEstimatorMixin(
         vars(copied).update(vars(self))
         return copied
 
-    def _run_counted(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Any]]) -> Self:
+    def _run_counted(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit]) -> Self:
         """Fit by `plan`, a pure function from the public or released number of units."""
         return self._end(self._charge(self._planned_by_number(chunks, plan)))
 
     def _planned_by_number(
-        self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit[Curator]]
-    ) -> PlannedFit[Curator]:
+        self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit]
+    ) -> PlannedFit:
         """Planned fit for the public number of units, or one that first releases that number."""
         if self._number_is_private:
             return plan(LARGEST_COUNT).counted(plan)
         return plan(chunks.n_units)
 
-    def _run(self, planned: PlannedFit[Any]) -> Self:
+    def _run(self, planned: PlannedFit) -> Self:
         """Charge a planned fit, run its recipe, publish the attributes and return the estimator."""
         return self._end(self._charge(planned))
 
-    def _charge(self, planned: PlannedFit[Curator]) -> Fitted:
-        """Warn, charge a planned fit and run its recipe under callbacks; publish nothing."""
-        public = planned.by_count is None and planned.options.get("charge", True)
-        of_delta = self._warnings_of_delta(planned, planned.chunks.n_units) if public else ()
-        for warning in (*of_delta, *planned.warnings):
+    def _charge(self, planned: PlannedFit) -> Fitted:
+        """Warn, charge a planned fit, run its recipe and add the report; publish nothing."""
+        for warning in planned.warnings:
             warnings.warn(warning, stacklevel=level_of_caller())
-        if not getattr(self, CALLBACKS, None):
-            return self._execute(planned, None)
-        number = None
-        if planned.by_count is None:
-            number = sum(one.uses for one in planned.releases.releases)
-        fitted, failures = self._followed(partial(self._execute, planned), number)
-        return replace(fitted, warnings=(*fitted.warnings, *failures))
-
-    def _execute(
-        self, planned: PlannedFit[Curator], progress: Callable[[str], None] | None
-    ) -> Fitted:
-        """Charge a planned fit, run its recipe and add the privacy report to the attributes."""
-        # Products are small or bound by memory: threads that wait for each other made fits ten
-        # times slower on a busy machine, and none faster on an idle one.
-        with OneThread(), self._curator(planned, progress) as curator:
-            replanned = planned.after_count(curator) if planned.by_count else planned
-            fitted = replanned.recipe(curator)
-            if planned.by_count:
-                of_delta = self._warnings_of_delta(planned, curator.n_units)
-                fitted = replace(fitted, warnings=(*of_delta, *fitted.warnings))
-            report = curator.report((*replanned.notes, *fitted.notes))
-            ticket = curator.ticket
+        payer = Payer(
+            type(self).__name__, self._payer(), ticket=planned.ticket, has_paid=planned.has_paid
+        )
+        with self._session(
+            planned.chunks, planned.releases, payer=payer, unit=planned.unit,
+            neighbours=planned.neighbours,
+        ) as ask:  # fmt: skip
+            replanned = planned.after_count(ask)
+            fitted = replanned.recipe(ask)
+        report = ask.report((*replanned.notes, *fitted.notes))
         if planned.earlier is not None:
             report = planned.earlier.joined(report)
         attributes = {**planned.columns, **fitted.attributes, "privacy_report_": report}
         if "_stream" in attributes:
-            attributes["_stream"] = replace(attributes["_stream"], ticket=ticket)
-        return replace(fitted, attributes=attributes)
+            attributes["_stream"] = replace(attributes["_stream"], ticket=ask.ticket)
+        return Fitted(attributes, (*fitted.warnings, *ask.told), fitted.notes)
 
-    def _curator(self, planned: PlannedFit[Any], progress: Callable[[str], None] | None) -> Any:
-        """Curator that holds the data of a planned fit, and has charged it if it is to."""
-        options = {"charge": True, "unit": self._unit, **planned.options}
-        chunks = planned.chunks
-        if options["charge"] and getattr(chunks, "announced", False):
-            self._read_through(chunks, planned.releases)
-        options["unit"] = self._unit_of(planned)
-        return planned.kind(
-            chunks, planned.releases, spender=type(self).__name__, accountant=self._payer(),
-            verbose=int(self.verbose), progress=progress, **options,  # type: ignore[attr-defined]
-        )  # fmt: skip
+    @contextmanager
+    def _session(
+        self,
+        units: Chunks | Source,
+        plan: ReleasePlan,
+        *,
+        payer: Payer | None = None,
+        unit: str | None = None,
+        neighbours: str | None = None,
+    ) -> Iterator[Session]:
+        """Open a session of this fit, which its callbacks follow; it charges the whole plan."""
+        payer = payer or Payer(type(self).__name__, self._payer())
+        if getattr(units, "announced", False) and not payer.has_paid:
+            self._read_through(units, plan, payer)
+        # Whether rows have groups is known once they have been read.
+        relation, unit = neighbours or "replace_one", self._unit_of(units, unit)
+        if relation != "add_remove" and not payer.has_paid:
+            for warning in self._warnings_of_delta(plan, units.n_units, unit):
+                warnings.warn(warning, stacklevel=level_of_caller())
+        watchers = [printer(payer.spender)] if self.verbose else []  # type: ignore[attr-defined]
+        number = None
+        if relation != "add_remove":
+            number = sum(planned.uses for planned in plan.releases)
+        # Products are small or bound by memory: threads that wait for each other made fits ten
+        # times slower on a busy machine, and none faster on an idle one.
+        with OneThread(), self._followed(number) as follower:
+            ask = Session(
+                units, plan, payer, neighbours=relation, unit=unit,
+                watchers=[*watchers, *follower.watchers],
+            )  # fmt: skip
+            with ask:
+                yield ask
+        if relation == "add_remove":
+            ask.told.extend(self._warnings_of_delta(plan, ask.n_units, unit))
+        ask.told.extend(follower.warnings)
 
-    def _unit_of(self, planned: PlannedFit[Any]) -> str:
-        """Name of the unit that a planned fit protects."""
-        unit = planned.options.get("unit", self._unit)
-        return unit_of(unit, getattr(planned.chunks, "grouped", False))
+    def _unit_of(self, units: Chunks | Source, unit: str | None = None) -> str:
+        """Name of the unit that a fit to `units` protects."""
+        return unit_of(unit or self._unit, getattr(units, "grouped", False))
 
-    def _warnings_of_delta(self, planned: PlannedFit[Any], n_units: int) -> tuple[Warning, ...]:
+    def _warnings_of_delta(self, plan: ReleasePlan, n_units: int, unit: str) -> tuple[Warning, ...]:
         """Warning, if any, that delta is large for a public or released number of units."""
-        plan = planned.releases
         # A search warns once of its own delta.
         in_search = getattr(self._payer(), "part_of_search", False)
         if not plan.releases or math.isinf(plan.epsilon) or in_search:
             return ()
-        return warnings_of_delta(plan.delta, n_units, self._unit_of(planned))
+        return warnings_of_delta(plan.delta, n_units, unit)
 
     def _end(self, fitted: Fitted) -> Self:
         """Publish the attributes of a finished fit, then issue its warnings."""
@@ -589,12 +622,10 @@ class PrivateEstimatorMixin(
         check_output(self)
         return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
 
-    def _read_through(self, chunks: Any, plan: ReleasePlan) -> None:
+    def _read_through(self, chunks: Any, plan: ReleasePlan, payer: Payer) -> None:
         """Read all chunks once before the charge, to refuse those of other sizes than announced."""
-        payer = self._payer()
-        if payer is not None:
-            payer.check_charge(charges_of(plan, type(self).__name__, neighbours=self.neighbours))
-        with np.errstate(all="ignore"):  # as where the curator reads them
+        payer.check(plan, self.neighbours)
+        with np.errstate(all="ignore"):  # as where the session reads them
             for _ in chunks:
                 pass
 

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.estimator.ball import chosen_ball
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
@@ -44,7 +45,7 @@ from sktensor_dp.mixtures.gaussians import log_density, shares_of
 from sktensor_dp.mixtures.steps import StepNoise
 from sktensor_dp.mixtures.uncertainty import std_of_means
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.curators.samples import SampleCurator
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.samples import LiftedBall, SampleChunks, as_samples
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 
@@ -514,13 +515,10 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
 
     def _planned(
         self, chunks: SampleChunks, columns: Mapping[str, Any], n_units: int
-    ) -> PlannedFit[SampleCurator]:
+    ) -> PlannedFit:
         """Plan of a fit to `n_units` units, which is not charged yet."""
         plan = plan_mixture(self, n_units, chunks.n_features, to_fit=True)
-        return PlannedFit(
-            SampleCurator, chunks, plan.releases, partial(_learn, plan=plan), columns,
-            {"known": LiftedBall(plan.norm, plan.offset)},
-        )  # fmt: skip
+        return PlannedFit(chunks, plan.releases, partial(_learn, plan=plan), columns)
 
     def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
         return as_validated(
@@ -550,11 +548,13 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         return {"sparse": True}
 
 
-def _learn(curator: SampleCurator, plan: MixturePlan) -> Fitted:
+def _learn(ask: Session, plan: MixturePlan) -> Fitted:
     """Fit a mixture to released values; return fitted attributes and warnings."""
+    ball = LiftedBall(plan.norm, plan.offset)
     if not plan.chooses_norm:
-        return fitted_attributes(fit_mixture(curator, plan), plan)
-    warnings = warnings_of_range("norm_histogram", seen=curator.choose_norm())
-    fitted = fitted_attributes(fit_mixture(curator, plan), plan)
-    attributes = {**fitted.attributes, "data_norm_": curator.radius}
+        return fitted_attributes(fit_mixture(ask, ball, plan), plan)
+    ball, seen = chosen_ball(ask, ball)
+    warnings = warnings_of_range("norm_histogram", seen=seen)
+    fitted = fitted_attributes(fit_mixture(ask, ball, plan), plan)
+    attributes = {**fitted.attributes, "data_norm_": ball.radius}
     return Fitted(attributes, (*warnings, *fitted.warnings))

@@ -18,9 +18,10 @@ from sktensor_dp.mixtures.steps import (
     WhitenedStatistics,
     stepped,
 )
-from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.privacy.curators.samples import SampleCurator
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
+from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
@@ -44,30 +45,30 @@ class FittedMixture:
     noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
 
 
-def fit_mixture(curator: SampleCurator, plan: MixturePlan) -> FittedMixture:
+def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
     """Fit Gaussians: each step asks for statistics whitened by the groups' own shapes."""
-    levels = released_start(curator, plan)
+    levels = released_start(ask, ball, plan)
     model, average, gains = levels[max(levels)], StepAverage(), np.zeros(1)
     for step in range(plan.n_steps):
         if step == plan.n_steps - LAST and len(model.weights) > 1:
-            gains, supported = released_gains(curator, model)
+            gains, supported = released_gains(ask, ball, model)
             if len(supported.weights) < len(model.weights):
                 model, average = supported, StepAverage()
-        found = released_statistics(curator, plan, model)
+        found = released_statistics(ask, ball, plan, model)
         average = average.after(model, found, defaults.POWER)
-        model = stepped(model, average, found, curator.radius, curator.n_units)
+        model = stepped(model, average, found, ball.radius, ask.n_units)
     start = levels[len(model.weights)]
-    answer = curator.mixture_gains(MixtureGains((model,), start, REACH * curator.radius))
+    answer = ask(MixtureGains((model,), start, REACH * ball.radius))
     gain = float(answer.value[0])
     if gain < -WORSE * answer.sigma:
         return FittedMixture(start, gains, gain, None)
     return FittedMixture(model, gains, gain, average.noise_of(found))
 
 
-def released_start(curator: SampleCurator, plan: MixturePlan) -> dict[int, Gaussians]:
+def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> dict[int, Gaussians]:
     """Mixtures of 1 to k Gaussians: small spheres moved by steps of their own, then merged."""
-    second, rng = curator.second_moments(), as_generator(plan.random_state)
-    d, offset, radius = plan.n_features, curator.offset, curator.radius
+    second, rng = ask(SecondMoments(ball)), as_generator(plan.random_state)
+    d, offset, radius = plan.n_features, ball.offset, ball.radius
     mean = second.value[-1, :-1] / offset
     mean = within(mean[None], radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
@@ -83,7 +84,7 @@ def released_start(curator: SampleCurator, plan: MixturePlan) -> dict[int, Gauss
             spheres.means, spheres.whitener, np.log(spheres.weights), clip.limit, 0.0,
             SPHERE_SCALES, REACH * radius, "spherical", pooled=True,
         )  # fmt: skip
-        answer = curator.mixture_statistics(query)
+        answer = ask(query)
         k = len(spheres.weights)
         weights, shifts, size = np.split(possible(answer), [k, k + k * n_directions])
         spheres = moved(
@@ -95,7 +96,7 @@ def released_start(curator: SampleCurator, plan: MixturePlan) -> dict[int, Gauss
     return {k: shaped(found[k][0], plan, radius) for k in range(1, most + 1)}
 
 
-def possible(answer: Noisy) -> Floats:
+def possible(answer: Answer) -> Floats:
     """Released statistics, clipped to more than any can be without noise."""
     return np.clip(answer.value, -MOST, MOST)
 
@@ -116,7 +117,7 @@ def shaped(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
 
 
 def released_statistics(
-    curator: SampleCurator, plan: MixturePlan, model: Gaussians
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
 ) -> WhitenedStatistics:
     """Release an EM step's statistics, clipped and centred in each group's own frame."""
     k, d = model.means.shape
@@ -127,9 +128,9 @@ def released_statistics(
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
         model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales,
-        REACH * curator.radius, shape, pooled,
+        REACH * ball.radius, shape, pooled,
     )  # fmt: skip
-    answer = curator.mixture_statistics(query)
+    answer = ask(query)
     weights, shifts, rest = np.split(possible(answer), [k, k + k * d])
     weights, shifts = weights / scales.weight**0.5, shifts.reshape(k, d)
     square, n_shared = clip.limit**2, 1 if pooled else k
@@ -156,12 +157,12 @@ def released_statistics(
     )  # fmt: skip
 
 
-def released_gains(curator: SampleCurator, model: Gaussians) -> tuple[Floats, Gaussians]:
+def released_gains(ask: Session, ball: LiftedBall, model: Gaussians) -> tuple[Floats, Gaussians]:
     """Release what 2 to k groups gain over one; return the gains and the groups they support."""
     levels = {k: merged for k, (merged, _) in merged_levels(model).items()}
     fewer = tuple(levels[k] for k in range(1, len(model.weights)))
     # Compared with all of them: gains over one group would be clipped.
-    answer = curator.mixture_gains(MixtureGains(fewer, model, REACH * curator.radius))
+    answer = ask(MixtureGains(fewer, model, REACH * ball.radius))
     curve = np.append(answer.value, 0.0)
     return curve, levels[n_supported(curve, answer.sigma)]
 

@@ -19,9 +19,10 @@ from sktensor_dp.estimator.parameters import Number, Numbers, check_parameters, 
 from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, take
 from sktensor_dp.model_selection.steps import checked_rows, private_steps, row_by_row, steps_of
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
-from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import as_numbers, refuse_other_columns
 from sktensor_dp.queries.query import SCORE
@@ -211,16 +212,13 @@ def release_score(
     neighbours: str,
 ) -> tuple[float, PrivacyReport]:
     """Charge `plan`, and release the mean of scores over units; return it and the report."""
-    counted = neighbours == "add_remove"
-    with DataCurator(
-        chunks, plan.before_count() if counted else plan, spender=spender, unit=unit,
-        accountant=accountant, neighbours=neighbours,
-    ) as curator:  # fmt: skip
-        if counted:
-            curator.count()
-            curator.continue_with(plan)
-        noisy = float(curator.release("held_out_scores", query)[0])
-        return noisy + query.middle, curator.report()
+    charged = plan.before_count() if neighbours == "add_remove" else plan
+    payer = Payer(spender, accountant)
+    with Session(chunks, charged, payer, unit=unit, neighbours=neighbours) as ask:
+        ask.count()
+        ask.follow(plan)
+        noisy = float(ask(query).value[0])
+    return noisy + query.middle, ask.report()
 
 
 def make_private_scorer(

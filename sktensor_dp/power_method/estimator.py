@@ -815,7 +815,7 @@ class PrivateTensorPowerMethod(
                 chunks, fitted.get("_stream"), columns_of(checked), fitted.get("privacy_report_")
             )
             # The first one pays for all, and nothing has copied the stream on the way.
-            planned = replace(planned, options={**planned.options, "charge": not fitted})
+            planned = replace(planned, has_paid=bool(fitted))
             fitted = self._charge(planned).attributes
         if not fitted:
             raise ValueError("the source of chunks yielded none.")
@@ -828,7 +828,7 @@ class PrivateTensorPowerMethod(
         stream: ComponentStream | None,
         columns: Mapping[str, Any],
         earlier: PrivacyReport | None,
-    ) -> PlannedFit[Any]:
+    ) -> PlannedFit:
         """Plan one power step on a batch; `earlier` is the report on the batches before it."""
         if earlier is not None:
             check_same_unit(earlier, chunks.grouped, self.neighbours)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from sktensor_dp.estimator.ball import chosen_ball
 from sktensor_dp.estimator.base import (
     Fitted,
     PlannedFit,
@@ -25,18 +26,33 @@ from sktensor_dp.power_method.plan import (
     plan_moments,
     plan_single_topics,
 )
-from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.privacy.curators.documents import DocumentCurator
-from sktensor_dp.privacy.curators.samples import NoisyThirdMoments, SampleCurator, TensorCurator
+from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.queries.samples import LiftedBall, SampleChunks, TensorChunk
+from sktensor_dp.queries.samples import (
+    LiftedBall,
+    PowerIterations,
+    ProjectedThirdMoments,
+    SampleChunks,
+    SecondMoments,
+    TensorChunk,
+    TensorPowerIterations,
+    ThirdMomentHistogram,
+    ThirdMoments,
+)
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
-from sktensor_dp.tensor.symmetric import multilinear, n_unique, symmetric_product, tensor_oracle
+from sktensor_dp.tensor.symmetric import (
+    coordinates_to_symmetric,
+    multilinear,
+    n_unique,
+    symmetric_product,
+    tensor_oracle,
+)
 from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
 
 # Least part of the constant in a component, and of the common variance in a variance.
@@ -48,6 +64,8 @@ ALL_CLIPPED = (
     "larger data_norm, or 'auto', would clip fewer; if they are far from zero, subtract a public "
     "centre."
 )
+# Range searched for a limit on projected third moments, over the largest they can be.
+LEAST_LIMIT, N_BINS = 1e-8, 96
 # Relative to the largest square: rounding.
 ROUNDING = 1e-12
 
@@ -66,61 +84,60 @@ class FittedComponents:
 
 def planned_samples(
     model: Any, chunks: SampleChunks, columns: Mapping[str, Any], _: int
-) -> PlannedFit[SampleCurator]:
+) -> PlannedFit:
     """Plan a fit of components to moments of samples."""
     plan = plan_moments(model, chunks.n_features, model.perturbation, to_fit=True)
     recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
     if model.moment == "gaussian_mixture":
         recipe = fit_gaussian_mixture
     return PlannedFit(
-        SampleCurator, chunks, plan.releases, partial(run_recipe, recipe=recipe, plan=plan),
-        columns, {"known": LiftedBall(plan.norm, plan.offset)},
-        warnings_of_cap(model.n_components, chunks.n_features),
+        chunks, plan.releases, partial(run_recipe, recipe=recipe, plan=plan), columns,
+        warnings=warnings_of_cap(model.n_components, chunks.n_features),
     )  # fmt: skip
 
 
 def planned_topics(
     model: Any, chunks: CountChunks, columns: Mapping[str, Any], n_units: int
-) -> PlannedFit[DocumentCurator]:
+) -> PlannedFit:
     """Plan a fit of topics to documents of one topic each."""
     plan = plan_single_topics(model, n_units, chunks.n_features, to_fit=True)
     n_iter = model.max_iter or AFTER_RELEASE
     options = TopicOptions(0.0, model.random_state, model.n_restarts, n_iter)
     leave = partial(single_topics, plan=plan, n_iter=n_iter)
     return PlannedFit(
-        DocumentCurator, chunks, plan.releases,
-        partial(fit_topics, plan=plan, options=options, leave=leave),
-        columns, {"unit": "document", "known": {}},
-        warnings_of_cap(model.n_components, chunks.n_features),
+        chunks, plan.releases,
+        partial(fit_topics, known={}, plan=plan, options=options, leave=leave),
+        columns, unit="document",
+        warnings=warnings_of_cap(model.n_components, chunks.n_features),
     )  # fmt: skip
 
 
-def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit[TensorCurator]:
+def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit:
     """Plan to decompose a tensor with private entries; `bound` is the largest change of one."""
     plan = plan_moments(model, len(tensor), "iteration")
     name, n_steps = "tensor_power_iterations", plan.n_components * (plan.max_iter + 1)
     releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
     neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
     return PlannedFit(
-        TensorCurator, TensorChunk(tensor_oracle(tensor)), releases,
-        partial(run_recipe, recipe=fit_by_steps, plan=plan), {"n_features_in_": len(tensor)},
-        {"known": bound, "unit": "entry", "neighbours": neighbours},
-        warnings_of_cap(model.n_components, len(tensor)),
+        TensorChunk(tensor_oracle(tensor)), releases,
+        partial(decompose_tensor, plan=plan, bound=bound), {"n_features_in_": len(tensor)},
+        unit="entry", neighbours=neighbours,
+        warnings=warnings_of_cap(model.n_components, len(tensor)),
     )  # fmt: skip
 
 
-def fit_raw_moments(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
+def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
     """Components of ``E[x (x) x (x) x]``, unit vectors, from released moments."""
     k, n_features = plan.n_components, plan.n_features
     if plan.perturbation == "moment_tensor" and not plan.whiten:
         white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
-        second = curator.second_moments()
+        second = ask(SecondMoments(ball))
         edge = noise_edge(second.sigma, n_features)
-        found = noisy_whitener(second.value, k, edge=edge, largest=curator.norm**2)
+        found = noisy_whitener(second.value, k, edge=edge, largest=ball.norm**2)
         k, in_second = found.n_components, found.n_resolved
         white = found if plan.whiten else Whitener(found.basis, np.ones(k))
-    third = released_third_moments(curator, plan, white, 0.0)
+    third = released_third_moments(ask, ball, plan, white, 0.0)
     components = white.unwhiten(plan.decomposed(third.tensor, k))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     seen = components @ white.matrix
@@ -137,13 +154,29 @@ def single_topics(topics: FittedTopics, _: Any, plan: TopicPlan, n_iter: int) ->
     return _fitted_state(found, plan, n_iter)
 
 
-def fit_by_steps(curator: SampleCurator | TensorCurator, plan: MomentPlan) -> FittedComponents:
+def fit_by_steps(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
     """Power method with noise in every step, all steps on the same data."""
     method = new_method(plan)
     while not method.is_complete:
-        answers = curator.power_iterations(method.ask())
+        answers = power_step(ask, PowerIterations(method.ask(), ball.radius))
         method.tell(answers.value, answers.sigma, may_wait=False)
     return components_of(method)
+
+
+def decompose_tensor(ask: Session, plan: MomentPlan, bound: float) -> Fitted:
+    """Power method on a private tensor; `bound` is the largest change of an entry."""
+    method = new_method(plan)
+    while not method.is_complete:
+        answers = ask(TensorPowerIterations(method.ask(), bound))
+        method.tell(answers.value, answers.sigma, may_wait=False)
+    return _fitted_state(components_of(method), plan, plan.max_iter)
+
+
+def power_step(ask: Session, query: PowerIterations) -> Answer:
+    """Answers ``T(I, u, u)`` for every column u of the starts of a query."""
+    # Outside the span of the starts the noise has the deviation given over sqrt(3).
+    released = ask(query)
+    return replace(released, value=query.answers(released.value))
 
 
 def new_method(plan: MomentPlan) -> OnlinePowerMethod:
@@ -154,13 +187,19 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
     )  # fmt: skip
 
 
-def run_recipe(curator: Any, recipe: Callable[..., FittedComponents], plan: MomentPlan) -> Fitted:
+def run_recipe(
+    ask: Session,
+    recipe: Callable[[Session, LiftedBall, MomentPlan], FittedComponents],
+    plan: MomentPlan,
+) -> Fitted:
     """Run `recipe`, which makes the releases; return fitted attributes and warnings."""
+    ball = LiftedBall(plan.norm, plan.offset)
     if not plan.chooses_norm:
-        return _fitted_state(recipe(curator, plan), plan, plan.max_iter)
-    warnings = warnings_of_range("norm_histogram", seen=curator.choose_norm())
-    fitted = _fitted_state(recipe(curator, plan), plan, plan.max_iter)
-    attributes = {**fitted.attributes, "data_norm_": curator.radius}
+        return _fitted_state(recipe(ask, ball, plan), plan, plan.max_iter)
+    ball, seen = chosen_ball(ask, ball)
+    fitted = _fitted_state(recipe(ask, ball, plan), plan, plan.max_iter)
+    warnings = warnings_of_range("norm_histogram", seen=seen)
+    attributes = {**fitted.attributes, "data_norm_": ball.radius}
     return Fitted(attributes, (*warnings, *fitted.warnings))
 
 
@@ -172,17 +211,50 @@ def _fitted_state(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
     return Fitted({**attributes_of(found), "n_iter_": n_iter}, warnings)
 
 
+@dataclass(frozen=True, eq=False)
+class ReleasedThirdMoments:
+    """Released third moments in a subspace."""
+
+    tensor: Floats  # mean of y (x) y (x) y, y the projected samples
+    residual: Floats  # mean of y times the squared distance from the subspace; 0 if not asked for
+    sigma: float  # of the noise of the tensor along a coordinate
+
+
 def released_third_moments(
-    curator: SampleCurator, plan: MomentPlan, white: Whitener, rho: float
-) -> NoisyThirdMoments:
+    ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, rho: float
+) -> ReleasedThirdMoments:
     """Release the whitened third moment, and that of residuals if `rho` is above 0."""
     if plan.perturbation == "whitened_tensor":
-        return curator.projected_third_moments(white.matrix, rho, 1 - defaults.CLIPPED)
-    third = curator.third_moments(white.basis, rho)
+        return projected_third_moments(ask, ball, white.matrix, rho)
+    third = third_moments(ask, ThirdMoments(white.basis, ball, rho))
     tensor = multilinear(third.tensor, white.transform)
     # A cube grows by the mean of its squares.
     growth = float(np.mean(white.scale**-2.0)) ** 1.5
-    return NoisyThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
+    return ReleasedThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
+
+
+def projected_third_moments(
+    ask: Session, ball: LiftedBall, basis: Floats, rho: float
+) -> ReleasedThirdMoments:
+    """Mean third moments in the span of `basis`, each clipped at a noisy quantile of norms."""
+    limit = math.inf
+    if not ask.is_exact:
+        largest = ball.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
+        edges = largest * np.geomspace(LEAST_LIMIT, 1.0, N_BINS + 1)
+        histogram = ask(ThirdMomentHistogram(basis, ball, rho, edges=edges))
+        limit = histogram.edge_at(edges, 1 - defaults.CLIPPED)
+    return third_moments(ask, ProjectedThirdMoments(basis, ball, rho, limit))
+
+
+def third_moments(ask: Session, query: ProjectedThirdMoments) -> ReleasedThirdMoments:
+    """Release third moments in the span of a query's basis, and those of residuals."""
+    answer, size = ask(query), query.basis.shape[1]
+    unique = n_unique(size, 3)
+    tensor = coordinates_to_symmetric(answer.value[:unique], size, 3)
+    residual = np.zeros(size)
+    if query.residual_weight > 0:
+        residual = answer.value[unique:] / query.residual_weight
+    return ReleasedThirdMoments(tensor, residual, answer.sigma)
 
 
 def _eigenvalues(tensor: Floats, seen: Floats) -> Floats:
@@ -228,26 +300,26 @@ def warnings_of_noise(
     )
 
 
-def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComponents:
+def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
     """Fit spherical Gaussians to released moments (Hsu & Kakade, 2013)."""
-    second, offset, radius = curator.second_moments(), curator.offset, curator.radius
+    second, offset, radius = ask(SecondMoments(ball)), ball.offset, ball.radius
     size = len(second.value)
     square = float(np.trace(second.value[:-1, :-1])) - 2 * second.sigma * math.sqrt(size)
     spectrum = covariance_spectrum(second.value, second.sigma, offset)
-    evidence = mixture_evidence(spectrum, second.value, second.sigma, offset, curator.n_units)
-    variance = common_variance(spectrum, plan.n_components, second.sigma, radius, curator.n_units)
+    evidence = mixture_evidence(spectrum, second.value, second.sigma, offset, ask.n_units)
+    variance = common_variance(spectrum, plan.n_components, second.sigma, radius, ask.n_units)
     spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
     corrected = second.value - variance * np.diag(spherical)
     corrected[-1, -1] = offset**2
     # Sampling moves a second moment as noise does.
-    edge = noise_edge(math.hypot(second.sigma, variance * math.sqrt(2 / curator.n_units)), size)
-    white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=curator.norm**2)
+    edge = noise_edge(math.hypot(second.sigma, variance * math.sqrt(2 / ask.n_units)), size)
+    white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=ball.norm**2)
     # Expected squared distance from the span, in units of the variance.
     freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
     rho = (3 / (size - white.n_components)) ** 0.5
     if plan.perturbation == "whitened_tensor":
         rho = 0.5 * white.n_components / (freedom * variance)
-    third = released_third_moments(curator, plan, white, rho)
+    third = released_third_moments(ask, ball, plan, white, rho)
     mean = np.append(second.value[-1, :-1] / offset, offset)
     by_variance = shrunk_residual(third, white.matrix.T @ mean * variance, rho, freedom)
     tensor = third.tensor - symmetric_product(
@@ -258,7 +330,7 @@ def fit_gaussian_mixture(curator: SampleCurator, plan: MomentPlan) -> FittedComp
     variances = vectors @ by_variance / np.maximum(weights, LEAST_ROOT)
     variances = np.clip(variances, LEAST_VARIANCE * variance, radius**2 / (size - 1))
     values = np.einsum("abc,ia,ib,ic->i", tensor, vectors, vectors, vectors, optimize=True)
-    noise = math.hypot(third.sigma, sampling_deviation(white, second.value, curator.n_units))
+    noise = math.hypot(third.sigma, sampling_deviation(white, second.value, ask.n_units))
     stands = values > RESOLVED * noise
     stands &= (weights > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
     if white.n_components == 1 or not stands.any():
@@ -281,7 +353,12 @@ def roots_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tup
 
 
 def one_gaussian(
-    spectrum: Floats, second: Noisy, offset: float, radius: float, evidence: Floats, n_resolved: int
+    spectrum: Floats,
+    second: Answer,
+    offset: float,
+    radius: float,
+    evidence: Floats,
+    n_resolved: int,
 ) -> FittedComponents:
     """Mixture of one Gaussian, by the released first and second moments."""
     mean = second.value[-1, :-1] / offset
@@ -308,7 +385,9 @@ def common_variance(
     return min(variance, radius**2 / len(spectrum))
 
 
-def shrunk_residual(third: NoisyThirdMoments, equal: Floats, rho: float, freedom: float) -> Floats:
+def shrunk_residual(
+    third: ReleasedThirdMoments, equal: Floats, rho: float, freedom: float
+) -> Floats:
     """Posterior mean (k,) of variances times means, shrunk towards one variance, `equal`."""
     spread = float(equal @ equal) / len(equal)
     noise = (third.sigma / (rho * freedom)) ** 2

@@ -27,12 +27,13 @@ from sktensor_dp.power_method.recipe import (
     attributes_of,
     components_of,
     new_method,
+    power_step,
     warnings_of_noise,
 )
-from sktensor_dp.privacy.curators.samples import SampleCurator
 from sktensor_dp.privacy.parts import assigned
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.labels import distinct
-from sktensor_dp.queries.samples import LiftedBall, SampleChunks
+from sktensor_dp.queries.samples import PowerIterations, SampleChunks
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.batch_mean import BatchMean
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
@@ -124,20 +125,20 @@ def planned_step(
     stream: ComponentStream | None,
     columns: Mapping[str, Any],
     _: int,
-) -> PlannedFit[SampleCurator]:
+) -> PlannedFit:
     """Plan one power step on the batch `chunks`; `stream` is None for the first batch."""
     plan = plan_moments(model, chunks.n_features, "stream", to_fit=True)
     budget, radius = (model.epsilon, model.delta), plan.norm
     return PlannedFit(
-        SampleCurator, chunks, plan.releases,
-        lambda curator: learn_batch(curator, plan, stream, (*budget, radius)), columns,
-        {"known": LiftedBall(radius), "ticket": None if stream is None else stream.ticket},
-        warnings_of_cap(model.n_components, chunks.n_features) if stream is None else (),
+        chunks, plan.releases,
+        lambda ask: learn_batch(ask, plan, stream, (*budget, radius)), columns,
+        ticket=None if stream is None else stream.ticket,
+        warnings=warnings_of_cap(model.n_components, chunks.n_features) if stream is None else (),
     )  # fmt: skip
 
 
 def learn_batch(
-    curator: SampleCurator,
+    ask: Session,
     plan: MomentPlan,
     stream: ComponentStream | None,
     budget: tuple[float, float, float],
@@ -145,8 +146,8 @@ def learn_batch(
     """Make one power step on a batch that no other step reads; return the fitted attributes."""
     # Another one: a step that fails must not have moved the stream.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
-    answers = curator.power_iterations(method.ask())
-    method.tell(answers.value, answers.sigma, curator.n_units)
+    answers = power_step(ask, PowerIterations(method.ask(), plan.norm))
+    method.tell(answers.value, answers.sigma, ask.n_units)
     after = ComponentStream(method, budget)
     return Fitted({**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter})
 

@@ -1,1 +1,1 @@
-"""Privacy core: curator, releases, mechanisms, noise, budgets, reports, audits."""
+"""Privacy core: session, releases, mechanisms, noise, budgets, reports, audits."""

@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.laws import (
@@ -36,7 +36,11 @@ from sktensor_dp.queries.laws import (
 )
 from sktensor_dp.queries.query import Coordinates
 from sktensor_dp.tensor.arrays import rows_at_once
-from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, symmetric_to_coordinates
+from sktensor_dp.tensor.symmetric import (
+    coordinates_to_symmetric,
+    n_unique,
+    symmetric_to_coordinates,
+)
 
 Floats = NDArray[np.float64]
 
@@ -176,51 +180,6 @@ gaussian_pair_masses = partial(_pair_masses, "gaussian")
 laplace_pair_masses = partial(_pair_masses, "laplace")
 
 
-def edge_reached(
-    share: Floats, sigma: float, edges: Floats, quantile: float, *, pure: bool
-) -> float:
-    """Upper edge of the bin in which noisy shares of bins, of noise `sigma`, reach a `quantile`."""
-    # Bins that noise alone would fill are taken for empty, or many empty ones would add up: up
-    # to the universal threshold of Donoho & Johnstone (1994) for Gaussian noise, and up to a
-    # level that Laplace noise exceeds in one histogram of a hundred.
-    n_bins = len(edges) - 1
-    level = math.sqrt(2 * math.log(n_bins))
-    if pure:
-        level = math.log(100 * n_bins) / math.sqrt(2)
-    kept = np.where(share > sigma * level, share, 0.0)
-    if not kept.any():
-        kept = np.maximum(share, 0.0)
-    reached = np.cumsum(kept) >= quantile * kept.sum()
-    return float(edges[1 + int(np.argmax(reached))])
-
-
-# Numbers of bins that are merged to find a range: the least that show so much of what any shows.
-MERGED, SEEN = (1, 2, 4, 8, 16, 32), 0.8
-# Probability that noise alone fills a bin of a histogram: a range would reach far beyond the data.
-FALSE_BIN = 1e-3
-
-
-def range_reached(
-    share: Floats, sigma: float, edges: Floats, tail: float, *, pure: bool
-) -> tuple[float, float, bool]:
-    """Edges with a `tail` of noisy bins on either side; True if any exceeds the noise `sigma`."""
-    # Wider bins stand out of more noise, but say less well where a range ends.
-    sums = [share.reshape(-1, width).sum(axis=1) for width in MERGED]
-    found = []
-    for width, of in zip(MERGED, sums, strict=True):
-        alone = FALSE_BIN / len(of)
-        level = -math.log(2 * alone) / math.sqrt(2) if pure else -float(ndtri(alone))
-        found.append(np.where(of > sigma * math.sqrt(width) * level, of, 0.0))
-    most = max(float(kept.sum()) for kept in found)
-    if most == 0:
-        found[-1] = np.where(sums[-1] == sums[-1].max(), 1.0, 0.0)
-    place = next(i for i, kept in enumerate(found) if kept.any() and kept.sum() >= SEEN * most)
-    reached, width = np.cumsum(found[place]), MERGED[place]
-    low = edges[width * int(np.argmax(reached > tail * reached[-1]))]
-    high = edges[width * (int(np.argmax(reached >= (1 - tail) * reached[-1])) + 1)]
-    return float(low), float(high), most > 0
-
-
 # Rounding to the grid moves a value by 2.4e-7 of its range at most.
 POINTS = 2**20
 # Probabilities are multiples of 1 / WHOLE.
@@ -334,3 +293,16 @@ MECHANISMS: dict[tuple[Law, Coordinates], Mechanism] = {
     (SPHERICAL_ROWS, "entries"): Mechanism(SPHERICAL_ROWS, spherical_laplace_rows),
     (PIECEWISE, "entries"): Mechanism(PIECEWISE, piecewise_values),
 }
+
+
+def deviation_of(mechanism: Mechanism, sigma: float, value: Floats, query: Any) -> float:
+    """Deviation of the noise along a coordinate, from `sigma`, a radius where it is spherical."""
+    if not mechanism.law.spherical:
+        return sigma
+    if mechanism.law is SPHERICAL_ROWS:
+        dimension = value.shape[1]
+    elif query.coordinates == "entries":
+        dimension = query.ambient_dimension or value.size
+    else:
+        dimension = query.ambient_dimension or n_unique(len(value), value.ndim)
+    return sigma * spherical_spread(dimension)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -114,6 +114,7 @@ def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
 class ValueRange:
     """Public range that values are clipped to, and centred on the middle of."""
 
+    public: ClassVar[tuple[str, ...]] = ("shape", "half", "middle")  # to sessions
     values: Floats
 
     def __init__(self, bounds: tuple[float, float]) -> None:
@@ -170,6 +171,8 @@ class IndexSet(SortedEntries):
 
 class EntryChunks(ValueRange):
     """Values at public coordinates; the unit of privacy is one value."""
+
+    public = (*ValueRange.public, "index_set")
 
     def __init__(
         self,

@@ -114,6 +114,11 @@ class HeldOutScores(Signed):
 class CompletionGains(HeldOutScores):
     """Sum over units of documents of the clipped log-likelihood that topics gain."""
 
+    @classmethod
+    def of(cls, gain: "TopicGain") -> "CompletionGains":
+        """Query for the gain of released topics, clipped on either side."""
+        return cls(gain, -MOST_GAIN, MOST_GAIN)
+
     def _found(self, chunk: CountChunk) -> Any:  # type: ignore[override]
         # Chunks may be summed in threads, where filters of warnings are everyone's: those that
         # leave last would put back those that another has set. This score warns of nothing.
@@ -159,18 +164,6 @@ class TopicGain:
             shares = collapsed_proportions(seen, self.topics, prior, n_iter=N_STEPS)
             shares /= shares.sum(axis=1, keepdims=True)
         return token_log_likelihood(asked, shares, self.topics)
-
-
-def gains_of(
-    topics: Floats,
-    weights: Floats,
-    concentration: float,
-    against: TopicGain | None = None,
-    divides_words: bool = False,
-) -> CompletionGains:
-    """Query for the gain of released topics over `against`, or over word frequencies."""
-    score = TopicGain(topics, weights, concentration, against, divides_words)
-    return CompletionGains(score, -MOST_GAIN, MOST_GAIN)
 
 
 def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[sp.csr_matrix, sp.csr_matrix]:

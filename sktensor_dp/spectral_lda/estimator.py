@@ -38,7 +38,6 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.queries.frames import is_dask
@@ -58,6 +57,7 @@ from sktensor_dp.spectral_lda.public_words import (
 )
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_topics.plan import TopicForecast, TopicPlan, forecast_topics, plan_topics
+from sktensor_dp.spectral_topics.questions import CLIPPED_NORMS
 from sktensor_dp.spectral_topics.recipe import fit_topics
 from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
@@ -621,7 +621,7 @@ class PrivateSpectralLDA(
 
     def _fit_of(
         self, chunks: CountChunks, columns: Mapping[str, Any], n_units: int, *, begins: bool = False
-    ) -> PlannedFit[DocumentCurator]:
+    ) -> PlannedFit:
         """Plan a fit to `n_units` documents or groups, the first batch of a stream if `begins`."""
         frequencies, topics = self._known_words(chunks.n_features, columns)
         options = TopicOptions(
@@ -632,15 +632,13 @@ class PrivateSpectralLDA(
         budget = (self.epsilon, self.delta) if begins else None
         leave = partial(learned, plan=plan, n_units=n_units, budget=budget)
         return PlannedFit(
-            DocumentCurator, chunks, plan.releases,
-            partial(fit_topics, plan=plan, options=options, leave=leave), columns,
-            {"known": self._limits()},
-            warnings_of_cap(self.n_components, chunks.n_features, "topics"),
+            chunks, plan.releases,
+            partial(fit_topics, known=self._limits(), plan=plan, options=options, leave=leave),
+            columns,
+            warnings=warnings_of_cap(self.n_components, chunks.n_features, "topics"),
         )  # fmt: skip
 
-    def _step_of(
-        self, chunks: CountChunks, stream: TopicStream, n_units: int
-    ) -> PlannedFit[DocumentCurator]:
+    def _step_of(self, chunks: CountChunks, stream: TopicStream, n_units: int) -> PlannedFit:
         """Plan one EM step on a further batch of the stream, of `n_units` documents or groups."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         frequencies, _ = self._known_words(chunks.n_features, columns_of(self))
@@ -649,8 +647,7 @@ class PrivateSpectralLDA(
             limits=self.clip_norm_, word_frequencies=frequencies,
         )  # fmt: skip
         return PlannedFit(
-            DocumentCurator, chunks, plan, recipe, columns_of(self),
-            {"known": self._limits(), "ticket": stream.ticket},
+            chunks, plan, recipe, columns_of(self), ticket=stream.ticket,
             earlier=self.privacy_report_,
         )  # fmt: skip
 

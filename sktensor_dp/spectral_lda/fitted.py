@@ -22,9 +22,10 @@ from sktensor_dp.model_files.fields import (
     SavedState,
     Whole,
 )
-from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.privacy.curators.documents import CLIPPED_NORMS, DocumentCurator
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.spectral_topics.questions import CLIPPED_NORMS, DocumentQuestions
 from sktensor_dp.spectral_topics.refinement import expected_counts, updated, with_deviations
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
@@ -67,7 +68,7 @@ def learned(
 
 
 def continue_stream(
-    curator: DocumentCurator,
+    ask: Session,
     stream: TopicStream,
     concentration: float,
     limits: Mapping[str, float],
@@ -76,39 +77,38 @@ def continue_stream(
     """Make one step of online EM on a new batch, clipped as the first was: release expected counts
     and update the topics; return the fitted attributes.
     """
-    fitted, clip = stream.fitted, curator.given_count_clip(limits["counts"])
-    noisy = expected_counts(curator, fitted.topics, fitted.weights, concentration, clip)
-    squares = limits["counts"] ** (1 if curator.pure else 2)
-    rate, precisions = _rate(stream, noisy, curator.n_units, squares)
+    documents, fitted = DocumentQuestions(ask, {}), stream.fitted
+    clip = documents.given_count_clip(limits["counts"])
+    noisy = expected_counts(documents, fitted.topics, fitted.weights, concentration, clip)
+    squares = limits["counts"] ** (1 if ask.is_pure else 2)
+    rate, precisions = _rate(stream, noisy, squares)
     mean = (1 - rate) * stream.mean + rate * noisy.value
     variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma) ** 2
     total = max(float(mean.sum()), 1e-9)
     counts, sigma = mean / total, variance**0.5 / total
-    known = Noisy(fitted.unigram, fitted.unigram_sigma)
-    fitted = updated(fitted, counts, sigma, known, word_frequencies)
+    known = fitted.unigram, fitted.unigram_sigma
+    fitted = updated(fitted, counts, sigma, *known, word_frequencies)
     # The pairs of the first batch say how coherent the first topics were.
     fitted = with_deviations(
         replace(fitted, coherence=None, concentration=concentration), counts, sigma,
-        Limits(limits["counts"], 1 if curator.pure else 2),
+        Limits(limits["counts"], 1 if ask.is_pure else 2),
     )  # fmt: skip
     stream = replace(stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions)
     return Fitted({**_attributes(fitted), "clip_norm_": limits, "_stream": stream})
 
 
-def _rate(
-    stream: TopicStream, noisy: Noisy, n_units: int, squares: float
-) -> tuple[float, tuple[float, float]]:
-    """Weight of a batch of `n_units` in the running mean, and the sums of precisions with it.
+def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tuple[float, float]]:
+    """Weight of a batch in the running mean, by its answer, and the sums of precisions with it.
 
     `squares` is the sum of squares that one document's counts are clipped to.
     """
 
     def precision(n: int) -> float:
         """Inverse variance of an expected count by a batch of `n`: by noise and by sampling."""
-        sigma = noisy.sigma * n_units / n
+        sigma = noisy.sigma * noisy.n / n
         return 1 / (sigma**2 + squares / noisy.value.size / n) if sigma > 0 else float(n)
 
-    own, first = precision(n_units), precision(stream.n_first)
+    own, first = precision(noisy.n), precision(stream.n_first)
     total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
     # As many batches of a typical precision are worth those before; of equal batches all.
     typical = of_squares / total

@@ -1,4 +1,4 @@
-"""The recipe of a topic model: ask the curator, work on what came back.
+"""The recipe of a topic model: ask the session, work on what came back.
 
 1. Limits and word frequencies. 2. Pair moments of the most frequent words. 3. Few words: triple
 moments in the space that the pairs whiten; topics and the concentration are fitted to all moments
@@ -18,9 +18,10 @@ from scipy.stats import laplace, norm
 from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import Fitted
-from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.privacy.curators.documents import DocumentCurator, NoisyPairs
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.spectral_topics.questions import DocumentQuestions, ReleasedPairs
 from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, smoothed, with_public
 from sktensor_dp.spectral_topics.released import (
     FittedTopics,
@@ -87,40 +88,45 @@ class _TopicsOfPairs:
 
 
 def fit_topics(
-    curator: DocumentCurator,
+    ask: Session,
+    known: Mapping[str, float],
     plan: TopicPlan,
     options: TopicOptions,
     leave: Callable[[FittedTopics, Mapping[str, float]], Fitted],
 ) -> Fitted:
     """Make the planned releases and fit topics; `leave` turns them into fitted attributes."""
-    fit = _SpectralFit(curator, plan, options)
-    fitted = leave(fit.run(), curator.limits)
+    documents = DocumentQuestions(ask, known)
+    fit = _SpectralFit(ask, documents, plan, options)
+    fitted = leave(fit.run(), documents.limits)
     return replace(fitted, notes=(ASSUMED,)) if fit.assumed else fitted
 
 
 class _SpectralFit:
-    """One fit of topics: releases through the curator, each followed by post-processing."""
+    """One fit of topics: releases by the session, each followed by post-processing."""
 
-    def __init__(self, curator: DocumentCurator, plan: TopicPlan, options: TopicOptions) -> None:
-        self._curator, self._plan, self._options = curator, plan, options
+    def __init__(
+        self, ask: Session, documents: DocumentQuestions, plan: TopicPlan, options: TopicOptions
+    ) -> None:
+        self._ask, self._documents = ask, documents
+        self._plan, self._options = plan, options
         self._random_state = check_random_state(options.random_state)
         self._in_word_space = plan.triples == "triple_moments"
         self.assumed = False  # whether releases left the concentration open
         # Released first: noisy word frequencies, denoised ones, and the mean number of tokens.
-        self._frequencies: Noisy
+        self._frequencies: Answer
         self._unigram: Floats
         self._length: float
 
     def run(self) -> FittedTopics:
         """Make all releases and return the topics that they give."""
         plan, options = self._plan, self._options
-        count_clip = self._curator.count_clip(plan.clip_quantile)
+        count_clip = self._documents.count_clip(plan.clip_quantile)
         clips = [count_clip]
         if plan.all_words:
             clips.append(self._pair_clip(None, count_clip))
-        noisy = self._curator.word_frequencies(count_clip, clips[1:], 3 if plan.all_words else 0)
+        noisy = self._documents.word_frequencies(count_clip, clips[1:], 3 if plan.all_words else 0)
         self._length = length = max(float(noisy.value.sum()), 1e-9)
-        self._frequencies = known = Noisy(noisy.value / length, noisy.sigma / length)
+        self._frequencies = known = noisy.over(length)
         self._unigram = _normalised(
             denoise_frequencies(known.value, known.sigma, expected=options.word_frequencies)
         )
@@ -135,15 +141,15 @@ class _SpectralFit:
             concentration=found.concentration,
         )  # fmt: skip
         if plan.n_refinements > 0:
-            steps = Refinement(self._curator, plan, options, known, count_clip)
+            steps = Refinement(self._ask, self._documents, plan, options, known, count_clip)
             fitted = steps.run(fitted)
         return replace(fitted, **diagnostics(pairs, fitted.topics))
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
-        if self._curator.pure:
+        if self._ask.is_pure:
             return count_clip
-        return self._curator.pair_clip(self._plan.clip_quantile, words)
+        return self._documents.pair_clip(self._plan.clip_quantile, words)
 
     def _pairs(self, clips: list[Any]) -> WhitenedPairs:
         """Release pair moments, correct them for the prior, and whiten them above their noise."""
@@ -153,7 +159,7 @@ class _SpectralFit:
             words = np.sort(np.argsort(-self._unigram, kind="stable")[: self._plan.n_words])
             own, sigma = self._unigram[words], 0.0
             clips = [self._pair_clip(words, clips[0])]
-        released = self._curator.pair_moments(
+        released = self._documents.pair_moments(
             clips[-1], clips[:-1], 3 if words is None else 2, words, self._plan.multiplies_pairs
         )
         if words is not None:
@@ -163,7 +169,7 @@ class _SpectralFit:
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
         corrected = corrected_pairs(released, correction, total)
         scale = correction.pair_scale / total
-        edge = noise_edge(released, scale, correction, self._curator.pure)
+        edge = noise_edge(released, scale, correction, self._ask.is_pure)
         white = self._white(corrected, edge, len(own))
         return WhitenedPairs(
             words, tuple(clips), total, correction, released, corrected, scale, white, edge
@@ -201,7 +207,7 @@ class _SpectralFit:
         spread = spread_of_pairs(self._length, float(known @ known))
         found = concentration_of_pairs(
             topics, weights, pairs.released.matrix / pairs.total, known,
-            pairs.released.sigma / pairs.total, spread / (2 * self._curator.n_units),
+            pairs.released.sigma / pairs.total, spread / (2 * self._ask.n_units),
         )  # fmt: skip
         self.assumed = found is None
         return USUAL if found is None else found
@@ -216,7 +222,7 @@ class _SpectralFit:
             topics, weights = rotated(pairs.white)
             concentration = self._concentration(topics, weights, pairs)
             pairs = pairs.with_concentration(concentration)
-            edge = noise_edge(pairs.released, pairs.scale, pairs.correction, self._curator.pure)
+            edge = noise_edge(pairs.released, pairs.scale, pairs.correction, self._ask.is_pure)
             pairs = replace(pairs, white=self._white(pairs.corrected, edge, topics.shape[1]))
         basis = self._basis(pairs.white)
         noisy = self._triples(basis, pairs)
@@ -252,18 +258,18 @@ class _SpectralFit:
             return whitener / norms[:, None]
         return whitener * np.minimum(1, np.quantile(norms, 0.9) / norms)[:, None]
 
-    def _triples(self, basis: Floats, pairs: WhitenedPairs) -> Noisy:
+    def _triples(self, basis: Floats, pairs: WhitenedPairs) -> Answer:
         """Release the third moment in a `basis`, in units of one document of mean weight."""
-        curator, quantile = self._curator, self._plan.triple_quantile
+        documents, quantile = self._documents, self._plan.triple_quantile
         if not self._in_word_space:
-            clip = curator.whitened_triple_clip(quantile, basis, pairs.words, pairs.clips)
-            noisy = curator.whitened_triples(basis, clip, pairs.clips, pairs.words)
+            clip = documents.whitened_triple_clip(quantile, basis, pairs.words, pairs.clips)
+            noisy = documents.whitened_triples(basis, clip, pairs.clips, pairs.words)
         else:
             clip = pairs.clips[0]
-            if not curator.pure:
-                clip = curator.triple_clip(quantile)
-            noisy = curator.triples(basis, clip, pairs.clips, pairs.words)
-        return Noisy(noisy.value / pairs.total, noisy.sigma / pairs.total)
+            if not self._ask.is_pure:
+                clip = documents.triple_clip(quantile)
+            noisy = documents.triples(basis, clip, pairs.clips, pairs.words)
+        return noisy.over(pairs.total)
 
     def _matched(
         self,
@@ -271,7 +277,7 @@ class _SpectralFit:
         weights: Floats,
         pairs: WhitenedPairs,
         basis: Floats,
-        triples: Noisy,
+        triples: Answer,
     ) -> _TopicsOfPairs:
         """Fit topics, shares and, unless given, the concentration to all moments jointly."""
         released, seen = pairs.released, self._frequencies
@@ -282,7 +288,7 @@ class _SpectralFit:
             pairs=released.matrix / pairs.total, pairs_sigma=released.sigma / pairs.total,
             diagonal_sigma=released.diagonal_sigma / pairs.total, basis=basis,
             triples=triples.value, triples_sigma=triples.sigma,
-            n_documents=self._curator.n_units,
+            n_documents=self._ask.n_units,
             spread=spread_of_pairs(self._length, float(unigram @ unigram)),
             second=np.outer(unigram, unigram),
         )  # fmt: skip
@@ -298,7 +304,7 @@ class _SpectralFit:
                 found, moments, self.assumed = other
         std: tuple[Floats, Floats] = np.zeros(topics.shape), np.zeros(len(topics))
         if released.sigma > 0:
-            known, order = self._curator.limits, 1 if self._curator.pure else 2
+            known, order = self._documents.limits, 1 if self._ask.is_pure else 2
             limits = Limits(known["counts"], order, known.get("pairs", np.inf))
             fit = found.topics, found.weights, found.concentration
             std = std_of_matched(found, moments, clip_drift(*fit, limits, self._length))
@@ -326,7 +332,7 @@ def _volume(transform: Floats) -> float:
     return min(float(np.mean(np.linalg.norm(transform, axis=0) ** 2)), 1e60) ** 1.5
 
 
-def _mass(released: NoisyPairs, n_words: int) -> float:
+def _mass(released: ReleasedPairs, n_words: int) -> float:
     """Sum of all entries of a released second moment of `n_words` words."""
     if released.matrix is not None:
         return float(released.matrix.sum())
@@ -334,7 +340,7 @@ def _mass(released: NoisyPairs, n_words: int) -> float:
 
 
 def noise_edge(
-    released: NoisyPairs, scale: float, correction: PriorCorrection, pure: bool
+    released: ReleasedPairs, scale: float, correction: PriorCorrection, pure: bool
 ) -> float:
     """Largest eigenvalue that noise alone gives the corrected second moment."""
     d, diagonal = len(correction.frequencies), released.diagonal_sigma

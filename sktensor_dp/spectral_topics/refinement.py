@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sktensor_dp.privacy.curator import Noisy
-from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import Clip, CountNorm
+from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.scores import TopicGain
 from sktensor_dp.spectral_topics import defaults
 from sktensor_dp.spectral_topics.plan import TopicPlan
+from sktensor_dp.spectral_topics.questions import DocumentQuestions
 from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.shrinkage import (
@@ -40,7 +42,7 @@ class StepAverage:
     given: Floats  # (k, d): the same average of the topics that steps were given
     n_steps: int = 0
 
-    def after(self, noisy: Noisy, fitted: FittedTopics, rate: float) -> "StepAverage":
+    def after(self, noisy: Answer, fitted: FittedTopics, rate: float) -> "StepAverage":
         """Return the average with one more release, `noisy`, at weight `rate`."""
         given = fitted.weights[:, None] * fitted.topics
         return replace(
@@ -65,13 +67,15 @@ class Refinement:
 
     def __init__(
         self,
-        curator: DocumentCurator,
+        ask: Session,
+        documents: DocumentQuestions,
         plan: TopicPlan,
         options: TopicOptions,
-        frequencies: Noisy,
+        frequencies: Answer,
         count_clip: Clip,
     ) -> None:
-        self._curator, self._plan, self._options = curator, plan, options
+        self._ask, self._documents = ask, documents
+        self._plan, self._options = plan, options
         self._frequencies, self._clip, self._step_clip = frequencies, count_clip, count_clip
         self._scales: Floats | None = None
 
@@ -98,7 +102,7 @@ class Refinement:
                 fitted = replace(fitted, concentration=mixed)
             fitted, average = self._step(fitted, average)
         if average.variance == 0:
-            tokens = self._curator.n_units * float(average.mean.sum())
+            tokens = self._ask.n_units * float(average.mean.sum())
             topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
             fitted = replace(fitted, topics=topics)
         assert isinstance(self._clip.norm, CountNorm)
@@ -109,20 +113,21 @@ class Refinement:
     def _step(self, fitted: FittedTopics, average: StepAverage) -> tuple[FittedTopics, StepAverage]:
         """Release expected counts at the topics `fitted`; return updated topics and average."""
         noisy = expected_counts(
-            self._curator, fitted.topics, fitted.weights, fitted.concentration,
+            self._documents, fitted.topics, fitted.weights, fitted.concentration,
             self._step_clip, self._scales,
         )  # fmt: skip
         # Steps weigh no less than those of a usual number that count alike.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1))
         average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
-        expected = self._options.word_frequencies
-        return updated(fitted, *average.without_echo(), self._frequencies, expected), average
+        known, expected = self._frequencies, self._options.word_frequencies
+        counts = average.without_echo()
+        return updated(fitted, *counts, known.value, known.sigma, expected), average
 
     def _or_public_alone(self, fitted: FittedTopics) -> FittedTopics:
         """Return the public topics if a released gain says that fitted ones are worse."""
         assert fitted.public is not None
         alone = public_alone(fitted, fitted.public)
-        gain = self._curator.completion_gain(
+        gain = self._documents.completion_gain(
             fitted.topics, fitted.weights, fitted.concentration,
             TopicGain(alone.topics, alone.weights, alone.concentration),
         )  # fmt: skip
@@ -130,9 +135,9 @@ class Refinement:
 
     def _words_alone(self, start: FittedTopics) -> FittedTopics:
         """Spend the budget of all steps on word frequencies, the only topic."""
-        noisy = self._curator.expected_counts(
+        noisy = self._documents.expected_counts(
             start.unigram[None], np.ones(1), True, self._clip, self._scales,
-            rest_of="expected_counts",
+            rest_of=ExpectedCounts,
         )  # fmt: skip
         scales: Floats | float = 1.0 if self._scales is None else self._scales
         total = max(float((scales * noisy.value[0]).sum()), 1e-9)
@@ -152,31 +157,32 @@ class Refinement:
 
 
 def expected_counts(
-    curator: DocumentCurator,
+    documents: DocumentQuestions,
     topics: Floats,
     weights: Floats,
     concentration: float,
     clip: Any,
     scales: Floats | None = None,
-) -> Noisy:
+) -> Answer:
     """Release an EM step's expected counts (k, d), divided by `scales` and clipped."""
     # All of a document is of the one topic there is: nothing has to be iterated.
     if concentration == 0 or len(topics) == 1:
-        return curator.expected_counts(topics, weights, True, clip, scales)
+        return documents.expected_counts(topics, weights, True, clip, scales)
     prior = np.full(len(topics), concentration / len(topics))
-    return curator.expected_counts(topics, prior, False, clip, scales)
+    return documents.expected_counts(topics, prior, False, clip, scales)
 
 
 def updated(
     fitted: FittedTopics,
     counts: Floats,
     sigma: float | Floats,
-    frequencies: Noisy,
+    frequencies: Floats,
+    frequencies_sigma: float,
     expected: Floats | None,
 ) -> FittedTopics:
     """Topics, shares and word frequencies after an EM step, by noisy expected counts."""
     topics, unigram, weights = denoise_topics(
-        counts, sigma, frequencies.value, frequencies.sigma, expected=expected,
+        counts, sigma, frequencies, frequencies_sigma, expected=expected,
         public=fitted.public,
     )  # fmt: skip
     topics = smoothed(topics, unigram, MIX_FINAL)

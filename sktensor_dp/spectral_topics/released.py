@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.privacy.curators.documents import NoisyPairs
+from sktensor_dp.spectral_topics.questions import ReleasedPairs
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.whitening import NoisyWhitener, top_eigenpairs
 from sktensor_dp.topics.concentration import USUAL
@@ -68,7 +68,7 @@ class WhitenedPairs:
     clips: tuple[Any, ...]  # on what a document contributes, in force together
     total: float  # factor of the released pairs over E2
     correction: PriorCorrection  # for the Dirichlet prior
-    released: NoisyPairs
+    released: ReleasedPairs
     corrected: Any  # M2: a matrix, or the function V -> M2 V
     scale: float  # factor of the noise of `corrected` over that of `released`
     white: NoisyWhitener
@@ -92,7 +92,7 @@ class WhitenedPairs:
         return np.asarray(self.corrected(V) if callable(self.corrected) else self.corrected @ V)
 
 
-def corrected_pairs(released: NoisyPairs, correction: PriorCorrection, total: float) -> Any:
+def corrected_pairs(released: ReleasedPairs, correction: PriorCorrection, total: float) -> Any:
     """Second moment M2 corrected for the prior: a matrix, or the function V -> M2 V."""
     if released.matrix is not None:
         return correction.pair_matrix(released.matrix, total)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.base import Fitted, Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import (
     THRESHOLD_FRACTION,
     PlannedRelease,
@@ -18,6 +17,7 @@ from sktensor_dp.privacy.plan import (
     ReleasePlan,
 )
 from sktensor_dp.privacy.selection import largest_weight
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text import defaults
 
@@ -175,16 +175,15 @@ def _releases(epsilon: float, delta: float, frequencies: bool) -> ReleasePlan:
     return ReleasePlan.split(epsilon, delta, fractions, reserved_delta=reserved)
 
 
-def learn_vocabulary(curator: DataCurator, plan: WordPlan, max_features: int | None) -> Fitted:
+def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fitted:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
     weights, sizes = np.ones(N_BUCKETS), np.zeros(0)
     if not plan.exact:
-        buckets = curator.release(BUCKETS, WordBuckets()) * curator.n_units
+        buckets = ask(WordBuckets()).total().value
         weights = vote_weights(buckets, plan)
-    ballot = WordVotes(plan.max_words, plan.largest, weights)
-    words, _ = curator.release_partitions(VOTES, ballot)
+    words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
     if words and plan.frequencies:
-        sizes = released_frequencies(curator, plan, words)
+        sizes = released_frequencies(ask, plan, words)
     elif words:
         sizes = buckets[WordBuckets().places(words)]
     kept = _pruned(words, sizes, plan, max_features)
@@ -196,13 +195,12 @@ def learn_vocabulary(curator: DataCurator, plan: WordPlan, max_features: int | N
     return Fitted({**found, "document_frequencies_": sizes[kept]} if plan.frequencies else found)
 
 
-def released_frequencies(curator: DataCurator, plan: WordPlan, words: list[str]) -> Floats:
+def released_frequencies(ask: Session, plan: WordPlan, words: list[str]) -> Floats:
     """Release the number of documents with each of the words that were found."""
     most = plan.max_words if plan.exact else min(plan.max_words, LENGTH)
-    found = curator.release(FREQUENCIES, DocumentFrequencies(most, tuple(words)))
-    found *= curator.n_units
+    found = ask(DocumentFrequencies(most, tuple(words))).total().value
     # A word that is released is in one unit at least; without noise numbers are whole.
-    return np.clip(np.rint(found) if plan.exact else found, 1.0, curator.n_units)
+    return np.clip(np.rint(found) if plan.exact else found, 1.0, ask.n_units)
 
 
 def vote_weights(buckets: Floats, plan: WordPlan) -> Floats:

@@ -41,8 +41,8 @@ from sktensor_dp.model_files.fields import (
     Words,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.curator import LARGEST_COUNT, DataCurator
 from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, ReleasePlan
+from sktensor_dp.privacy.session import LARGEST_COUNT
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.frames import as_documents, refuse_other_columns
 from sktensor_dp.queries.sources import is_read_in_parts
@@ -443,7 +443,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _planned_fit(
         self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
-    ) -> tuple[PlannedFit[DataCurator], WordCounts | None]:
+    ) -> tuple[PlannedFit, WordCounts | None]:
         """Plan the releases; also return the words of each document, or None for lazy documents."""
         self._check_call(raw_documents, n_samples, unsupported)
         np.dtype(self.dtype)
@@ -452,7 +452,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         chunks = text_chunks(self, as_documents(raw_documents, "raw_documents"), groups)
         return self._planned(chunks), chunks.documents
 
-    def _planned(self, chunks: Texts) -> PlannedFit[DataCurator]:
+    def _planned(self, chunks: Texts) -> PlannedFit:
         """Plan a fit, which releases nothing if the vocabulary is given."""
         if self.vocabulary is None:
             return self._planned_by_number(chunks, partial(self._fit_of, chunks))
@@ -462,12 +462,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         ).fit([[]])  # fmt: skip
         state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
         return PlannedFit(
-            DataCurator, chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),
-            options={"neighbours": self.neighbours},
+            chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),
+            neighbours=self.neighbours,
             notes=("The vocabulary was given; it is public.",),
         )  # fmt: skip
 
-    def _fit_of(self, chunks: Texts, n_units: int) -> PlannedFit[DataCurator]:
+    def _fit_of(self, chunks: Texts, n_units: int) -> PlannedFit:
         """Plan the releases for `n_units` documents or groups."""
         plan = plan_words(self, n_units, "persons" if chunks.grouped else "documents")
         private = self.neighbours == "add_remove"
@@ -476,4 +476,4 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             check_words(self, plan, None if private else n_units)
         note = f"Words used by fewer than about {plan.threshold:,.0f} {plan.noun} are dropped."
         recipe = partial(learn_vocabulary, plan=plan, max_features=self.max_features)
-        return PlannedFit(DataCurator, chunks, plan.releases, recipe, notes=(note,))
+        return PlannedFit(chunks, plan.releases, recipe, notes=(note,))

@@ -18,7 +18,7 @@ from sktensor_dp import (
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.persons import Directions, EffectRelease, ItemBiases, forgetting_factor
 from sktensor_dp.completion.plan import plan_slices
-from sktensor_dp.privacy.curators.entries import NoisySharedFactor, NoisySharedRows
+from sktensor_dp.completion.questions import ReleasedFactor, ReleasedRows
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
@@ -98,7 +98,7 @@ def test_releases_of_other_gains_and_centres_are_one(seed):
     released = []
     for gain, sigma in ((0.5, 2.0), (0.8, 1.0)):
         centre = rng.standard_normal(6)
-        noisy = NoisySharedRows(gain * weights * (effects - centre), weights, sigma)
+        noisy = ReleasedRows(gain * weights * (effects - centre), weights, sigma)
         released.append(EffectRelease(noisy, gain, centre))
     both = EffectRelease.combined(released)
     expected = both.gain * weights * (effects - both.about)
@@ -228,7 +228,7 @@ def test_all_releases_of_sums_are_as_good_as_one_for_their_budget(seed):
 
 
 class Noise:
-    """In the place of a curator: sums of noise alone, and moments of all kinds."""
+    """In the place of a session's answers: sums of noise alone, and moments of all kinds."""
 
     shape, n_units, half = (1000, 4000), 1000, 4.0
 
@@ -238,18 +238,18 @@ class Noise:
     def shared_factor_sums(self, query):
         root = self.rng.standard_normal((3, 3)) / 3
         sums = 5 * self.rng.standard_normal((self.shape[1], 3))
-        return NoisySharedFactor(sums, root @ root.T, 5.0, 0.01)
+        return ReleasedFactor(sums, root @ root.T, 5.0, 0.01)
 
 
 def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     """Whatever of earlier sums is kept."""
     rng = np.random.default_rng(seed)
     none = np.zeros(Noise.shape[1])
-    curator = Noise(rng)
-    biases = ItemBiases(curator, 1, 0.0, 1.0)
+    asked = Noise(rng)
+    biases = ItemBiases(asked, 1, 0.0, 1.0)
     biases.effects, biases.weights = SharedEffects(none, none, none, 1.0), none + 1
     biases.shares = biases.weights / len(none)
-    search = Directions(curator, [biases], rng.standard_normal((4000, 3)), 5)
+    search = Directions(asked, [biases], rng.standard_normal((4000, 3)), 5)
     for _ in range(12):
         search.sweep()
     sums, covariance = sums_and_covariance(search)

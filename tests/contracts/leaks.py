@@ -192,7 +192,7 @@ def _of_nothing(name: str) -> Row:
     return replace(named(SMALL, name), pair=lambda _: (data, nothing_in(data)))
 
 
-# A fitted model is compared in one way, however it was fitted; curators are asked in many.
+# A fitted model is compared in one way, however it was fitted; sessions are asked in many.
 ROWS = [
     _of_nothing(name)
     for name in (

@@ -1,4 +1,4 @@
-"""Deviations that answers of a curator claim, of every release on values of tensors.
+"""Deviations that answers of a session claim, of every release on values of tensors.
 
 A probe moves one number at a time by the standard deviation of its law, and no other. What an
 answer moves by is then a root of the covariance of its noise, to the last digits.
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from contracts.sensitivities import Floats
 from internals import probed
+from sessions import opened
 
-from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
+from sktensor_dp.completion.questions import EntryQuestions, SliceQuestions
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.unsafe import Recorder
 from sktensor_dp.queries.entries import EntryChunks, ValueHistogram
@@ -65,22 +66,19 @@ class Row:
         return f"{self.release}{self.kind}"
 
     def answer(self, cost: PrivacyCost, probe: Probe) -> Answer:
-        """Ask a new curator of the same data, whose noise is that of a probe."""
+        """Ask a new session of the same data, whose noise is that of a probe."""
         rng = np.random.default_rng(5)
         shape = (20, *SHAPE[1:]) if self.slices else SHAPE
         X, y = np.column_stack([rng.integers(0, n, N) for n in shape]), rng.uniform(1, 5, N)
         delta = 0.0 if cost is PURE else 1e-6
         plan = ReleasePlan(1.0, delta, (PlannedRelease(self.release, cost, 1),))
-        options: dict[str, Any] = {"spender": "test", "accountant": None}
         if self.slices:
-            chunks = SliceChunks(X, y, shape, 0, (1.0, 5.0))
-            curator: Any = SliceCurator(chunks, plan, unit="user", **options)
-        else:
-            if self.release == "entry_pairs":
-                X, shape = X[:, :2], shape[:2]
-            chunks = EntryChunks(X, y, shape, (1.0, 5.0))
-            curator = EntryCurator(chunks, plan, unit="entry", **options)
-        return self.ask(probed(curator, probe))
+            chunks: Any = SliceChunks(X, y, shape, 0, (1.0, 5.0))
+            return self.ask(SliceQuestions(probed(opened(chunks, plan), probe)))
+        if self.release == "entry_pairs":
+            X, shape = X[:, :2], shape[:2]
+        chunks = EntryChunks(X, y, shape, (1.0, 5.0))
+        return self.ask(EntryQuestions(probed(opened(chunks, plan), probe)))
 
     def covariances(self, cost: PrivacyCost) -> tuple[Floats, Floats]:
         """Return the covariance that noise has, and the one that is claimed."""
@@ -112,20 +110,20 @@ def blocks(covariances: Floats) -> Floats:
     return whole.reshape(n * r, n * r)
 
 
-def ridge_block(curator: EntryCurator) -> Answer:
+def ridge_block(asked: EntryQuestions) -> Answer:
     # Rows of different size, or one deviation would do for all of them.
-    rows = DERIVATIVES * (1.0 + 3.0 * curator.index_set.rows(0))[:, None]
-    found = curator.ridge_block(0, rows, 2.0)
+    rows = DERIVATIVES * (1.0 + 3.0 * asked.index_set.rows(0))[:, None]
+    found = asked.ridge_block(0, rows, 2.0)
     return found.rows.ravel(), blocks(found.sigmas[:, None, None] ** 2 * np.eye(2))
 
 
-def row_sums(curator: EntryCurator) -> Answer:
-    found = curator.row_sums()
+def row_sums(asked: EntryQuestions) -> Answer:
+    found = asked.row_sums()
     return equal(np.concatenate(found.sums), found.sigma)
 
 
-def entry_pairs(curator: EntryCurator) -> Answer:
-    found = curator.entry_pairs(np.zeros(N), np.full(4, 0.5), 1.0)
+def entry_pairs(asked: EntryQuestions) -> Answer:
+    found = asked.entry_pairs(np.zeros(N), np.full(4, 0.5), 1.0)
     assert not np.diagonal(found.sums).any()
     assert np.array_equal(found.sums, found.sums.T)
     return equal(found.sums[np.triu_indices(6, 1)], found.sigma)
@@ -134,11 +132,11 @@ def entry_pairs(curator: EntryCurator) -> Answer:
 NO_EFFECTS = tuple(SharedEffects(np.zeros(n), np.ones(n), np.zeros(n), 1.0) for n in SHAPE[1:])
 
 
-def shared_factor_sums(curator: SliceCurator) -> Answer:
+def shared_factor_sums(asked: SliceQuestions) -> Answer:
     """The moment is symmetric: off the diagonal it is the mean of two numbers."""
     components = np.ones((math.prod(SHAPE[1:]), 2))
     query = SharedFactorSums((20, *SHAPE[1:]), 0.1, NO_EFFECTS, components, 1.0, 0.5)
-    found = curator.shared_factor_sums(query)
+    found = asked.shared_factor_sums(query)
     moment = found.moment[np.triu_indices(2)]
     deviations = np.full(found.sums.size + 3, found.sigma)
     deviations[-3:] = found.moment_sigma * np.array([1, math.sqrt(0.5), 1])
@@ -148,17 +146,17 @@ def shared_factor_sums(curator: SliceCurator) -> Answer:
 HISTOGRAM = ValueHistogram(np.arange(1.0, 6.0))
 
 
-def ask_histogram(curator: Any) -> Answer:
-    return valued(curator.noisy("value_histogram", HISTOGRAM))
+def ask_histogram(asked: Any) -> Answer:
+    return valued(asked._ask(HISTOGRAM))
 
 
-def unit_levels(curator: SliceCurator) -> Answer:
-    found = curator.unit_levels()
+def unit_levels(asked: SliceQuestions) -> Answer:
+    found = asked.unit_levels()
     return equal([found.mean, found.deviation], found.sigma)
 
 
-def shared_row_sums(curator: SliceCurator) -> Answer:
-    found = curator.shared_row_sums(1, ReleasedEffects(NO_EFFECTS, 0.1, 1.0), 0.5)
+def shared_row_sums(asked: SliceQuestions) -> Answer:
+    found = asked.shared_row_sums(1, ReleasedEffects(NO_EFFECTS, 0.1, 1.0), 0.5)
     return equal([found.sums, found.counts], found.sigma)
 
 

@@ -30,7 +30,7 @@ def test_a_leak_of_a_fitted_model_is_seen(leak, row):
 
 @every_way
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
-def test_a_mistake_of_a_curator_is_seen(mistake, row):
+def test_a_mistake_of_a_session_is_seen(mistake, row):
     if row.name == "search" and mistake is an_answer_that_no_report_lists:
         return  # its report lists one trial
     with pytest.raises(AssertionError):

@@ -81,7 +81,7 @@ def arbitrary(value, rng):
 
 @pytest.fixture
 def told():
-    """A curator that answers with what a generator draws, in place of data and noise."""
+    """A session that answers with what a generator draws, in place of data and noise."""
     of = SimpleNamespace(rng=None)
 
     def answer(_, law, value, *rest):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from contracts.rows_of_texts import WORDS
 from contracts.test_sensitivity import CASES
+from sessions import opened
 
 from sktensor_dp.privacy.audit import AuditResult, audit_samples
 from sktensor_dp.privacy.calibration import gaussian_epsilon
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.queries.counts import (
@@ -40,7 +40,7 @@ RIDGE = RidgeBlock(PLACES, 0, np.ones((1, 1)), 0.1, 1.0)
 
 
 class One:
-    """A data set of one unit, for the curator."""
+    """A data set of one unit, for the session."""
 
     n_units = 1
 
@@ -111,11 +111,9 @@ def audited(
     exact = [value_of(query.total(next(iter(side)))) for side in sides]
     gap, values = exact[1] - exact[0], []
     for side in sides:
-        curator = DataCurator(
-            side, plan, spender="audit", unit="unit", accountant=None, neighbours=neighbours
-        )
-        ask = curator.release_partitions if name in WORDS_OF else curator.release
-        released = (value_of(ask(name, query)) for _ in range(n_runs))
+        ask = opened(side, plan, neighbours=neighbours)
+        answers = (ask(query) for _ in range(n_runs))
+        released = (value_of(a.value if a.keys is None else (a.keys, a.value)) for a in answers)
         values.append([(x - exact[0]) @ gap / (gap @ gap) for x in released])
     return audit_samples(
         *values, threshold=1.0 if pure else 0.5, confidence=SURE, delta=delta,

@@ -14,10 +14,11 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.privacy.curators.entries import EntryCurator, SliceCurator
-from sktensor_dp.privacy.curators.samples import SampleCurator
-from sktensor_dp.privacy.mechanisms import range_reached
+from sktensor_dp.completion.questions import EntryQuestions, SliceQuestions
+from sktensor_dp.estimator.ball import chosen_ball
+from sktensor_dp.privacy.answer import range_reached
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import EntryChunks
 from sktensor_dp.queries.query import SIZES, bins_of
 from sktensor_dp.queries.samples import LiftedBall, SampleChunks
@@ -101,10 +102,10 @@ def test_the_ball_has_the_norm_that_was_released():
     """And the constant of a mixture grows with it: half of the radius."""
     X = np.vstack([np.full((99, 4), 1.0), np.full((1, 4), 50.0)])
     plan = ReleasePlan(INF, 1e-6, (PlannedRelease("norm_histogram", PrivacyCost(mu=INF)),))
-    options = {"spender": "test", "unit": "sample", "accountant": None}
-    with SampleCurator(SampleChunks(X, *X.shape), plan, known=LiftedBall(1, 0.5), **options) as of:
-        assert of.choose_norm()
-        assert (of.radius, of.offset) == (100.0, 50.0)
+    with Session(SampleChunks(X, *X.shape), plan) as ask:
+        ball, seen = chosen_ball(ask, LiftedBall(1, 0.5))
+    assert seen
+    assert (ball.radius, ball.offset) == (100.0, 50.0)
 
 
 @pytest.mark.parametrize("part", [0.2, 0.5])
@@ -178,17 +179,17 @@ def test_no_query_sees_more_than_the_chosen_range(unit_mode, seeded_noise):
     X, y = ratings(500)
     y[:20] = 1e8
     plan = ReleasePlan(9.0, 1e-6, (PlannedRelease("value_histogram", PrivacyCost(mu=5.0)),))
-    options: Any = {"spender": "test", "unit": "unit", "accountant": None}
-    curator: Any = EntryCurator(EntryChunks(X, y, (500, 10), WIDE), plan, **options)
+    kind, units = EntryQuestions, EntryChunks(X, y, (500, 10), WIDE)
     if unit_mode == 0:
-        curator = SliceCurator(SliceChunks(X, y, (500, 10), 0, WIDE), plan, **options)
-    with curator:
-        assert curator.choose_bounds() == (0.89, 5.0, True)
-        read = data_of(curator)
-        assert (curator.half, curator.middle) == (5.0 / 2 - 0.89 / 2, 5.0 / 2 + 0.89 / 2)
-        assert read.half == curator.half
-        assert np.abs(read.values).max() == curator.half
-        assert np.isin(np.round(read.values + curator.middle, 9), [*range(1, 6)]).all()
+        kind, units = SliceQuestions, SliceChunks(X, y, (500, 10), 0, WIDE)
+    with Session(units, plan) as ask:
+        asked = kind(ask)
+        assert asked.choose_bounds() == (0.89, 5.0, True)
+        read = data_of(ask)
+        assert (asked.half, asked.middle) == (5.0 / 2 - 0.89 / 2, 5.0 / 2 + 0.89 / 2)
+        assert read.half == asked.half
+        assert np.abs(read.values).max() == asked.half
+        assert np.isin(np.round(read.values + asked.middle, 9), [*range(1, 6)]).all()
 
 
 def test_every_unit_counts_once_whatever_it_holds():

@@ -28,7 +28,6 @@ from replaying import replay, state
 from sktensor_dp import BudgetAccountant, BudgetError, load_statement
 from sktensor_dp.estimator.base import Fitted, PlannedFit
 from sktensor_dp.privacy.audit import worst_case
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import (
     BY_COUNT,
     COUNT_FRACTION,
@@ -36,6 +35,7 @@ from sktensor_dp.privacy.plan import (
     PrivacyCost,
     ReleasePlan,
 )
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
 from sktensor_dp.queries.sums import COVERED_UNITS, excess
 
@@ -199,37 +199,35 @@ def test_a_vocabulary_of_no_texts_is_one_of_few():
 FREQUENCIES = WordFrequencies(Clip(CountNorm(1), 5.0))
 
 
-# The curator
+# The session
 
 
 def plan_of(epsilon: float = 1.0, delta: float = DELTA, **shares: float) -> ReleasePlan:
     return ReleasePlan.split(epsilon, delta, shares or {"word_frequencies": 1.0})
 
 
-def opened(plan: ReleasePlan, n: int = N) -> DataCurator:
+def opened(plan: ReleasePlan, n: int = N) -> Session:
     chunks = CountChunks(sp.csr_matrix(documents(np.random.default_rng(0), n)), n or None, D)
-    return DataCurator(
-        chunks, plan, spender="test", unit="document", accountant=None, neighbours="add_remove"
-    )
+    return Session(chunks, plan, unit="document", neighbours="add_remove")
 
 
 def test_nothing_is_released_before_the_count():
-    with opened(plan_of().before_count()) as curator:
+    with opened(plan_of().before_count()) as ask:
         with pytest.raises(RuntimeError, match="not in the plan"):
-            curator.release("word_frequencies", FREQUENCIES)
+            ask(FREQUENCIES)
         with pytest.raises(RuntimeError, match="have not been counted"):
-            curator.continue_with(plan_of())
-        n_units = curator.count()
+            ask.follow(plan_of())
+        n_units = ask.count()
         with pytest.raises(RuntimeError, match="not in the plan"):
-            curator.release("word_frequencies", FREQUENCIES)
-        curator.continue_with(plan_of())
+            ask(FREQUENCIES)
+        ask.follow(plan_of())
         with pytest.raises(RuntimeError, match="used up"):
-            curator.count()
-        curator.release("word_frequencies", FREQUENCIES)
+            ask.count()
+        ask(FREQUENCIES)
         with pytest.raises(RuntimeError, match="not left open"):
-            curator.continue_with(plan_of())
+            ask.follow(plan_of())
         # Sums are divided by the released number and move by a contribution.
-        row = curator.report().rows[1]
+        row = ask.report().rows[1]
     assert row.sensitivity == pytest.approx(5.0 / n_units, rel=1e-12)
 
 
@@ -248,10 +246,10 @@ OTHER_PLANS = {
 @pytest.mark.parametrize("name", OTHER_PLANS)
 def test_a_plan_by_the_count_keeps_to_what_was_charged(name):
     changed, delta = OTHER_PLANS[name]
-    with opened(plan_of(1.0, delta).before_count()) as curator:
-        curator.count()
+    with opened(plan_of(1.0, delta).before_count()) as ask:
+        ask.count()
         with pytest.raises(RuntimeError, match="not covered"):
-            curator.continue_with(changed)
+            ask.follow(changed)
 
 
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
@@ -267,8 +265,8 @@ def test_rounding_is_paid_for_by_more_units_than_there_can_be():
     """Of a count that fell short by forty deviations, and for a sum that moves by half as much."""
     with answering(lambda usual, *of: np.array([3e6])), opened(plan_of().before_count()) as one:
         one.count()
-        one.continue_with(plan_of())
-        one.release("word_frequencies", FREQUENCIES)
+        one.follow(plan_of())
+        one(FREQUENCIES)
         count, row = one.report().rows
     most = 3e6 + math.ceil(40 * count.sigma) + 1
     assert row.sensitivity == pytest.approx(5.0 / 3e6 * excess(2 * most), rel=1e-14)
@@ -277,25 +275,25 @@ def test_rounding_is_paid_for_by_more_units_than_there_can_be():
 
 @pytest.mark.parametrize(("value", "taken"), [(-5.0, 1), (0.4, 1), (2.6, 3), (1e15, 10**15)])
 def test_a_released_count_is_a_number_to_divide_by(value, taken):
-    with answering(lambda *_: np.array([value])), opened(plan_of().before_count(), 0) as curator:
-        assert curator.count() == taken
+    with answering(lambda *_: np.array([value])), opened(plan_of().before_count(), 0) as ask:
+        assert ask.count() == taken
 
 
 def test_the_plan_is_a_function_of_the_released_count():
     """And what comes before the charge is one of the largest count there is."""
     asked = []
 
-    def by_count(n_units: int) -> PlannedFit[DataCurator]:
+    def by_count(n_units: int) -> PlannedFit:
         asked.append(n_units)
-        return PlannedFit(DataCurator, None, plan_of(), lambda _: Fitted({}), notes=(f"{n_units}",))  # type: ignore[arg-type]
+        return PlannedFit(None, plan_of(), lambda _: Fitted({}), notes=(f"{n_units}",))  # type: ignore[arg-type]
 
     planned = by_count(2**53).counted(by_count)
     assert asked == [2**53]
-    assert planned.options["neighbours"] == "add_remove"
+    assert planned.neighbours == "add_remove"
     assert [one.name for one in planned.releases.releases] == ["unit_count", BY_COUNT]
-    with opened(planned.releases) as curator:
-        assert planned.after_count(curator).notes == (f"{curator.n_units}",)
-    assert asked == [2**53, curator.n_units]
+    with opened(planned.releases) as ask:
+        assert planned.after_count(ask).notes == (f"{ask.n_units}",)
+    assert asked == [2**53, ask.n_units]
 
 
 # Ledgers

@@ -68,13 +68,13 @@ def held(client: Client) -> list[Any]:
 
 
 def _poison() -> None:
-    """Let noise, ledgers and curators fail in this process."""
-    from sktensor_dp.privacy import accountant, curator, noise
+    """Let noise, ledgers and sessions fail in this process."""
+    from sktensor_dp.privacy import accountant, noise, session
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("a worker asked for what is the client's")
 
-    curator.DataCurator.__init__ = accountant.BudgetAccountant.charge = refuse  # type: ignore
+    session.Session.__init__ = accountant.BudgetAccountant.charge = refuse  # type: ignore
     for name, method in vars(noise.NoiseSource).items():
         if callable(method):
             setattr(noise.NoiseSource, name, refuse)

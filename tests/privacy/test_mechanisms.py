@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from seeded_sources import same_noise
+from sessions import opened
 from small_corpora import counts, tiny
 
 from sktensor_dp import (
@@ -20,8 +21,7 @@ from sktensor_dp import (
     load_statement,
     unsafe_seeded_noise,
 )
-from sktensor_dp.privacy.curators.documents import DocumentCurator
-from sktensor_dp.privacy.curators.entries import EntryCurator
+from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.privacy.mechanisms import (
     WHOLE,
     Mechanism,
@@ -41,11 +41,13 @@ from sktensor_dp.privacy.mechanisms import (
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.queries.entries import EntryChunks
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.laws import SPHERICAL as SPHERICAL_LAPLACE
+from sktensor_dp.spectral_topics.questions import DocumentQuestions
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 SENSITIVITY, STRENGTH, K = 0.3, 1.7, 10
@@ -293,18 +295,19 @@ def test_integers_are_even_up_to_two_to_the_64(noise):
 SHAPE, PURE = (4, 6, 3), PrivacyCost(epsilon=0.9)
 
 
-def curator_of(name: str, cost: PrivacyCost, n: int = 300) -> EntryCurator:
+def questions_of(name: str, cost: PrivacyCost, n: int = 300) -> tuple[EntryQuestions, Session]:
     rng = np.random.default_rng(5)
     X = np.column_stack([rng.integers(0, size, n) for size in SHAPE])
     plan = ReleasePlan(1.0, 1e-6, (PlannedRelease(name, cost),))
     chunks = EntryChunks(X, rng.uniform(1, 5, n), SHAPE, (1.0, 5.0))
-    return EntryCurator(chunks, plan, spender="test", unit="entry", accountant=None)
+    ask = opened(chunks, plan)
+    return EntryQuestions(ask), ask
 
 
 def test_purely_released_entries_have_the_variance_of_the_piecewise_law(noise):
     """Mean square, n = 3000, alpha 1e-6; a deviation that is 15 % too large: power 1 - 1e-6."""
-    noisy = curator_of("entries", PURE, 3000).entries()
-    truth = curator_of("entries", PrivacyCost(mu=math.inf), 3000).entries().value
+    noisy = questions_of("entries", PURE, 3000)[0].entries()
+    truth = questions_of("entries", PrivacyCost(mu=math.inf), 3000)[0].entries().value
     assert noisy.sigma == pytest.approx(4 * piecewise_deviation(0.9))
     variances = [16 * Piecewise(0.9).variance(x / 4) for x in truth]
     white = (noisy.value - truth) / np.sqrt(variances)
@@ -313,13 +316,13 @@ def test_purely_released_entries_have_the_variance_of_the_piecewise_law(noise):
 
 @pytest.mark.parametrize("name", ["entries", "row_sums", "ridge_block", "entry_gradients"])
 def test_a_pure_cost_selects_pure_laws_in_any_plan(name, noise):
-    asked = curator_of(name, PURE)
+    asked, ask = questions_of(name, PURE)
     questions = {
         "entry_gradients": (Jacobian(asked.index_set, [np.ones((n, 1)) for n in SHAPE]),),
         "ridge_block": (0, np.ones((300, 1)), 1.0),
     }
     getattr(asked, name)(*questions.get(name, ()))
-    (row,) = asked.report().rows
+    (row,) = ask.report().rows
     assert row.mechanism == CATALOGUE[name].pure.law.id
     assert (row.epsilon, row.mu) == (0.9, 0.0)
 
@@ -332,17 +335,17 @@ def test_noise_of_triples_has_the_deviation_that_is_told(name, delta, seed):
     X = as_counts(rng.poisson(1.0, (50, 8)).astype(float))
     basis = np.linalg.qr(rng.standard_normal((8, 3)))[0]
     plan = ReleasePlan.split(1.0, delta, {name: 1.0}, {name: uses})
-    known, options = {"counts": 9.0, "triples": 5.0}, {"spender": "test", "unit": "document"}
-    with DocumentCurator(
-        CountChunks(X, *X.shape), plan, known=known, accountant=None, **options
-    ) as curator:
-        counts = curator.count_clip(0.1)
+    with Session(CountChunks(X, *X.shape), plan) as ask:
+        documents = DocumentQuestions(ask, {"counts": 9.0, "triples": 5.0})
+        counts = documents.count_clip(0.1)
         if name == "triple_moments":
-            clip = counts if delta == 0 else curator.triple_clip(0.1)
-            answers = [curator.triples(basis, clip, (counts,), None) for _ in range(uses)]
+            clip = counts if delta == 0 else documents.triple_clip(0.1)
+            answers = [documents.triples(basis, clip, (counts,), None) for _ in range(uses)]
         else:
-            clip = curator.whitened_triple_clip(0.1, basis, None, (counts,))
-            answers = [curator.whitened_triples(basis, clip, (counts,), None) for _ in range(uses)]
+            clip = documents.whitened_triple_clip(0.1, basis, None, (counts,))
+            answers = [
+                documents.whitened_triples(basis, clip, (counts,), None) for _ in range(uses)
+            ]
     values = np.array([symmetric_to_coordinates(answer.value) for answer in answers])
     # Coordinates of spherical noise share their radius: its square deviates by a fifth at most.
     assert values.std(axis=0).mean() == pytest.approx(answers[0].sigma, rel=0.15)
@@ -360,7 +363,7 @@ SPHERICAL = "Spherical Laplace noise"
     ids=["Gaussian", "pure", "no noise"],
 )
 def test_what_the_program_adds_to_delta_is_in_the_report(options, said):
-    """The third moment has spherical noise where it is pure; the curator notes it for any fit."""
+    """The third moment has spherical noise where it is pure; the session notes it for any fit."""
     model = PrivateSpectralLDA(2, perturbation="moment_tensor", random_state=0, **options)
     report = model.fit(counts()).privacy_report_
     for shown in (str(report), report._repr_html_(), load_statement(report.to_json()).notes):

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from batchings import documents_of_any_length, random_batchings
 
 from sktensor_dp.queries.counts import CountChunk
-from sktensor_dp.queries.scores import MOST_GAIN, TopicGain, gains_of
+from sktensor_dp.queries.scores import MOST_GAIN, CompletionGains, TopicGain
 from sktensor_dp.queries.units import Units
 from sktensor_dp.topics.inference import collapsed_proportions, topic_posterior
 
@@ -18,6 +18,10 @@ WORDS = 40
 # probabilities that are rounded by 6e-8: they are off by 5 * 20 * 6e-8 if all errors add up, by
 # 1e-6 if they do not, and so is the logarithm of each of some 500 words.
 ROUNDING = 1e-3
+
+
+def gains_of(*topics):
+    return CompletionGains.of(TopicGain(*topics))
 
 
 def made(seed):

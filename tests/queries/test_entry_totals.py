@@ -1,12 +1,13 @@
-"""Totals of queries on entries against loops, curators against totals, and what comes in."""
+"""Totals of queries on entries against loops, questions against totals, and what comes in."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
+from sessions import opened
 
-from sktensor_dp.privacy.curators.entries import EntryCurator
+from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.entries import (
     MOST_DIGITS,
@@ -36,7 +37,7 @@ def clamped(y):
 
 def exact(chunks, names):
     plan = ReleasePlan.split(math.inf, 1e-6, dict.fromkeys(names, 1.0))
-    return EntryCurator(chunks, plan, spender="test", unit="unit", accountant=None)
+    return EntryQuestions(opened(chunks, plan))
 
 
 def test_index_sets_add_up_rows(seed):
@@ -68,11 +69,11 @@ def test_row_sums(seed):
     expected = [w[X[:, m] == i, m] @ x[X[:, m] == i] for m in range(3) for i in range(SHAPE[m])]
     total = RowSums(chunk.index_set, w, HALF).total(chunk)
     np.testing.assert_allclose(total, expected, atol=1e-12)
-    with exact(chunk, ["row_sums", "entries"]) as curator:
-        np.testing.assert_allclose(np.concatenate(curator.row_sums(w).sums), expected, atol=1e-11)
-        released = curator.entries()
-        np.testing.assert_allclose(released.value, x, atol=1e-12)
-        assert (released.sigma, curator.middle, curator.half) == (0.0, MIDDLE, HALF)
+    asked = exact(chunk, ["row_sums", "entries"])
+    np.testing.assert_allclose(np.concatenate(asked.row_sums(w).sums), expected, atol=1e-11)
+    released = asked.entries()
+    np.testing.assert_allclose(released.value, x, atol=1e-12)
+    assert (released.sigma, asked.middle, asked.half) == (0.0, MIDDLE, HALF)
 
 
 @of_blocks
@@ -84,8 +85,8 @@ def test_ridge_rows(seed, ridge, block, cache_of):
     z = rng.standard_normal((N, 3)) * [2, 1, 0.1]
     chunk, x = EntryChunks(X, y, SHAPE, LIMITS), clamped(y)
     for mode in range(3):
-        with exact(chunk, ["ridge_block"]) as curator:
-            rows = curator.ridge_block(mode, z, ridge)
+        asked = exact(chunk, ["ridge_block"])
+        rows = asked.ridge_block(mode, z, ridge)
         coordinates = RidgeBlock(chunk.index_set, mode, z, ridge, HALF).total(chunk)
         for i in range(SHAPE[mode]):
             own = X[:, mode] == i
@@ -154,8 +155,8 @@ def test_gradients_are_the_products_with_the_jacobian(seed):
     rng, X, y = data(seed)
     chunk = EntryChunks(X, y, SHAPE, LIMITS)
     for model in models(rng, chunk.index_set):
-        with exact(chunk, ["entry_gradients"]) as curator:
-            found = curator.entry_gradients(model)
+        asked = exact(chunk, ["entry_gradients"])
+        found = asked.entry_gradients(model)
         np.testing.assert_allclose(found.value, model.scatter(clamped(y)), atol=1e-9)
 
 

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from contracts import rows_of_counts, rows_of_samples
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import (
     Clip,
     CountChunk,
@@ -254,9 +254,9 @@ class Documents:
         return iter(self.parts)
 
 
-def curator_of(chunks, epsilon):
+def session_of(chunks, epsilon):
     plan = ReleasePlan.split(epsilon, 1e-6, {"word_frequencies": 1.0})
-    return DataCurator(chunks, plan, spender="t", unit="document", accountant=None)
+    return Session(chunks, plan)
 
 
 @pytest.mark.parametrize(
@@ -271,10 +271,10 @@ def test_beyond_the_units_that_slack_covers_the_sensitivity_grows(n_units, facto
         with (
             pytest.warns(PrivacyLeakWarning),
             unsafe_seeded_noise(0),
-            curator_of(Documents([part], n), 1.0) as curator,
+            session_of(Documents([part], n), 1.0) as ask,
         ):
-            noise = curator.release("word_frequencies", query) - query.total(part) / n
-        (row,) = curator.report().rows
+            noise = ask(query).value - query.total(part) / n
+        (row,) = ask.report().rows
         released.append((row.sensitivity * n, row.sigma, np.abs(noise).max()))
     (large, sigma, noise), (small, sigma_of_one, noise_of_one) = released
     assert small == query.l2_sensitivity
@@ -289,8 +289,8 @@ def test_chunks_of_one_document_add_up_as_if_exactly(seed):
     X = rng.integers(1, 99, (500, 2)).astype(float)
     query = WordFrequencies(Clip(CountNorm(1), 0.3))
     parts = [query.total(CountChunk(as_counts(row[None, :]))) for row in X]
-    with curator_of(CountChunks(list(X[:, None, :]), *X.shape), math.inf) as curator:
-        mean = curator.release("word_frequencies", query)
+    with session_of(CountChunks(list(X[:, None, :]), *X.shape), math.inf) as ask:
+        mean = ask(query).value
     exact = np.array([math.fsum(column) for column in np.transpose(parts)]) / len(X)
     # Rounding of the sum and of the division; one after the other it is ten times as much.
     np.testing.assert_allclose(mean, exact, rtol=2.0**-51, atol=0)

@@ -11,11 +11,17 @@ from itertools import combinations_with_replacement, permutations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from internals import questions
 
-from sktensor_dp.privacy.curators.samples import SampleCurator
+from sktensor_dp.power_method.recipe import (
+    power_step,
+    projected_third_moments,
+    third_moments,
+)
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.samples import (
     LARGEST_ENTRY,
     NORM_SLACK,
@@ -233,57 +239,49 @@ def test_noise_of_answers_has_the_covariance_stated(seed):
     assert np.linalg.eigvalsh(expected.reshape(3 * D, 3 * D)).max() <= 3 + 1e-9
 
 
-# What the curator gives out
+# What the session gives out
 
 
-def curator_of(X, plan, offset=0.0):
-    return SampleCurator(
-        SampleChunks(as_samples(X), *X.shape), plan, spender="test", unit="sample",
-        accountant=None, known=LiftedBall(RADIUS, offset),
-    )  # fmt: skip
+def session_of(X, plan):
+    return Session(SampleChunks(as_samples(X), *X.shape), plan)
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.7 * RADIUS])
-def test_a_curator_gives_out_means_in_everyday_form(offset, seed):
+def test_answers_are_means_in_everyday_form(offset, seed):
     X, rng = data(seed), np.random.default_rng(seed)
-    z = embedded(X, offset)
+    z, ball = embedded(X, offset), LiftedBall(RADIUS, offset)
     names = ("second_moments", "projected_third_moments", "third_moments", "power_iterations")
     basis = rng.standard_normal((z.shape[1], 2))
     frame = np.linalg.qr(basis)[0]
     squares = ((z - z @ frame @ frame.T) ** 2).sum(axis=1)
     plan = ReleasePlan.split(math.inf, 1e-6, dict.fromkeys(names, 1.0))
-    with curator_of(X, plan, offset) as curator:
-        second = curator.second_moments()
+    with session_of(X, plan) as ask:
+        second = ask(SecondMoments(ball))
         np.testing.assert_allclose(second.value, z.T @ z / len(X), atol=1e-9)
-        third = curator.projected_third_moments(basis, 0.3, 1.0)
-        whole = curator.third_moments(frame, 0.5)
+        third = third_moments(ask, ProjectedThirdMoments(basis, ball, 0.3))
+        whole = third_moments(ask, ThirdMoments(frame, ball, 0.5))
         for found, y in ((third, z @ basis), (whole, z @ frame)):
             np.testing.assert_allclose(found.tensor, sum(map(cube, y)) / len(X), atol=1e-9)
             np.testing.assert_allclose(found.residual, squares @ y / len(X), atol=1e-9)
         if offset == 0:
             u = unit_columns(rng, 3)
-            answers = curator.power_iterations(u).value
+            answers = power_step(ask, PowerIterations(u, RADIUS)).value
             np.testing.assert_allclose(answers, z.T @ (z @ u) ** 2 / len(X), atol=1e-9)
     assert {second.sigma, third.sigma, whole.sigma} == {0.0}
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_a_limit_is_searched_where_norms_can_be(delta, seed, monkeypatch):
+def test_a_limit_is_searched_where_norms_can_be(delta, seed):
     """No contribution is longer than the last edge, so that no clip is forced on all."""
-    asked, noisy_quantile = [], SampleCurator.noisy_quantile
-    monkeypatch.setattr(
-        SampleCurator, "noisy_quantile", lambda *of: (asked.append(of), noisy_quantile(*of))[1]
-    )
     rng, X = np.random.default_rng(seed), data(seed)
     names = {"third_moment_histogram": 1.0, "projected_third_moments": 1.0}
-    with curator_of(X, ReleasePlan.split(1.0, delta, names)) as curator:
-        curator.projected_third_moments(rng.standard_normal((D, 3)), 0.0, 0.9)
-        sensitivity = curator.report().rows[-1].sensitivity
-    ((*_, query, edges, quantile),) = asked
-    norms = np.linalg.norm([parts(z, query.basis, 0.0) for z in embedded(X, 0.0)], axis=1)
-    assert norms.max() <= edges[-1] * (1 + 1e-9)
-    assert quantile == 0.9
-    assert np.isclose(2 * edges / len(X), sensitivity, rtol=1e-12).any()
+    with questions() as asked, session_of(X, ReleasePlan.split(1.0, delta, names)) as ask:
+        projected_third_moments(ask, LiftedBall(RADIUS, 0.0), rng.standard_normal((D, 3)), 0.0)
+        sensitivity = ask.report().rows[-1].sensitivity
+    histogram, _ = asked
+    norms = np.linalg.norm([parts(z, histogram.basis, 0.0) for z in embedded(X, 0.0)], axis=1)
+    assert norms.max() <= histogram.edges[-1] * (1 + 1e-9)
+    assert np.isclose(2 * histogram.edges / len(X), sensitivity, rtol=1e-12).any()
 
 
 # What comes in

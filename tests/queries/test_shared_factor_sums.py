@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 from sktensor_dp import PrivateCPCompletion
-from sktensor_dp.privacy.curators.entries import SliceCurator
+from sktensor_dp.completion.questions import SliceQuestions
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
     SharedFactorSums,
@@ -101,13 +102,13 @@ def test_totals_are_those_of_a_loop(share, n_units, cache, seed, cache_of):
     np.testing.assert_allclose(asked.total(chunk_of(X, y, n_units)), expected, atol=1e-9)
 
 
-def test_a_curator_takes_sums_and_moment_apart(seed):
+def test_sums_and_moment_are_taken_apart(seed):
     rng = np.random.default_rng(seed)
     asked, chunk = query(rng), chunk_of(*entries(rng, 0.4))
     cost = PrivacyCost(mu=np.inf)
     plan = ReleasePlan(1.0, 1e-6, (PlannedRelease("shared_factor_sums", cost),))
-    with SliceCurator(chunk, plan, spender="test", unit="unit", accountant=None) as curator:
-        found = curator.shared_factor_sums(asked)
+    with Session(chunk, plan) as ask:
+        found = SliceQuestions(ask).shared_factor_sums(asked)
     total = asked.total(chunk)
     np.testing.assert_allclose(found.sums, total[:N_CELLS], atol=1e-12)
     np.testing.assert_allclose(found.moment, total[N_CELLS:] / MOMENT_WEIGHT / N_UNITS, atol=1e-12)
@@ -232,7 +233,5 @@ def test_no_floating_point_error_depends_on_a_value(value):
     y[0] = value
     plan = ReleasePlan.split(1.0, 1e-6, {"unit_levels": 1.0})
     chunks = SliceChunks(X, y, (20, 4), 0, (-0.5, 0.5))
-    with np.errstate(all="raise"), SliceCurator(
-        chunks, plan, spender="a", unit="slice", accountant=None
-    ) as curator:  # fmt: skip
-        curator.unit_levels()
+    with np.errstate(all="raise"), Session(chunks, plan) as ask:
+        SliceQuestions(ask).unit_levels()

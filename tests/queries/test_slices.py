@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from sessions import opened
 from slice_entries import SHAPE, N, entries
 
-from sktensor_dp.privacy.curators.entries import SliceCurator
+from sktensor_dp.completion.questions import SliceQuestions
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.slices import (
     ReleasedEffects,
@@ -30,7 +31,7 @@ def chunk_of(X, y, **part):
 
 def exact(chunk, name):
     plan = ReleasePlan.split(math.inf, 1e-6, {name: 1.0})
-    return SliceCurator(chunk, plan, spender="test", unit="unit", accountant=None)
+    return SliceQuestions(opened(chunk, plan))
 
 
 def units_of(X, y):
@@ -70,8 +71,7 @@ def test_unit_levels(seed):
     expected = sum(np.array([v.mean(), v.std()]) for _, v in units_of(X, y))
     chunk = chunk_of(X, y)
     np.testing.assert_allclose(UnitLevels(HALF).total(chunk), expected, atol=1e-12)
-    with exact(chunk, "unit_levels") as curator:
-        levels = curator.unit_levels()
+    levels = exact(chunk, "unit_levels").unit_levels()
     np.testing.assert_allclose([levels.mean, levels.deviation], expected / SHAPE[0], atol=1e-12)
 
 
@@ -92,8 +92,7 @@ def test_shared_row_sums(mode, order, seed):
     # Regressions on three numbers of size one, by two ways.
     np.testing.assert_allclose(query.total(chunk), expected, atol=1e-9)
     if order == 2:
-        with exact(chunk, "shared_row_sums") as curator:
-            rows = curator.shared_row_sums(mode, about, SCALE)
+        rows = exact(chunk, "shared_row_sums").shared_row_sums(mode, about, SCALE)
         np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-9)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.selection import (
@@ -16,6 +15,7 @@ from sktensor_dp.privacy.selection import (
     largest_weight,
     selection_threshold,
 )
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.text import (
     N_BUCKETS,
     VOTE,
@@ -88,19 +88,19 @@ class ManyWords(WordVotes):
         return Counter({f"{i:05d}": 1_000_000 for i in range(20_000)})
 
 
-def curator_of(delta):
+def session_of(delta):
     reserved = {"word_votes": 5e-7} if delta else {}
     plan = ReleasePlan.split(1.0, delta, {"word_votes": 1}, reserved_delta=reserved)
     chunks = TextChunks([["a"]], list)
-    return DataCurator(chunks, plan, spender="test", unit="document", accountant=None)
+    return Session(chunks, plan)
 
 
 @pytest.mark.usefixtures("seeded_noise")
 def test_noise_has_the_reported_scale(seed):
-    with curator_of(1e-6) as curator:
-        query = ManyWords(8, 1.0, np.ones(N_BUCKETS))
-        words, noisy = curator.release_partitions("word_votes", query)
-        report = curator.report()
+    with session_of(1e-6) as ask:
+        answer = ask(ManyWords(8, 1.0, np.ones(N_BUCKETS)))
+        report = ask.report()
+    words, noisy = answer.keys, answer.value
     residuals, (row,) = noisy - 1_000_000, report.rows
     assert len(words) == 20_000
     assert (row.sensitivity, row.delta) == (pytest.approx(4.0), 5e-7)
@@ -126,17 +126,14 @@ def test_words_leave_in_alphabetical_order_and_nothing_else_leaves():
     assert gaussian_partition_selection({}, 3.0, 2.0, NoiseSource())[0] == []
 
 
-def test_the_curator_gives_no_votes_without_a_threshold():
-    asked = "word_votes", WordVotes(2, 1.0, np.ones(N_BUCKETS))
-    with curator_of(1e-6) as curator:
-        with pytest.raises(RuntimeError, match="not made by"):
-            curator.release(*asked)
-        assert curator.report().rows == ()
-        curator.release_partitions(*asked)
+def test_no_votes_are_given_without_a_threshold():
+    asked = WordVotes(2, 1.0, np.ones(N_BUCKETS))
+    with session_of(1e-6) as ask:
+        assert ask(asked).keys == []
         with pytest.raises(RuntimeError, match="used up"):
-            curator.release_partitions(*asked)
-    with curator_of(0.0) as curator, pytest.raises(RuntimeError, match="not made by"):
-        curator.release_partitions(*asked)
+            ask(asked)
+    with session_of(0.0) as ask, pytest.raises(RuntimeError, match="no law for a pure epsilon"):
+        ask(asked)
 
 
 # Buckets and votes

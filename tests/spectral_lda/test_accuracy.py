@@ -13,9 +13,10 @@ from scipy.optimize import linear_sum_assignment
 
 from benchmarks.laws import AUTO, MARGIN, Law, error
 from sktensor_dp import PrivateSpectralLDA
-from sktensor_dp.privacy.curators.documents import DocumentCurator
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.spectral_topics.plan import plan_topics
+from sktensor_dp.spectral_topics.questions import DocumentQuestions
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 INF = float("inf")
@@ -218,10 +219,8 @@ def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, del
     )  # fmt: skip
     limits = []
     for _ in range(200):
-        with DocumentCurator(
-            chunks, plan.releases, known={}, spender="test", unit="document", accountant=None,
-        ) as curator:  # fmt: skip
-            limits.append(curator.count_clip(plan.clip_quantile).limit)
+        with Session(chunks, plan.releases) as ask:
+            limits.append(DocumentQuestions(ask, {}).count_clip(plan.clip_quantile).limit)
     # With false alarms at 1 in 200, 9 or more have a probability of 1e-6.
     assert np.sum(np.array(limits) > 10) <= 8
 

@@ -15,7 +15,7 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
-from sktensor_dp.privacy.curators.documents import NoisyPairs
+from sktensor_dp.spectral_topics.questions import ReleasedPairs
 from sktensor_dp.spectral_topics.recipe import noise_edge
 from sktensor_dp.topics.moments import PriorCorrection
 
@@ -122,7 +122,7 @@ def test_laplace_noise_alone_stays_below_its_edge(seed):
     100 come up once in 100,000 runs, and would always with that edge.
     """
     d, sigma, diagonal = 100, 0.5, np.sqrt(2.0)
-    released = NoisyPairs(None, lambda V: V, sigma, diagonal)
+    released = ReleasedPairs(None, lambda V: V, sigma, diagonal)
     edge = noise_edge(released, 1.0, PriorCorrection(0.0, np.zeros(d), 0.0), pure=True)
     rng, largest = np.random.default_rng(seed), []
     for _ in range(100):

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from internals import questions
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
-from sktensor_dp.privacy.curator import Noisy
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_topics.defaults import ECHO, STEP_LIMIT
 from sktensor_dp.spectral_topics.refinement import StepAverage, scales_of_words
@@ -15,6 +16,10 @@ from sktensor_dp.spectral_topics.released import FittedTopics
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 INF = float("inf")
 may_warn = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+
+
+def answer_of(value, sigma):
+    return Answer(value, sigma, 1.0, PrivacyCost(mu=1.0), 1)
 
 
 def documents(seed, concentration, n=4000, k=4, length=40):
@@ -127,7 +132,7 @@ def test_averages_leave_out_the_topics_that_steps_were_given(seed):
         topics = FittedTopics(given / weights[:, None], weights, given.sum(axis=0), 0.1, 3, 1.0)
         # Each step repeats a part of what it was given, whose mean is that of all steps.
         answer = (1 - ECHO) * truth + ECHO * 40 * given
-        told = told.after(Noisy(answer / scales, 2.0), topics, rate)
+        told = told.after(answer_of(answer / scales, 2.0), topics, rate)
     counts, noise = told.without_echo()
     np.testing.assert_allclose(counts, truth, atol=1e-12)
     # Of three steps: rates of 3/8, 3/8 and 1/4 in the end.
@@ -139,7 +144,7 @@ def test_without_noise_nothing_is_taken_off_steps():
     topics = FittedTopics(np.eye(2), np.full(2, 0.5), np.full(2, 0.5), 0.0, 2, 1.0)
     told = StepAverage(1.0, np.zeros((2, 2)), 0.0, np.zeros((2, 2)))
     counts = np.array([[3.0, 1.0], [0.0, 2.0]])
-    found, sigma = told.after(Noisy(counts, 0.0), topics, 1.0).without_echo()
+    found, sigma = told.after(answer_of(counts, 0.0), topics, 1.0).without_echo()
     np.testing.assert_array_equal(found, counts)
     assert sigma == 0
 

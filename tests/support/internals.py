@@ -16,15 +16,14 @@ import sktensor_dp
 from sktensor_dp.estimator.base import FittedStateMixin
 from sktensor_dp.model_selection.search import Trials
 from sktensor_dp.privacy import sampling
-from sktensor_dp.privacy.curator import DataCurator
-from sktensor_dp.privacy.mechanisms import Mechanism
-from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.mechanisms import Mechanism, sigma_of
 from sktensor_dp.privacy.selection import PartitionSelection
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.scores import HeldOutScores
 from sktensor_dp.tensor import row_effects
 
-# Curators
-data_of = methodcaller("_read")  # raw data that a curator holds
+# Sessions
+data_of = methodcaller("_read")  # raw data that a session holds
 
 
 def put(patch: pytest.MonkeyPatch, owner: type, method: str, function: Callable[..., Any]) -> None:
@@ -78,21 +77,16 @@ def gains_of(deviations: float) -> AbstractContextManager[None]:
     def gained(usual: Any, law: Mechanism, value: Any, sensitivity: float, *of: Any) -> Any:
         cost, _, query = of
         if isinstance(query, HeldOutScores):
-            return np.array([deviations * law.sigma(sensitivity, cost)])
+            return np.array([deviations * sigma_of(law.law, sensitivity, cost)])
         return usual(law, value, sensitivity, *of)
 
     return answering(gained)
 
 
-def planned_cost(curator: DataCurator, name: str) -> PrivacyCost:
-    """What a use of a planned release costs."""
-    return curator._plan.cost_of(name)
-
-
-def probed(curator: DataCurator, probe: Any) -> DataCurator:
-    """Put a probe in the place of a curator's source of noise."""
-    probe.process, curator._noise = curator._noise.process, probe
-    return curator
+def probed(ask: Session, probe: Any) -> Session:
+    """Put a probe in the place of a session's source of noise."""
+    probe.process, ask._noise = ask._noise.process, probe
+    return ask
 
 
 reader_of = methodcaller("_reader")  # of chunks: what reads partitions where they lie

@@ -20,13 +20,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from internals import planned_cost
 from small_completions import X0, Y0, build
 
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.privacy.spending import LedgerEntry
 
 
@@ -145,14 +144,14 @@ def fit(accountant: BudgetAccountant) -> None:
 
 def fit_for_ever(accountant: BudgetAccountant, sink: str) -> None:
     """Write down every value as soon as its noise is drawn; what is written survives a kill."""
-    release, out = DataCurator.release, os.open(sink, os.O_WRONLY | os.O_APPEND)
+    usual, out = Session.__call__, os.open(sink, os.O_WRONLY | os.O_APPEND)
 
-    def noted(self, name, *asked):
-        value, cost = release(self, name, *asked), planned_cost(self, name)
-        os.write(out, f"{name}:{cost.mu!r}:{cost.epsilon!r}\n".encode())
-        return value
+    def noted(self, query, *more):
+        answer = usual(self, query, *more)
+        os.write(out, f"{query.name}:{answer.cost.mu!r}:{answer.cost.epsilon!r}\n".encode())
+        return answer
 
-    DataCurator.release = noted
+    Session.__call__ = noted
     while True:
         fit(accountant)
 

@@ -4,7 +4,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin
-from sktensor_dp.privacy.curator import DataCurator
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.units import Units
@@ -40,12 +39,12 @@ class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
         plan = ReleasePlan.split(self.factor * self.epsilon, self.delta, {NAME: 1.0})
         query = HeldOutScores(target, *self.bounds)
 
-        def mean(curator):
-            found = float(curator.release(NAME, query)[0]) + query.middle
+        def mean(ask):
+            found = float(ask(query).value[0]) + query.middle
             return Fitted({"mean_": found, "seed_": self.random_state})
 
         columns = {"n_features_in_": X.shape[1]}
-        return self._run(PlannedFit(DataCurator, chunks, plan, mean, columns))
+        return self._run(PlannedFit(chunks, plan, mean, columns))
 
     def predict(self, X):
         return np.full(len(X), self.mean_ + self.shift)

@@ -1,18 +1,16 @@
-"""Curator of documents: releases in the terms of topic models.
-
-Every method makes one planned release (two, where a clip is chosen first) and
-returns public values together with the noise level they were given.
+"""Questions about documents, in the terms of topic models: each asks a session for one release, or
+for two where a clip is chosen first.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.privacy.curator import DataCurator, Noisy
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import (
     MIN_TOKENS,
     Clip,
@@ -26,8 +24,8 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.scores import TopicGain, gains_of
-from sktensor_dp.tensor.symmetric import n_unique
+from sktensor_dp.queries.query import Query
+from sktensor_dp.queries.scores import CompletionGains, TopicGain
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.intp] | None
@@ -51,7 +49,7 @@ MEAN_FIELD, EXACT_MEAN_FIELD, EXACT_STEPS = 7, 13, 2
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyPairs:
+class ReleasedPairs:
     """A released second moment."""
 
     matrix: Floats | None  # None where only products are asked for, without noise
@@ -60,26 +58,24 @@ class NoisyPairs:
     diagonal_sigma: float
 
 
-class DocumentCurator(DataCurator):
-    """A :class:`DataCurator` of counts of words in documents."""
+class DocumentQuestions:
+    """Questions to a session of counts of words in documents."""
 
     # Known are public limits by the names of CLIPPED_NORMS; others are chosen from noisy
     # histograms. With pure epsilon the number of tokens, which bounds all norms, is clipped.
 
-    _known: Mapping[str, float]
+    limits: dict[str, float]  # in force so far, public or released
 
-    @cached_property
-    def limits(self) -> dict[str, float]:
-        """Limits in force so far, public or released."""
-        return {}
+    def __init__(self, ask: Session, known: Mapping[str, float]) -> None:
+        self._ask, self._known, self.limits = ask, known, {}
 
     @property
     def _count_norm(self) -> CountNorm:
-        return PURE_COUNT_NORM if self.pure else COUNT_NORM
+        return PURE_COUNT_NORM if self._ask.is_pure else COUNT_NORM
 
     def count_clip(self, quantile: float) -> Clip:
         """Clip mean counts at a noisy quantile of their L2 norm (L1 if epsilon is pure)."""
-        search = TOKENS if self.pure else None
+        search = TOKENS if self._ask.is_pure else None
         return self._clip("counts", self._count_norm, quantile, search=search)
 
     def given_count_clip(self, limit: float) -> Clip:
@@ -102,10 +98,9 @@ class DocumentCurator(DataCurator):
         """Clip on the :class:`TripleNorm` of a unit, at a noisy quantile over units."""
         return self._clip("triples", TripleNorm(), quantile, min_tokens=MIN_TOKENS)
 
-    def word_frequencies(self, clip: Clip, clips: Sequence[Clip], min_tokens: int) -> Noisy:
+    def word_frequencies(self, clip: Clip, clips: Sequence[Clip], min_tokens: int) -> Answer:
         """Mean word counts, scaled to the limits; documents below `min_tokens` count as empty."""
-        query = WordFrequencies(clip, tuple(clips), min_tokens)
-        return self.noisy("word_frequencies", query)
+        return self._ask(WordFrequencies(clip, tuple(clips), min_tokens))
 
     def pair_moments(
         self,
@@ -114,28 +109,24 @@ class DocumentCurator(DataCurator):
         min_tokens: int,
         words: Words = None,
         as_product: bool = False,
-    ) -> NoisyPairs:
+    ) -> ReleasedPairs:
         """Mean second moment of `words`, clipped; without noise products do (`as_product`)."""
         query = PairMoments(clip, DIAGONAL_WEIGHT, tuple(clips), words, min_tokens)
         if as_product:
-            return NoisyPairs(None, self.exact_product("pair_moments", query), 0.0, 0.0)
-        noisy = self.noisy("pair_moments", query)
+            return ReleasedPairs(None, self._ask.exact_product(query), 0.0, 0.0)
+        noisy = self._ask(query)
         product = noisy.value.__matmul__
-        return NoisyPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
+        return ReleasedPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
 
     def whitened_triples(
         self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words
-    ) -> Noisy:
+    ) -> Answer:
         """Release the mean over units of length times third moment whitened by `basis`, clipped."""
-        query = WhitenedTripleMoments(basis, (clip, *clips), words)
-        noisy = self.noisy("whitened_triple_moments", query)
-        return Noisy(noisy.value, self._deviation(noisy.sigma, n_unique(basis.shape[1], 3)))
+        return self._ask(WhitenedTripleMoments(basis, (clip, *clips), words))
 
-    def triples(self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words) -> Noisy:
+    def triples(self, basis: Floats, clip: Clip, clips: Sequence[Clip], words: Words) -> Answer:
         """Mean third moment, clipped, noised in word space, in coordinates of the `basis`."""
-        query = TripleMoments(basis, (clip, *clips), words)
-        noisy = self.noisy("triple_moments", query)
-        return Noisy(noisy.value, self._deviation(noisy.sigma, query.ambient_dimension))
+        return self._ask(TripleMoments(basis, (clip, *clips), words))
 
     def expected_counts(
         self,
@@ -144,14 +135,14 @@ class DocumentCurator(DataCurator):
         single: bool,
         clip: Clip,
         scales: Floats | None = None,
-        rest_of: str | None = None,
-    ) -> Noisy:
+        rest_of: type[Query] | None = None,
+    ) -> Answer:
         """Mean expected counts of each word in each topic (the E step), over `scales`, clipped."""
         assert isinstance(clip.norm, CountNorm)
-        last = self._left.get("expected_counts", 0) <= EXACT_STEPS
-        n_iter = EXACT_MEAN_FIELD if self._noiseless and last else MEAN_FIELD
+        last = self._ask.left(ExpectedCounts) <= EXACT_STEPS
+        n_iter = EXACT_MEAN_FIELD if self._ask.is_exact and last else MEAN_FIELD
         query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order, n_iter, scales)
-        return self.noisy("expected_counts", query, rest_of)
+        return self._ask(query, rest_of)
 
     def completion_gain(
         self,
@@ -159,10 +150,10 @@ class DocumentCurator(DataCurator):
         weights: Floats,
         concentration: float,
         against: TopicGain,
-    ) -> Noisy:
+    ) -> Answer:
         """Gain of topics over others on half of a document's words."""
-        query = gains_of(topics, weights, concentration, against, not self._noiseless)
-        return self.noisy("held_out_scores", query)
+        gain = TopicGain(topics, weights, concentration, against, not self._ask.is_exact)
+        return self._ask(CompletionGains.of(gain))
 
     def _clip(
         self,
@@ -176,12 +167,12 @@ class DocumentCurator(DataCurator):
         """Choose a limit: the public one, none without noise, or a noisy quantile."""
         if name in self._known:
             limit = float(self._known[name])
-        elif self._noiseless:
+        elif self._ask.is_exact:
             limit = math.inf
         else:
             low, high, n_bins = search or CLIPPED_NORMS[name]
             edges = np.geomspace(low, high, n_bins + 1)
             query = NormHistogram(norm, edges, clips, min_tokens)
-            limit = self.noisy_quantile("norm_histogram", query, edges, quantile)
+            limit = self._ask(query).edge_at(edges, quantile)
         self.limits[name] = limit
         return Clip(norm, limit)

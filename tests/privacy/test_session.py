@@ -1,4 +1,4 @@
-"""The custodian: what it refuses, when it charges, and that it lets go of the data."""
+"""The session: what it refuses, when it charges, and that it lets go of the data."""
 
 import gc
 import math
@@ -18,12 +18,21 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
 )
-from sktensor_dp.privacy.curator import DataCurator
+from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, NormHistogram, WordFrequencies
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments
-from sktensor_dp.queries.slices import ReleasedEffects, SharedRowSums, SliceChunks, UnitLevels
+from sktensor_dp.queries.query import REGISTERED
+from sktensor_dp.queries.samples import LiftedBall, SecondMoments
+from sktensor_dp.queries.slices import (
+    ReleasedEffects,
+    SharedFactorSums,
+    SharedRowSums,
+    SliceChunks,
+    UnitLevels,
+)
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # The data is too small for anything but these tests, and some fits say so.
@@ -56,22 +65,18 @@ class Source:
         return self.X
 
 
-def opened(chunks: Any, plan: ReleasePlan, unit: str = "document") -> DataCurator:
-    return DataCurator(chunks, plan, spender="test", unit=unit, accountant=None)
-
-
-def curator_of(
+def session_of(
     chunks: Any, shares: dict[str, float], epsilon: float = 1.0, uses: Any = None
-) -> DataCurator:
-    return opened(chunks, ReleasePlan.split(epsilon, DELTA, shares, uses))
+) -> Session:
+    return Session(chunks, ReleasePlan.split(epsilon, DELTA, shares, uses))
 
 
 ONE = {"word_frequencies": 1.0}
 
 
-def unread(shares: dict[str, float] = ONE, epsilon: float = 1.0) -> DataCurator:
-    """Curator of chunks that fail when they are read."""
-    return curator_of(Source(counts(0), 0), shares, epsilon)
+def unread(shares: dict[str, float] = ONE, epsilon: float = 1.0) -> Session:
+    """Session of chunks that fail when they are read."""
+    return session_of(Source(counts(0), 0), shares, epsilon)
 
 
 def chunks_of(seed: int) -> CountChunks:
@@ -86,50 +91,65 @@ def fit_source(estimator: PrivateSpectralLDA, source: Source) -> PrivateSpectral
     return estimator.fit_chunks(source, n_samples=N, n_features=D)
 
 
+class Impostor(PairMoments):
+    name = "column_sums"
+
+
+del REGISTERED["column_sums"]
+
+
 @pytest.mark.parametrize(
-    ("name", "query", "message"),
+    ("query", "message"),
     [
-        ("pair_moments", PAIRS, "not in the plan"),
-        ("word_frequencies", PAIRS, "takes a WordFrequencies"),
-        ("norm_histogram", WORDS, "takes a NormHistogram"),
-        ("document_frequencies", WORDS, "takes a DocumentFrequencies"),
+        (PAIRS, "not in the plan"),
+        (Impostor(PAIRS.clip, 1.0), "not in the catalogue"),
+        (SecondMoments(LiftedBall(1.0)), "not in the plan"),
+        (lambda chunk: chunk, "not in the catalogue"),
     ],
 )
-def test_what_was_not_planned_is_refused_unread(name, query, message):
-    with unread() as curator:
-        for ask in (curator.release, curator.exact_product, curator.release_partitions):
+def test_what_was_not_planned_is_refused_unread(query, message):
+    with unread() as ask:
+        for question in (ask, ask.exact_product):
             with pytest.raises(RuntimeError, match=message):
-                ask(name, query)
-        assert curator.report().rows == ()
-        with pytest.raises(KeyError):
-            curator.release("column_sums", query)
+                question(query)
+        assert ask.report().rows == ()
+
+
+def test_a_session_is_charged_when_it_is_entered_and_asked_while_it_is_open(seed):
+    budget = BudgetAccountant(2.0, DELTA)
+    plan = ReleasePlan.split(1.0, DELTA, ONE)
+    session = Session(chunks_of(seed), plan, Payer("test", budget))
+    with pytest.raises(RuntimeError, match="not open yet"):
+        session(WORDS)
+    assert budget.entries == ()
+    with pytest.raises(OSError, match="later"), Session(chunks_of(seed), plan, Payer("a", budget)):
+        raise OSError("later")
+    assert [entry.spender for entry in budget.entries] == ["a"]
 
 
 def test_a_release_is_made_as_often_as_planned(seed):
-    with curator_of(chunks_of(seed), ONE, uses={"word_frequencies": 2}) as curator:
-        first, second = (curator.release("word_frequencies", WORDS) for _ in range(2))
-        assert (first != second).any()
+    with session_of(chunks_of(seed), ONE, uses={"word_frequencies": 2}) as ask:
+        first, second = (ask(WORDS) for _ in range(2))
+        assert (first.value != second.value).any()
         with pytest.raises(RuntimeError, match="used up"):
-            curator.release("word_frequencies", WORDS)
-    (row,) = curator.report().rows
+            ask(WORDS)
+    (row,) = ask.report().rows
     assert row.uses == 2
-    assert curator.report().epsilon == pytest.approx(1.0, rel=1e-9)
+    assert ask.report().epsilon == pytest.approx(1.0, rel=1e-9)
 
 
 def test_a_failed_release_is_used_up():
     """It may have read everything before it failed."""
-    with unread() as curator:
+    with unread() as ask:
         for error, message in ((OSError, "data was read|failed with"), (RuntimeError, "used up")):
             with pytest.raises(error, match=message):
-                curator.release("word_frequencies", WORDS)
+                ask(WORDS)
 
 
 def test_nothing_leaves_without_noise_at_a_finite_cost():
-    with unread({"norm_histogram": 1.0, "pair_moments": 1e-12}, 1e3) as curator:
-        with pytest.raises(RuntimeError, match="needs noise"):
-            curator.exact_product("pair_moments", PAIRS)
-        with pytest.raises(RuntimeError, match="not made by"):
-            curator.release_partitions("norm_histogram", NormHistogram(CountNorm(), np.arange(2)))
+    plan = {"norm_histogram": 1.0, "pair_moments": 1e-12}
+    with unread(plan, 1e3) as ask, pytest.raises(RuntimeError, match="needs noise"):
+        ask.exact_product(PAIRS)
 
 
 class Spoiled(WordFrequencies):
@@ -141,8 +161,8 @@ class Spoiled(WordFrequencies):
 
 def test_what_is_not_finite_is_never_released(seed):
     """Queries see to it; were one to fail, no error would tell, and no number would."""
-    with curator_of(chunks_of(seed), ONE) as curator:
-        answer = curator.noisy("word_frequencies", Spoiled(WORDS.clip))
+    with session_of(chunks_of(seed), ONE) as ask:
+        answer = ask(Spoiled(WORDS.clip))
     # Noise about 0; beyond eight deviations once in 1e15 numbers.
     assert (np.abs(answer.value[:3]) < 8 * answer.sigma).all()
 
@@ -152,10 +172,10 @@ def test_sensitivities_that_noise_cannot_be_scaled_to_are_refused_unread(sensiti
     class Odd(WordFrequencies):
         l2_sensitivity = sensitivity
 
-    with unread() as curator:
+    with unread() as ask:
         with pytest.raises(RuntimeError, match="a Odd with a sensitivity of"):
-            curator.release("word_frequencies", Odd(WORDS.clip))
-        assert curator.report().rows == ()
+            ask(Odd(WORDS.clip))
+        assert ask.report().rows == ()
 
 
 @pytest.fixture
@@ -172,27 +192,27 @@ def alive() -> Iterator[Any]:
     gc.unfreeze()
 
 
-def test_a_closed_curator_has_no_data(seed, alive):
+def test_a_closed_session_has_no_data(seed, alive):
     chunks, shares = chunks_of(seed), {"word_frequencies": 1.0, "pair_moments": 1.0}
-    with curator_of(chunks, shares, math.inf) as curator:
-        product = curator.exact_product("pair_moments", PAIRS)
+    with session_of(chunks, shares, math.inf) as ask:
+        product = ask.exact_product(PAIRS)
         product(np.eye(D))
-        assert alive(DataCurator, CountChunks) == {DataCurator, CountChunks}
+        assert alive(Session, CountChunks) == {Session, CountChunks}
     del chunks
     assert alive(CountChunks) == set()
-    for ask in (lambda: product(np.eye(D)), lambda: curator.release("word_frequencies", WORDS)):
+    for question in (lambda: product(np.eye(D)), lambda: ask(WORDS)):
         with pytest.raises(RuntimeError, match="closed"):
-            ask()
+            question()
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"delta": 0}, {"epsilon": math.inf}, {"perturbation": "moment_tensor"}], ids=str
 )
-def test_a_fitted_estimator_holds_no_curator(options, seed, alive):
+def test_a_fitted_estimator_holds_no_session(options, seed, alive):
     for fit in (PrivateSpectralLDA.fit, PrivateSpectralLDA.partial_fit):
         estimator = lda(**options)
         fit(estimator, sp.csr_matrix(counts(seed)))
-        assert alive(DataCurator, CountChunks) == set()
+        assert alive(Session, CountChunks) == set()
 
 
 @pytest.mark.parametrize("options", [{}, {"delta": 0}, {"perturbation": "moment_tensor"}], ids=str)
@@ -226,8 +246,8 @@ def test_without_noise_the_same_releases_are_made(options, seed):
 
 NONE = SharedEffects(np.zeros(3), np.zeros(3), np.zeros(3), 0.0)
 ABOUT = ReleasedEffects((NONE,), 0.0, 1.0)
-SUMS = ("shared_row_sums", SharedRowSums(1, (2, 3), ABOUT, 1.0))
-LEVELS = ("unit_levels", UnitLevels(1.0))
+SUMS = SharedRowSums(1, (2, 3), ABOUT, 1.0)
+LEVELS = UnitLevels(1.0)
 GAUSSIAN, PURE = PrivacyCost(mu=0.5), PrivacyCost(epsilon=0.5)
 
 
@@ -236,11 +256,11 @@ def plan_of(*releases: tuple[str, PrivacyCost, int]) -> ReleasePlan:
     return ReleasePlan(9.0, delta, tuple(PlannedRelease(*release) for release in releases))
 
 
-def slice_curator(plan: ReleasePlan) -> DataCurator:
+def slice_session(plan: ReleasePlan) -> Session:
     chunks = SliceChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
     # Draws that are rejected call functions again: as many for the same noise.
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
-        return opened(chunks, plan, "slice")
+        return Session(chunks, plan)
 
 
 def plan_of_two(uses: int, mu: float = 0.5, pure: float = 0.0) -> ReleasePlan:
@@ -252,21 +272,21 @@ def plan_of_two(uses: int, mu: float = 0.5, pure: float = 0.0) -> ReleasePlan:
     ("plan", "release", "payer", "ratio"),
     [
         # Four parts of .5 are one of mu = 1.
-        (plan_of_two(4), SUMS, "shared_factor_sums", 0.3),
+        (plan_of_two(4), SUMS, SharedFactorSums, 0.3),
         # After one use of four, three are left.
-        (plan_of(("unit_levels", GAUSSIAN, 4)), LEVELS, "unit_levels", 3**-0.5),
-        (plan_of(("unit_levels", PURE, 4)), LEVELS, "unit_levels", 1 / 3),
+        (plan_of(("unit_levels", GAUSSIAN, 4)), LEVELS, UnitLevels, 3**-0.5),
+        (plan_of(("unit_levels", PURE, 4)), LEVELS, UnitLevels, 1 / 3),
     ],
     ids=["another release", "the same, Gaussian", "the same, pure"],
 )
 def test_what_is_left_of_a_release_pays_for_one_more_once(plan, release, payer, ratio):
-    with slice_curator(plan) as curator:
-        usual = curator.noisy(*release)
-        assert curator.noisy(*release, payer).sigma == pytest.approx(ratio * usual.sigma)
-        for spent in ((payer,), (release[0],), ()):
+    with slice_session(plan) as ask:
+        usual = ask(release)
+        assert ask(release, payer).sigma == pytest.approx(ratio * usual.sigma)
+        for spent in (payer, type(release), None):
             with pytest.raises(RuntimeError, match="used up"):
-                curator.noisy(*release, *spent)
-        report = curator.report()
+                ask(release, spent)
+        report = ask.report()
     assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
     assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)
     assert report.composition.unused == ()
@@ -274,17 +294,17 @@ def test_what_is_left_of_a_release_pays_for_one_more_once(plan, release, payer, 
 
 def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     """A use that the rest would have paid for is not to be had at the usual, higher cost."""
-    with slice_curator(plan_of_two(2, 0.1)) as curator:
-        curator.noisy(*SUMS)
+    with slice_session(plan_of_two(2, 0.1)) as ask:
+        ask(SUMS)
         with Interrupting() as seen:
-            curator.noisy(*SUMS, "shared_factor_sums")
+            ask(SUMS, SharedFactorSums)
     for place in range(len(seen.calls)):
-        with slice_curator(plan_of_two(2, 0.1)) as curator:
-            curator.noisy(*SUMS)
+        with slice_session(plan_of_two(2, 0.1)) as ask:
+            ask(SUMS)
             with pytest.raises(Interrupted), Interrupting(place):
-                curator.noisy(*SUMS, "shared_factor_sums")
+                ask(SUMS, SharedFactorSums)
             with pytest.raises(RuntimeError, match="used up"):
-                curator.noisy(*SUMS)
+                ask(SUMS)
 
 
 @pytest.mark.parametrize(
@@ -293,14 +313,13 @@ def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
         (plan_of_two(2, pure=0.1), SUMS),
         (plan_of_two(0), SUMS),
         (plan_of_two(2), LEVELS),
-        (plan_of_two(2), (SUMS[0], LEVELS[1])),
     ],
-    ids=["two kinds of noise", "nothing left", "not planned", "another query"],
+    ids=["two kinds of noise", "nothing left", "not planned"],
 )
 def test_what_the_rest_does_not_pay_for_is_refused_before_it_is_answered(plan, release):
-    with slice_curator(plan) as curator, pytest.raises(RuntimeError):
-        curator.noisy(*release, "shared_factor_sums")
-    assert curator.report().rows == ()
+    with slice_session(plan) as ask, pytest.raises(RuntimeError):
+        ask(release, SharedFactorSums)
+    assert ask.report().rows == ()
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -311,13 +330,13 @@ def test_counts_without_a_limit_are_refused_unread_unless_there_is_no_noise(delt
     for epsilon in (1e-3, 1.0, 1e8, 1e300):
         plan = ReleasePlan.split(epsilon, delta, {"expected_counts": 1.0})
         with (
-            opened(Source(counts(0), 0), plan) as curator,
+            Session(Source(counts(0), 0), plan) as ask,
             pytest.raises(RuntimeError, match="sensitivity of inf cannot be released"),
         ):
-            curator.noisy("expected_counts", query)
+            ask(query)
     exact = ReleasePlan.split(math.inf, delta, {"expected_counts": 1.0})
-    with opened(chunks_of(0), exact) as curator:
-        assert curator.noisy("expected_counts", query).sigma == 0
+    with Session(chunks_of(0), exact) as ask:
+        assert ask(query).sigma == 0
 
 
 def roomless(*_: Any, **__: Any) -> Any:
@@ -341,10 +360,10 @@ class Table:
 
 def test_what_has_no_room_is_not_told_by_its_shape():
     """How many rows there are may be private; how many pairs of words occur always is."""
-    curator = curator_of(chunks_of(0), {"pair_moments": 1.0})
+    ask = session_of(chunks_of(0), {"pair_moments": 1.0}).__enter__()
     totals = Totals(Clip(CountNorm(1), 5.0), 1.0)
     for call, says in (
-        (lambda: curator.release("pair_moments", totals), "charged"),
+        (lambda: ask(totals), "charged"),
         (lambda: PrivateSpectralLDA(2).fit(Table()), "."),
         (lambda: PrivateTensorPowerMethod(2, data_norm=1.0).fit(Table()), "."),
     ):

@@ -1,34 +1,27 @@
-"""Curators of observed entries: releases in the terms of completion.
-
-Every method makes one planned release and returns public values together with the
-noise level they were given.
-"""
+"""Questions about observed entries, in the terms of completion: each asks for one release."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.privacy.curator import DataCurator, Noisy
-from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import (
     Entries,
-    EntryChunks,
     EntryPairs,
     IndexSet,
     RowSums,
     ValueHistogram,
 )
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
-from sktensor_dp.queries.query import SIZES
+from sktensor_dp.queries.query import SIZES, Query
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
-    SliceChunks,
     UnitLevels,
 )
 
@@ -40,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyRowSums:
+class ReleasedRowSums:
     """Released weighted sums of values."""
 
     sums: list[Floats]  # one array for each mode, of shape (shape[m],)
@@ -49,7 +42,7 @@ class NoisyRowSums:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyRidgeBlock:
+class ReleasedBlock:
     """Released rows of one factor."""
 
     rows: Floats  # of shape (n_rows, r); exact 0 for rows without entries
@@ -57,7 +50,7 @@ class NoisyRidgeBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyPairs:
+class ReleasedPairs:
     """Released sums of products of clipped residuals in two columns; 0 on the diagonals."""
 
     sums: Floats  # of shape (n_columns, n_columns)
@@ -66,7 +59,7 @@ class NoisyPairs:
 
 
 @dataclass(frozen=True)
-class NoisyLevels:
+class ReleasedLevels:
     """Released level of units, where 0 stands in for units without entries."""
 
     mean: float  # over units, of the mean of their values
@@ -75,7 +68,7 @@ class NoisyLevels:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisySharedRows:
+class ReleasedRows:
     """Released sums over units in each row of a shared mode, each over the norm of its counts."""
 
     sums: Floats  # of clipped residuals, of shape (shape[mode],)
@@ -84,7 +77,7 @@ class NoisySharedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisySharedFactor:
+class ReleasedFactor:
     """Released sums over units for components."""
 
     sums: Floats  # of divided residuals times divided weights, of shape (n_cells, r)
@@ -93,104 +86,110 @@ class NoisySharedFactor:
     moment_sigma: float  # of each number of the moment
 
 
-class _PlainCurator(DataCurator):
-    """A :class:`DataCurator` of values, which hands back sums in place of means over units."""
+class _Questions:
+    """Questions to a session of values, minus the `middle` of their range."""
 
-    # Public: `shape` of the tensor, `half` of the width of the bounds, and their `middle`.
+    def __init__(self, ask: Session) -> None:
+        self._ask = ask
+        self.shape: tuple[int, ...] = ask.public("shape")
 
-    def __init__(self, chunks: EntryChunks | SliceChunks, plan: ReleasePlan, **kwargs: Any) -> None:
-        super().__init__(chunks, plan, **kwargs)
-        self.shape, self.half, self.middle = chunks.shape, chunks.half, chunks.middle
+    @property
+    def n_units(self) -> int:
+        """Number of units that sums are taken over; public."""
+        return self._ask.n_units
+
+    @property
+    def half(self) -> float:
+        """Half of the width of the range of values; public, or released."""
+        return float(self._ask.public("half"))
+
+    @property
+    def middle(self) -> float:
+        """Middle of the range of values; public, or released."""
+        return float(self._ask.public("middle"))
 
     def choose_bounds(self) -> tuple[float, float, bool]:
         """Release a histogram of values and clip them to the range that it shows: low and high, and
         True if anything is above the noise.
         """
         edges = np.concatenate([-SIZES[::-1], [0.0], SIZES])
-        low, high, seen = self.noisy_range("value_histogram", ValueHistogram(edges), edges)
-        clipped = self._clip_values((low, high))
-        self.half, self.middle = clipped.half, clipped.middle
+        low, high, seen = self._ask(ValueHistogram(edges)).range_of(edges)
+        self._ask.clip_values((low, high))
         return low, high, seen
 
-    def _sums(self, noisy: Noisy) -> Noisy:
-        return Noisy(noisy.value * self.n_units, noisy.sigma * self.n_units)
 
-
-class EntryCurator(_PlainCurator):
-    """A :class:`DataCurator` of values, minus `middle`, at public places; a value is the unit."""
+class EntryQuestions(_Questions):
+    """Questions about values at public places; a value is the unit."""
 
     @cached_property
     def index_set(self) -> IndexSet:
         """Places of observed values; public."""
-        index_set: IndexSet = self._read().index_set
+        index_set: IndexSet = self._ask.public("index_set")
         return index_set
 
-    def entries(self) -> Noisy:
+    def entries(self) -> Answer:
         """All values, of shape (n_observed,)."""
         # The noise of the piecewise mechanism depends on the value; sigma is that of the
         # middle.
-        return self._sums(self.noisy("entries", Entries(self.half)))
+        return self._ask(Entries(self.half)).total()
 
-    def row_sums(self, weights: Floats | None = None) -> NoisyRowSums:
+    def row_sums(self, weights: Floats | None = None) -> ReleasedRowSums:
         """Weighted sums of each row of each mode; weights are balanced unless given."""
         if weights is None:
             weights = self.index_set.balanced_weights()
-        noisy = self._sums(self.noisy("row_sums", RowSums(self.index_set, weights, self.half)))
+        noisy = self._ask(RowSums(self.index_set, weights, self.half)).total()
         sums = np.split(noisy.value, np.cumsum(self.index_set.shape)[:-1])
-        return NoisyRowSums(sums, weights, noisy.sigma)
+        return ReleasedRowSums(sums, weights, noisy.sigma)
 
-    def entry_pairs(self, predictions: Floats, weights: Floats, scale: float) -> NoisyPairs:
+    def entry_pairs(self, predictions: Floats, weights: Floats, scale: float) -> ReleasedPairs:
         """Products of residuals in two columns, summed over the rows of a matrix."""
         query = EntryPairs(self.index_set, predictions, weights, scale, self.half)
-        noisy = self._sums(self.noisy("entry_pairs", query))
+        noisy = self._ask(query).total()
         n = self.index_set.shape[1]
         upper = np.triu_indices(n, 1)
         tables = np.zeros((2, n, n))
         for table, numbers in zip(tables, (noisy.value, query.counts()), strict=True):
             table[upper] = table.T[upper] = numbers
-        return NoisyPairs(tables[0], tables[1], noisy.sigma)
+        return ReleasedPairs(tables[0], tables[1], noisy.sigma)
 
-    def ridge_block(
-        self, mode: int, rows: Floats, regularization: float | Floats
-    ) -> NoisyRidgeBlock:
+    def ridge_block(self, mode: int, rows: Floats, regularization: float | Floats) -> ReleasedBlock:
         """Rows of one factor by ridge regression."""
         query = RidgeBlock(self.index_set, mode, rows, regularization, self.half)
-        noisy = self._sums(self.noisy("ridge_block", query))
-        sigma = self._deviation(noisy.sigma, rows.shape[1])
-        return NoisyRidgeBlock(noisy.value * query.scales[:, None], sigma * query.scales)
+        noisy = self._ask(query).total()
+        return ReleasedBlock(noisy.value * query.scales[:, None], noisy.sigma * query.scales)
 
-    def entry_gradients(self, jacobian: Jacobian) -> Noisy:
+    def entry_gradients(self, jacobian: Jacobian) -> Answer:
         """Values' part of minus the gradient of half the squared error, in all parameters."""
-        return self._sums(self.noisy("entry_gradients", EntryGradients(jacobian, self.half)))
+        return self._ask(EntryGradients(jacobian, self.half)).total()
 
 
-class SliceCurator(_PlainCurator):
-    """A :class:`DataCurator` of entries; the unit is all that one index of a mode holds."""
+class SliceQuestions(_Questions):
+    """Questions about entries, of which the unit is all that one index of a mode holds."""
 
-    def unit_levels(self) -> NoisyLevels:
+    def unit_levels(self) -> ReleasedLevels:
         """Mean level of units, and mean deviation from their own level."""
-        noisy = self.noisy("unit_levels", UnitLevels(self.half))
-        return NoisyLevels(float(noisy.value[0]), float(noisy.value[1]), noisy.sigma)
+        noisy = self._ask(UnitLevels(self.half))
+        return ReleasedLevels(float(noisy.value[0]), float(noisy.value[1]), noisy.sigma)
 
     def shared_row_sums(
         self,
         mode: int,
         about: ReleasedEffects,
         scale: float,
-        rest_of: str | None = None,
-    ) -> NoisySharedRows:
+        rest_of: type[Query] | None = None,
+    ) -> ReleasedRows:
         """Residuals of all units, clipped and summed in each row of a shared mode."""
-        # `rest_of` names a planned release: all that is left of its budget pays for this one.
-        order = 1 if self.pure else 2
+        # `rest_of` is a planned query: all that is left of its budget pays for this one.
+        order = 1 if self._ask.is_pure else 2
         query = SharedRowSums(mode, self.shape, about, scale, order)
-        noisy = self._sums(self.noisy("shared_row_sums", query, rest_of))
-        return NoisySharedRows(noisy.value[0], noisy.value[1], noisy.sigma)
+        noisy = self._ask(query, rest_of).total()
+        return ReleasedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
-    def shared_factor_sums(self, query: SharedFactorSums) -> NoisySharedFactor:
+    def shared_factor_sums(self, query: SharedFactorSums) -> ReleasedFactor:
         """Residuals of all units times their own weights of components, summed in each cell."""
-        noisy = self._sums(self.noisy("shared_factor_sums", query))
+        noisy = self._ask(query).total()
         rows = len(noisy.value) - noisy.value.shape[1]
         weight = MOMENT_WEIGHT * self.n_units
         moment = noisy.value[rows:] / weight
         moment = (moment + moment.T) / 2
-        return NoisySharedFactor(noisy.value[:rows], moment, noisy.sigma, noisy.sigma / weight)
+        return ReleasedFactor(noisy.value[:rows], moment, noisy.sigma, noisy.sigma / weight)

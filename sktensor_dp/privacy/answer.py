@@ -1,0 +1,95 @@
+"""Answers: what a session releases, and what may be read off a released histogram."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from sktensor_dp.privacy.plan import PrivacyCost
+
+Floats = NDArray[np.float64]
+
+# Share of a histogram beyond either end of a range that is chosen by it.
+BEYOND = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Released answer to a query, and what is public about its noise; never the exact value."""
+
+    value: Floats  # mean over units; where there are `keys`, a total of each
+    sigma: float  # standard deviation of the noise along a coordinate
+    sensitivity: float  # largest change of the value by one unit
+    cost: PrivacyCost
+    n: int  # number of units that sums were divided by
+    keys: list[str] | None = None  # released words, of queries whose words are private
+
+    def total(self) -> "Answer":
+        """Sum over units in the place of the mean."""
+        n = self.n
+        return replace(
+            self, value=self.value * n, sigma=self.sigma * n, sensitivity=self.sensitivity * n, n=1
+        )
+
+    def over(self, divisor: float) -> "Answer":
+        """Answer divided by a public or released number."""
+        return replace(
+            self, value=self.value / divisor, sigma=self.sigma / divisor,
+            sensitivity=self.sensitivity / divisor,
+        )  # fmt: skip
+
+    def edge_at(self, edges: Floats, quantile: float) -> float:
+        """Edge that reaches a `quantile` of a histogram with bins `edges`."""
+        return edge_reached(self.value, self.sigma, edges, quantile, pure=self.cost.epsilon > 0)
+
+    def range_of(self, edges: Floats) -> tuple[float, float, bool]:
+        """Edges beyond which a hundredth of a histogram lies; True if it shows anything."""
+        tail = 0.0 if self.sigma == 0 else BEYOND
+        return range_reached(self.value, self.sigma, edges, tail, pure=self.cost.epsilon > 0)
+
+
+def edge_reached(
+    share: Floats, sigma: float, edges: Floats, quantile: float, *, pure: bool
+) -> float:
+    """Upper edge of the bin in which noisy shares of bins, of noise `sigma`, reach a `quantile`."""
+    # Bins that noise alone would fill are taken for empty, or many empty ones would add up: up
+    # to the universal threshold of Donoho & Johnstone (1994) for Gaussian noise, and up to a
+    # level that Laplace noise exceeds in one histogram of a hundred.
+    n_bins = len(edges) - 1
+    level = math.sqrt(2 * math.log(n_bins))
+    if pure:
+        level = math.log(100 * n_bins) / math.sqrt(2)
+    kept = np.where(share > sigma * level, share, 0.0)
+    if not kept.any():
+        kept = np.maximum(share, 0.0)
+    reached = np.cumsum(kept) >= quantile * kept.sum()
+    return float(edges[1 + int(np.argmax(reached))])
+
+
+# Numbers of bins that are merged to find a range: the least that show so much of what any shows.
+MERGED, SEEN = (1, 2, 4, 8, 16, 32), 0.8
+# Probability that noise alone fills a bin of a histogram: a range would reach far beyond the data.
+FALSE_BIN = 1e-3
+
+
+def range_reached(
+    share: Floats, sigma: float, edges: Floats, tail: float, *, pure: bool
+) -> tuple[float, float, bool]:
+    """Edges with a `tail` of noisy bins on either side; True if any exceeds the noise `sigma`."""
+    # Wider bins stand out of more noise, but say less well where a range ends.
+    sums = [share.reshape(-1, width).sum(axis=1) for width in MERGED]
+    found = []
+    for width, of in zip(MERGED, sums, strict=True):
+        alone = FALSE_BIN / len(of)
+        level = -math.log(2 * alone) / math.sqrt(2) if pure else -float(ndtri(alone))
+        found.append(np.where(of > sigma * math.sqrt(width) * level, of, 0.0))
+    most = max(float(kept.sum()) for kept in found)
+    if most == 0:
+        found[-1] = np.where(sums[-1] == sums[-1].max(), 1.0, 0.0)
+    place = next(i for i, kept in enumerate(found) if kept.any() and kept.sum() >= SEEN * most)
+    reached, width = np.cumsum(found[place]), MERGED[place]
+    low = edges[width * int(np.argmax(reached > tail * reached[-1]))]
+    high = edges[width * (int(np.argmax(reached >= (1 - tail) * reached[-1])) + 1)]
+    return float(low), float(high), most > 0

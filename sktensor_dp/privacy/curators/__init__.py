@@ -1,1 +1,0 @@
-"""Custodians of each kind of raw data."""

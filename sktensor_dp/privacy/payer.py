@@ -1,0 +1,38 @@
+"""Who pays for the releases of a session."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sktensor_dp.privacy.accountant import BudgetAccountant, charges_of
+from sktensor_dp.privacy.plan import ReleasePlan
+
+if TYPE_CHECKING:
+    from sktensor_dp.privacy.ledger import Receipt
+
+
+@dataclass(frozen=True)
+class Payer:
+    """Accountant that pays for a plan, or nobody; and the name under which it does."""
+
+    spender: str = ""  # as ledgers name it
+    accountant: BudgetAccountant | None = None
+    # Of an earlier batch of a stream, disjoint from this one: its charge pays for this one too
+    # (parallel composition), if the ledger still holds it.
+    ticket: str | None = None
+    has_paid: bool = False  # for a batch disjoint from this one, in the same fit
+
+    def charge(self, plan: ReleasePlan, unit: str, neighbours: str) -> "Receipt | None":
+        """Check and charge a whole plan; None where nobody pays, or has paid before."""
+        if self.accountant is None or self.has_paid:
+            return None
+        charges = charges_of(plan, self.spender, unit, neighbours)
+        return self.accountant.charge(charges, self.ticket)
+
+    def check(self, plan: ReleasePlan, neighbours: str) -> None:
+        """Raise BudgetError for a plan that the accountant would refuse."""
+        if self.accountant is not None:
+            charges = charges_of(plan, self.spender, neighbours=neighbours)
+            self.accountant.check_charge(charges)
+
+
+NOBODY = Payer()

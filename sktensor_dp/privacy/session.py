@@ -1,0 +1,364 @@
+"""The session that holds the raw data of one fit."""
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.composition import Composition, ReleaseRecord
+from sktensor_dp.privacy.mechanisms import Mechanism, deviation_of, sigma_of
+from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.payer import NOBODY, Payer
+from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.selection import PartitionSelection
+from sktensor_dp.queries.query import Chunks, Product, Query, Source, UnitCount
+from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, excess
+
+if TYPE_CHECKING:
+    from sktensor_dp.privacy.ledger import Receipt
+
+Floats = NDArray[np.float64]
+
+# Statistics are divided by it, and noise is multiplied with it: neither overflows, nor has
+# too few digits.
+LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
+# Deviations of a released count, of Gaussian and of Laplace noise, that it is never off by.
+FARTHEST, FARTHEST_PURE = 40.0, 600.0
+LARGEST_COUNT = 2**53
+# Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
+LARGEST_RELEASED = 2.0**53
+# numpy's message names the array's shape, which may depend on one unit.
+NO_ROOM = "there is too little memory for this release. What was charged stays charged."
+CLOSED = "the session is closed: its data has been dropped."
+
+# Told of each release before it is made: its record, its number, and that of all planned ones.
+Watcher = Callable[[ReleaseRecord, int, int], None]
+
+
+@dataclass(frozen=True)
+class _Admitted:
+    """Release that was admitted, paid for and recorded: how its noise is drawn."""
+
+    mechanism: Mechanism | PartitionSelection
+    cost: PrivacyCost
+    sensitivity: float
+    sigma: float
+
+    @property
+    def is_exact(self) -> bool:
+        """True where the cost is infinite, so that there is no noise."""
+        return math.isinf(self.mechanism.law.strength(self.cost))
+
+
+class Session(AbstractContextManager["Session"]):
+    """Custodian of one fit's raw data: ``with Session(units, plan, payer) as ask``.
+
+    Entering it charges the whole plan, before any query is computed. ``ask(query)`` then answers
+    each planned query with the noise that was paid for; nothing else leads from raw to public.
+    Leaving it drops the data; what was charged stays charged.
+    """
+
+    # With neighbours="add_remove" the number of units is private. The plan is then one that was
+    # left open (ReleasePlan.before_count): `count` releases the number that takes its place, and
+    # `follow` fills the open part by the plan that is made with that number.
+
+    def __init__(
+        self,
+        units: Chunks | Source,
+        plan: ReleasePlan,
+        payer: Payer = NOBODY,
+        *,
+        unit: str = "unit",
+        neighbours: str = "replace_one",
+        watchers: Iterable[Watcher] = (),
+    ) -> None:
+        self._plan, self._payer, self._unit, self._neighbours = plan, payer, unit, neighbours
+        # It refuses to record in another process, which is known before the charge.
+        self._noise = NoiseSource()
+        self._units: Chunks | Source | None = None
+        self._given: Chunks | Source | None = units
+        self._watchers = [*watchers]
+        # What sums are divided by, and at least how many terms they have. A private number is
+        # in neither: only a count is released before there is another one.
+        self.n_units = self._most_units = 1 if self.counts else units.n_units
+        self._records: list[ReleaseRecord] = []
+        self._residuals: dict[str, None] = {}
+        self._left = {planned.name: planned.uses for planned in plan.releases}
+        self._receipt: Receipt | None = None
+        self.told: list[Warning] = []  # of watchers, for when what was asked is published
+
+    def __enter__(self) -> Self:
+        """Charge the whole plan; the data can be asked about from here on."""
+        if self._given is None:
+            raise RuntimeError("a session is entered once.")
+        self._receipt = self._payer.charge(self._plan, self._unit, self._neighbours)
+        self._units, self._given = self._given, None
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self._units = self._given = None
+
+    def __call__(self, query: Query, rest_of: type[Query] | None = None) -> Answer:
+        """Answer a planned query with noise; all that is left of `rest_of`, if given, pays."""
+        made = self._admit(query, rest_of)
+        law = made.mechanism
+        if isinstance(law, PartitionSelection):
+            totals = self._sum(query)
+            keys, value = law.release(totals, made.sensitivity, made.cost, self._noise, query)
+            return self._answer(made, value, made.sigma, keys)
+        value = self._noisy_mean(query, law, made)
+        # Of a sum, not of a mean over units: a tensor that is the data may be as large.
+        limit = LARGEST_RELEASED * made.sensitivity * self.n_units
+        np.clip(value, -limit, limit, out=value)
+        return self._answer(made, value, deviation_of(law, made.sigma, value, query))
+
+    @property
+    def counts(self) -> bool:
+        """True where the number of units is private, and is released first."""
+        return self._neighbours == "add_remove"
+
+    @property
+    def is_pure(self) -> bool:
+        """True if pure epsilons are spent, and no delta."""
+        return self._plan.delta == 0
+
+    @property
+    def is_exact(self) -> bool:
+        """True if epsilon is infinite: no noise is added."""
+        return math.isinf(self._plan.epsilon)
+
+    @property
+    def ticket(self) -> str | None:
+        """What the next batch of a stream shows to the ledger that was charged."""
+        # Without a ledger there is none: a batch that comes to one later is charged.
+        if self._payer.accountant is None:
+            return None
+        return self._payer.ticket if self._receipt is None else self._receipt.ticket
+
+    def left(self, query: type[Query]) -> int:
+        """Number of planned uses of a query that are left."""
+        return self._left.get(query.name, 0)
+
+    def count(self) -> int:
+        """Number of units: the public one, or a noisy one that is released here."""
+        if self.counts:
+            counted = self(UnitCount())
+            farthest = FARTHEST_PURE if self.is_pure else FARTHEST
+            self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_COUNT)
+            self._most_units = self.n_units + math.ceil(farthest * counted.sigma) + 1
+        return self.n_units
+
+    def follow(self, plan: ReleasePlan) -> None:
+        """Go on with the plan made by the number of units, which may not cost more."""
+        if not self.counts:
+            if plan != self._plan:
+                raise RuntimeError("the plan by the public number of units is another one.")
+            return
+        if self._left.get(COUNT) != 0:
+            raise RuntimeError("the units have not been counted.")
+        self._plan = self._plan.after_count(plan)
+        self._left = {planned.name: planned.uses for planned in self._plan.releases}
+        self._left[COUNT] = 0
+
+    def public(self, name: str) -> Any:
+        """Fact of the data that its class declares as public, such as the shape of a tensor."""
+        units = self._read()
+        if name not in type(units).public:
+            raise RuntimeError(f"{name!r} is not among the public facts of {type(units).__name__}.")
+        return getattr(units, name)
+
+    def clip_values(self, bounds: tuple[float, float]) -> None:
+        """Clip the data's values to a released range, for all queries to come."""
+        self._units = self._read().within(bounds)
+
+    def exact_product(self, query: Any) -> Callable[[Floats], Floats]:
+        """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
+        # Only while the session is open: faster than to form the matrix.
+        if not self._admit(query, None).is_exact:
+            raise RuntimeError(f"release {query.name!r} has a finite cost and needs noise.")
+        return lambda V: query.of_products(self._mean(Product(query, V)), V)
+
+    def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
+        """Report of the releases so far, at the cost of the whole plan; `notes` are added to it."""
+        rows, unused = tuple(self._records), self._plan.unused(self._left)
+        return PrivacyReport(
+            epsilon=self._plan.cost.epsilon_at(self._plan.delta),
+            delta=self._plan.delta,
+            unit=self._unit,
+            neighbours=self._neighbours,
+            # Of a fit that released nothing the number stays private: none is told.
+            n_units=self.n_units if rows or not self.counts else 0,
+            seeded=self._noise.exposed,
+            composition=Composition("releases", rows=rows, unused=unused),
+            notes=(*self._residuals, *notes),
+        )
+
+    def _admit(self, query: Query, rest_of: type[Query] | None) -> _Admitted:
+        """Check a query against catalogue and plan, take its use and record it."""
+        # Before the query is computed. Uses go in one step, after which nothing is refused: none
+        # can be had twice. A forked process has a copy of what is left, and could spend it again.
+        self._noise.process.check()
+        entry = CATALOGUE.get(getattr(query, "name", ""))
+        if entry is None or not isinstance(query, entry.query):
+            raise RuntimeError(f"a {type(query).__name__} is not in the catalogue of releases.")
+        payer, uses, cost = self._payment(entry.query, rest_of)
+        mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
+        if mechanism is None:
+            raise RuntimeError(f"release {entry.name!r} has no law for a pure epsilon.")
+        moved = released_sensitivity(
+            mechanism, query, self.n_units, self._neighbours, self._most_units
+        )
+        made = _Admitted(mechanism, cost, moved, sigma_of(mechanism.law, moved, cost))
+        if not made.is_exact:
+            check_sensitivity(moved, query)
+        self._left[payer] -= uses
+        if mechanism.residual and not made.is_exact:
+            self._residuals[mechanism.residual] = None
+        self._record(query, made)
+        return made
+
+    def _payment(
+        self, query: type[Query], rest_of: type[Query] | None
+    ) -> tuple[str, int, PrivacyCost]:
+        """Planned release that pays for a query, how many of its uses go, and their cost."""
+        # The choice of the next release may depend on earlier ones; costs are fixed in advance,
+        # and parts compose whatever each is chosen by.
+        costs = {planned.name: planned.cost for planned in self._plan.releases}
+        payer, usual = (rest_of or query).name, costs.get(query.name)
+        left = self._left.get(payer, 0)
+        if usual is None or left < 1:
+            raise RuntimeError(f"release {payer!r} is not in the plan, or used up.")
+        if rest_of is None:
+            return payer, 1, usual
+        cost = PrivacyCost.total([(costs[payer], left)])
+        if cost.delta > 0 or (cost.epsilon > 0) != (usual.epsilon > 0):
+            raise RuntimeError(
+                f"{query.name!r} has another kind of cost than what is left of {payer!r}."
+            )
+        return payer, left, cost
+
+    def _record(self, query: Query, made: _Admitted) -> None:
+        """Tell watchers and the ledger's receipt of a release, and add it to the report."""
+        row = ReleaseRecord(
+            name=query.name,
+            description=query.description,
+            sensitivity=made.sensitivity,
+            sigma=made.sigma,
+            uses=1,
+            mechanism=made.mechanism.law.id,
+            **asdict(made.cost),
+        )
+        count = sum(planned.uses for planned in self._plan.releases)
+        for tell in self._watchers:
+            tell(row, count - sum(self._left.values()), count)
+        if self._receipt is not None:
+            self._receipt.released(row.name, row.sensitivity, row.sigma)
+        if self._records and replace(self._records[-1], uses=1) == row:
+            row = replace(row, uses=self._records.pop().uses + 1)
+        self._records.append(row)
+
+    def _noisy_mean(self, query: Query, law: Mechanism, made: _Admitted) -> Floats:
+        """Mean of a query over units with noise; this and private keys alone read data."""
+        # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
+        with np.errstate(all="ignore"):
+            value = self._mean(query)
+            # Queries keep contributions finite. Were one not, an error would tell, and NaN would
+            # pass the box that noise is added in.
+            if not made.is_exact and not math.isfinite(float(value.sum())):
+                np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+            return law.release(value, made.sensitivity, made.cost, self._noise, query)
+
+    def _answer(
+        self, made: _Admitted, value: Floats, sigma: float, keys: list[str] | None = None
+    ) -> Answer:
+        return Answer(value, sigma, made.sensitivity, made.cost, self.n_units, keys)
+
+    def _read(self) -> Any:
+        """Raw data; RuntimeError before the session is entered, and once it is closed."""
+        if self._units is None:
+            raise RuntimeError(CLOSED if self._given is None else "the session is not open yet.")
+        return self._units
+
+    def _sum(self, query: Any) -> Any:
+        """Sum of a query over all units; a MemoryError is raised anew without an array's size."""
+        try:
+            return self._total(query)
+        except MemoryError:
+            pass
+        # Not in the handler, which would leave the error in the context of this one.
+        raise MemoryError(NO_ROOM)
+
+    def _total(self, query: Any) -> Any:
+        """Sum of a query over all chunks, or at the source where data lies elsewhere."""
+        # A source adds up where its parts lie; chunks lie in this process.
+        data = self._read()
+        if getattr(data, "apart", False):
+            return data.sum(query)
+        first = added = None
+        for chunk in data:
+            if first is not None and hasattr(query, "add_to"):
+                query.add_to(first, chunk)
+                continue
+            part = query.total(chunk)
+            if first is None:
+                first = part
+                continue
+            if added is None:
+                added = getattr(query, "sums", AccurateSum)()
+                added.add(first)
+            added.add(part)
+        if first is None:
+            raise ValueError("the source of chunks yielded none.")
+        return first if added is None else added.value()
+
+    def _mean(self, query: Query | Product) -> Floats:
+        """Sum of a query divided by `n_units`, in place."""
+        # The sum is the session's own: dividing in place saves a copy.
+        mean: Floats = self._sum(query)
+        mean /= self.n_units
+        return mean
+
+
+def printer(spender: str) -> Watcher:
+    """Watcher that writes a line per release to standard error."""
+
+    def tell(row: ReleaseRecord, number: int, count: int) -> None:
+        # Public before the fit. Times are not told: a release may take longer for some data.
+        line = f"[{spender}] release {number} of {count}: {row.name}"
+        with suppress(OSError, ValueError):  # a closed stream must not lose a paid fit
+            print(line, file=sys.stderr, flush=True)
+
+    return tell
+
+
+def released_sensitivity(
+    mechanism: Mechanism | PartitionSelection,
+    query: Any,
+    n_units: int,
+    neighbours: str = "replace_one",
+    most_units: int | None = None,
+) -> float:
+    """Sensitivity of a query's sum over `n_units`, raised for rounding of up to `most_units`."""
+    of_sum = query.sensitivity(mechanism.law.norm, neighbours)
+    if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
+        return of_sum
+    most = n_units if most_units is None else most_units
+    # A sum errs alike where it moves by half as much: the share of its rounding is twice as large.
+    terms = 2 * most if neighbours == "add_remove" else most
+    return of_sum * (excess(terms) if terms > COVERED_UNITS else 1.0) / n_units
+
+
+def check_sensitivity(moved: float, query: Any) -> None:
+    """Raise RuntimeError for a sensitivity so small or large that noise cannot be scaled by it."""
+    if not LEAST_SENSITIVITY <= moved <= LARGEST_SENSITIVITY:
+        raise RuntimeError(
+            f"a {type(query).__name__} with a sensitivity of {moved:g} cannot be released."
+        )
