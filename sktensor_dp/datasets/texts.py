@@ -636,14 +636,15 @@ def as_numbers(
             return np.array([np.nan if v in ("", None) else float(v) for v in cells])
     except (TypeError, ValueError):
         pass  # its message would show the cell
+    hint = (
+        "Numbers with decimal commas need decimal=','"
+        if decimal == "."
+        else "With decimal=',' a number may have no point"
+    )
     raise ValueError(
-        f"column {column!r} of {path.name!r} should hold numbers, and holds something else; name "
-        "another column, or put numbers in its place (where one is missing, leave the cell empty). "
-        + (
-            "Numbers with decimal commas need decimal=','"
-            if decimal == "."
-            else "With decimal=',' a number may have no point"
-        )
+        f"column {column!r} of {path.name!r} should hold numbers, and holds something else. "
+        f"{hint}; else name another column, or put numbers in its place (where one is missing, "
+        "leave the cell empty)"
     )
 
 

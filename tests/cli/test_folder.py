@@ -69,7 +69,12 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
     assert spent(tmp_path) == pytest.approx(3.7, abs=0.03)
     # A smaller one holds, too.
     assert command(*arguments, "--budget", 3.9, "--epsilon", 0.8).status == 0
-    assert BudgetAccountant(path=tmp_path / "private-topics" / LEDGER, scope=SCOPE).epsilon == 3.9
+    budget = BudgetAccountant(path=tmp_path / "private-topics" / LEDGER, scope=SCOPE)
+    assert [(change.old, change.new) for change in budget.changes] == [(3, 4), (4, 3.9)]
+    page = " ".join(Path("private-topics", "for-the-officer.md").read_text("utf-8").split())
+    for text in (page, command("budget", "show", "private-topics").out):
+        assert "the budget became 4; it was 3" in text
+        assert "the budget became 3.9; it was 4" in text
 
 
 def test_without_a_budget_the_first_epsilon_is_all(command: Command, arguments: tuple) -> None:
