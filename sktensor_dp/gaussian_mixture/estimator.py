@@ -20,6 +20,7 @@ from sktensor_dp.estimator.base import (
     PlannedFit,
     PrivateEstimatorMixin,
     columns_of,
+    warn_of_score,
     warnings_of_range,
 )
 from sktensor_dp.estimator.forecast import Forecast, Question
@@ -350,6 +351,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         float
             Mean of :meth:`score_samples`.
         """
+        warn_of_score()
         return float(computed(self.score_samples(X).mean(), "Scoring"))
 
     def bic(self, X: ArrayLike) -> float:
@@ -531,6 +533,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
 
     def _criterion(self, X: Any, price: Any) -> float:
         """-2 log-likelihood of `X`, plus ``price(n_samples)`` for each parameter."""
+        warn_of_score()
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.means_.shape
         of_shapes = {"full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": k * d}
