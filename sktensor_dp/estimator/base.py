@@ -331,28 +331,9 @@ class PlannedFit:
     columns: Mapping[str, Any] = field(default_factory=dict)
     _: KW_ONLY
     unit: str | None = None  # name of the unit, where it is not that of the estimator
-    neighbours: str | None = None  # relation, where it is not that of the estimator
     ticket: str | None = None  # of an earlier batch of the same stream
-    has_paid: bool = False  # True after another batch in the same fit, disjoint from this one
     warnings: tuple[Warning, ...] = ()  # before the charge, by public numbers
-    notes: tuple[str, ...] = ()  # for the report
     earlier: PrivacyReport | None = None  # on batches of the same stream, disjoint from this one
-    # Where the number of units is private: plans the fit by a released number. This plan fixes
-    # the cost and the kinds of noise; the rest is replaced.
-    by_count: "Callable[[int], PlannedFit] | None" = None
-
-    def counted(self, by_count: "Callable[[int], PlannedFit]") -> "PlannedFit":
-        """Plan that releases a count of units first, and then what ``by_count(count)`` plans."""
-        releases = self.releases.before_count()
-        return replace(self, releases=releases, neighbours="add_remove", by_count=by_count)
-
-    def after_count(self, ask: Session) -> "PlannedFit":
-        """Release the number of units, and return the fit as planned for that number."""
-        if self.by_count is None:
-            return self
-        replanned = self.by_count(ask.count())
-        ask.follow(replanned.releases)
-        return replanned
 
 
 def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
@@ -505,42 +486,32 @@ class PrivateEstimatorMixin(
         vars(copied).update(vars(self))
         return copied
 
+    def _run(self, planned: PlannedFit) -> Self:
+        """Fit as planned, for a public number of units."""
+        return self._run_counted(planned.chunks, lambda _: planned)
+
     def _run_counted(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit]) -> Self:
         """Fit by `plan`, a pure function from the public or released number of units."""
-        return self._end(self._charge(self._planned_by_number(chunks, plan)))
-
-    def _planned_by_number(
-        self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit]
-    ) -> PlannedFit:
-        """Planned fit for the public number of units, or one that first releases that number."""
-        if self._number_is_private:
-            return plan(LARGEST_COUNT).counted(plan)
-        return plan(chunks.n_units)
-
-    def _run(self, planned: PlannedFit) -> Self:
-        """Charge a planned fit, run its recipe, publish the attributes and return the estimator."""
-        return self._end(self._charge(planned))
-
-    def _charge(self, planned: PlannedFit) -> Fitted:
-        """Warn, charge a planned fit, run its recipe and add the report; publish nothing."""
-        for warning in planned.warnings:
-            warnings.warn(warning, stacklevel=level_of_caller())
-        payer = Payer(
-            type(self).__name__, self._payer(), ticket=planned.ticket, has_paid=planned.has_paid
-        )
+        planned = plan(self._public_number(chunks))
+        self._warn(planned.warnings)
         with self._session(
-            planned.chunks, planned.releases, payer=payer, unit=planned.unit,
-            neighbours=planned.neighbours,
-        ) as ask:  # fmt: skip
-            replanned = planned.after_count(ask)
-            fitted = replanned.recipe(ask)
-        report = ask.report((*replanned.notes, *fitted.notes))
-        if planned.earlier is not None:
-            report = planned.earlier.joined(report)
-        attributes = {**planned.columns, **fitted.attributes, "privacy_report_": report}
-        if "_stream" in attributes:
-            attributes["_stream"] = replace(attributes["_stream"], ticket=ask.ticket)
-        return Fitted(attributes, (*fitted.warnings, *ask.told), fitted.notes)
+            chunks, planned.releases, unit=planned.unit, ticket=planned.ticket
+        ) as ask:
+            if self._number_is_private:
+                planned = plan(ask.count())
+                ask.follow(planned.releases)
+            fitted = planned.recipe(ask)
+        reported = self._reported(ask, fitted, planned.columns, planned.earlier)
+        return self._end(reported)
+
+    def _public_number(self, units: Chunks | Source) -> int:
+        """Number of units, or the largest there can be where it is private."""
+        return LARGEST_COUNT if self._number_is_private else units.n_units
+
+    def _warn(self, told: Iterable[Warning]) -> None:
+        """Issue warnings on the caller's line."""
+        for warning in told:
+            warnings.warn(warning, stacklevel=level_of_caller())
 
     @contextmanager
     def _session(
@@ -548,23 +519,29 @@ class PrivateEstimatorMixin(
         units: Chunks | Source,
         plan: ReleasePlan,
         *,
-        payer: Payer | None = None,
         unit: str | None = None,
         neighbours: str | None = None,
+        ticket: str | None = None,
+        has_paid: bool = False,
     ) -> Iterator[Session]:
-        """Open a session of this fit, which its callbacks follow; it charges the whole plan."""
-        payer = payer or Payer(type(self).__name__, self._payer())
+        """Open a session of this fit, which its callbacks follow; it charges the whole plan.
+
+        `unit` and `neighbours` are those of the estimator unless given. Where the number of units
+        is private, the session counts them first. For batches of a stream, `ticket` is what the
+        one before left, and `has_paid` is True if that was in the same fit.
+        """
+        payer = Payer(type(self).__name__, self._payer(), ticket=ticket, has_paid=has_paid)
+        relation = neighbours or self.neighbours
+        counts = relation == "add_remove" and bool(plan.releases)
+        plan = plan.before_count() if counts else plan
         if getattr(units, "announced", False) and not payer.has_paid:
             self._read_through(units, plan, payer)
         # Whether rows have groups is known once they have been read.
-        relation, unit = neighbours or "replace_one", self._unit_of(units, unit)
-        if relation != "add_remove" and not payer.has_paid:
-            for warning in self._warnings_of_delta(plan, units.n_units, unit):
-                warnings.warn(warning, stacklevel=level_of_caller())
+        unit = unit_of(unit or self._unit, getattr(units, "grouped", False))
+        if not (counts or has_paid):
+            self._warn(self._warnings_of_delta(plan, units.n_units, unit))
         watchers = [printer(payer.spender)] if self.verbose else []  # type: ignore[attr-defined]
-        number = None
-        if relation != "add_remove":
-            number = sum(planned.uses for planned in plan.releases)
+        number = None if counts else sum(planned.uses for planned in plan.releases)
         # Products are small or bound by memory: threads that wait for each other made fits ten
         # times slower on a busy machine, and none faster on an idle one.
         with OneThread(), self._followed(number) as follower:
@@ -574,13 +551,25 @@ class PrivateEstimatorMixin(
             )  # fmt: skip
             with ask:
                 yield ask
-        if relation == "add_remove":
+        if counts:
             ask.told.extend(self._warnings_of_delta(plan, ask.n_units, unit))
         ask.told.extend(follower.warnings)
 
-    def _unit_of(self, units: Chunks | Source, unit: str | None = None) -> str:
-        """Name of the unit that a fit to `units` protects."""
-        return unit_of(unit or self._unit, getattr(units, "grouped", False))
+    def _reported(
+        self,
+        ask: Session,
+        fitted: Fitted,
+        columns: Mapping[str, Any],
+        earlier: PrivacyReport | None = None,
+    ) -> Fitted:
+        """Add the report of a session, joined to that on `earlier` batches, to what was fitted."""
+        report = ask.report(fitted.notes)
+        if earlier is not None:
+            report = earlier.joined(report)
+        attributes = {**columns, **fitted.attributes, "privacy_report_": report}
+        if "_stream" in attributes:
+            attributes["_stream"] = replace(attributes["_stream"], ticket=ask.ticket)
+        return Fitted(attributes, (*fitted.warnings, *ask.told))
 
     def _warnings_of_delta(self, plan: ReleasePlan, n_units: int, unit: str) -> tuple[Warning, ...]:
         """Warning, if any, that delta is large for a public or released number of units."""
@@ -593,8 +582,7 @@ class PrivateEstimatorMixin(
     def _end(self, fitted: Fitted) -> Self:
         """Publish the attributes of a finished fit, then issue its warnings."""
         self._publish(fitted.attributes)
-        for warning in fitted.warnings:
-            warnings.warn(warning, stacklevel=level_of_caller())
+        self._warn(fitted.warnings)
         return self
 
     def _adopt(self, report: PrivacyReport) -> None:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,11 +18,11 @@ from sktensor_dp.estimator.base import (
     NONE,
     Fitted,
     Neighbours,
-    PlannedFit,
     PrivateEstimatorMixin,
     check_arguments,
     columns_of,
     warn_of_score,
+    warnings_of_cap,
 )
 from sktensor_dp.estimator.error_state import under_own_errors
 from sktensor_dp.estimator.forecast import Forecast, Question
@@ -49,24 +48,26 @@ from sktensor_dp.power_method.inference import (
     sampled_gaussians,
 )
 from sktensor_dp.power_method.plan import (
+    AFTER_RELEASE,
     BY_STEPS,
     PERTURBATIONS,
     check_width,
     forecast_moments,
     plan_moments,
     plan_single_topics,
+    plan_tensor,
     worst_samples,
 )
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
-    planned_samples,
-    planned_tensor,
-    planned_topics,
+    decompose_tensor,
+    fit_moments,
+    fit_single_topics,
 )
 from sktensor_dp.power_method.stream import (
     ComponentStream,
     SavedComponents,
-    planned_step,
+    learn_batch,
     random_batches,
     warnings_of_stream,
 )
@@ -79,7 +80,8 @@ from sktensor_dp.queries.frames import is_dask, refuse_other_columns
 from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.queries.sources import PartitionedSource
 from sktensor_dp.queries.units import split_chunk
-from sktensor_dp.spectral_topics.plan import forecast_topics
+from sktensor_dp.spectral_topics.plan import TopicPlan, forecast_topics
+from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
 
@@ -339,8 +341,8 @@ class PrivateTensorPowerMethod(
         checked = self._check_call(X, n_samples, unsupported)
         self._check_combination(PERTURBATIONS, "fit")
         if self.perturbation != "stream":
-            chunks = row_chunks(self, checked, self._kind, X, groups, n_samples)
-            return self._learn(chunks, columns_of(checked))
+            units = row_chunks(self, checked, self._kind, X, groups, n_samples)
+            return self._learn(units, columns_of(checked))
         if is_dask(X):
             raise ValueError(NOT_AT_RANDOM)
         X = checked._validated(X, reset=True, fits=True, grouped=groups is not None)
@@ -439,7 +441,7 @@ class PrivateTensorPowerMethod(
             check_same("epsilon, delta and data_norm", stream.budget, now)
         batch = row_chunks(self, checked, SampleChunks, X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_
-        return self._run(self._planned_batch(batch, stream, columns_of(checked), earlier))
+        return self._end(self._learn_batch(batch, stream, columns_of(checked), earlier))
 
     def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:
         """Decompose a symmetric tensor, with one entry and its permutations protected.
@@ -481,7 +483,15 @@ class PrivateTensorPowerMethod(
                 "None for 1: nothing in a tensor shows it. Got 'auto'."
             )
         bound = 1.0 if self.data_norm is None else float(self.data_norm)
-        return self._run(planned_tensor(self, symmetric_tensor(T, bound), bound))
+        tensor = symmetric_tensor(T, bound)
+        plan, columns = plan_tensor(self, len(tensor)), {"n_features_in_": len(tensor)}
+        self._warn(warnings_of_cap(self.n_components, len(tensor)))
+        with self._session(
+            TensorChunk(tensor_oracle(tensor)), plan.releases, unit="entry",
+            neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
+        ) as ask:  # fmt: skip
+            fitted = decompose_tensor(ask, plan, bound)
+        return self._end(self._reported(ask, fitted, columns))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
         """Coordinates of samples: probabilities in a mixture, projections otherwise.
@@ -800,40 +810,69 @@ class PrivateTensorPowerMethod(
             )
         return True
 
-    def _learn(self, chunks: CountChunks | SampleChunks, columns: Mapping[str, Any]) -> Self:
-        """Fit the model to `chunks`, which may be read as often as needed."""
-        planned: Any = planned_topics if isinstance(chunks, CountChunks) else planned_samples
-        return self._run_counted(chunks, partial(planned, self, chunks, columns))
+    def _learn(self, units: CountChunks | SampleChunks, columns: Mapping[str, Any]) -> Self:
+        """Plan a fit to units that may be read as often as needed; open, ask, publish."""
+        if isinstance(units, CountChunks):
+            return self._learn_topics(units, columns)
+        plan = plan_moments(self, units.n_features, self.perturbation, to_fit=True)
+        self._warn(warnings_of_cap(self.n_components, units.n_features))
+        with self._session(units, plan.releases) as ask:
+            ask.count()
+            ask.follow(plan.releases)  # the same, whatever the number of units
+            fitted = fit_moments(ask, plan)
+        return self._end(self._reported(ask, fitted, columns))
+
+    def _learn_topics(self, units: CountChunks, columns: Mapping[str, Any]) -> Self:
+        """Plan a fit of topics to documents of one topic each; open, ask, publish."""
+        n_iter = self.max_iter or AFTER_RELEASE
+        options = TopicOptions(0.0, self.random_state, self.n_restarts, n_iter)
+        plan = self._plan_topics(units, self._public_number(units))
+        self._warn(warnings_of_cap(self.n_components, units.n_features))
+        with self._session(units, plan.releases, unit="document") as ask:
+            plan = self._plan_topics(units, ask.count())
+            ask.follow(plan.releases)
+            fitted = fit_single_topics(ask, plan, options)
+        return self._end(self._reported(ask, fitted, columns))
+
+    def _plan_topics(self, units: CountChunks, n_units: int) -> TopicPlan:
+        return plan_single_topics(self, n_units, units.n_features, to_fit=True)
 
     def _fit_stream(self, batches: Iterable[SampleChunks], checked: Any) -> Self:
         """Make one power step on each batch of a stream; set fitted attributes after the last."""
-        fitted: Mapping[str, Any] = {}
+        state: Mapping[str, Any] = {}
         process = OneProcess()
-        for chunks in read_each(batches, "The source of chunks"):
+        for batch in read_each(batches, "The source of chunks"):
             process.check()
-            planned = self._planned_batch(
-                chunks, fitted.get("_stream"), columns_of(checked), fitted.get("privacy_report_")
-            )
             # The first one pays for all, and nothing has copied the stream on the way.
-            planned = replace(planned, has_paid=bool(fitted))
-            fitted = self._charge(planned).attributes
-        if not fitted:
+            state = self._learn_batch(
+                batch, state.get("_stream"), columns_of(checked), state.get("privacy_report_"),
+                has_paid=bool(state),
+            ).attributes  # fmt: skip
+        if not state:
             raise ValueError("the source of chunks yielded none.")
-        warnings = warnings_of_stream(fitted["_stream"], self.n_components)
-        return self._end(Fitted(fitted, warnings))
+        return self._end(Fitted(state, warnings_of_stream(state["_stream"], self.n_components)))
 
-    def _planned_batch(
+    def _learn_batch(
         self,
-        chunks: SampleChunks,
+        batch: SampleChunks,
         stream: ComponentStream | None,
         columns: Mapping[str, Any],
         earlier: PrivacyReport | None,
-    ) -> PlannedFit:
-        """Plan one power step on a batch; `earlier` is the report on the batches before it."""
+        *,
+        has_paid: bool = False,
+    ) -> Fitted:
+        """Make one power step on a batch; `earlier` is the report on the batches before it."""
         if earlier is not None:
-            check_same_unit(earlier, chunks.grouped, self.neighbours)
-        step = partial(planned_step, self, chunks, stream, columns)
-        return replace(self._planned_by_number(chunks, step), earlier=earlier)
+            check_same_unit(earlier, batch.grouped, self.neighbours)
+        plan = plan_moments(self, batch.n_features, "stream", to_fit=True)
+        ticket = None if stream is None else stream.ticket
+        if stream is None:
+            self._warn(warnings_of_cap(self.n_components, batch.n_features))
+        with self._session(batch, plan.releases, ticket=ticket, has_paid=has_paid) as ask:
+            ask.count()
+            ask.follow(plan.releases)
+            fitted = learn_batch(ask, plan, stream)
+        return self._reported(ask, fitted, columns, earlier)
 
     def _found(self) -> FittedComponents:
         """Fitted components, in the form that inference takes."""

@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -88,6 +88,14 @@ def plan_moments(
         norm=norm, offset=defaults.OFFSET * norm if mixture else 0.0, chooses_norm=chooses_norm,
         releases=ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
     )  # fmt: skip
+
+
+def plan_tensor(model: Any, size: int) -> MomentPlan:
+    """Plan the steps of a power method on a private tensor of a `size`."""
+    plan = plan_moments(model, size, "iteration")
+    name, n_steps = "tensor_power_iterations", plan.n_components * (plan.max_iter + 1)
+    releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
+    return replace(plan, releases=releases)
 
 
 def plan_single_topics(

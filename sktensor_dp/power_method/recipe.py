@@ -1,9 +1,7 @@
 """Recipes of a tensor power method: releases in order, and components made of them."""
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,38 +10,29 @@ from sklearn.utils import check_random_state
 from sktensor_dp.estimator.ball import chosen_ball
 from sktensor_dp.estimator.base import (
     Fitted,
-    PlannedFit,
-    warnings_of_cap,
     warnings_of_range,
 )
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.plan import (
-    AFTER_RELEASE,
     RESOLVED,
     MomentPlan,
     noise_edge,
-    plan_moments,
-    plan_single_topics,
 )
 from sktensor_dp.privacy.answer import Answer
-from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,
     ProjectedThirdMoments,
-    SampleChunks,
     SecondMoments,
-    TensorChunk,
     TensorPowerIterations,
     ThirdMomentHistogram,
     ThirdMoments,
 )
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.recipe import fit_topics
-from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
+from sktensor_dp.spectral_topics.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
 from sktensor_dp.tensor.symmetric import (
@@ -51,7 +40,6 @@ from sktensor_dp.tensor.symmetric import (
     multilinear,
     n_unique,
     symmetric_product,
-    tensor_oracle,
 )
 from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
 
@@ -82,48 +70,40 @@ class FittedComponents:
     fill: float = 0.0  # least mean square of clipped samples that noise allows, over the largest
 
 
-def planned_samples(
-    model: Any, chunks: SampleChunks, columns: Mapping[str, Any], _: int
-) -> PlannedFit:
-    """Plan a fit of components to moments of samples."""
-    plan = plan_moments(model, chunks.n_features, model.perturbation, to_fit=True)
-    recipe = fit_by_steps if plan.perturbation == "iteration" else fit_raw_moments
-    if model.moment == "gaussian_mixture":
-        recipe = fit_gaussian_mixture
-    return PlannedFit(
-        chunks, plan.releases, partial(run_recipe, recipe=recipe, plan=plan), columns,
-        warnings=warnings_of_cap(model.n_components, chunks.n_features),
-    )  # fmt: skip
+def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
+    """Components of samples: choose the norm if asked to, ask for moments, decompose them."""
+    ball, seen = LiftedBall(plan.norm, plan.offset), True
+    if plan.chooses_norm:
+        ball, seen = chosen_ball(ask, ball)
+    if plan.offset > 0:
+        found = fit_gaussian_mixture(ask, ball, plan)
+    elif plan.perturbation == "iteration":
+        found = fit_by_steps(ask, ball, plan)
+    else:
+        found = fit_raw_moments(ask, ball, plan)
+    fitted = _fitted_state(found, plan, plan.max_iter)
+    chosen = {"data_norm_": ball.radius} if plan.chooses_norm else {}
+    warnings = (*warnings_of_range("norm_histogram", seen=seen), *fitted.warnings)
+    return Fitted({**fitted.attributes, **chosen}, warnings)
 
 
-def planned_topics(
-    model: Any, chunks: CountChunks, columns: Mapping[str, Any], n_units: int
-) -> PlannedFit:
-    """Plan a fit of topics to documents of one topic each."""
-    plan = plan_single_topics(model, n_units, chunks.n_features, to_fit=True)
-    n_iter = model.max_iter or AFTER_RELEASE
-    options = TopicOptions(0.0, model.random_state, model.n_restarts, n_iter)
-    leave = partial(single_topics, plan=plan, n_iter=n_iter)
-    return PlannedFit(
-        chunks, plan.releases,
-        partial(fit_topics, known={}, plan=plan, options=options, leave=leave),
-        columns, unit="document",
-        warnings=warnings_of_cap(model.n_components, chunks.n_features),
-    )  # fmt: skip
+def fit_single_topics(ask: Session, plan: TopicPlan, options: TopicOptions) -> Fitted:
+    """Topics of documents with one topic each, the most probable first."""
+    released = fit_topics(ask, {}, plan, options)
+    topics = released.topics
+    order = np.argsort(-topics.weights, kind="stable")
+    found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
+    fitted = _fitted_state(found, plan, options.max_iter)
+    return replace(fitted, notes=released.notes)
 
 
-def planned_tensor(model: Any, tensor: Floats, bound: float) -> PlannedFit:
-    """Plan to decompose a tensor with private entries; `bound` is the largest change of one."""
-    plan = plan_moments(model, len(tensor), "iteration")
-    name, n_steps = "tensor_power_iterations", plan.n_components * (plan.max_iter + 1)
-    releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
-    neighbours = f"tensors that differ by {bound:g} in each of the six orders of one entry"
-    return PlannedFit(
-        TensorChunk(tensor_oracle(tensor)), releases,
-        partial(decompose_tensor, plan=plan, bound=bound), {"n_features_in_": len(tensor)},
-        unit="entry", neighbours=neighbours,
-        warnings=warnings_of_cap(model.n_components, len(tensor)),
-    )  # fmt: skip
+def decompose_tensor(ask: Session, plan: MomentPlan, bound: float) -> Fitted:
+    """Power method on a private tensor; `bound` is the largest change of an entry."""
+    method = new_method(plan)
+    while not method.is_complete:
+        answers = ask(TensorPowerIterations(method.ask(), bound))
+        method.tell(answers.value, answers.sigma, may_wait=False)
+    return _fitted_state(components_of(method), plan, plan.max_iter)
 
 
 def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
@@ -147,13 +127,6 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
     return FittedComponents(components[order], weights[order], min(in_second, resolved))
 
 
-def single_topics(topics: FittedTopics, _: Any, plan: TopicPlan, n_iter: int) -> Fitted:
-    """Fitted attributes of topics of documents with one topic each, the most probable first."""
-    order = np.argsort(-topics.weights, kind="stable")
-    found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
-    return _fitted_state(found, plan, n_iter)
-
-
 def fit_by_steps(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
     """Power method with noise in every step, all steps on the same data."""
     method = new_method(plan)
@@ -161,15 +134,6 @@ def fit_by_steps(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComp
         answers = power_step(ask, PowerIterations(method.ask(), ball.radius))
         method.tell(answers.value, answers.sigma, may_wait=False)
     return components_of(method)
-
-
-def decompose_tensor(ask: Session, plan: MomentPlan, bound: float) -> Fitted:
-    """Power method on a private tensor; `bound` is the largest change of an entry."""
-    method = new_method(plan)
-    while not method.is_complete:
-        answers = ask(TensorPowerIterations(method.ask(), bound))
-        method.tell(answers.value, answers.sigma, may_wait=False)
-    return _fitted_state(components_of(method), plan, plan.max_iter)
 
 
 def power_step(ask: Session, query: PowerIterations) -> Answer:
@@ -185,22 +149,6 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
         plan.n_features, plan.n_components, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
         random_state=check_random_state(plan.random_state),
     )  # fmt: skip
-
-
-def run_recipe(
-    ask: Session,
-    recipe: Callable[[Session, LiftedBall, MomentPlan], FittedComponents],
-    plan: MomentPlan,
-) -> Fitted:
-    """Run `recipe`, which makes the releases; return fitted attributes and warnings."""
-    ball = LiftedBall(plan.norm, plan.offset)
-    if not plan.chooses_norm:
-        return _fitted_state(recipe(ask, ball, plan), plan, plan.max_iter)
-    ball, seen = chosen_ball(ask, ball)
-    fitted = _fitted_state(recipe(ask, ball, plan), plan, plan.max_iter)
-    warnings = warnings_of_range("norm_histogram", seen=seen)
-    attributes = {**fitted.attributes, "data_norm_": ball.radius}
-    return Fitted(attributes, (*warnings, *fitted.warnings))
 
 
 def _fitted_state(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:

@@ -1,13 +1,13 @@
 """Power method on a stream of disjoint batches, each read once, and its saved state."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sktensor_dp.estimator.base import Fitted, PlannedFit, warnings_of_cap
+from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import (
@@ -21,7 +21,7 @@ from sktensor_dp.model_files.fields import (
     SavedState,
     Whole,
 )
-from sktensor_dp.power_method.plan import MomentPlan, plan_moments
+from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
     attributes_of,
@@ -119,31 +119,13 @@ class SavedComponents(SavedState):
         return {**found, "_n_features_out": self.n_components_}
 
 
-def planned_step(
-    model: Any,
-    chunks: SampleChunks,
-    stream: ComponentStream | None,
-    columns: Mapping[str, Any],
-    _: int,
-) -> PlannedFit:
-    """Plan one power step on the batch `chunks`; `stream` is None for the first batch."""
-    plan = plan_moments(model, chunks.n_features, "stream", to_fit=True)
-    budget, radius = (model.epsilon, model.delta), plan.norm
-    return PlannedFit(
-        chunks, plan.releases,
-        lambda ask: learn_batch(ask, plan, stream, (*budget, radius)), columns,
-        ticket=None if stream is None else stream.ticket,
-        warnings=warnings_of_cap(model.n_components, chunks.n_features) if stream is None else (),
-    )  # fmt: skip
-
-
 def learn_batch(
     ask: Session,
     plan: MomentPlan,
     stream: ComponentStream | None,
-    budget: tuple[float, float, float],
 ) -> Fitted:
     """Make one power step on a batch that no other step reads; return the fitted attributes."""
+    budget = plan.releases.epsilon, plan.releases.delta, plan.norm
     # Another one: a step that fails must not have moved the stream.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
     answers = power_step(ask, PowerIterations(method.ask(), plan.norm))

@@ -17,6 +17,7 @@ from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
     NONE,
+    Fitted,
     Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
@@ -39,6 +40,7 @@ from sktensor_dp.estimator.inputs import (
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.queries.frames import is_dask
 from sktensor_dp.spectral_lda.fitted import (
@@ -630,11 +632,13 @@ class PrivateSpectralLDA(
         )  # fmt: skip
         plan = self._plan(n_units, chunks.n_features, to_fit=True)
         budget = (self.epsilon, self.delta) if begins else None
-        leave = partial(learned, plan=plan, n_units=n_units, budget=budget)
+        limits = self._limits()
+
+        def recipe(ask: Session) -> Fitted:
+            return learned(fit_topics(ask, limits, plan, options), plan, n_units, budget)
+
         return PlannedFit(
-            chunks, plan.releases,
-            partial(fit_topics, known=self._limits(), plan=plan, options=options, leave=leave),
-            columns,
+            chunks, plan.releases, recipe, columns,
             warnings=warnings_of_cap(self.n_components, chunks.n_features, "topics"),
         )  # fmt: skip
 

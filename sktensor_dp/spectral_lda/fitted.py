@@ -26,6 +26,7 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.spectral_topics.plan import TopicPlan
 from sktensor_dp.spectral_topics.questions import CLIPPED_NORMS, DocumentQuestions
+from sktensor_dp.spectral_topics.recipe import ReleasedTopics
 from sktensor_dp.spectral_topics.refinement import expected_counts, updated, with_deviations
 from sktensor_dp.spectral_topics.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
@@ -50,21 +51,21 @@ class TopicStream:
 
 
 def learned(
-    found: FittedTopics,
-    limits: Mapping[str, float],
+    released: ReleasedTopics,
     plan: TopicPlan,
     n_units: int,
     budget: tuple[float, float] | None = None,
 ) -> Fitted:
     """Fitted attributes and warnings of a fit; a stream's first batch has a `budget` for others."""
-    state = {**_attributes(found), "clip_norm_": dict(limits)}
+    found = released.topics
+    state = {**_attributes(found), "clip_norm_": dict(released.limits)}
     if budget is not None:
         # Topics of the first batch, with their noise, stand for its expected counts.
         assert found.topics_std is not None
         counts = found.length * found.weights[:, None]
         variance = float(np.mean(np.square(counts * found.topics_std)))
         state["_stream"] = TopicStream(found, counts * found.topics, variance, n_units, budget)
-    return Fitted(state, _warnings_of_noise(found, plan))
+    return Fitted(state, _warnings_of_noise(found, plan), released.notes)
 
 
 def continue_stream(

@@ -8,7 +8,7 @@ releases.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy.stats import laplace, norm
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.spectral_topics.plan import TopicPlan
@@ -87,18 +86,26 @@ class _TopicsOfPairs:
     concentration: float
 
 
+@dataclass(frozen=True, eq=False)
+class ReleasedTopics:
+    """Topics made of released values, with the limits in force and notes for the report."""
+
+    topics: FittedTopics
+    limits: Mapping[str, float]
+    notes: tuple[str, ...]
+
+
 def fit_topics(
     ask: Session,
     known: Mapping[str, float],
     plan: TopicPlan,
     options: TopicOptions,
-    leave: Callable[[FittedTopics, Mapping[str, float]], Fitted],
-) -> Fitted:
-    """Make the planned releases and fit topics; `leave` turns them into fitted attributes."""
+) -> ReleasedTopics:
+    """Make the planned releases and fit topics; `known` are public limits."""
     documents = DocumentQuestions(ask, known)
     fit = _SpectralFit(ask, documents, plan, options)
-    fitted = leave(fit.run(), documents.limits)
-    return replace(fitted, notes=(ASSUMED,)) if fit.assumed else fitted
+    topics = fit.run()
+    return ReleasedTopics(topics, documents.limits, (ASSUMED,) if fit.assumed else ())
 
 
 class _SpectralFit:

@@ -192,7 +192,10 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
         "threshold_": plan.threshold,
         "fixed_vocabulary_": False,
     }
-    return Fitted({**found, "document_frequencies_": sizes[kept]} if plan.frequencies else found)
+    if plan.frequencies:
+        found["document_frequencies_"] = sizes[kept]
+    note = f"Words used by fewer than about {plan.threshold:,.0f} {plan.noun} are dropped."
+    return Fitted(found, notes=(note,))
 
 
 def released_frequencies(ask: Session, plan: WordPlan, words: list[str]) -> Floats:

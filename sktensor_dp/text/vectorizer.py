@@ -18,7 +18,6 @@ from sktensor_dp.estimator.base import (
     NONE,
     Fitted,
     Neighbours,
-    PlannedFit,
     PrivateEstimatorMixin,
 )
 from sktensor_dp.estimator.inputs import mark_unit
@@ -42,11 +41,10 @@ from sktensor_dp.model_files.fields import (
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, ReleasePlan
-from sktensor_dp.privacy.session import LARGEST_COUNT
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.frames import as_documents, refuse_other_columns
 from sktensor_dp.queries.sources import is_read_in_parts
-from sktensor_dp.queries.text import TextChunks, WordCounts
+from sktensor_dp.queries.text import TextChunks
 from sktensor_dp.text.documents import (
     LazyTexts,
     as_sparse_interface,
@@ -59,6 +57,7 @@ from sktensor_dp.text.documents import (
 )
 from sktensor_dp.text.plan import (
     WordForecast,
+    WordPlan,
     check_words,
     expected_words,
     learn_vocabulary,
@@ -341,7 +340,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        return self._run(self._planned_fit(raw_documents, groups, n_samples, unsupported)[0])
+        self._check_call(raw_documents, n_samples, unsupported)
+        return self._learn(self._units(raw_documents, groups, n_samples))
 
     def fit_transform(
         self,
@@ -364,11 +364,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         X : sparse matrix of shape (n_documents, n_features)
             Counts of each document: raw data, not protected by the fit.
         """
-        planned, documents = self._planned_fit(raw_documents, groups, n_samples, unsupported)
-        columns = self._run(planned).vocabulary_
-        if documents is None:
+        self._check_call(raw_documents, n_samples, unsupported)
+        units = self._units(raw_documents, groups, n_samples)
+        columns = self._learn(units).vocabulary_
+        if isinstance(units, LazyTexts):
             return self._marked(lazy_counts(self, raw_documents))
-        counts = count_words(documents, columns, binary=self.binary, dtype=self.dtype)
+        counts = count_words(units.documents, columns, binary=self.binary, dtype=self.dtype)
         return self._marked(as_sparse_interface(counts))
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:
@@ -441,39 +442,35 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
 
-    def _planned_fit(
-        self, raw_documents: Any, groups: Any, n_samples: Any, unsupported: Mapping[str, Any]
-    ) -> tuple[PlannedFit, WordCounts | None]:
-        """Plan the releases; also return the words of each document, or None for lazy documents."""
-        self._check_call(raw_documents, n_samples, unsupported)
+    def _units(self, raw_documents: Any, groups: Any, n_samples: Any) -> Texts:
+        """Words of each document, read and split here, or where lazy documents lie."""
         np.dtype(self.dtype)
         if is_read_in_parts(raw_documents):
-            return self._planned(lazy_texts(self, raw_documents, groups, n_samples)), None
-        chunks = text_chunks(self, as_documents(raw_documents, "raw_documents"), groups)
-        return self._planned(chunks), chunks.documents
+            return lazy_texts(self, raw_documents, groups, n_samples)
+        return text_chunks(self, as_documents(raw_documents, "raw_documents"), groups)
 
-    def _planned(self, chunks: Texts) -> PlannedFit:
-        """Plan a fit, which releases nothing if the vocabulary is given."""
-        if self.vocabulary is None:
-            return self._planned_by_number(chunks, partial(self._fit_of, chunks))
+    def _learn(self, units: Texts) -> Self:
+        """Plan the vocabulary, open a session, ask for its words, publish."""
+        if self.vocabulary is not None:
+            return self._take_given(units)
+        plan = self._plan(units, self._public_number(units))
+        check_words(self, plan, None if self._number_is_private else units.n_units)
+        with self._session(units, plan.releases) as ask:
+            plan = self._plan(units, ask.count())
+            ask.follow(plan.releases)
+            fitted = learn_vocabulary(ask, plan, self.max_features)
+        return self._end(self._reported(ask, fitted, {}))
+
+    def _plan(self, units: Texts, n_units: int) -> WordPlan:
+        return plan_words(self, n_units, "persons" if units.grouped else "documents")
+
+    def _take_given(self, units: Texts) -> Self:
+        """Take the vocabulary that is given: a session that is asked nothing."""
         counting = CountVectorizer(
             analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
             dtype=self.dtype,
         ).fit([[]])  # fmt: skip
         state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
-        return PlannedFit(
-            chunks, ReleasePlan(self.epsilon, 0.0, ()), lambda _: Fitted(state),
-            neighbours=self.neighbours,
-            notes=("The vocabulary was given; it is public.",),
-        )  # fmt: skip
-
-    def _fit_of(self, chunks: Texts, n_units: int) -> PlannedFit:
-        """Plan the releases for `n_units` documents or groups."""
-        plan = plan_words(self, n_units, "persons" if chunks.grouped else "documents")
-        private = self.neighbours == "add_remove"
-        # A number below the largest one is that of a released count: the charge is made.
-        if not private or n_units == LARGEST_COUNT:
-            check_words(self, plan, None if private else n_units)
-        note = f"Words used by fewer than about {plan.threshold:,.0f} {plan.noun} are dropped."
-        recipe = partial(learn_vocabulary, plan=plan, max_features=self.max_features)
-        return PlannedFit(chunks, plan.releases, recipe, notes=(note,))
+        with self._session(units, ReleasePlan(self.epsilon, 0.0, ())) as ask:
+            fitted = Fitted(state, notes=("The vocabulary was given; it is public.",))
+        return self._end(self._reported(ask, fitted, {}))

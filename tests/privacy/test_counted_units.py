@@ -25,8 +25,7 @@ from counted_models import (
 from internals import answering
 from replaying import replay, state
 
-from sktensor_dp import BudgetAccountant, BudgetError, load_statement
-from sktensor_dp.estimator.base import Fitted, PlannedFit
+from sktensor_dp import BudgetAccountant, BudgetError, PrivateSpectralLDA, load_statement
 from sktensor_dp.privacy.audit import worst_case
 from sktensor_dp.privacy.plan import (
     BY_COUNT,
@@ -279,21 +278,17 @@ def test_a_released_count_is_a_number_to_divide_by(value, taken):
         assert ask.count() == taken
 
 
-def test_the_plan_is_a_function_of_the_released_count():
-    """And what comes before the charge is one of the largest count there is."""
-    asked = []
+def test_the_plan_is_made_for_the_released_count_and_may_not_cost_more():
+    """Before the charge it is made for the largest number there is."""
+    asked: list[int] = []
 
-    def by_count(n_units: int) -> PlannedFit:
-        asked.append(n_units)
-        return PlannedFit(None, plan_of(), lambda _: Fitted({}), notes=(f"{n_units}",))  # type: ignore[arg-type]
+    class Counted(PrivateSpectralLDA):
+        def _plan(self, n_units, *sizes, **options):
+            asked.append(n_units)
+            return super()._plan(n_units, *sizes, **options)
 
-    planned = by_count(2**53).counted(by_count)
-    assert asked == [2**53]
-    assert planned.neighbours == "add_remove"
-    assert [one.name for one in planned.releases.releases] == ["unit_count", BY_COUNT]
-    with opened(planned.releases) as ask:
-        assert planned.after_count(ask).notes == (f"{ask.n_units}",)
-    assert asked == [2**53, ask.n_units]
+    fitted = Counted(2, neighbours="add_remove", random_state=0).fit(X0)
+    assert asked == [2**53, fitted.privacy_report_.n_units]
 
 
 # Ledgers

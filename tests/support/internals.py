@@ -157,7 +157,7 @@ unit_score_of = methodcaller("_unit_score")  # name of an estimator's default sc
 
 def planned_by(step: Any, X: Any, n_units: int) -> Any:
     """Fit that a step of a pipeline plans, before data is read."""
-    return step._fit_of(X, n_units)
+    return step._plan(X, n_units)
 
 
 delta_set_aside = attrgetter("_delta_set_aside")  # share that thresholds take
