@@ -86,7 +86,8 @@ EXTRA_NAMES = core(
 )
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {
-    *("as_counts", "as_entries", "as_labels", "as_samples", "call_untrusted", "read", "read_each"),
+    *("as_counts", "as_entries", "as_incomplete", "as_labels", "as_samples", "call_untrusted"),
+    *("read", "read_each"),
     *("are_repeated", "are_several", "distinct", "in_order", "normalise_labels", "split_chunk"),
     *("as_documents", "as_numbers", "in_chunks", "refuse_lazy", "kinds_of", "new_frame", "taken"),
     *("is_dask", "is_read_in_parts", "is_table", "named_columns", "check_chunks"),

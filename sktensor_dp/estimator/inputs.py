@@ -130,12 +130,18 @@ def checked_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def checked_table(
-    estimator: Any, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    fits: bool = False,
+    grouped: bool = False,
+    missing: bool = False,
 ) -> Any:
     """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
 
     `reset` stores the columns on `estimator` (else they are compared). Where `grouped`, the number
-    of rows is private.
+    of rows is private. `missing` allows NaN.
     """
     counted = getattr(estimator, "neighbours", None) == "add_remove"
     # Where units come and go, a fit takes data without any.
@@ -148,7 +154,13 @@ def checked_table(
 
     def validate() -> Any:
         return validate_data(
-            estimator, X, reset=reset, accept_sparse="csr", dtype=kinds, ensure_min_samples=least
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=kinds,
+            ensure_min_samples=least,
+            ensure_all_finite="allow-nan" if missing and not sp.issparse(X) else True,
         )
 
     def told(quoting: str) -> str | None:

@@ -47,7 +47,7 @@ from sktensor_dp.mixtures.steps import StepNoise
 from sktensor_dp.mixtures.uncertainty import std_of_means
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.samples import LiftedBall, SampleChunks, as_samples
+from sktensor_dp.queries.samples import IncompleteChunk, IncompleteChunks, LiftedBall, as_incomplete
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 
 TYPES = ("full", "tied", "diag", "spherical")
@@ -116,10 +116,8 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
     Warns
     -----
     NotEnoughDataWarning
-        If a released gain shows that steps are worse than their start, or the histogram of
-        norms shows nothing.
-    UserWarning
-        If groups were joined.
+        If groups were joined, a released gain shows that steps are worse than their start, or
+        the histogram of norms shows nothing.
 
     See Also
     --------
@@ -137,7 +135,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
     ``second_moments``; ``mixture_statistics``, for small spheres of the start and for each step;
     ``mixture_gains``, of fewer groups and of the steps. *Not covered*: running time; what
     ``predict``, ``score`` and ``bic`` say of the samples handed to them; several samples of one
-    person without ``groups``; input that is not finite numbers, for which errors are raised.
+    person without ``groups``; infinite numbers, for which errors are raised.
 
     References
     ----------
@@ -205,8 +203,8 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Samples. Of a Dask array or data frame nothing is computed before the charge: see
-            ``docs/scale.md``.
+            Samples; NaN is a missing cell (not in sparse ones). Of a Dask array or data frame
+            nothing is computed before the charge: see ``docs/scale.md``.
         y : ignored
         groups : array-like of shape (n_samples,), optional
             Label of the unit, such as a person, that each row belongs to: integers or strings.
@@ -231,7 +229,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         """
         checked = self._check_call(X, n_samples, unsupported)
         self._check_norm()
-        chunks = row_chunks(self, checked, SampleChunks, X, groups, n_samples)
+        chunks = row_chunks(self, checked, IncompleteChunks, X, groups, n_samples)
         return self._run_counted(chunks, partial(self._planned, chunks, columns_of(checked)))
 
     def fit_chunks(
@@ -261,7 +259,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         """
         self._check_parameters()
         self._check_norm()
-        chunks = source_chunks(self, SampleChunks, source, n_samples, n_features)
+        chunks = source_chunks(self, IncompleteChunks, source, n_samples, n_features)
         return self._run_counted(
             chunks, partial(self._planned, chunks, {"n_features_in_": n_features})
         )
@@ -516,20 +514,20 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
             )
 
     def _planned(
-        self, chunks: SampleChunks, columns: Mapping[str, Any], n_units: int
+        self, chunks: IncompleteChunks, columns: Mapping[str, Any], n_units: int
     ) -> PlannedFit:
         """Plan of a fit to `n_units` units, which is not charged yet."""
         plan = plan_mixture(self, n_units, chunks.n_features, to_fit=True)
         return PlannedFit(chunks, plan.releases, partial(_learn, plan=plan), columns)
 
     def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
-        return as_validated(
-            as_samples, checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
-        )
+        X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped, missing=True)
+        return as_validated(as_incomplete, X)
 
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""
-        return gaussians_of(self).log_joint(self._validated(X, reset=False))
+        rows = IncompleteChunk(self._validated(X, reset=False))
+        return gaussians_of(self).log_joint(rows.X, rows.observed)
 
     def _criterion(self, X: Any, price: Any) -> float:
         """-2 log-likelihood of `X`, plus ``price(n_samples)`` for each parameter."""
@@ -548,7 +546,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
 
     @property
     def _input_tags(self) -> Mapping[str, bool]:  # type: ignore[override]
-        return {"sparse": True}
+        return {"sparse": True, "allow_nan": True}
 
 
 def _learn(ask: Session, plan: MixturePlan) -> Fitted:

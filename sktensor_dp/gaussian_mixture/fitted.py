@@ -112,7 +112,8 @@ def _said_of_joined(plan: MixturePlan, model: Gaussians) -> tuple[Warning, ...]:
     """Warning if groups were joined, which the released gains do not support."""
     if len(model.weights) == plan.n_components:
         return ()
-    return (UserWarning(
+    return (NotEnoughDataWarning(
         f"Of {plan.n_components} groups asked for, the released gains support "
-        f"{len(model.weights)}; the others were joined (gains_)."
+        f"{len(model.weights)}; the others were joined. If there are more, more samples or a "
+        "larger epsilon show them."
     ),)  # fmt: skip

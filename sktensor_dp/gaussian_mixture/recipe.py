@@ -82,7 +82,7 @@ def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> dict[in
     for step in range(defaults.SPHERE_STEPS):
         query = MixtureStatistics(
             spheres.means, spheres.whitener, np.log(spheres.weights), clip.limit, 0.0,
-            SPHERE_SCALES, REACH * radius, "spherical", pooled=True,
+            SPHERE_SCALES, REACH * radius, "spherical", pooled=True, fill=mean,
         )  # fmt: skip
         answer = ask(query)
         k = len(spheres.weights)
@@ -128,7 +128,7 @@ def released_statistics(
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
         model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales,
-        REACH * ball.radius, shape, pooled,
+        REACH * ball.radius, shape, pooled, partial_clips(d),
     )  # fmt: skip
     answer = ask(query)
     weights, shifts, rest = np.split(possible(answer), [k, k + k * d])
@@ -155,6 +155,12 @@ def released_statistics(
         weights, shifts * clip.limit / scales.shift**0.5, sizes, shapes, n_shape, answer.sigma,
         scales, clip,
     )  # fmt: skip
+
+
+def partial_clips(d: int) -> tuple[tuple[float, float], ...]:
+    """Clips of rows with 1, ..., d - 1 observed columns, and their mean squares."""
+    clips = (clipping_at(n_seen, defaults.QUANTILE) for n_seen in range(1, d))
+    return tuple((clip.limit, clip.mean) for clip in clips)
 
 
 def released_gains(ask: Session, ball: LiftedBall, model: Gaussians) -> tuple[Floats, Gaussians]:

@@ -1,11 +1,13 @@
 """Gaussians of a mixture: whitened rows, densities, responsibilities, samples, and merging."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from sktensor_dp.tensor.arrays import Floats, row_by_row, spans
@@ -44,12 +46,19 @@ class Gaussians:
         normal = self.means.shape[1] * math.log(2 * math.pi)
         return np.log(np.maximum(self.weights, LEAST_WEIGHT)) - (self.log_volumes + normal) / 2
 
-    def log_joint(self, X: Any) -> Floats:
-        """Log of weight times density of each row of `X` and Gaussian; (n, k)."""
+    def log_joint(self, X: Any, observed: NDArray[np.bool_] | None = None) -> Floats:
+        """Log of weight times density of the `observed` part of each row of `X`; (n, k).
+
+        Cells that are not observed are 0 in `X`.
+        """
         found = np.empty((X.shape[0], len(self.weights)))
+        if observed is not None:
+            for pattern, places in patterns_of(observed):
+                part = observed_part(self.factors, self.log_scales, pattern)
+                found[places] = _log_joint(X[places], self.means, part.whiteners, part.log_scales)
+            return found
         for rows in spans(X.shape[0], self.means.size):
-            whitened = whitened_rows(X[rows], self.means, self.whiteners)
-            found[rows] = self.log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2
+            found[rows] = _log_joint(X[rows], self.means, self.whiteners, self.log_scales)
         return found
 
     def sample(self, chosen: Any, rng: Any) -> Floats:
@@ -72,6 +81,43 @@ def whitened_rows(X: Any, means: Floats, whiteners: Floats) -> Floats:
     seen = row_by_row(X, np.ascontiguousarray(stacked.T))
     seen = seen.reshape(len(seen), len(whiteners), whiteners.shape[1])
     return np.asarray(seen - (whiteners @ means[:, :, None])[:, :, 0])
+
+
+def _log_joint(X: Any, means: Floats, whiteners: Floats, log_scales: Floats) -> Floats:
+    """Log of weight times density of each row of `X` and Gaussian."""
+    whitened = whitened_rows(X, means, whiteners)
+    return np.asarray(log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2)
+
+
+def patterns_of(
+    observed: NDArray[np.bool_],
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.intp]]]:
+    """Yield each pattern of observed columns, with the rows that have it."""
+    patterns, places = np.unique(observed, axis=0, return_inverse=True)
+    order = np.argsort(places.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(places.ravel(), minlength=len(patterns)))
+    yield from zip(patterns, np.split(order, ends[:-1]), strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedPart:
+    """Gaussians of the observed columns, whitened in the frames of all columns."""
+
+    whiteners: Floats  # (k, d, d): 0 for missing columns
+    log_scales: Floats  # (k,)
+    projectors: Floats  # (k, d, d): on the directions that observed columns show
+
+
+def observed_part(factors: Floats, log_scales: Floats, pattern: NDArray[np.bool_]) -> ObservedPart:
+    """Part of Gaussians that a `pattern` of observed columns shows: conditional means of y."""
+    seen = factors[:, pattern]
+    inner = seen @ seen.swapaxes(1, 2)
+    found = np.zeros_like(factors)
+    found[:, :, pattern] = np.linalg.solve(inner, seen).swapaxes(1, 2)
+    volumes = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    freed = volumes - np.linalg.slogdet(inner)[1]
+    freed = freed + (~pattern).sum() * math.log(2 * math.pi)
+    return ObservedPart(found, log_scales + freed / 2, found @ factors)
 
 
 def shares_of(log_joint: Floats) -> Floats:

@@ -1,15 +1,23 @@
 """Statistics of samples in a Gaussian mixture, and what one mixture gains over another."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from sktensor_dp.mixtures.clipping import Scales
-from sktensor_dp.mixtures.gaussians import Gaussians, log_density, shares_of, whitened_rows
+from sktensor_dp.mixtures.gaussians import (
+    Gaussians,
+    log_density,
+    observed_part,
+    patterns_of,
+    shares_of,
+    whitened_rows,
+)
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL
 from sktensor_dp.queries.query import (
     NORM_SLACK,
@@ -21,7 +29,7 @@ from sktensor_dp.queries.query import (
 )
 from sktensor_dp.queries.samples import SampleChunk
 from sktensor_dp.queries.units import sum_over_rows
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 # What is released of the shape of each group: all of yy', its diagonal, or its trace alone.
@@ -50,6 +58,10 @@ class MixtureStatistics(Bounded):
     radius: float  # length that rows are scaled to before anything else
     shape: str = "full"  # one of SHAPES
     pooled: bool = False  # whether sizes and shapes are added up over groups
+    # Of rows with 1, ..., q - 1 observed columns: limit, and mean square of a coordinate.
+    partial: Sequence[tuple[float, float]] = ()
+    # What stands for missing cells; None for conditional means and moments.
+    fill: Floats | None = None
 
     def __post_init__(self) -> None:
         check_number("the radius", self.radius, RADIUS)
@@ -65,6 +77,20 @@ class MixtureStatistics(Bounded):
             raise ValueError("the scale of sizes is too large beside those of shifts and shapes.")
         if (self.scales.shape > 0) != (self.shape != "spherical" and self.width > 1):
             raise ValueError("shapes have a scale above 0 where there is more than one size.")
+        if self.fill is not None:
+            check_array("what fills missing cells", self.fill, self.radius)
+        room, mean = self.limit**2 - self._mean * self.width, self._mean
+        for n_seen, (limit, usual) in enumerate(self.partial, start=1):
+            # NaN fails every comparison.
+            if not (
+                0 < limit <= self.limit and 0 <= usual <= mean and limit**2 - usual * n_seen <= room
+            ):
+                raise ValueError("rows with missing cells must be clipped to less than whole ones.")
+
+    @property
+    def _mean(self) -> float:
+        """Mean square of a whitened coordinate that sizes are centred on."""
+        return self.centre * self.limit**2 / self.width
 
     @property
     def width(self) -> int:
@@ -111,23 +137,49 @@ class MixtureStatistics(Bounded):
         """Sums (k, 1 + q + q * q) over a slice of rows: shares, and clipped y and yy'."""
         k, q = len(self.means), self.width
         sums = np.zeros((k, 1 + q + q * q))
-        for rows in chunk.blocks(3 * k * q, part):
-            shares, clipped = self.parts_of(chunk, rows)
+        for rows, seen in self._rows_of(chunk, part):
+            shares, clipped = self.parts_of(chunk, rows, seen)
             shares *= weights[rows, None]
             weighted = clipped * shares.T[:, :, None]
-            sums[:, 0] += shares.sum(axis=0)
+            counts = shares.sum(axis=0)
+            sums[:, 0] += counts
             sums[:, 1 : 1 + q] += weighted.sum(axis=1)
             sums[:, 1 + q :] += (weighted.swapaxes(1, 2) @ clipped).reshape(k, -1)
+            if seen.filled is not None:
+                sums[:, 1 + q :] += (counts[:, None, None] * seen.filled).reshape(k, -1)
         return sums
 
-    def parts_of(self, chunk: SampleChunk, rows: slice) -> tuple[Floats, Floats]:
-        """Shares (n, k) of a slice of rows, and whitened rows (k, n, q), clipped."""
-        X = scaled_rows(chunk, rows, self.radius)
-        whitened = whitened_rows(X, self.means, self.whiteners)
+    def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[Any, "Seen"]]:
+        """Yield rows in the slice `part` that have the same cells, with what they show."""
+        observed = getattr(chunk, "observed", None)
+        whole = Seen(self.whiteners, self.log_scales, self.limit)
+        if observed is not None and self.fill is None:
+            kinds = [(p, part.start + at) for p, at in patterns_of(observed[part])]
+            for pattern, places in kinds:
+                seen = whole if pattern.all() else self._seen(pattern)
+                for at in spans(len(places), 3 * self.means.size):
+                    yield places[at], seen
+            return
+        for rows in chunk.blocks(3 * len(self.means) * self.width, part):
+            yield rows, whole
+
+    def _seen(self, pattern: NDArray[np.bool_]) -> "Seen":
+        """What rows show of which the columns in `pattern` are observed."""
+        factors = np.asarray(np.linalg.inv(self.whiteners), np.float64)
+        of = observed_part(factors, self.log_scales, pattern)
+        limit, mean = self.partial[int(pattern.sum()) - 1] if pattern.any() else (LIMITS[0], 0.0)
+        # Second moments of what is missing; and all centred on those of whole rows.
+        filled = self._mean * np.eye(self.width) - mean * of.projectors
+        return Seen(of.whiteners, of.log_scales, limit, filled)
+
+    def parts_of(self, chunk: SampleChunk, rows: Any, seen: "Seen") -> tuple[Floats, Floats]:
+        """Shares (n, k) of some rows, and whitened rows (k, n, q), clipped."""
+        X = scaled_rows(chunk, rows, self.radius, self.fill)
+        whitened = whitened_rows(X, self.means, seen.whiteners)
         squares = np.einsum("nkq,nkq->nk", whitened, whitened)
-        clips = self.limit / np.maximum(np.sqrt(squares), self.limit)
+        clips = seen.limit / np.maximum(np.sqrt(squares), seen.limit)
         clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
-        return shares_of(self.log_scales - squares / 2), clipped
+        return shares_of(seen.log_scales - squares / 2), clipped
 
     def _coordinates(self, sums: Floats) -> Floats:
         """Scaled orthonormal coordinates of sums as `_part` returns them."""
@@ -187,15 +239,35 @@ class MixtureGains(Signed):
         """Sum of clipped gains over a slice of rows, each weighted by its share."""
         found = np.zeros(self.n_gains)
         for rows in chunk.blocks(3 * self.base.means.size * (1 + self.n_gains), part):
-            X = scaled_rows(chunk, rows, self.radius)
-            base = log_density(self.base.log_joint(X))
+            X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
+            base = log_density(self.base.log_joint(X, observed))
             for place, mixture in enumerate(self.mixtures):
-                gains = log_density(mixture.log_joint(X)) - base
+                gains = log_density(mixture.log_joint(X, observed)) - base
                 found[place] += weights[rows] @ np.clip(gains, -MOST_GAIN, MOST_GAIN)
         return found
 
 
-def scaled_rows(chunk: SampleChunk, rows: slice, radius: float) -> Any:
-    """Rows of a chunk, scaled to `radius`; dense or CSR."""
-    X, scales = chunk.X[rows], chunk.scales(radius)[rows]
-    return sp.csr_matrix(sp.diags(scales) @ X) if sp.issparse(X) else X * scales[:, None]
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What rows with the same observed cells show of each group."""
+
+    whiteners: Floats  # (k, q, d), or (1, q, d)
+    log_scales: Floats  # (k,)
+    limit: float
+    filled: Floats | None = None  # (k, q, q), or (1, q, q): added to yy' of each row
+
+
+def scaled_rows(chunk: SampleChunk, rows: Any, radius: float, fill: Floats | None = None) -> Any:
+    """Rows of a chunk with missing cells filled (0 by default), scaled to `radius`."""
+    X, observed = chunk.X[rows], observed_of(chunk, rows)
+    scales = chunk.scales(radius)[rows]
+    if sp.issparse(X):
+        return sp.csr_matrix(sp.diags(scales) @ X)
+    X = X * scales[:, None]
+    return X if observed is None or fill is None else np.where(observed, X, fill)
+
+
+def observed_of(chunk: SampleChunk, rows: Any) -> NDArray[np.bool_] | None:
+    """Mask of the observed cells of some rows; None where none is missing."""
+    observed = getattr(chunk, "observed", None)
+    return None if observed is None else observed[rows]

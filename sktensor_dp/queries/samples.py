@@ -1,13 +1,14 @@
 """Samples, the rows of a matrix, and queries for their moments in a ball."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_SYMMETRIC, LAPLACE, SPHERICAL
 from sktensor_dp.queries.query import (
@@ -21,7 +22,14 @@ from sktensor_dp.queries.query import (
     check_array,
     check_number,
 )
-from sktensor_dp.queries.units import RowChunk, RowChunks, rows_of, scale_to, sum_over_rows
+from sktensor_dp.queries.units import (
+    RowChunk,
+    RowChunks,
+    Units,
+    rows_of,
+    scale_to,
+    sum_over_rows,
+)
 from sktensor_dp.tensor.arrays import Floats, row_by_row, rows_at_once
 from sktensor_dp.tensor.symmetric import (
     HALVED_FROM,
@@ -117,6 +125,40 @@ class SampleChunks(RowChunks[SampleChunk]):
             has = f"{samples.shape[1]} features" if samples.ndim == 2 else f"{samples.ndim} axes"
             raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
         return samples
+
+
+class IncompleteChunk(SampleChunk):
+    """Samples with missing cells: 0 in `X`, and False in `observed`; None where none is missing."""
+
+    def __init__(self, X: Any, units: Units | None = None) -> None:
+        self.observed: NDArray[np.bool_] | None = None
+        if not sp.issparse(X) and np.isnan(X).any():
+            self.observed = ~np.isnan(X)
+            X = np.where(self.observed, X, 0.0)
+        super().__init__(X, units)
+
+
+class IncompleteChunks(SampleChunks):
+    """Samples in which NaN is a missing cell, yielded as `IncompleteChunk`."""
+
+    _chunk = IncompleteChunk
+
+    def _validated(self, part: Any) -> Floats | sp.csr_matrix:
+        """Samples of one chunk, as those of `SampleChunks`, in which cells may be missing."""
+        return as_incomplete(part, super()._validated)
+
+
+def as_incomplete(X: Any, validate: Callable[[Any], Any] = as_samples) -> Any:
+    """Validate samples in which NaN is a missing cell, which stays NaN."""
+    if sp.issparse(X):
+        return validate(X)
+    X = np.asarray(X, np.float64)
+    missing = np.isnan(X)
+    return (
+        np.where(missing, np.nan, validate(np.where(missing, 0.0, X)))
+        if missing.any()
+        else validate(X)
+    )
 
 
 class SampleNorm:

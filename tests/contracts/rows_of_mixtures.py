@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from contracts.rows_of_counts import of_groups
 from contracts.rows_of_samples import SAMPLES, D, changed_sample, samples
 from contracts.sensitivities import Case, Floats, Rng
@@ -13,6 +14,7 @@ from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.start import SPHERE_SCALES
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.query import NORM_SLACK
+from sktensor_dp.queries.samples import IncompleteChunk, IncompleteChunks, as_incomplete
 
 
 def rows(rng: Rng, query: Any) -> Floats:
@@ -26,7 +28,20 @@ def rows(rng: Rng, query: Any) -> Floats:
         for end in np.eye(len(whitener)):
             step = np.linalg.pinv(whitener) @ (end * limit * rng.choice([0.7, 1.0, 1.01]))
             found += [mean + step, mean - step]
-    return np.array(found)
+    gaps = np.array(found)
+    gaps[rng.random(gaps.shape) < rng.choice([0.2, 0.6, 1.0])] = np.nan
+    return np.concatenate([found, gaps])
+
+
+def changed(rng: Rng, row: Floats) -> Floats:
+    """Step at random; or let a cell be missing, or not."""
+    row, place = changed_sample(rng, np.nan_to_num(row)), rng.random(D) < rng.choice([0.0, 0.2])
+    return np.where(place, np.nan, row)
+
+
+def with_gaps(X: Any) -> Any:
+    """Samples in which NaN is a missing cell, which sparse ones cannot have."""
+    return as_incomplete(X.toarray() if sp.issparse(X) and np.isnan(X.data).any() else X)
 
 
 def mixture(rng: Rng, k: int, radius: float) -> Gaussians:
@@ -44,25 +59,35 @@ def statistics(shape: str, pooled: bool) -> Any:
         whiteners = model.whiteners[:1] if pooled else model.whiteners
         if shape == "spherical":
             whiteners = whiteners[:, : rng.integers(1, D + 1)]
-        clip = clipping_at(whiteners.shape[1], rng.uniform(0.5, 0.99))
+        quantile = rng.uniform(0.5, 0.99)
+        clip = clipping_at(whiteners.shape[1], quantile)
         scales = clip.scales(
             *rng.uniform(0.1, 3.0, 2), 0.0 if shape == "spherical" else rng.random()
         )
+        partial, fill = clips_below(clip.width, quantile), None
+        if clip.width < D or rng.random() < 0.3:
+            partial, fill = (), 0.4 * radius * rng.uniform(-1, 1, D)
         return MixtureStatistics(
             model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales, radius,
-            shape, pooled,
+            shape, pooled, partial, fill,
         )  # fmt: skip
 
     return build
+
+
+def clips_below(width: int, quantile: float) -> tuple[tuple[float, float], ...]:
+    clips = (clipping_at(n_seen, quantile) for n_seen in range(1, width))
+    return tuple((clip.limit, clip.mean) for clip in clips)
 
 
 def apart(scales: Scales, shape: str = "full", pooled: bool = False) -> MixtureStatistics:
     """Two groups so far apart that no sample is between them."""
     means = 100 * np.eye(2, D)
     whiteners = np.eye(D)[None] if pooled else np.array([np.eye(D), 2 * np.eye(D)])
-    limit = 2.0
+    # Rows with gaps are clipped to half: their squares are centred on less.
+    partial = tuple((1.0, 0.1) for _ in range(D - 1))
     return MixtureStatistics(
-        means, whiteners, np.zeros(2), limit, 0.3, scales, 1000.0, shape, pooled
+        means, whiteners, np.zeros(2), 2.0, 0.3, scales, 1000.0, shape, pooled, partial
     )
 
 
@@ -73,7 +98,10 @@ AXES = np.eye(D)
 def case(kind: str, build: Any, query: Any, one: Floats, other: Floats, **more: Any) -> Case:
     release = "mixture_gains" if isinstance(query, MixtureGains) else "mixture_statistics"
     slack = {"slack": NORM_SLACK, "most": 1 - 0.9 * (NORM_SLACK - 1), "found": 0.8, **more}
-    data = replace(SAMPLES, pool=rows, changed_row=changed_sample)
+    data = replace(
+        SAMPLES, pool=rows, changed_row=changed, validated=with_gaps, chunk=IncompleteChunk,
+        chunks=IncompleteChunks,
+    )  # fmt: skip
     return Case(
         release, kind, data, build, lambda _: (query, None, one[None], other[None]), **slack
     )

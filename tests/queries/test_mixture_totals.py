@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from contracts.rows_of_mixtures import gains, rows, statistics
 from scipy.stats import multivariate_normal
 
-from sktensor_dp.queries.mixtures import MixtureStatistics
-from sktensor_dp.queries.samples import SampleChunk, SampleChunks
+from sktensor_dp.queries.mixtures import MixtureStatistics, Seen
+from sktensor_dp.queries.samples import IncompleteChunk, IncompleteChunks, SampleChunk
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 KINDS = [(shape, pooled) for shape in ("full", "diag", "spherical") for pooled in (False, True)]
@@ -18,45 +18,63 @@ def looped(query, X):
     a, b, h, g = query.scales
     k, q = len(query.means), query.width
     W = np.resize(query.whiteners, (k, *query.whiteners.shape[1:]))
+    usual = query.centre * query.limit**2 / q
+    part = {
+        "full": symmetric_to_coordinates,
+        "diag": np.diagonal,
+        "spherical": lambda one: [np.trace(one) / np.sqrt(q)],
+    }[query.shape]
     total = 0.0
     for x in X:
-        y = np.array([W[j] @ (x - query.means[j]) for j in range(k)])
-        log = query.log_scales - (y**2).sum(axis=1) / 2
+        seen, limit, own = ~np.isnan(x), query.limit, usual
+        if query.fill is not None:
+            x, seen = np.where(seen, x, query.fill), np.full(len(x), True)
+        if not seen.all():
+            limit, own = query.partial[seen.sum() - 1] if seen.any() else (1.0, 0.0)
+        y, log, missing = np.zeros((k, q)), query.log_scales.copy(), np.zeros((k, q, q))
+        for j in range(k):
+            if seen.all():
+                y[j] = W[j] @ (x - query.means[j])
+                continue
+            # Conditional mean of the whitened row, and the directions that are missing of it.
+            C = np.linalg.inv(W[j])
+            inner = C[seen] @ C[seen].T
+            y[j] = C[seen].T @ np.linalg.solve(inner, (x - query.means[j])[seen])
+            missing[j] = np.eye(q) - C[seen].T @ np.linalg.solve(inner, C[seen])
+            log[j] += np.linalg.slogdet(C @ C.T)[1] / 2 - np.linalg.slogdet(inner)[1] / 2
+        log -= (y**2).sum(axis=1) / 2
         r = np.exp(log - log.max())
         r /= r.sum()
-        v = [
-            one * min(1, query.limit / max(np.linalg.norm(one), 1e-300)) / query.limit for one in y
-        ]
-        of_each = []
-        for one, share in zip(v, r, strict=True):
-            p = one @ one
+        shifts, shapes = [], []
+        for j, share in enumerate(r):
+            v = y[j] * min(1, limit / max(np.linalg.norm(y[j]), 1e-300)) / query.limit
+            square = np.outer(v, v)
+            if not seen.all():
+                square += (own * missing[j] + (usual - own) * np.eye(q)) / query.limit**2
+            p = np.trace(square)
             shape = np.eye(q) * np.sqrt(h / q) * (p - query.centre)
             if q > 1:
-                shape += np.sqrt(g / (1 - 1 / q)) * (np.outer(one, one) - p * np.eye(q) / q)
-            of_each.append(share * shape)
-        shapes = [sum(of_each)] if query.pooled else of_each
-        part = {
-            "full": symmetric_to_coordinates,
-            "diag": np.diagonal,
-            "spherical": lambda one: [np.trace(one) / np.sqrt(q)],
-        }[query.shape]
-        shifts = np.concatenate([share * one for one, share in zip(v, r, strict=True)])
-        total = total + np.concatenate(
-            [np.sqrt(a) * r, np.sqrt(b) * shifts, *[part(one) for one in shapes]]
-        )
+                shape += np.sqrt(g / (1 - 1 / q)) * (square - p * np.eye(q) / q)
+            shifts.append(share * v)
+            shapes.append(share * shape)
+        shapes = [part(one) for one in ([sum(shapes)] if query.pooled else shapes)]
+        row = [np.sqrt(a) * r, np.sqrt(b) * np.concatenate(shifts), *shapes]
+        total = total + np.concatenate(row)
     return total
 
 
 @pytest.mark.parametrize(("shape", "pooled"), KINDS)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("form", ["dense", "sparse", "gaps"])
 def test_totals_follow_the_definitions(shape, pooled, form, seed):
     rng = np.random.default_rng(seed)
     query = statistics(shape, pooled)(rng, None)
-    X = rng.standard_normal((30, query.means.shape[1])) * 0.3 * query.radius
-    X *= np.minimum(1, 0.99 * query.radius / np.linalg.norm(X, axis=1))[:, None]
+    X = rng.standard_normal((60, query.means.shape[1])) * 0.2 * query.radius
+    X *= np.minimum(1, 0.5 * query.radius / np.linalg.norm(X, axis=1))[:, None]
+    if form == "gaps":
+        X[rng.random(X.shape) < 0.4] = np.nan
     expected = looped(query, X)
-    found = sum(map(query.total, SampleChunks(sp.csr_matrix(X) if form is not np.asarray else X,
-                                              *X.shape)))  # fmt: skip
+    given = sp.csr_matrix(X) if form == "sparse" else X
+    found = sum(map(query.total, IncompleteChunks(given, *X.shape)))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
@@ -64,15 +82,22 @@ def test_gains_are_clipped_differences_of_log_densities(seed):
     rng = np.random.default_rng(seed)
     query = gains(rng, None)
     X = rng.standard_normal((30, 5)) * 0.2 * query.radius
+    X[rng.random(X.shape) < 0.3] = np.nan
+
+    def density(x, mean, covariance):
+        seen = ~np.isnan(x)
+        if not seen.any():
+            return 0.0
+        return multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)]).logpdf(x[seen])
 
     def log_density(model):
         parts = zip(model.weights, model.means, model.covariances, strict=True)
-        logs = [np.log(w) + multivariate_normal(m, S).logpdf(X) for w, m, S in parts]
+        logs = [[np.log(w) + density(x, m, S) for x in X] for w, m, S in parts]
         return np.logaddexp.reduce(logs, axis=0)
 
     base = log_density(query.base)
     expected = [np.clip(log_density(one) - base, -3, 3).sum() for one in query.mixtures]
-    found = query.total(SampleChunk(X))
+    found = query.total(IncompleteChunk(X))
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
@@ -82,7 +107,7 @@ def test_the_digits_of_a_row_do_not_depend_on_its_place(shape, pooled, seed):
     rng = np.random.default_rng(seed)
     query = statistics(shape, pooled)(rng, None)
     row = rows(rng, query)[[int(rng.integers(1, 8))]]
-    others = rows(rng, query)
+    others = np.nan_to_num(rows(rng, query))
     alone = whitened(query, row)
     for place in range(20):
         X = np.concatenate([others[:place], row, others[: rng.integers(30)]])
@@ -92,5 +117,6 @@ def test_the_digits_of_a_row_do_not_depend_on_its_place(shape, pooled, seed):
 def whitened(query: MixtureStatistics, X: np.ndarray) -> np.ndarray:
     """What is added up of each row: shares, and clipped whitened rows."""
     chunk = SampleChunk(np.clip(X, -1e100, 1e100))
-    shares, clipped = query.parts_of(chunk, slice(0, len(X)))
+    whole = Seen(query.whiteners, query.log_scales, query.limit)
+    shares, clipped = query.parts_of(chunk, slice(0, len(X)), whole)
     return np.concatenate([shares[:, None], clipped.swapaxes(0, 1).swapaxes(1, 2)], axis=1)
