@@ -145,7 +145,7 @@ def ratings_by_persons(rng: Rng, n: int) -> tuple[Any, np.ndarray]:
 def completed(kind: Any) -> Any:
     def fit(data: Any, epsilon: float) -> np.ndarray:
         model = kind(2, bounds=(-6, 6), shape=(60, 12), epsilon=epsilon, random_state=0)
-        return model.fit(*data).complete()
+        return model.fit(*data, repeated="distinct").complete()
 
     return fit
 

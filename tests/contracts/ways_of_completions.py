@@ -96,7 +96,8 @@ def named(pair: Pair, persons: bool) -> Pair:
 
 
 def entries(estimator: Any, data: Any) -> Any:
-    return estimator.fit(*data)
+    # Draws of cells repeat some, whose values are different ones.
+    return estimator.fit(*data, repeated="distinct" if estimator.unit_mode is None else None)
 
 
 def tensor(estimator: Any, data: Any) -> Any:
@@ -116,13 +117,13 @@ def masked(estimator: Any, data: Any) -> Any:
 def twice(estimator: Any, data: Any) -> Any:
     """Nothing of an earlier fit stays, nor of a pickle."""
     X, y = data
-    estimator.fit(X, y[::-1])
-    return pickle.loads(pickle.dumps(estimator)).fit(X, y)
+    entries(estimator, (X, y[::-1]))
+    return entries(pickle.loads(pickle.dumps(estimator)), data)
 
 
 def used(estimator: Any, data: Any) -> Any:
     """Using a model, by its own data too, keeps nothing."""
-    estimator.fit(*data)
+    entries(estimator, data)
     estimator.fold_in(*data)
     return estimator
 
