@@ -155,15 +155,15 @@ class PrivateSpectralLDA(
     unigram_ : ndarray of shape (n_features,)
         Released word frequencies, denoised.
     n_components_ : int
-        Number of topics fitted: fewer than asked for where noise hides the others; one, the
-        word frequencies, where topics gain nothing over these.
+        Number of topics fitted: fewer than asked for where noise or sampling hides the others;
+        one, the word frequencies, where topics gain nothing over these.
     coherence_ : ndarray of shape (n_components_,) or None
         UMass coherence of the ten leading words of each topic, by the released second
         moment: mean of ``log P(word | a more probable word)``. None after later batches.
     spectrum_ : ndarray of shape (n_eigenvalues,) or None
         Leading eigenvalues of the released second moment, more than there are topics.
     noise_edge_ : float or None
-        Largest eigenvalue that noise alone would give (:meth:`suggest_n_components`).
+        Largest eigenvalue that noise and sampling would give (:meth:`suggest_n_components`).
     clip_norm_ : dict
         Limits in force, public or released.
     privacy_report_ : PrivacyReport

@@ -189,7 +189,7 @@ class ReadableTopics:
         return frame.set_index("topic") if backend == "pandas" else frame
 
     def suggest_n_components(self) -> int:
-        """Number of topics that the released second moment shows above its noise.
+        """Number of topics that the released second moment shows above noise and sampling.
 
         Returns
         -------
@@ -199,7 +199,7 @@ class ReadableTopics:
         Raises
         ------
         ValueError
-            If the model was fitted without noise.
+            If the model has no spectrum, as one whose attributes were set by hand.
 
         Notes
         -----
@@ -207,10 +207,9 @@ class ReadableTopics:
         """
         check_is_fitted(self)
         spectrum, edge = self.spectrum_, self.noise_edge_
-        if spectrum is None or edge is None or edge <= 0:
+        if spectrum is None or edge is None:
             raise ValueError(
-                "suggest_n_components needs a released spectrum and its noise; this model has "
-                "none (it was fitted with epsilon=inf)."
+                "suggest_n_components needs a released spectrum and its noise; this model has none."
             )
         return max(int((spectrum > CLEARANCE * edge).sum()), 1)
 

@@ -7,14 +7,12 @@ line with all pairs, and the pairs tell the concentration. 5. Of many words, EM 
 releases.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import laplace, norm
 from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.answer import Answer
@@ -40,13 +38,13 @@ from sktensor_dp.topics.concentration import (
     has_one_topic,
 )
 from sktensor_dp.topics.moments import (
-    LEVEL,
     PriorCorrection,
     ReleasedMoments,
     match_with_concentration,
     spread_of_pairs,
     topics_from_components,
 )
+from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs
 from sktensor_dp.topics.shrinkage import denoise_frequencies
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import (
@@ -176,16 +174,28 @@ class _SpectralFit:
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
         corrected = corrected_pairs(released, correction, total)
         scale = correction.pair_scale / total
-        edge = noise_edge(released, scale, correction, self._ask.is_pure)
-        white = self._white(corrected, edge, len(own))
+        edges = self._edges(released, correction, total)
+        white = self._white(corrected, edges, len(own))
         return WhitenedPairs(
-            words, tuple(clips), total, correction, released, corrected, scale, white, edge
+            words, tuple(clips), total, correction, released, corrected, scale, white, edges[0]
         )
 
-    def _white(self, corrected: Any, edge: float, size: int) -> NoisyWhitener:
-        """Whitener of the `corrected` second moment by its eigenpairs above the noise `edge`."""
+    def _edges(
+        self, released: ReleasedPairs, correction: PriorCorrection, total: float
+    ) -> tuple[float, float]:
+        """Edges of noise and sampling in the corrected second moment, as `noise_edges` has them."""
+        edges = noise_edges(
+            released.sigma / total, released.diagonal_sigma / total,
+            sampling_of_pairs(self._length, self._ask.n_units, len(correction.frequencies)),
+            correction.frequencies, pure=self._ask.is_pure,
+        )  # fmt: skip
+        scale, shift = correction.pair_scale, correction.pair_shift
+        return scale * edges[0] + shift, scale * edges[1] + shift
+
+    def _white(self, corrected: Any, edges: tuple[float, float], size: int) -> NoisyWhitener:
+        """Whitener of the `corrected` second moment by its eigenpairs above the noise `edges`."""
         return noisy_whitener(
-            corrected, min(self._plan.n_components, size), edge=edge,
+            corrected, min(self._plan.n_components, size), edge=edges[0], apart=edges[1],
             keep_all=self._plan.match_moments, dim=size, tol=EIGEN_TOL,
             n_iter=FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
             random_state=self._random_state,
@@ -229,8 +239,8 @@ class _SpectralFit:
             topics, weights = rotated(pairs.white)
             concentration = self._concentration(topics, weights, pairs)
             pairs = pairs.with_concentration(concentration)
-            edge = noise_edge(pairs.released, pairs.scale, pairs.correction, self._ask.is_pure)
-            pairs = replace(pairs, white=self._white(pairs.corrected, edge, topics.shape[1]))
+            edges = self._edges(pairs.released, pairs.correction, pairs.total)
+            pairs = replace(pairs, white=self._white(pairs.corrected, edges, topics.shape[1]))
         basis = self._basis(pairs.white)
         noisy = self._triples(basis, pairs)
         mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
@@ -344,19 +354,6 @@ def _mass(released: ReleasedPairs, n_words: int) -> float:
     if released.matrix is not None:
         return float(released.matrix.sum())
     return float(released.product(np.ones((n_words, 1))).sum())
-
-
-def noise_edge(
-    released: ReleasedPairs, scale: float, correction: PriorCorrection, pure: bool
-) -> float:
-    """Largest eigenvalue that noise alone gives the corrected second moment."""
-    d, diagonal = len(correction.frequencies), released.diagonal_sigma
-    bulk = released.sigma * math.sqrt(d)
-    # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
-    # lifts an eigenvalue to x + bulk^2 / x (Capitaine, Donati-Martin & Feral, 2009).
-    entry = diagonal * float(laplace.isf(LEVEL / d) / math.sqrt(2) if pure else norm.isf(LEVEL / d))
-    edge = entry + bulk**2 / entry if entry > bulk else 2 * bulk
-    return scale * edge + correction.pair_shift
 
 
 def _normalised(values: Floats) -> Floats:

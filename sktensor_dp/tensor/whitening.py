@@ -340,14 +340,20 @@ def noisy_whitener(
     n_components: int,
     *,
     edge: float,
+    apart: float = 0.0,
     largest: float | None = None,
     keep_all: bool = False,
     **eigen_options: Any,
 ) -> NoisyWhitener:
-    """Whitener by the eigenpairs above the noise `edge`, at least one, or all (`keep_all`)."""
+    """Whitener by the eigenpairs above the noise `edge`, or by all (`keep_all`).
+
+    It is by the first alone unless the second is above `edge` and `apart`.
+    """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())
-    kept = len(values) if keep_all else max(n_resolved, 1)
+    if n_resolved > 1 and values[1] <= apart:
+        n_resolved = 1
+    kept = len(values) if keep_all and n_resolved > 1 else max(n_resolved, 1)
     if largest is None:
         largest = max(float(values[0]), _NULL_EIGENVALUE)
     eigenvalues = np.maximum(

@@ -1,5 +1,6 @@
 """Scores of documents under released topics, use with scikit-learn, and noise that hides topics."""
 
+import math
 import warnings
 
 import numpy as np
@@ -14,10 +15,9 @@ from sktensor_dp import (
     NotEnoughDataWarning,
     PrivateCountVectorizer,
     PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
 )
-from sktensor_dp.spectral_topics.questions import ReleasedPairs
-from sktensor_dp.spectral_topics.recipe import noise_edge
-from sktensor_dp.topics.moments import PriorCorrection
+from sktensor_dp.topics.noise_edge import noise_edges
 
 EMPTY = np.zeros((1, 5), dtype=int)
 
@@ -117,13 +117,63 @@ def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):
             lda.fit(X)
 
 
+ONE_TOPIC = "ignore:Of . .* asked for, the .* 1 :sktensor_dp.NotEnoughDataWarning"
+
+
+def n_topics_of_one(model, seed):
+    """Topics found in 20,000 documents of 20 words of one distribution over 200."""
+    X = np.random.default_rng(seed).multinomial(20, np.full(200, 1 / 200), size=20_000)
+    return model.fit(X).n_components_
+
+
+@pytest.mark.parametrize("epsilon", [4.0, math.inf])
+@pytest.mark.parametrize(
+    "model",
+    [PrivateSpectralLDA(3), PrivateTensorPowerMethod(3, moment="single_topic", random_state=0)],
+)
+def test_sampling_alone_is_not_taken_for_topics(model, epsilon, seed):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Of 3 .* asked for", NotEnoughDataWarning)
+        assert n_topics_of_one(clone(model).set_params(epsilon=epsilon), seed) == 1
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings(ONE_TOPIC)
+@pytest.mark.usefixtures("seeded_noise")
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 16.0, math.inf])
+def test_documents_of_one_distribution_have_one_topic(epsilon):
+    found = [
+        n_topics_of_one(PrivateSpectralLDA(2 + seed % 2, epsilon=epsilon), seed)
+        for seed in range(20)
+    ]
+    assert sum(number == 1 for number in found) >= 19
+
+
+@pytest.mark.parametrize("diagonal", [0.0, 2.8])
+@pytest.mark.parametrize("decay", [0.0, 1.0])
+def test_noise_and_sampling_stay_below_their_edge(decay, diagonal, seed):
+    """Of 100 matrices 3 % at most exceeded it, with words of one frequency and by Zipf's law."""
+    d, rng, largest = 100, np.random.default_rng(seed), []
+    p = np.arange(1, d + 1) ** -decay
+    p /= p.sum()
+    variances = np.outer(p, p) + (diagonal > 0) / d**2
+    on_diagonal = np.sqrt((diagonal / d) ** 2 + 2 * p**2)
+    for _ in range(100):
+        noise = np.triu(rng.standard_normal((d, d)) * np.sqrt(variances), 1)
+        noise += noise.T + np.diag(on_diagonal * rng.standard_normal(d))
+        largest.append(np.linalg.eigvalsh(noise)[-1])
+    low, edge = noise_edges((diagonal > 0) / d, diagonal / d, 1.0, p, pure=False)
+    # More than ten of 100 come up once in 1000 runs at 3 %.
+    assert (np.array(largest) > edge).sum() <= 10
+    assert low <= edge < 1.15 * np.quantile(largest, 0.95)
+
+
 def test_laplace_noise_alone_stays_below_its_edge(seed):
     """Of 400 matrices 2 % exceeded it, and two thirds the edge of normal noise: more than ten of
     100 come up once in 100,000 runs, and would always with that edge.
     """
     d, sigma, diagonal = 100, 0.5, np.sqrt(2.0)
-    released = ReleasedPairs(None, lambda V: V, sigma, diagonal)
-    edge = noise_edge(released, 1.0, PriorCorrection(0.0, np.zeros(d), 0.0), pure=True)
+    _, edge = noise_edges(sigma, diagonal, 0.0, np.zeros(d), pure=True)
     rng, largest = np.random.default_rng(seed), []
     for _ in range(100):
         noise = np.triu(rng.laplace(0, sigma / np.sqrt(2), (d, d)), 1)

@@ -197,7 +197,10 @@ COUNTS[0] = 0
 
 def test_shares_that_are_not_normalised_add_up_to_prior_and_tokens():
     """As in scikit-learn's ``LatentDirichletAllocation``."""
-    model = seeded_fit(COUNTS, epsilon=math.inf, doc_topic_prior=0.5)
+    # Each document has either half of the words: two topics.
+    X = COUNTS * np.repeat(np.eye(2, dtype=int)[np.arange(len(COUNTS)) % 2], [3, 4], axis=1)
+    model = seeded_fit(X, epsilon=math.inf, doc_topic_prior=0.5)
+    assert model.n_components_ == 2
     gamma = model.transform(COUNTS, normalize=False)
     np.testing.assert_allclose(gamma.sum(axis=1), model.topic_prior_.sum() + COUNTS.sum(axis=1))
     np.testing.assert_allclose(gamma[0], model.topic_prior_)
@@ -243,8 +246,8 @@ def test_halves_are_a_partition(model, comfortable):
 
 
 def test_recommended_are_the_most_probable_of_the_unseen():
-    X = counts(300, 20, seed=1)
-    model = PrivateSpectralLDA(3, epsilon=math.inf, random_state=0).fit(X)
+    X = counts(300, 20, seed=1) * np.repeat(np.eye(2, dtype=int)[np.arange(300) % 2], 10, axis=1)
+    model = PrivateSpectralLDA(2, epsilon=math.inf, random_state=0).fit(X)
     probable = model.transform(X) @ model.components_
     for exclude in (True, False):
         found = model.recommend(sp.csr_matrix(X), 6, exclude_seen=exclude)

@@ -190,7 +190,9 @@ def test_eigenvalues_that_cannot_be_whitened_are_dropped(spectrum, kept):
     [
         ({"edge": 1.5}, [4.0, 2.0], 2),
         ({"edge": 9.0}, [4.0], 0),  # one is always kept
-        ({"edge": 9.0, "keep_all": True}, [4.0, 2.0, 0.9, 0.9], 0),  # and floored at edge / 10
+        ({"edge": 3.0, "keep_all": True}, [4.0], 1),  # the mean alone
+        ({"edge": 1.5, "apart": 2.5}, [4.0], 1),
+        ({"edge": 1.5, "keep_all": True}, [4.0, 2.0, 0.5, 0.15], 2),  # and floored at edge / 10
         ({"edge": 0.0}, [4.0, 2.0, 0.5], 3),
         ({"edge": 0.0, "largest": 1e12}, [4.0, 2.0, 1.0], 3),  # a millionth of a millionth of it
     ],

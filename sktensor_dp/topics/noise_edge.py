@@ -1,0 +1,84 @@
+"""Largest eigenvalue that noise and sampling alone give a second moment of words."""
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import laplace, norm
+
+from sktensor_dp.tensor.arrays import Floats
+
+# Level at which noise is taken for a topic; the Tracy-Widom law of order one, of the largest
+# eigenvalue of noise, leaves as much beyond this number.
+LEVEL, TRACY_WIDOM = 0.01, 2.02
+# Logarithm of the odds that the search is between.
+LOWEST, HIGHEST = -40.0, 20.0
+# Least deviation of an entry over that of the largest, and deviations that none exceeds.
+LEAST_DEVIATION, FARTHEST = 1e-6, 100.0
+
+
+def noise_edges(
+    sigma: float, diagonal_sigma: float, sampling: float, frequencies: Floats, *, pure: bool
+) -> tuple[float, float]:
+    """Edge of what noise and sampling give, and what they exceed with the probability `LEVEL`.
+
+    `sigma` and `diagonal_sigma` are deviations of noise off and on the diagonal, of Laplace noise
+    if `pure`, and `sampling` times the product of two words' frequencies is an entry's variance by
+    sampling.
+    """
+    p = np.maximum(frequencies, 0.0)
+    edge = bulk_edge(sigma, sigma, sampling, p)
+    level = bulk_edge(sigma, diagonal_sigma, sampling, p)
+    level *= 1 + TRACY_WIDOM / 2 * len(p) ** (-2 / 3)
+    # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
+    # lifts an eigenvalue to x + bulk^2 / x (Capitaine, Donati-Martin & Feral, 2009).
+    entry = largest_entry(np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2), pure=pure)
+    lifted = entry + edge**2 / 4 / entry if entry > edge / 2 else 0.0
+    return max(edge, lifted), max(level, lifted)
+
+
+def sampling_of_pairs(length: float, n_documents: int, n_words: int) -> float:
+    """Variance by sampling of an entry of E2 over the product of its words' frequencies.
+
+    It is of documents of one topic, and of what moves neither frequencies nor the topics there are.
+    """
+    length = max(length, 2.0)
+    # Of n samples in d dimensions the largest eigenvalue is that of a large n, times as much.
+    few = 1 + math.sqrt(n_words / n_documents) / 2
+    return few**2 / (length * (length - 1) * n_documents)
+
+
+def largest_entry(deviations: Floats, *, pure: bool) -> float:
+    """Number that the largest of independent entries exceeds with the probability `LEVEL`."""
+    most = float(deviations.max())
+    if most == 0:
+        return 0.0
+    scaled = np.maximum(deviations / most, LEAST_DEVIATION)
+
+    def excess(x: float) -> float:
+        tails = laplace.sf(math.sqrt(2) * x / scaled) if pure else norm.sf(x / scaled)
+        return float(tails.sum()) - LEVEL
+
+    return most * float(brentq(excess, 0.0, FARTHEST))
+
+
+def bulk_edge(sigma: float, diagonal_sigma: float, sampling: float, p: Floats) -> float:
+    """Edge of the spectrum of a large symmetric matrix of variances sigma^2 + sampling p_a p_b."""
+    # The least, over x > 0, of max_a 1 / x_a + sum_b v_ab x_b (Lehner, 1999). At the least all a
+    # are equal, so that 1 / x_a is g (1 - t p_a): one number t is left, and g follows from it.
+    highest, total = float(p.max()), float(p.sum())
+    # Of a row, with its entry of the diagonal.
+    noise = sigma**2 * (len(p) - 1) + diagonal_sigma**2
+    most = 2 * math.sqrt(noise + sampling * highest * total)
+    if most == 0 or sampling * highest == 0:
+        return most
+    p = p / highest
+
+    def edge(odds: float) -> float:
+        t = 1 / (1 + math.exp(-odds))
+        left = 1 / (1 - t * p)
+        g = math.sqrt(sampling / t * float((p * left).sum())) * highest
+        return g + noise * float(left.mean()) / g
+
+    found = minimize_scalar(edge, bounds=(LOWEST, HIGHEST), method="bounded")
+    return min(float(found.fun), most)
