@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.unsafe import unsafe_recorded_releases, unsafe_seeded_noise
     from sktensor_dp.queries.labels import normalise_labels
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
-    from sktensor_dp.text import PrivateCountVectorizer
+    from sktensor_dp.text import PrivateCountVectorizer, PrivateOneHotEncoder
 else:
     # Names are imported when first asked for: who fits topics does not wait for completions.
     _HOMES = {
@@ -48,6 +48,7 @@ else:
         "PrivateCountVectorizer": "text",
         "PrivateGaussianMixture": "gaussian_mixture",
         "PrivateKFold": "model_selection",
+        "PrivateOneHotEncoder": "text",
         "PrivateSearchCV": "model_selection",
         "PrivateSpectralLDA": "spectral_lda",
         "PrivateTensorPowerMethod": "power_method",
@@ -90,6 +91,7 @@ __all__ = [
     "PrivateCountVectorizer",
     "PrivateGaussianMixture",
     "PrivateKFold",
+    "PrivateOneHotEncoder",
     "PrivateSearchCV",
     "PrivateSpectralLDA",
     "PrivateTensorPowerMethod",

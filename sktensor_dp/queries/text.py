@@ -5,7 +5,7 @@ import math
 import numbers
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -123,6 +123,8 @@ class WordCounts:
 
 class TextChunks:
     """Words of documents, split by `analyze` and yielded as `WordCounts` of some units."""
+
+    columns: Sequence[str] = ()  # names of the columns whose categories are the words
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """Counts of words over a vocabulary that was chosen privately."""
 
+from sktensor_dp.text.encoder import PrivateOneHotEncoder
 from sktensor_dp.text.vectorizer import PrivateCountVectorizer
 
-__all__ = ["PrivateCountVectorizer"]
+__all__ = ["PrivateCountVectorizer", "PrivateOneHotEncoder"]

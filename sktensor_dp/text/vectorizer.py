@@ -232,7 +232,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     """
 
     _saved = SavedVocabulary
-    _unit = "document"
+    _unit, _noun = "document", "documents"
     vocabulary_: dict[str, int]
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "input": [OneOf("content", "filename", "file")],
@@ -459,10 +459,14 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             plan = self._plan(units, ask.count())
             ask.follow(plan.releases)
             fitted = learn_vocabulary(ask, plan, self.max_features)
-        return self._end(self._reported(ask, fitted, {}))
+        return self._end(self._reported(ask, fitted, self._known_of(units)))
+
+    def _known_of(self, units: Texts) -> dict[str, Any]:
+        """Public attributes of what was read, by name."""
+        return {}
 
     def _plan(self, units: Texts, n_units: int) -> WordPlan:
-        return plan_words(self, n_units, "persons" if units.grouped else "documents")
+        return plan_words(self, n_units, "persons" if units.grouped else self._noun)
 
     def _take_given(self, units: Texts) -> Self:
         """Take the vocabulary that is given: a session that is asked nothing."""

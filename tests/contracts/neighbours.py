@@ -17,6 +17,7 @@ from small_groups import COMPONENTS, TOPICS, fit_in_chunks, fit_whole, model
 
 from sktensor_dp import (
     PrivateCountVectorizer,
+    PrivateOneHotEncoder,
     PrivateSearchCV,
     PrivateSpectralLDA,
 )
@@ -294,11 +295,19 @@ def words_model(options: dict[str, Any], _: float) -> Any:
     return PrivateCountVectorizer(**{"max_words_per_document": 3, "epsilon": 4.0, **options})
 
 
+def one_row_of_categories(rng: Rng) -> Pair:
+    rows = rng.choice(["a", "b", "c"], (180, 2)).tolist()
+    other = [*rows[1:], rng.choice([["new", "c"], ["a", None], ["x", "y"]]).tolist()]
+    return rows[1:] + rows[:1], other
+
+
 OF_TEXTS = [
-    Row(f"words, one text{name}", partial(words_model, options), samples.whole, one_text,
-        relation="neighbours")
-    for name, options in {"": {}, ", limits": {"min_df": 5, "max_df": 0.9},
-                          ", long": {"max_words_per_document": 50}}.items()
+    Row("categories, one row", lambda _: PrivateOneHotEncoder(epsilon=4.0), samples.whole,
+        one_row_of_categories, relation="neighbours"),
+    *(Row(f"words, one text{name}", partial(words_model, options), samples.whole, one_text,
+          relation="neighbours")
+      for name, options in {"": {}, ", limits": {"min_df": 5, "max_df": 0.9},
+                            ", long": {"max_words_per_document": 50}}.items()),
 ]  # fmt: skip
 
 ROWS = [*OF_ROWS, *OF_PERSONS, *OF_COUNTS, *OF_TEXTS]

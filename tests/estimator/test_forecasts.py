@@ -11,6 +11,8 @@ from sktensor_dp import (
     BudgetAccountant,
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
+    PrivateOneHotEncoder,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
@@ -24,9 +26,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"
 BUILDERS = {
     PrivateSpectralLDA: ((1000, 50), {}),
     PrivateTensorPowerMethod: ((1000, 5), {"data_norm": 1.0}),
+    PrivateGaussianMixture: ((1000, 5), {"data_norm": 1.0}),
     PrivateCPCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}),
     PrivateTuckerCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}),
     PrivateCountVectorizer: ((1000,), {}),
+    PrivateOneHotEncoder: ((1000, 2), {}),
 }
 
 

@@ -1,0 +1,257 @@
+"""One-hot columns of categories that are found privately."""
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.model_files.fields import Words
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.queries.frames import is_dask, is_table, named_columns, refuse_lazy
+from sktensor_dp.text.plan import WordPlan, plan_words
+from sktensor_dp.text.vectorizer import PrivateCountVectorizer, SavedVocabulary
+
+# Between the name of a column and a category.
+SEPARATOR = "="
+
+
+@dataclass(kw_only=True)
+class SavedCategories(SavedVocabulary):
+    """Serialisation schema: a vocabulary, and the names of the columns that it is of."""
+
+    forms = {**SavedVocabulary.forms, "columns_": Words("c")}  # noqa: RUF012
+
+    columns_: NDArray[np.object_]
+
+
+class PrivateOneHotEncoder(PrivateCountVectorizer):
+    r"""One-hot columns of categories that are found with differential privacy.
+
+    scikit-learn's :class:`sklearn.preprocessing.OneHotEncoder` learns a column for every value
+    that anyone has, so a rare one gives its owner away. Here a category of a column is kept if the
+    noisy votes of rows for it clear a threshold that those of a single row practically never
+    reach. Values that are not kept are encoded as zeros.
+
+    Parameters
+    ----------
+    dtype : type, default=float
+        Type of the encoded values.
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        One row is replaced; or added or removed (``docs/guarantee.md``).
+    epsilon : float, default=1.0
+        Privacy parameter in (0, 1e12]. ``inf``: no noise, every category is kept, not private.
+    delta : float, default=1e-6
+        Privacy parameter, in (0, 1); half of it pays for the threshold.
+    accountant : BudgetAccountant or None, default=None
+        Accountant that is charged.
+    random_state : int, RandomState or None, default=None
+        Without effect: it never seeds noise, and nothing else is random here.
+    verbose : int, default=0
+        1 writes one line per release to standard error.
+
+    Attributes
+    ----------
+    columns_ : ndarray of shape (n_columns,)
+        Names of the columns, ``x0``, ``x1`` and so on where they have none.
+    categories_ : list of ndarray
+        Categories of each column in alphabetical order, as ``OneHotEncoder(categories=)`` takes
+        them; a column may have none.
+    vocabulary_ : dict
+        Encoded column of each category, by the name ``column=category``.
+    threshold_ : float
+        Public number of rows (or groups), about, from which a category is kept.
+    privacy_report_ : PrivacyReport
+        What was released and what it cost.
+
+    Notes
+    -----
+    **Privacy.** *Unit*: one row; with ``groups``, one group with all its rows. *Public*: the number
+    of units, unless it is released, the names and the number of columns, and all parameters.
+    *Releases*: those of :class:`PrivateCountVectorizer`, a row being a document of one word for
+    each column. *Not covered*: what :meth:`transform` and :meth:`fit_transform` return is raw data.
+
+    Examples
+    --------
+    >>> from sktensor_dp import PrivateOneHotEncoder
+    >>> cities = [["Oslo"], ["Rome"]] * 500 + [["Nowhere"]]
+    >>> encoder = PrivateOneHotEncoder(epsilon=1.0).fit(cities)
+    >>> encoder.categories_
+    [array(['Oslo', 'Rome'], dtype=object)]
+    >>> encoder.transform([["Rome"], ["Nowhere"]]).toarray()
+    array([[0., 1.],
+           [0., 0.]])
+    """
+
+    _saved = SavedCategories  # type: ignore[assignment]
+    _unit, _noun = "sample", "rows"
+    columns_: NDArray[np.object_]
+
+    def __init__(
+        self,
+        *,
+        dtype: DTypeLike = np.float64,
+        neighbours: str = "replace_one",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        accountant: BudgetAccountant | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            analyzer=list, binary=True, dtype=dtype, neighbours=neighbours, epsilon=epsilon,
+            delta=delta, accountant=accountant, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, *, groups: ArrayLike | None = None, **unsupported: Any
+    ) -> Self:
+        """Choose the categories of each column.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_columns)
+            Categories as strings; a missing value counts for none.
+        y : ignored
+        groups : array-like of shape (n_samples,), optional
+            Label of the group of each row: integers or strings. The group is then what is
+            protected, with all its rows.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
+
+        Returns
+        -------
+        self : PrivateOneHotEncoder
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter or argument is wrong; no budget is spent.
+        NotEnoughDataError
+            If the threshold exceeds the number of rows, before anything is charged; or if no
+            category is released.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        return super().fit(X, groups=groups, **unsupported)
+
+    def fit_transform(  # type: ignore[override]
+        self, X: Any, y: Any = None, *, groups: ArrayLike | None = None, **unsupported: Any
+    ) -> Any:
+        """Choose the categories and encode the same rows.
+
+        Parameters
+        ----------
+        X, y, groups, **unsupported : object
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        sparse matrix of shape (n_samples, n_features)
+            Raw data, not protected by the fit.
+        """
+        return super().fit_transform(X, groups=groups, **unsupported)
+
+    def transform(self, X: Any) -> Any:
+        """Encode rows: 1 in the column of each category that was kept. The result is raw data."""
+        check_is_fitted(self, "vocabulary_")
+        names, rows = rows_of(X)
+        if names != list(self.columns_):
+            raise ValueError(f"X must have the columns {list(self.columns_)}, got {names}.")
+        return super().transform(rows)
+
+    def forecast(self, n_samples: int, n_columns: int = 1) -> float:  # type: ignore[override]
+        """Forecast from how many rows on a category is kept, about, from public numbers.
+
+        Parameters
+        ----------
+        n_samples, n_columns : int
+            Rows and columns to come.
+
+        Returns
+        -------
+        float
+            As ``threshold_`` of a fit without groups. Costs nothing.
+        """
+        self._check_parameters()
+        check_sizes(n_samples=n_samples, n_columns=n_columns)
+        planner = self._validation_copy()
+        planner.max_words_per_document = n_columns
+        return plan_words(planner, n_samples).threshold
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the encoded columns, ``column=category``."""
+        return super().get_feature_names_out(input_features)
+
+    @property
+    def categories_(self) -> list[NDArray[np.object_]]:
+        """Categories of each column."""
+        pairs = [word.split(SEPARATOR, 1) for word in sorted(self.vocabulary_)]
+        return [
+            np.array([category for name, category in pairs if name == column], object)
+            for column in self.columns_
+        ]
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        rows_of(X)
+
+    def _units(self, X: Any, groups: Any, n_samples: Any) -> Any:
+        names, rows = rows_of(X)
+        units: Any = super()._units(rows, groups, n_samples)
+        units.columns = names
+        return units
+
+    def _known_of(self, units: Any) -> dict[str, Any]:
+        return {"columns_": np.array(units.columns, object)}
+
+    def _plan(self, units: Any, n_units: int) -> WordPlan:
+        # A row has one category of each column, a group any number.
+        width = len(units.columns)
+        planner = self._validation_copy()
+        planner.max_words_per_document = max(width, 1000) if units.grouped else width
+        return super(PrivateOneHotEncoder, planner)._plan(units, n_units)
+
+
+def rows_of(X: Any) -> tuple[list[str], list[list[str]]]:
+    """Names of columns, and each row as a list of ``column=category``; errors quote no value."""
+    refuse_lazy(X, "X")
+    if is_dask(X) or sp.issparse(X):
+        raise TypeError(f"X must be a table of categories in memory, got a {type(X).__name__}.")
+    if is_table(X):
+        named = named_columns(X, "X")
+    else:
+        table = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+        if table.ndim != 2:
+            raise ValueError("X must have two dimensions: a row of categories for each sample.")
+        named = [(f"x{place}", column) for place, column in enumerate(table.T)]
+    names = [name for name, _ in named]
+    if len(set(names)) < len(names) or any(SEPARATOR in name for name in names):
+        raise ValueError(f"Names of columns must differ, and have no {SEPARATOR!r}; got {names}.")
+    columns = [words_of(name, values.tolist()) for name, values in named]
+    return names, [list(filter(None, row)) for row in zip(*columns, strict=True)]
+
+
+def is_nan(value: Any) -> bool:
+    """True for a missing number."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def words_of(name: str, values: Iterable[Any]) -> list[str]:
+    """Word of each value of a column, "" for a missing one."""
+    found = []
+    for value in values:
+        if isinstance(value, str):
+            found.append(f"{name}{SEPARATOR}{value}")
+        elif value is None or type(value).__name__ == "NAType" or is_nan(value):
+            found.append("")
+        else:
+            raise TypeError(
+                f"Column {name!r} of X must hold categories as strings, got a "
+                f"{type(value).__name__}. Convert it with astype(str)."
+            )
+    return found

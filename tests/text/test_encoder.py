@@ -1,0 +1,72 @@
+"""PrivateOneHotEncoder: agreement with scikit-learn, rare values, groups, columns by name."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import OneHotEncoder
+
+from sktensor_dp import PrivateOneHotEncoder
+
+N = 900
+
+
+def table(seed):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {"city": rng.choice(["Oslo", "Rome", "Bonn=2"], N), "pet": rng.choice(["cat", "dog"], N)}
+    )
+    frame.loc[0, "city"] = "Nowhere"
+    return frame
+
+
+def test_without_noise_it_is_one_hot_encoder(seed):
+    frame = table(seed)
+    ours, theirs = PrivateOneHotEncoder(epsilon=math.inf), OneHotEncoder()
+    for X in (frame, frame.to_numpy(), frame.to_numpy().tolist()):
+        np.testing.assert_array_equal(
+            ours.fit_transform(X).toarray(), theirs.fit_transform(X).toarray()
+        )
+        for found, expected in zip(ours.categories_, theirs.categories_, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert ours.fit(frame).get_feature_names_out()[0] == "city=Bonn=2"
+    # A missing value counts for no category.
+    assert ours.fit_transform([["a", None], [math.nan, "b"], ["a", pd.NA]]).sum() == 3
+
+
+def test_rare_values_are_not_named_and_are_encoded_as_zeros(seed):
+    frame = table(seed)
+    encoder = PrivateOneHotEncoder(epsilon=2.0)
+    columns = ColumnTransformer([("one hot", encoder, ["city", "pet"])], sparse_threshold=0)
+    encoded = columns.fit_transform(frame)
+    found = columns.named_transformers_["one hot"]
+    # Others are in about 300 rows or more, 13 thresholds.
+    assert [list(kind) for kind in found.categories_] == [
+        ["Bonn=2", "Oslo", "Rome"],
+        ["cat", "dog"],
+    ]
+    assert found.threshold_ == found.forecast(N, 2) < 25
+    assert encoded.sum() == 2 * N - 1
+    public = OneHotEncoder(categories=found.categories_, handle_unknown="ignore")
+    np.testing.assert_array_equal(public.fit_transform(frame).toarray(), encoded)
+    with pytest.raises(ValueError, match=r"must have the columns \['city', 'pet'\], got"):
+        found.transform(frame[["pet", "city"]])
+
+
+def test_a_person_counts_with_all_rows(seed):
+    frame, owners = table(seed), np.random.default_rng(seed).integers(0, 300, N)
+    encoder = PrivateOneHotEncoder(epsilon=8.0).fit(frame, groups=owners)
+    report = encoder.privacy_report_
+    assert (report.unit, report.n_units) == ("person", len(np.unique(owners)))
+    assert "Nowhere" not in encoder.categories_[0]
+    alone = PrivateOneHotEncoder(epsilon=8.0).fit(frame)
+    assert alone.privacy_report_.unit == "sample"
+    assert alone.threshold_ < encoder.threshold_
+
+
+def test_names_that_would_be_taken_for_others_are_refused():
+    for names in (["a", "a"], ["a=b", "c"]):
+        with pytest.raises(ValueError, match="Names of columns must differ, and have no '='"):
+            PrivateOneHotEncoder().fit(pd.DataFrame([["x", "y"]] * 9, columns=names))
