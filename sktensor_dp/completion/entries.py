@@ -228,7 +228,7 @@ def _with_released_block(
     core = None if isinstance(model, CPCompletion) else model.core
     rows = Jacobian(index_set, model.factors, core).rows(mode)
     # Noise may make any numbers of them; those that no query takes leave the model as it is.
-    if not 0 < np.abs(rows).max() <= LARGEST**0.5:
+    if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
         return model
     # In the scale in which values are linear in it.
     last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
