@@ -28,7 +28,7 @@ __all__ = ["ABLATIONS", "run"]
 MOST, N_WORDS, EPSILON = 5000, 20_000, 1.0
 ABLATIONS = (
     constant("text.VOTES_FRACTION", 0.5),
-    constant("text.NEEDED", 0.0),
+    constant("text.NEEDED", 0.5),
     constant("text.AIM", 1.0),
 )
 
