@@ -270,7 +270,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             self.max_iter,
         )  # fmt: skip
         none = self._nothing_found(chunks.n_units)
-        asked = max(ranks) > 0 and math.isfinite(self.epsilon)
+        asked = max(ranks) > 0
         warnings = (none,) if asked and not seeks else ()
 
         def recipe(ask: Session) -> Fitted:

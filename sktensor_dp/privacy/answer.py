@@ -46,8 +46,7 @@ class Answer:
 
     def range_of(self, edges: Floats) -> tuple[float, float, bool]:
         """Edges beyond which a hundredth of a histogram lies; True if it shows anything."""
-        tail = 0.0 if self.sigma == 0 else BEYOND
-        return range_reached(self.value, self.sigma, edges, tail, pure=self.cost.epsilon > 0)
+        return range_reached(self.value, self.sigma, edges, BEYOND, pure=self.cost.epsilon > 0)
 
 
 def edge_reached(

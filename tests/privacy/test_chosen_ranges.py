@@ -100,12 +100,26 @@ def test_a_norm_is_chosen_first_at_two_percent_of_the_budget(seeded_noise):
 
 def test_the_ball_has_the_norm_that_was_released():
     """And the constant of a mixture grows with it: half of the radius."""
-    X = np.vstack([np.full((99, 4), 1.0), np.full((1, 4), 50.0)])
+    X = np.vstack([np.full((95, 4), 1.0), np.full((5, 4), 50.0)])
     plan = ReleasePlan(INF, 1e-6, (PlannedRelease("norm_histogram", PrivacyCost(mu=INF)),))
     with Session(SampleChunks(X, *X.shape), plan) as ask:
         ball, seen = chosen_ball(ask, LiftedBall(1, 0.5))
     assert seen
     assert (ball.radius, ball.offset) == (100.0, 50.0)
+
+
+def test_without_noise_a_choice_is_the_limit_of_little_noise():
+    """One sample in 2,000 is sixty times as long; so is one value."""
+    X, y = np.random.default_rng(0).standard_normal((2000, 5)), ratings(60)[1].astype(float)
+    X[0], y[0] = 60 * X[0], 500.0
+    entries = ratings(60)[0]
+    for fit in (
+        lambda epsilon: model(moment="raw", epsilon=epsilon).fit(X).data_norm_,
+        lambda epsilon: completion(60, epsilon, None).fit(entries, y).bounds_,
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert fit(INF) == fit(1e9)
 
 
 @pytest.mark.parametrize("part", [0.2, 0.5])
