@@ -639,7 +639,10 @@ class PrivateSpectralLDA(
 
         return PlannedFit(
             chunks, plan.releases, recipe, columns,
-            warnings=warnings_of_cap(self.n_components, chunks.n_features, "topics"),
+            warnings=(
+                *warnings_of_cap(self.n_components, chunks.n_features, "topics"),
+                *warnings_of_width(plan, chunks.n_features),
+            ),
         )  # fmt: skip
 
     def _step_of(self, chunks: CountChunks, stream: TopicStream, n_units: int) -> PlannedFit:
@@ -727,6 +730,23 @@ class PrivateSpectralLDA(
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_documents(n_units, self.neighbours)
+
+
+# Columns for each one whose pairs are released, from which a fit warns.
+WIDE = 1000
+
+
+def warnings_of_width(plan: TopicPlan, n_features: int) -> tuple[Warning, ...]:
+    """Tuple of one UserWarning for many more columns than show topics, by public numbers."""
+    if n_features < WIDE * plan.n_words:
+        return ()
+    return (
+        UserWarning(
+            f"{n_features:,} columns are many more than so many units show topics of: pairs of "
+            f"{plan.n_words:,} are released, and time grows with all columns. Pass a smaller "
+            "n_features to HashingVectorizer, or choose words by PrivateCountVectorizer."
+        ),
+    )
 
 
 def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:

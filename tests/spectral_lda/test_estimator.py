@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
@@ -12,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from small_corpora import counts, tiny
 
 from sktensor_dp import (
+    BudgetAccountant,
     NotEnoughDataWarning,
     PrivateCountVectorizer,
     PrivateSpectralLDA,
@@ -166,6 +168,13 @@ def test_noise_and_sampling_stay_below_their_edge(decay, diagonal, seed):
     # More than ten of 100 come up once in 1000 runs at 3 %.
     assert (np.array(largest) > edge).sum() <= 10
     assert low <= edge < 1.15 * np.quantile(largest, 0.95)
+
+
+def test_many_more_columns_than_show_topics_are_warned_of_before_the_charge():
+    X, budget = sp.csr_matrix((6000, 2**20), dtype=int), BudgetAccountant(9.0, 1e-3)
+    with pytest.raises(UserWarning, match="1,048,576 columns are many more"):
+        PrivateSpectralLDA(2, epsilon=8.0, accountant=budget).fit(X)
+    assert budget.entries == ()
 
 
 def test_laplace_noise_alone_stays_below_its_edge(seed):
