@@ -6,6 +6,8 @@ from functools import partial
 from operator import methodcaller
 from typing import Any
 
+import dask
+import dask.array as da
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -35,16 +37,11 @@ DAYS = pd.date_range("2026-01-01", periods=30)
 FRAME = pd.DataFrame({"n": np.arange(30), "text": [SECRET] * 30, "day": DAYS})
 
 
-class Lazy:
-    """What a Dask array shows of itself before it is computed."""
+def _computed() -> Any:
+    raise AssertionError("it was computed")
 
-    shape, ndim, dtype = (30, 2), 2, np.dtype(float)
 
-    def __dask_graph__(self):
-        raise AssertionError("it was computed")
-
-    __array__ = __dask_graph__
-
+LAZY = da.from_delayed(dask.delayed(_computed)(), (30, 2), float)
 
 MODELS: dict[str, Callable[..., Any]] = {
     "topics": partial(PrivateSpectralLDA, 2),
@@ -78,7 +75,6 @@ MATRICES = {
     "lists of several lengths": ([[1, 2], [3]], "X must be a table of numbers|inhomogeneous"),
     "integers beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within"),
     "masked": (np.ma.masked_equal(np.arange(60).reshape(30, 2), 7), "X must have no masked entr"),
-    "dask": (Lazy(), r"X is a .*Lazy, which is not computed yet. Pass X.compute\(\)"),
 }
 # Samples are no counts of words: what is said holds for both.
 ROWS = {
@@ -95,7 +91,7 @@ TENSORS = {
     "complex": (np.ones((3, 3, 3)) * 1j, "Complex data not supported: T"),
     "ragged": ([[1, 2], [3]], "T must be a table"),
     "masked": (np.ma.masked_equal(np.eye(3), 1), "T must have no masked entries"),
-    "dask": (Lazy(), "T is a .*Lazy, which is not computed"),
+    "dask": (LAZY, "T is a dask.*Array, which is not computed"),
 }
 VALUES = {
     "dates": (DAYS, "y must hold numbers.*dates"),
@@ -117,7 +113,7 @@ CHUNKS = {
     "text": ([[SECRET] * 2] * 30, "a chunk must hold numbers, got text; count the words"),
     "three axes": (np.ones((30, 2, 2)), "a chunk must be two-dimensional, got 3 axes"),
     "masked": (np.ma.masked_equal(counts(30, 2), 1), "a chunk must have no masked entries"),
-    "dask": (Lazy(), "a chunk is a .*Lazy, which is not computed"),
+    "dask": (LAZY, "a chunk is a dask.*Array, which is not computed"),
     "infinite": (np.full((30, 2), np.inf), "NaN|infinity"),
     "too few": (np.ones((29, 2)), "n_samples is 60"),
     "too wide": (np.ones((30, 3)), "n_features is 2"),
@@ -142,7 +138,7 @@ WIDE = {
 
 
 def zeros(X: Any) -> Any:
-    return np.zeros(2 if isinstance(X, list | Lazy) else np.shape(X)[0])
+    return np.zeros(2 if isinstance(X, list) else np.shape(X)[0])
 
 
 def in_chunks(model: Any, part: Any) -> Any:
