@@ -54,7 +54,6 @@ from sktensor_dp.completion.row_names import (
 from sktensor_dp.estimator.base import (
     NONE,
     Fitted,
-    Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
     check_arguments,
@@ -62,6 +61,7 @@ from sktensor_dp.estimator.base import (
     warn_of_score,
     warnings_of_range,
 )
+from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import checked_mask, computed, dense_tensor, lazy_rows
 from sktensor_dp.estimator.parameters import (
@@ -496,9 +496,15 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             return tuple(of and of.decode(np.arange(len(of))).tolist() for of in indices)
         return super()._parameter_to_save(name)
 
-    @property
-    def _unit_is_row(self) -> bool:  # type: ignore[override]
-        return self.unit_mode is None
+    def _public_facts(self) -> PublicFacts:
+        # Completions take noise of pure epsilon wherever it is the smaller one.
+        pure = ("auto", "input", "sufficient_statistics")
+        return PublicFacts(
+            self._unit, unit_is_row=self.unit_mode is None,
+            is_pure=self.perturbation in pure or self._chooses_bounds,
+            target_range=None if isinstance(self.bounds, str) else self.bounds,
+            worst_case=self._worst_case,
+        )  # fmt: skip
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         # Names are looked up in lists that may be candidates.
@@ -510,15 +516,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _check_public(self) -> None:
         self._check_all()
-
-    @property
-    def _has_pure_noise(self) -> bool:  # type: ignore[override]
-        # Completions take noise of pure epsilon wherever it is the smaller one.
-        pure = ("auto", "input", "sufficient_statistics")
-        return self.perturbation in pure or self._chooses_bounds
-
-    def _target_range(self) -> tuple[float, float] | None:
-        return None if isinstance(self.bounds, str) else self.bounds
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         # Values are at the two bounds, in one entry or in one unit's entries.

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from sktensor_dp.estimator.error_state import OwnErrors
+from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.estimator.parameters import (
     Constraint,
     InstanceOf,
@@ -244,45 +245,6 @@ class Documented(OwnErrors):
         return {"address": link_to(f"reference/generated/sktensor_dp.{type(self).__name__}.html")}
 
 
-# Arguments of ``fit``, those of a neighbour, and a statistic that is larger for the neighbour.
-Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
-
-
-class Hooks:
-    """Answers about an estimator to search, scorer and audit, from public numbers alone."""
-
-    # True where units are rows, which may then be held out and scored one by one.
-    _unit_is_row: bool = True
-    # True where a fit spends a pure epsilon, whatever delta it is given.
-    _has_pure_noise: bool = False
-    # Fraction of delta that a fit sets aside for failures of its own.
-    _delta_set_aside: float = 0.0
-    # True where a fit learns nothing from the data and needs no budget.
-    _releases_nothing: bool = False
-
-    def _check_public(self) -> None:
-        """Raise ValueError for parameters that contradict each other whatever the data are."""
-
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        """Raise an error for data that every fit would refuse, whatever is `searched`."""
-
-    def _word_counter(self) -> Callable[[Any], Any] | None:
-        """Function from texts to the number of words of each; None where units are not texts."""
-        return None
-
-    def _unit_score(self) -> str | None:
-        """Name of the default score of a search, unless the estimator is a regressor."""
-        return "log_likelihood" if hasattr(self, "score_samples") else None
-
-    def _target_range(self) -> Sequence[float] | None:
-        """Public (low, high) that targets and predictions lie in; None where there is none."""
-        return None
-
-    def _worst_case(self, n_units: int | None) -> Neighbours | None:
-        """Neighbouring data of about `n_units` units, a sensitivity apart, or None if unknown."""
-        return None
-
-
 NONE = OneOf(None)
 # Attributes that scikit-learn's validation of a table sets.
 COLUMNS = ("n_features_in_", "feature_names_in_")
@@ -418,14 +380,12 @@ def unit_of(row: str, grouped: bool) -> str:
     return "person" if grouped else row
 
 
-class PrivateEstimatorMixin(
-    Documented, Callbacks, Hooks, Payable, FittedStateMixin, ModelFileMixin
-):
+class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, ModelFileMixin):
     """Base of private estimators: the parameters of the guarantee, and the life of a fit.
 
     Its parameters are ``epsilon, delta, accountant, random_state, verbose``. A subclass lists its
-    others in ``_own_constraints``, names its unit of privacy in ``_unit``, and overrides those of
-    the :class:`Hooks` whose answers do not fit.
+    others in ``_own_constraints``, names its unit of privacy in ``_unit``, and tells search,
+    scorer and audit of itself in ``_public_facts``.
     """
 
     _unit: ClassVar[str] = "sample"
@@ -465,6 +425,17 @@ class PrivateEstimatorMixin(
                 f"The 'epsilon' and 'delta' parameters of {type(self).__name__} are too small "
                 f"together: noise would have no grid. Got {own.epsilon!r} and {own.delta!r}."
             )
+
+    def _public_facts(self) -> PublicFacts:
+        """Facts that search, scorer and audit go by, from public numbers alone."""
+        score = "log_likelihood" if hasattr(self, "score_samples") else None
+        return PublicFacts(self._unit, score=score)
+
+    def _check_public(self) -> None:
+        """Raise ValueError for parameters that contradict each other whatever the data are."""
+
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+        """Raise an error for data that every fit would refuse, whatever is `searched`."""
 
     def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> Self:
         """Refuse wrong parameters and `unsupported` arguments; return a copy for validation."""

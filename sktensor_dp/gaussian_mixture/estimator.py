@@ -16,13 +16,13 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
     Fitted,
-    Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
     columns_of,
     warn_of_score,
     warnings_of_range,
 )
+from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
     as_validated,
@@ -540,6 +540,9 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Any) -> None:
         self._validated(X, reset=True, fits=True, grouped=grouped)
+
+    def _public_facts(self) -> PublicFacts:
+        return PublicFacts(self._unit, score="log_likelihood", worst_case=self._worst_case)
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_samples(self.data_norm, n_units, self.neighbours)

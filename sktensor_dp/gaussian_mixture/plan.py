@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.estimator.base import Neighbours
+from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
 from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.gaussian_mixture import defaults

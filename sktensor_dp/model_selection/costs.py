@@ -92,9 +92,10 @@ def divided_among(
     """Cost of each private step of a fit by name, in proportion to `fractions` (None: equal)."""
     # A step that learns nothing from the data needs nothing; those that set delta aside share it.
     given = dict.fromkeys(steps, 1.0) if fractions is None else fractions
-    weights = {n: 0.0 if step._releases_nothing else float(given[n]) for n, step in steps.items()}
+    facts = {name: step._public_facts() for name, step in steps.items()}
+    weights = {n: 0.0 if of.releases_nothing else float(given[n]) for n, of in facts.items()}
     whole = math.fsum(weights.values()) or 1.0
-    failing = [name for name, step in steps.items() if step._delta_set_aside > 0]
+    failing = [name for name, of in facts.items() if of.delta_set_aside > 0]
     return {
         name: cost.part(weight / whole, cost.delta / len(failing) if name in failing else 0.0)
         for name, weight in weights.items()

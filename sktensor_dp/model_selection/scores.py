@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.base import Hooks, PrivateEstimatorMixin, unit_of
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.estimator.parameters import Number, Numbers, check_parameters, shown
 from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, take
@@ -114,7 +114,7 @@ class UnitScores:
         found = None
         for step in steps:
             texts, X = X, step.transform(X)
-            if self.words is not None and _counts_words(step):
+            if self.words is not None and _counter_of(step) is not None:
                 found = self.words(texts), _row_sums(X)
         tokens, known = found or (_row_sums(X),) * 2
         unknown = np.maximum(tokens - known, 0.0)
@@ -124,13 +124,14 @@ class UnitScores:
 
 def word_counter(estimator: Any) -> WordCounter | None:
     """Function that counts words of texts; None unless a step of the pipeline counts words."""
-    counting = [step for step in [*steps_of(estimator).values()][:-1] if _counts_words(step)]
-    return counting[0]._word_counter() if counting else None
+    counters = map(_counter_of, [*steps_of(estimator).values()][:-1])
+    return next((counter for counter in counters if counter is not None), None)
 
 
-def _counts_words(step: Any) -> bool:
-    """True for a step that counts the words of texts."""
-    return isinstance(step, Hooks) and step._word_counter() is not None
+def _counter_of(step: Any) -> WordCounter | None:
+    """Function that counts words of texts, of a step that does so."""
+    private = isinstance(step, PrivateEstimatorMixin)
+    return step._public_facts().word_counter if private else None
 
 
 def _row_sums(counts: Any) -> Floats:
@@ -194,7 +195,7 @@ def _implied_bounds(scoring: str, step: Any, texts: bool) -> tuple[float, float]
             return math.log(UNKNOWN_WORD), 0.0
         n_words = getattr(step, "n_features_in_", None)
         return None if n_words is None else (-WORST_TOKEN * math.log(max(n_words, 2)), 0.0)
-    targets = step._target_range()
+    targets = step._public_facts().target_range
     if SCORES[scoring] == "score_samples" or targets is None:
         return None
     gap = float(targets[1]) - float(targets[0])

@@ -173,8 +173,9 @@ class Trials:
         steps = private_steps(model)
         costs = divided_among(cost, steps, self.search.step_fractions)
         for name, step in steps.items():
-            if not step._releases_nothing:
-                epsilon, delta = as_parameters(costs[name], self.delta, step._delta_set_aside)
+            facts = step._public_facts()
+            if not facts.releases_nothing:
+                epsilon, delta = as_parameters(costs[name], self.delta, facts.delta_set_aside)
                 step.set_params(epsilon=epsilon, delta=delta)
         rows = self.splits.rows(chosen)
         told = {}
@@ -420,7 +421,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         refuse_recording(type(self).__name__)
         steps, distributions, scoring, delta, aside = self._checked(groups, unsupported)
         step = [*steps.values()][-1]
-        neighbours, unit = step.neighbours, unit_of(step._unit, groups is not None)
+        neighbours, unit = step.neighbours, unit_of(step._public_facts().unit, groups is not None)
         if neighbours == "add_remove":
             refuse_lists(X)
         check_mark(X, groups is not None, neighbours)
@@ -502,7 +503,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         scoring = self.scoring
         if scoring is None:
             regressor = get_tags(self.estimator).estimator_type == "regressor"
-            scoring = "neg_mean_squared_error" if regressor else step._unit_score()
+            scoring = "neg_mean_squared_error" if regressor else step._public_facts().score
         if scoring is None:
             raise ValueError(f"scoring must be given: {type(step).__name__} has no default.")
         check_scoring(scoring, "scoring")

@@ -186,7 +186,7 @@ def private_steps(estimator: Any) -> dict[str, Any]:
     if not found:
         raise ValueError("estimator must be private, or a pipeline with a private step; got none.")
     for step in found.values():
-        if not step._unit_is_row:
+        if not step._public_facts().unit_is_row:
             raise ValueError(
                 f"A {type(step).__name__} that protects units of several rows is not supported "
                 "here: rows are held out and scored one by one, and those of one user would fall "
@@ -305,8 +305,8 @@ def delta_in_use(
     private: Mapping[str, Any], tried: Iterable[Any], epsilon: float, delta: float
 ) -> tuple[float, bool]:
     """Delta of a search, 0 for pure noise, and True if a `tried` step sets a part of it aside."""
-    sets_aside = max([step._delta_set_aside for step in tried]) > 0
-    if any(step._has_pure_noise for step in private.values()):
+    sets_aside = max([step._public_facts().delta_set_aside for step in tried]) > 0
+    if any(step._public_facts().is_pure for step in private.values()):
         delta = 0.0
     if sets_aside and delta == 0 and math.isfinite(epsilon):
         raise ValueError(

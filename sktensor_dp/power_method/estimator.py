@@ -17,7 +17,6 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
     Fitted,
-    Neighbours,
     PrivateEstimatorMixin,
     check_arguments,
     columns_of,
@@ -25,6 +24,7 @@ from sktensor_dp.estimator.base import (
     warnings_of_cap,
 )
 from sktensor_dp.estimator.error_state import under_own_errors
+from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
     as_validated,
@@ -903,8 +903,9 @@ class PrivateTensorPowerMethod(
         if not {"moment", "n_components"} & set(searched):
             check_width(self, X.shape[1])
 
-    def _unit_score(self) -> str:
-        return "log_likelihood" + "_per_token" * (self.moment == "single_topic")
+    def _public_facts(self) -> PublicFacts:
+        score = "log_likelihood" + "_per_token" * (self.moment == "single_topic")
+        return PublicFacts(self._unit, score=score, worst_case=self._worst_case)
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         shuffled_by = self.random_state if self.perturbation == "stream" else None

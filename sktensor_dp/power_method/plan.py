@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import Neighbours
+from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.power_method import defaults

@@ -373,7 +373,7 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
     Parameters
     ----------
     estimator : estimator
-        One of this package, or another that has the hook ``_worst_case``; it is not fitted.
+        One of this package, or another with ``_public_facts``; it is not fitted.
     n_units : int, optional
         Number of documents or samples in the data sets, 1000 by default. A completion whose
         unit is one entry has one; with slices as units, ``shape`` sets the number of slices.
@@ -402,11 +402,11 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
     >>> case.neighbour[0][:, 0]
     array([ 2.,  2., -2.])
     """
-    asked = getattr(estimator, "_worst_case", None)
-    found = None if asked is None else asked(n_units)
+    asked = getattr(estimator, "_public_facts", None)
+    found = None if asked is None else asked().worst_case(n_units)
     if found is None:
         raise ValueError(
-            "estimator must tell its worst neighbours, by the hook _worst_case of "
+            "estimator must tell its worst neighbours, as worst_case in _public_facts of "
             f"PrivateEstimatorMixin; got a {type(estimator).__name__}, which does not."
         )
     return WorstCase(*found)

@@ -18,13 +18,13 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
     Fitted,
-    Neighbours,
     PlannedFit,
     PrivateEstimatorMixin,
     columns_of,
     warn_of_score,
     warnings_of_cap,
 )
+from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import (
     as_validated,
@@ -725,11 +725,11 @@ class PrivateSpectralLDA(
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         self._validated(X, reset=True, fits=True, grouped=grouped)
 
-    def _unit_score(self) -> str:
-        return "log_likelihood_per_token"
-
-    def _worst_case(self, n_units: int | None) -> Neighbours:
-        return worst_documents(n_units, self.neighbours)
+    def _public_facts(self) -> PublicFacts:
+        return PublicFacts(
+            self._unit, score="log_likelihood_per_token",
+            worst_case=partial(worst_documents, neighbours=self.neighbours),
+        )  # fmt: skip
 
 
 # Columns for each one whose pairs are released, from which a fit warns.

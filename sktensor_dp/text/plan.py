@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.estimator.base import Fitted, Neighbours
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.plan import (
     THRESHOLD_FRACTION,

@@ -17,9 +17,9 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
     Fitted,
-    Neighbours,
     PrivateEstimatorMixin,
 )
+from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.inputs import mark_unit
 from sktensor_dp.estimator.parameters import (
     Constraint,
@@ -424,20 +424,22 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         known = not self.fixed_vocabulary_ and hasattr(self, "privacy_report_")
         return mark_unit(counts, self.privacy_report_) if known else counts
 
-    @property
-    def _delta_set_aside(self) -> float:  # type: ignore[override]
-        return 0.0 if self.vocabulary is not None else THRESHOLD_FRACTION
-
-    @property
-    def _releases_nothing(self) -> bool:  # type: ignore[override]
-        return self.vocabulary is not None
+    def _public_facts(self) -> PublicFacts:
+        given = self.vocabulary is not None
+        return PublicFacts(
+            self._unit, delta_set_aside=0.0 if given else THRESHOLD_FRACTION,
+            releases_nothing=given,
+            word_counter=self._lengths,
+            worst_case=self._worst_case,
+        )  # fmt: skip
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         if self.input == "content" and not READ_BY & set(searched):
             read_documents(self, as_documents(X, "X"), grouped=grouped)
 
-    def _word_counter(self) -> Callable[[Any], Any]:
-        return partial(document_lengths, self.build_analyzer(), distinct=bool(self.binary))
+    def _lengths(self, texts: Any) -> Any:
+        """Number of words of each text, in the vocabulary or not."""
+        return document_lengths(self.build_analyzer(), texts, distinct=bool(self.binary))
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)

@@ -1,10 +1,11 @@
 """Search, scorer and audit take estimators that they have never heard of, by their hooks."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
-from internals import unit_score_of
+from internals import facts_of
 from sklearn.base import BaseEstimator
 from small_searches import mixtures
 from toy_regressor import NoisyMean, constant, targets
@@ -46,7 +47,8 @@ class Stranger(NoisyMean):
 
 
 class Pure(NoisyMean):
-    _has_pure_noise = True
+    def _public_facts(self):
+        return replace(super()._public_facts(), is_pure=True)
 
 
 class Silent(PrivateEstimatorMixin, BaseEstimator):
@@ -88,7 +90,7 @@ def test_a_default_score_follows_from_what_an_estimator_offers():
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    assert (unit_score_of(Silent()), unit_score_of(Density())) == (None, "log_likelihood")
+    assert (facts_of(Silent()).score, facts_of(Density()).score) == (None, "log_likelihood")
 
 
 def test_a_third_party_estimator_is_audited_at_its_worst():
@@ -103,5 +105,5 @@ def test_a_third_party_estimator_is_audited_at_its_worst():
     result = audited(NoisyMean(), n_runs=100, confidence=1 - 1e-6)
     assert result.epsilon_claim == pytest.approx(1.0)
     assert not result.refutes_claim
-    with pytest.raises(ValueError, match=r"hook _worst_case .* got a Silent"):
+    with pytest.raises(ValueError, match=r"worst_case in _public_facts .* got a Silent"):
         worst_case(Silent())

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from internals import delta_set_aside, planned_by
+from internals import facts_of, planned_by
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -102,8 +102,8 @@ def test_steps_spend_what_they_are_given_and_no_more(cv, share):
     assert PrivacyCost.total((part, 1) for part in parts.values()).mu == pytest.approx(costs.fit.mu)
     assert (parts["counts"].delta, parts["topics"].delta) == (costs.fit.delta, 0.0)
     for name, step in steps.items():
-        epsilon, delta = as_parameters(parts[name], 1e-6, delta_set_aside(step))
-        assert delta_set_aside(step) * delta <= parts[name].delta * (1 + 1e-12)
+        epsilon, delta = as_parameters(parts[name], 1e-6, facts_of(step).delta_set_aside)
+        assert facts_of(step).delta_set_aside * delta <= parts[name].delta * (1 + 1e-12)
         if name == "counts":
             plan = planned_by(clone(step).set_params(epsilon=epsilon, delta=delta), _Few(), 4000)
             assert plan.releases.cost.mu == pytest.approx(parts[name].mu, rel=1e-9)

@@ -332,7 +332,7 @@ REFUSED = {
     "n_guesses must be an int from 1 to 1, got 0": lambda: guesses_from_scores([1.0], 0),
     "n_runs must be an int >= 8": lambda: fits(7),
     "delta must be given": lambda: fits(8),
-    "hook _worst_case .* got a Echo": lambda: worst_case(Echo()),
+    "worst_case in _public_facts .* got a Echo": lambda: worst_case(Echo()),
     "data_norm must be given": lambda: worst_case(PrivateTensorPowerMethod(1)),
     "bounds must be given": lambda: worst_case(PrivateCPCompletion(1)),
     "two rows or more in mode 1; got None": lambda: worst_case(

@@ -152,7 +152,7 @@ def columns_out(estimator: Any, number: int) -> None:
 
 
 check_own_parameters = methodcaller("_check_parameters")  # as a fit does first
-unit_score_of = methodcaller("_unit_score")  # name of an estimator's default score
+facts_of = methodcaller("_public_facts")  # what search, scorer and audit go by
 
 
 def planned_by(step: Any, X: Any, n_units: int) -> Any:
@@ -160,7 +160,6 @@ def planned_by(step: Any, X: Any, n_units: int) -> Any:
     return step._plan(X, n_units)
 
 
-delta_set_aside = attrgetter("_delta_set_aside")  # share that thresholds take
 table_of = methodcaller("_table")  # shown of a report, a statement or a forecast
 page_of = attrgetter("_page")  # of the site, that what is shown links to
 

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin
+from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.queries.units import Units
@@ -49,8 +50,8 @@ class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
     def predict(self, X):
         return np.full(len(X), self.mean_ + self.shift)
 
-    def _target_range(self):
-        return self.bounds
+    def _public_facts(self):
+        return PublicFacts("sample", target_range=self.bounds, worst_case=self._worst_case)
 
     def _worst_case(self, n_units):
         X, y = np.zeros((n_units or 10, 1)), np.full(n_units or 10, np.mean(self.bounds))

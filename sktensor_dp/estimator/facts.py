@@ -1,0 +1,29 @@
+"""Public facts of an estimator, for search, scorer and audit."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Arguments of ``fit``, those of a neighbour, and a statistic that is larger for the neighbour.
+Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
+
+
+def unknown(_: int | None) -> None:
+    """Worst case of an estimator that does not tell any."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublicFacts:
+    """What parameters alone say of an estimator: units, noise, score and worst neighbours."""
+
+    unit: str  # name of one unit, where rows have no groups
+    unit_is_row: bool = True  # whether units may be held out and scored row by row
+    is_pure: bool = False  # whether a fit spends a pure epsilon, whatever delta it is given
+    delta_set_aside: float = 0.0  # fraction of delta for failures of its own
+    releases_nothing: bool = False  # whether it learns nothing from the data and needs no budget
+    score: str | None = None  # default of a search, unless the estimator is a regressor
+    target_range: Sequence[float] | None = None  # (low, high) of targets and predictions
+    # From texts to the number of words of each, where units are texts.
+    word_counter: Callable[[Any], Any] | None = None
+    # Neighbouring data of about so many units, a sensitivity apart; None if unknown.
+    worst_case: Callable[[int | None], Neighbours | None] = unknown
