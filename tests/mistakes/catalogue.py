@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-AREAS = ("queries", "mechanisms", "session", "parts", "recipes", "inputs")
+AREAS = ("queries", "mechanisms", "session", "parts", "recipes", "inputs", "between")
 
 
 class MovedError(ValueError):
