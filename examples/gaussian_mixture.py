@@ -1,6 +1,6 @@
 """A mixture of Gaussians found privately, and a picture of it.
 
-Four groups in ten dimensions; their means, sizes and variances are learned at several
+Four groups in ten dimensions; their means, sizes and shapes are learned at several
 levels of privacy from the same synthetic data::
 
     python examples/gaussian_mixture.py
@@ -18,7 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from sktensor_dp import NotEnoughDataWarning, PrivateTensorPowerMethod
+from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fits = [fitted(X, epsilon) for epsilon in options.epsilon]
         print(f"{'epsilon':>8}  {'farthest mean':>14}  weights")
         for model in fits:
-            found = nearest(model.components_, means)
+            found = nearest(model.means_, means)
             print(f"{model.epsilon:8g}  {found.max():11.3f} sd  {np.round(model.weights_, 3)}")
         options.output.parent.mkdir(parents=True, exist_ok=True)
         picture(X, labels, means, fits).savefig(options.output, dpi=150)
@@ -64,11 +64,9 @@ def groups(n: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.intp], 
     return means[labels] + noise, labels, means
 
 
-def fitted(X: Floats, epsilon: float) -> PrivateTensorPowerMethod:
+def fitted(X: Floats, epsilon: float) -> PrivateGaussianMixture:
     """Fit the mixture; too small an epsilon shows in the picture."""
-    model = PrivateTensorPowerMethod(
-        len(WEIGHTS), moment="gaussian_mixture", data_norm=DATA_NORM, epsilon=epsilon
-    )
+    model = PrivateGaussianMixture(len(WEIGHTS), data_norm=DATA_NORM, epsilon=epsilon)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotEnoughDataWarning)
         return model.fit(X)
@@ -80,7 +78,7 @@ def nearest(found: Floats, means: Floats) -> Floats:
 
 
 def picture(
-    X: Floats, labels: NDArray[np.intp], means: Floats, fits: Sequence[PrivateTensorPowerMethod]
+    X: Floats, labels: NDArray[np.intp], means: Floats, fits: Sequence[PrivateGaussianMixture]
 ) -> Figure:
     """One panel per fit, in the plane of most of the means' variation."""
     plane = np.linalg.svd(means)[2][:2].T
@@ -92,18 +90,19 @@ def picture(
         colours = [COLOURS[label] for label in labels[shown]]
         axis.scatter(*points.T, s=3, c=colours, alpha=0.35, linewidths=0)
         axis.scatter(*(means @ plane).T, marker="x", s=45, c=INK, label="true mean")
-        seen = model.components_ @ plane
+        seen = model.means_ @ plane
         axis.scatter(*seen.T, s=70, facecolors="none", edgecolors=INK, label="released mean")
         turn = np.linspace(0, 2 * math.pi, 100)
         circle = np.column_stack([np.cos(turn), np.sin(turn)])
-        for centre, variance in zip(seen, model.covariances_, strict=True):
-            axis.plot(*(centre + 2 * math.sqrt(variance) * circle).T, color=MUTED, linewidth=0.9)
+        for centre, covariance in zip(seen, model.covariances_, strict=True):
+            root = np.linalg.cholesky(plane.T @ covariance @ plane)
+            axis.plot(*(centre + 2 * circle @ root.T).T, color=MUTED, linewidth=0.9)
         axis.set_title(title(model.epsilon), fontsize=10, loc="left", color=INK)
         axis.set(xticks=[], yticks=[], aspect="equal")
         axis.spines[:].set_color("#cbd2d9")
     axes[0].legend(loc="lower left", fontsize=8, frameon=False)
     figure.supxlabel(
-        f"{len(X):,} samples in {N_FEATURES} dimensions, seen in a plane; circles: two released "
+        f"{len(X):,} samples in {N_FEATURES} dimensions, seen in a plane; ellipses: two released "
         "standard deviations",
         fontsize=8.5,
         color=MUTED,

@@ -9,6 +9,7 @@ from browsing import WORDS, model
 
 from sktensor_dp import (
     BudgetAccountant,
+    PrivateGaussianMixture,
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.plotting import (
@@ -117,8 +118,8 @@ def test_charts_share_one_scale_and_no_text_leaves_the_figure(n_topics):
 
 
 def test_groups_are_drawn_with_their_spreads():
-    mixture = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=9.0)
-    mixture.components_ = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    mixture = PrivateGaussianMixture(2, covariance_type="spherical", data_norm=9.0)
+    mixture.means_ = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     mixture.weights_, mixture.covariances_ = np.array([0.7, 0.3]), np.array([1.0, 4.0])
     mixture.privacy_report_ = model().privacy_report_
     display = MixtureDisplay.from_estimator(mixture, ["age", "stays", "weight"])

@@ -94,7 +94,7 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
      "household: all their rows count as one, and are protected"),
     ("groups forecast-groups", "--groups K", integer(1, 1000), None,
-     "how many; 3 if not given, or as many as columns if these are fewer"),
+     "how many at most; 3 if not given. Those that the data does not support are joined"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
     ("forecast-groups", "--columns N", integer(1, 10**4), REQUIRED, "how many columns"),
     (RUNS, "--normalise-labels", bool, False, "take labels of --person that differ in case, outer "

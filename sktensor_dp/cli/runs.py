@@ -27,9 +27,9 @@ from sktensor_dp.datasets.texts import (
 )
 from sktensor_dp.estimator.forecast import least_number
 from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import ComponentDisplay, MixtureDisplay, TopicsDisplay
-from sktensor_dp.power_method import PrivateTensorPowerMethod
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -54,8 +54,8 @@ ASIDE = {
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
 CENTRES = (
-    "A group is taken for a round cloud (a spherical Gaussian), an average for its centre.",
-    "Groups of another form, and noise, move averages and shares: other methods may find others.",
+    "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
+    "A cloud of another form may be several groups; noise moves averages and shares.",
 )
 # Releases in words of people.
 MEASURED = {
@@ -63,7 +63,7 @@ MEASURED = {
     "pair_moments": "which words go together",
     "whitened_triple_moments": "what sets topics apart",
     "second_moments": "how columns vary together",
-    "projected_third_moments": "what sets groups apart",
+    "mixture_statistics": "averages of groups, in standard deviations",
 }
 ESTIMATES = "These numbers are estimates, with noise."
 # Verdicts on ratings, by the part of the items' differences that can be seen.
@@ -549,7 +549,7 @@ class Groups(Run):
             self._columns = [""] * options.columns
         else:
             self._columns = [column for column, _, _ in options.range]
-        options.groups = options.groups or min(3, len(self._columns))
+        options.groups = options.groups or 3
         if options.command == "forecast":
             return
         if options.person is None:
@@ -558,15 +558,10 @@ class Groups(Run):
         self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
         if len({options.person, *self._columns}) <= len(self._columns):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
-        if options.groups > len(self._columns):
-            raise ValueError(
-                f"{options.groups} groups cannot be told apart by {len(self._columns)} column(s): "
-                f"add columns (--range), or ask for --groups {len(self._columns)}"
-            )
 
     def settings(self) -> dict[str, Any]:
         """Options, and how cells and rows count."""
-        rows = {"an empty cell": "counts as the middle of the range"}
+        rows = {"an empty cell": "is missing: the row counts by its other cells"}
         if self.options.person is not None:
             rows["rows of one person"] = "weigh as much as one row, in equal parts"
         return {**super().settings(), **rows}
@@ -574,10 +569,9 @@ class Groups(Run):
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
         norm, given = math.sqrt(len(self._columns)), self.given(accountant)
-        model = PrivateTensorPowerMethod(
-            self.options.groups, moment="gaussian_mixture", data_norm=norm, **given
-        )
-        self.models = {"groups": model}
+        self.models = {
+            "groups": PrivateGaussianMixture(self.options.groups, data_norm=norm, **given)
+        }
 
     def read(self) -> None:
         """Read the columns, each scaled from its range to -1 to 1."""
@@ -589,20 +583,21 @@ class Groups(Run):
         self._groups, self.n_units = None, len(found[0])
         if labels is not None:
             self._groups, self.n_units = self.persons(labels)
-        self._X = self._scaler.transform(np.column_stack(found))
+        table = np.column_stack(found)
+        self._X = np.where(np.isnan(table), np.nan, self._scaler.transform(table))
 
     def forecast(self) -> Any:
-        """Forecast for groups that are far apart."""
+        """Forecast for groups of one size."""
         return self.models["groups"].forecast(self.n_units, len(self._columns))
 
     def expected(self) -> list[str]:
         """Forecast, and for which groups it holds."""
-        apart = "This is for groups four standard deviations apart; closer ones need more."
+        apart = "This is for groups of one size, well apart; smaller or closer ones need more."
         return [*super().expected(), apart]
 
     def doubts(self) -> str:
         """Ask for ranges where averages lie at their ends, or all in their middle."""
-        means = self.models["groups"].components_
+        means = self.models["groups"].means_
         # Counts of what is rare lie at 0, where their range begins.
         low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
         ends = np.maximum(means.max(axis=0), -low)
@@ -620,9 +615,9 @@ class Groups(Run):
         model = self.models["groups"].fit(self._X, groups=self._groups)
         yield "groups"
         low, high = self._ranges.T
-        self._shares, self._spreads = model.weights_, np.sqrt(model.covariances_)[:, None]
-        self._spreads = self._spreads * (high - low) / 2
-        self._means = self._scaler.inverse_transform(np.clip(model.components_, -1, 1))
+        self._shares = model.weights_
+        self._spreads = np.sqrt(model.variances_) * (high - low) / 2
+        self._means = self._scaler.inverse_transform(np.clip(model.means_, -1, 1))
 
     def lines(self) -> list[str]:
         """Shares and averages of the groups."""
@@ -639,9 +634,8 @@ class Groups(Run):
         table = np.column_stack([self._shares, self._means])
         rows = ([number, *row] for number, row in enumerate(table, start=1))
         folder.add("groups.csv", table_of([["group", "share", *self._columns], *rows]))
-        footer = (
-            "dot: average; grey: one standard deviation of the fitted group, the same part of "
-            "every range\n" + "\n".join([*CENTRES, *self.hidden(), report.in_brief])
+        footer = "dot: average; grey: one standard deviation of the group\n" + "\n".join(
+            [*CENTRES, *self.hidden(), report.in_brief]
         )
         return (
             MixtureDisplay(

@@ -19,7 +19,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.estimator.error_state import OwnErrors
+from sktensor_dp.estimator.error_state import OwnErrors, under_own_errors
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.estimator.parameters import (
     Constraint,
@@ -565,6 +565,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         self._publish(state)
 
     @available_if(lambda estimator: hasattr(estimator, "transform"))
+    @under_own_errors
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, and transform the same data.
 

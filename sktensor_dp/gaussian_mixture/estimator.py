@@ -156,7 +156,13 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
 
     _saved = SavedMixture
     _hidden_state = frozenset({"_step_noise"})
+    weights_: Floats
     means_: Floats
+    covariances_: Floats
+    gains_: Floats
+    gain_over_start_: float
+    n_components_: int
+    n_iter_: int
     data_norm_: float
     _step_noise: StepNoise
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
@@ -426,6 +432,11 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         rng, model = as_generator(self.random_state), gaussians_of(self)
         chosen = rng.choice(len(model.weights), size=n_samples, p=model.weights)
         return model.sample(chosen, rng), chosen
+
+    @property
+    def variances_(self) -> Floats:
+        """Variances (n_components_, n_features) of the columns in each group."""
+        return np.diagonal(gaussians_of(self).covariances, axis1=1, axis2=2)
 
     def means_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Intervals around means, for noise, sampling and overlap of the groups.

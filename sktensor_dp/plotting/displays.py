@@ -480,12 +480,12 @@ class MixtureDisplay(Display):
     def from_estimator(
         cls, estimator: Any, feature_names: Names = None, ranges: Any = None
     ) -> "MixtureDisplay":
-        """Draw the groups of a fitted mixture of Gaussians.
+        """Draw the groups of a fitted mixture.
 
         Parameters
         ----------
-        estimator : PrivateTensorPowerMethod
-            Fitted with ``moment="gaussian_mixture"``.
+        estimator : PrivateGaussianMixture
+            Fitted.
         feature_names : sequence of str of length n_features_in_, default=None
             By default ``feature_names_in_``, or the numbers of the columns.
         ranges : array-like of shape (n_features_in_, 2) or mapping of columns, default=None
@@ -496,8 +496,8 @@ class MixtureDisplay(Display):
         -------
         MixtureDisplay
         """
-        means = np.asarray(estimator.components_)
-        spreads = np.broadcast_to(np.sqrt(estimator.covariances_)[:, None], means.shape)
+        means = np.asarray(estimator.means_)
+        spreads = np.sqrt(estimator.variances_)
         names = [str(name) for name in _names(estimator, feature_names, means.shape[1])]
         if ranges is not None:
             ranges = list(ranges.values()) if isinstance(ranges, Mapping) else ranges

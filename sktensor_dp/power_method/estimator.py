@@ -41,7 +41,6 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.power_method.inference import (
-    bootstrap_interval,
     coordinates,
     sample_scores,
     sampled_counts,
@@ -138,9 +137,10 @@ class PrivateTensorPowerMethod(
     moment : {"raw", "single_topic", "gaussian_mixture"}, default="raw"
         Third moment to decompose. ``"raw"``: E[x (x) x (x) x] of the rows.
         ``"single_topic"``: rows are counts of words in documents of one topic each;
-        components are the topics' distributions. ``"gaussian_mixture"``: spherical
-        Gaussians, each with its own variance; components are their means, which must
-        be affinely independent.
+        components are the topics' distributions. ``"gaussian_mixture"``: round groups by
+        moments alone, as in the papers, each with its own variance; components are their
+        means, which must be affinely independent (:class:`PrivateGaussianMixture` finds
+        groups of any shape).
     whiten : bool, default=True
         For ``"raw"``: whether the second moment E[x x'] has the same components and
         makes them orthogonal; False takes them to be orthonormal. The mixture models
@@ -189,9 +189,6 @@ class PrivateTensorPowerMethod(
     covariances_ : ndarray of shape (n_components_,)
         Variance of each Gaussian along a direction, at most ``data_norm ** 2 / n_features``
         (``"gaussian_mixture"`` only).
-    released_bic_ : ndarray of shape (n_features,)
-        Evidence of the released second moment for 1, 2, ... Gaussians, lower is better
-        (``"gaussian_mixture"`` only; ``docs/components.md``).
     n_components_ : int
         Number of components fitted: fewer than asked for where released values show
         no more above their noise, or a stream has not found them all yet.
@@ -622,46 +619,6 @@ class PrivateTensorPowerMethod(
             return sampled_counts(found.components, chosen, document_length, rng), chosen
         return sampled_gaussians(found, chosen, rng), chosen
 
-    @available_if(_needs("gaussian_mixture"))
-    @under_own_errors
-    def components_interval(self, level: float = 0.9, *, n_fits: int = 20) -> tuple[Floats, Floats]:
-        """Intervals around means, for noise and chance (``moment="gaussian_mixture"`` only).
-
-        Parameters
-        ----------
-        level : float, default=0.9
-            About this share of the intervals holds the mean, if the data are Gaussians as fitted.
-        n_fits : int, default=20
-            Fits that show how far means move: as many as this method takes the time of.
-
-        Returns
-        -------
-        low, high : ndarray of shape (n_components_, n_features)
-            Bounds, of size ``data_norm`` at most; that where no fit found all components again.
-
-        Notes
-        -----
-        A parametric bootstrap: too narrow for data that are no mixture of spherical Gaussians.
-
-        **Privacy.** Made of released values alone; costs nothing.
-
-        Examples
-        --------
-        >>> from sktensor_dp import PrivateTensorPowerMethod
-        >>> X = [[3.0, 0.0, 1.0], [0.0, 3.0, 1.0]] * 5000
-        >>> model = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=6.0).fit(X)
-        >>> low, high = model.components_interval()
-        >>> low.shape, bool((low <= model.components_).all())
-        ((2, 3), True)
-        """
-        check_is_fitted(self)
-        check_sizes(n_fits=n_fits)
-        if not 0 <= level < 1:
-            raise ValueError(f"level must lie in [0, 1), got {level!r}.")
-        n_samples = max(round(self.privacy_report_.n_units), 2)
-        rng = as_generator(self.random_state)
-        return bootstrap_interval(self, self._found(), n_samples, level, n_fits, rng)
-
     @OF_MIXTURES
     @under_own_errors
     def bic(self, X: ArrayLike | sp.spmatrix) -> float:
@@ -679,8 +636,8 @@ class PrivateTensorPowerMethod(
 
         Notes
         -----
-        **Privacy.** Computed on `X` without noise. On data to be protected use ``released_bic_``
-        or :func:`~sktensor_dp.make_private_scorer`.
+        **Privacy.** Computed on `X` without noise. On data to be protected use
+        :func:`~sktensor_dp.make_private_scorer`.
         """
         return self._criterion(X, lambda n: math.log(n))
 
@@ -731,40 +688,35 @@ class PrivateTensorPowerMethod(
             )
         return np.asarray(shown @ np.linalg.pinv(self.components_).T)
 
-    def forecast(self, n_samples: int, n_features: int, *, separation: float = 4.0) -> Forecast:
+    @available_if(_needs("raw", "single_topic"))
+    @under_own_errors
+    def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Forecast the noise of a fit from public numbers.
 
         Parameters
         ----------
         n_samples, n_features : int
             Size of the data to come; a private number (`neighbours`) as it is released.
-        separation : float, default=4.0
-            For ``"gaussian_mixture"``: assumed distance of the means, in standard deviations of
-            a component.
 
         Returns
         -------
         Forecast
             Noise of each release against the signal of ``n_components`` equally likely
             components, and the least number of samples that would be enough. Assumed are a norm of
-            ``data_norm / 2`` (1/2 for ``"auto"``), one sample of a mixture in a hundred outside
-            ``data_norm``, and documents of 100 words.
+            ``data_norm / 2`` (1/2 for ``"auto"``), and documents of 100 words. Not for mixtures
+            of Gaussians.
 
         Examples
         --------
         >>> from sktensor_dp import PrivateTensorPowerMethod
-        >>> model = PrivateTensorPowerMethod(5, moment="gaussian_mixture", data_norm=9.0)
+        >>> model = PrivateTensorPowerMethod(5, data_norm=1.0)
         >>> model.forecast(200_000, 20).enough
         True
         """
         self._check_parameters()
         self._check_combination(PERTURBATIONS, "forecast")
         check_sizes(n_samples=n_samples, n_features=n_features)
-        if not 0 < separation < math.inf:
-            raise ValueError(f"separation must be a positive number, got {separation!r}.")
-        question = Question.of(
-            self, n_samples=n_samples, n_features=n_features, separation=separation
-        )
+        question = Question.of(self, n_samples=n_samples, n_features=n_features)
         if self.moment == "single_topic":
             topics = plan_single_topics(self, n_samples, n_features)
             pure = self.delta == 0
@@ -772,7 +724,7 @@ class PrivateTensorPowerMethod(
                 topics, n_samples, n_features, 100.0, 0.0, pure, self.neighbours
             )
         else:
-            found = forecast_moments(self, n_samples, n_features, separation)
+            found = forecast_moments(self, n_samples, n_features)
         return replace(found, _question=question)
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:

@@ -1,19 +1,14 @@
 """Inference on samples by released components."""
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
-from scipy.special import logsumexp, ndtri, softmax
-from sklearn.base import clone
+from scipy.special import logsumexp, softmax
 from sklearn.metrics.pairwise import euclidean_distances
 
-from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.recipe import FittedComponents
-from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.topics.inference import document_log_likelihood, topic_posterior
 
@@ -45,28 +40,6 @@ def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
     return np.asarray(
         means + np.sqrt(found.variances[chosen, None]) * rng.standard_normal(means.shape)
     )
-
-
-def bootstrap_interval(
-    model: Any, found: FittedComponents, n_samples: int, level: float, n_fits: int, rng: Any
-) -> tuple[Floats, Floats]:
-    """Normal intervals of means from fits, with noise, to samples drawn from the fitted mixture."""
-    # An accountant of its own: drawn samples cost nothing of one whose block is open.
-    again = clone(model).set_params(accountant=BudgetAccountant(), verbose=0)
-    means, weights = found.components, found.weights / found.weights.sum()
-    moves = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotEnoughDataWarning)
-        for _ in range(n_fits):
-            chosen = rng.choice(len(means), size=n_samples, p=weights)
-            refitted = again.fit(sampled_gaussians(found, chosen, rng)).components_
-            if len(refitted) == len(means):
-                order = linear_sum_assignment(euclidean_distances(means, refitted))[1]
-                moves.append(refitted[order] - means)
-    bound = float(model.data_norm_ if model.data_norm == "auto" else model.data_norm)
-    deviation = np.sqrt(np.mean(np.square(moves), axis=0)) if moves else np.full_like(means, np.inf)
-    reach = float(ndtri((1 + level) / 2)) * deviation
-    return np.clip(means - reach, -bound, bound), np.clip(means + reach, -bound, bound)
 
 
 def sampled_counts(topics: Floats, chosen: Any, length: int, rng: Any) -> sp.csr_matrix:

@@ -3,7 +3,6 @@
 import math
 import numbers
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,6 @@ AFTER_RELEASE = 100
 RESOLVED = 4.0
 # Forecasts: norm of equally likely, orthogonal components, in radii.
 COMPONENT = 0.5
-# Standard deviations that a norm of a hundred exceeds by.
-FARTHEST = 2.0
 # A clip that few samples reach, over the norm of an average third moment.
 CLIP = 3.0
 
@@ -167,49 +164,26 @@ def _check_memory(
     check_feasible(held, fit, f"Fit fewer features, {advice}.")
 
 
-def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, float, float]:
-    """Noise of a release per standard deviation, its signal, and one sample's deviation."""
+def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, float]:
+    """Noise of a release per standard deviation, and its signal."""
     k, d = plan.n_components, plan.n_features
     eigenvalue = (COMPONENT * norm) ** 3 / k
     if name == "second_moments":
-        return noise_edge(1.0, d), (COMPONENT * norm) ** 2 / k, 0.0
+        return noise_edge(1.0, d), (COMPONENT * norm) ** 2 / k
     if name == "projected_third_moments":
-        return math.sqrt(n_unique(k, 3)), k, 0.0
+        return math.sqrt(n_unique(k, 3)), k
     if name == "power_iterations":
         # A step scales the best start's overlap o with a component by the eigenvalue times o,
         # and adds noise of norm sigma sqrt(d): o grows if eigenvalue sqrt(o / d) > sigma.
         squared = min(2 * math.log(1 + plan.n_restarts) / d, 1.0)
-        return 1.0, eigenvalue * math.sqrt(squared / d), 0.0
-    return math.sqrt(n_unique(k if plan.whiten else d, 3)), eigenvalue * math.sqrt(k), 0.0
+        return 1.0, eigenvalue * math.sqrt(squared / d)
+    return math.sqrt(n_unique(k if plan.whiten else d, 3)), eigenvalue * math.sqrt(k)
 
 
-def _mixture_sizes(
-    plan: MomentPlan, radius: float, separation: float, square: float, name: str
-) -> tuple[float, float, float]:
-    """Noise, signal and deviation as of directions, for equal Gaussians, 1 % outside the ball."""
-    k, d = plan.n_components, plan.n_features
-    between = separation**2 / 2 * (1 - 1 / k)
-    variance = (radius / (math.sqrt(d + between) + FARTHEST)) ** 2
-    # Of the second moment: k - 1 that are lifted by the means, and that of the constant.
-    eigenvalue = separation**2 / (2 * k) * variance if k > 1 else plan.offset**2
-    if name == "second_moments":
-        edge = noise_edge(1.0, d + 1)
-        return edge, eigenvalue, edge * variance * math.sqrt(2)
-    sampling = RESOLVED * math.sqrt(square * (square + 2) * (square + 4) / n_unique(k, 3))
-    growth = eigenvalue**-1.5 if name == "third_moments" else 1.0
-    return RESOLVED * growth, math.sqrt(k), sampling
-
-
-def forecast_moments(model: Any, n_samples: int, n_features: int, separation: float) -> Forecast:
+def forecast_moments(model: Any, n_samples: int, n_features: int) -> Forecast:
     """Forecast noise and signal of each release of a fit to samples of the assumed law."""
     plan = plan_moments(model, n_features, model.perturbation)
-    k, radius, pure = plan.n_components, plan.norm, plan.releases.delta == 0
-    ball = LiftedBall(radius, plan.offset)
-    # Mean squared norm of a whitened sample.
-    square, sizes = float(k), partial(_direction_sizes, plan, ball.norm)
-    if plan.offset > 0:
-        square = k + 2 * k * (k - 1) / separation**2
-        sizes = partial(_mixture_sizes, plan, radius, separation, square)
+    k, pure, ball = plan.n_components, plan.releases.delta == 0, LiftedBall(plan.norm)
     releases, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
     n_batches = k * (plan.max_iter + 1) if plan.perturbation == "stream" else 1
     if count_sigma is not None:
@@ -218,32 +192,28 @@ def forecast_moments(model: Any, n_samples: int, n_features: int, separation: fl
     for planned in releases.releases:
         if planned.name in (COUNT, "norm_histogram", "third_moment_histogram"):
             continue
-        dimension, sensitivity = _query(planned.name, plan, ball, model.neighbours, square)
+        dimension, sensitivity = _query(planned.name, plan, ball, model.neighbours)
         scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
         sigma = sensitivity * scale / max(n_samples // n_batches, 1)
-        noise, signal, sampling = sizes(planned.name)
+        noise, signal = _direction_sizes(plan, ball.norm, planned.name)
         noise *= sigma
-        # The number n at which (n_samples noise / n)^2 + sampling^2 / n is signal^2.
-        sampled = (sampling / signal) ** 2
-        needed.append((sampled + math.hypot(sampled, 2 * n_samples * noise / signal)) / 2)
-        noise = math.hypot(noise, sampling / math.sqrt(n_samples))
+        needed.append(n_samples * noise / signal)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     return Forecast(tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma)
 
 
-def _query(
-    name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str, square: float
-) -> tuple[int, float]:
+def _query(name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str) -> tuple[int, float]:
     """Dimension of the noise of the release `name`, and L2 sensitivity of its sum."""
-    size, k = plan.n_features + (plan.offset > 0), plan.n_components
+    size, k = plan.n_features, plan.n_components
     leaves = neighbours == "add_remove"
     cubes = ball.norm**3 if leaves else ball.farthest_cubes
     if name == "second_moments":
         query = SecondMoments(ball)
         return n_unique(size, 2), query.l2_contribution if leaves else query.l2_sensitivity
     if name == "projected_third_moments":
-        clipped = ProjectedThirdMoments.sensitivity_of(CLIP * square**1.5, neighbours=neighbours)
-        return n_unique(k, 3) + k * (plan.offset > 0), clipped
+        # The mean squared norm of a whitened sample is k.
+        clipped = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
+        return n_unique(k, 3), clipped
     if name == "power_iterations":
         seen = min(plan.n_restarts, size)
         return (size + seen) * min(plan.n_restarts, n_unique(seen, 2)), cubes

@@ -66,7 +66,6 @@ class FittedComponents:
     weights: Floats  # (k,): eigenvalues, or probabilities; decreasing
     n_resolved: int  # how many stand out of the noise
     variances: Floats | None = None  # (k,): of each Gaussian along a direction
-    evidence: Floats | None = None  # (n_features,): BIC of 1, 2, ... Gaussians
     fill: float = 0.0  # least mean square of clipped samples that noise allows, over the largest
 
 
@@ -220,8 +219,7 @@ def attributes_of(found: FittedComponents) -> dict[str, Any]:
         "n_components_": len(found.components),
         "_n_features_out": len(found.components),
     }
-    mixture = {"covariances_": found.variances, "released_bic_": found.evidence}
-    return {**state, **{name: value for name, value in mixture.items() if value is not None}}
+    return state if found.variances is None else {**state, "covariances_": found.variances}
 
 
 def components_of(method: OnlinePowerMethod) -> FittedComponents:
@@ -254,7 +252,6 @@ def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> Fi
     size = len(second.value)
     square = float(np.trace(second.value[:-1, :-1])) - 2 * second.sigma * math.sqrt(size)
     spectrum = covariance_spectrum(second.value, second.sigma, offset)
-    evidence = mixture_evidence(spectrum, second.value, second.sigma, offset, ask.n_units)
     variance = common_variance(spectrum, plan.n_components, second.sigma, radius, ask.n_units)
     spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
     corrected = second.value - variance * np.diag(spherical)
@@ -283,14 +280,12 @@ def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> Fi
     stands &= (weights > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
     if white.n_components == 1 or not stands.any():
         n_resolved = min(white.n_resolved, plan.n_components, 1)
-        one = one_gaussian(spectrum, second, offset, radius, evidence, n_resolved)
+        one = one_gaussian(spectrum, second, offset, radius, n_resolved)
         return replace(one, fill=square / radius**2)
     order = np.argsort(-weights, kind="stable")
     order = order[stands[order]]
     weights = weights[order] ** 2 / (weights[order] ** 2).sum()
-    return FittedComponents(
-        means[order], weights, len(order), variances[order], evidence, square / radius**2
-    )
+    return FittedComponents(means[order], weights, len(order), variances[order], square / radius**2)
 
 
 def roots_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tuple[Floats, Floats]:
@@ -305,14 +300,13 @@ def one_gaussian(
     second: Answer,
     offset: float,
     radius: float,
-    evidence: Floats,
     n_resolved: int,
 ) -> FittedComponents:
     """Mixture of one Gaussian, by the released first and second moments."""
     mean = second.value[-1, :-1] / offset
     mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
     variance = common_variance(spectrum, 1, second.sigma, radius, 1)
-    return FittedComponents(mean[None], np.ones(1), n_resolved, np.array([variance]), evidence)
+    return FittedComponents(mean[None], np.ones(1), n_resolved, np.array([variance]))
 
 
 def common_variance(
@@ -357,30 +351,3 @@ def covariance_spectrum(second: Floats, sigma: float, offset: float) -> Floats:
     of_mean = sigma / np.sqrt(2) / offset
     covariance = second[:-1, :-1] - np.outer(mean, mean) + of_mean**2 * np.eye(len(mean))
     return np.asarray(np.linalg.eigvalsh(covariance))
-
-
-def mixture_evidence(
-    spectrum: Floats, second: Floats, sigma: float, offset: float, n_units: int
-) -> Floats:
-    """BIC (d,) of 1 to d spherical Gaussians, lower is better, by the second moment."""
-    mean = second[-1, :-1] / offset
-    common = max(float(np.median(spectrum)), 0.0)
-    # Noise of the release, and of the mean on which the covariance leans where that is far from
-    # zero; then what samples vary by themselves.
-    of_release = sigma**2 * (1 + float(mean @ mean) / offset**2)
-    variance = of_release + 2 * common**2 / n_units
-    least = max(ROUNDING * float(np.abs(spectrum).max()) ** 2, 1e-300)
-    return bic_of_spectrum(spectrum[::-1], max(variance, least))
-
-
-def bic_of_spectrum(eigenvalues: Floats, variance: float) -> Floats:
-    """BIC (d,) of 0 to d - 1 leading eigenvalues apart and all others equal."""
-    size = len(eigenvalues)
-    apart = np.arange(size)
-    left = size - apart
-    sums = np.cumsum(eigenvalues[::-1])[::-1]
-    squares = np.cumsum(np.square(eigenvalues)[::-1])[::-1]
-    misfit = np.maximum(squares - sums**2 / left, 0.0)
-    # A matrix of a rank, and the common eigenvalue.
-    n_parameters = apart * (2 * size - apart + 1) / 2 + 1
-    return np.asarray(misfit / variance + n_parameters * math.log(size * (size + 1) / 2))

@@ -75,7 +75,7 @@ class SavedComponents(SavedState):
     forms = {  # noqa: RUF012
         **SavedState.forms,
         "components_": Numbers("kd"), "weights_": Numbers("k"), "data_norm_": Real(),
-        "covariances_": Numbers("k+"), "released_bic_": Numbers("d"), "n_components_": Whole("k"),
+        "covariances_": Numbers("k+"), "n_components_": Whole("k"),
         "n_iter_": Whole(), "n_batches_seen_": Whole(), "n_batches_needed_": Whole(),
         "is_complete_": Plain(bool),
         "_stream": Part(
@@ -95,7 +95,6 @@ class SavedComponents(SavedState):
     weights_: Floats
     data_norm_: float = ABSENT
     covariances_: Floats = ABSENT
-    released_bic_: Floats = ABSENT
     n_components_: int
     n_iter_: int
     n_batches_seen_: int = ABSENT

@@ -1,17 +1,14 @@
 """What released components say of samples: probabilities, clusters, criteria, reconstructions."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from internals import columns_out
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
-from small_samples import directions, gaussians, model, orthonormal_rows, tiny
+from small_samples import directions, model, orthonormal_rows
 
-from sktensor_dp import BudgetAccountant, PrivateTensorPowerMethod
-from sktensor_dp.power_method.recipe import bic_of_spectrum
+from sktensor_dp import PrivateTensorPowerMethod
 from sktensor_dp.tensor import symmetric_outer_sum
 
 MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
@@ -131,31 +128,6 @@ def test_methods_are_there_where_they_make_sense(name):
     assert f"got {lacking.moment!r}" in str(caught.value.__cause__)
 
 
-@tiny
-@pytest.mark.usefixtures("seeded_noise")
-def test_released_evidence_finds_the_number_of_gaussians(seed):
-    rng = np.random.default_rng(seed)
-    for k in (1, 3):
-        # Orthogonal means of length 4 stand far above noise of the release at this epsilon.
-        means = 4 * np.eye(10)[:k]
-        X = means[rng.integers(k, size=30_000)] + rng.standard_normal((30_000, 10))
-        found = model(n_components=4, epsilon=4.0, **MIXTURE).fit(X)
-        assert found.released_bic_.shape == (10,)
-        assert found.released_bic_.argmin() + 1 == k
-    # A fit that sees nothing must not claim anything.
-    found = model(epsilon=0.01, **MIXTURE).fit(gaussians(2000, 6, 3, rng)[0])
-    assert found.released_bic_.argmin() == 0
-
-
-def test_evidence_without_noise_is_the_likelihood_of_a_spectrum():
-    # Two eigenvalues above three equal ones: no misfit from two on, and a price for each more.
-    found = bic_of_spectrum(np.array([5.0, 3.0, 1.0, 1.0, 1.0]), 0.01)
-    assert found.argmin() == 2
-    # Parameters of rank r of 5 x 5: 5 r - r (r - 1) / 2, and the common eigenvalue.
-    np.testing.assert_allclose(found[2:] / np.log(15), [10, 13, 15])
-    np.testing.assert_allclose(found[1] / np.log(15), 6 + 3.0 / 0.01 / np.log(15))
-
-
 def test_labels_of_what_computes_later(points):
     dask = pytest.importorskip("dask.array")
     X = points.sample(60)[0]
@@ -164,39 +136,3 @@ def test_labels_of_what_computes_later(points):
     assert later.dtype == np.intp
     np.testing.assert_array_equal(later.compute(), points.predict(X))
     assert points.bic(dask.from_array(X, chunks=(20, 3))) == pytest.approx(points.bic(X))
-
-
-def test_intervals_of_means_hold_them_and_cost_nothing():
-    rng = np.random.default_rng(0)
-    means = MEANS[:2]
-    X = means[rng.integers(2, size=20_000)] + rng.standard_normal((20_000, 3))
-    with BudgetAccountant(1.0, 1e-6) as budget:
-        fitted = PrivateTensorPowerMethod(2, **MIXTURE, random_state=0).fit(X)
-        low, high = fitted.components_interval(0.99)
-    assert len({entry.fit for entry in budget.entries}) == 1
-    found = means[np.argsort(-(fitted.components_ @ means.T)[:, 0])]
-    # Six intervals at 99 %, each of a deviation known to a sixth from 20 fits: all miss their mean
-    # by a fifth of their width in less than one of 1,000 runs.
-    slack = 0.2 * (high - low)
-    assert ((low - slack <= found) & (found <= high + slack)).all()
-    assert (high - low).max() < 1.0
-    narrow, wide = fitted.components_interval(0.5), fitted.components_interval(0.99)
-    assert (wide[1] - wide[0]).mean() > (narrow[1] - narrow[0]).mean()
-    for wrong in ({"level": 1.0}, {"level": -0.1}, {"n_fits": 0}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            fitted.components_interval(**wrong)
-
-
-def test_intervals_lie_within_the_norm(points):
-    rng = np.random.default_rng(0)
-    X = MEANS[:2, :2][rng.integers(2, size=20_000)] + rng.standard_normal((20_000, 2))
-    settings = {**MIXTURE, "data_norm": "auto", "random_state": 0}
-    fitted = PrivateTensorPowerMethod(2, **settings).fit(X, groups=np.arange(20_000) // 2)
-    low, high = fitted.components_interval(n_fits=2)
-    assert (-fitted.data_norm_ <= low).all()
-    assert (low < high).all()
-    assert (high <= fitted.data_norm_).all()
-    # Means that no fit finds again may lie anywhere.
-    points.privacy_report_ = SimpleNamespace(n_units=5)
-    low, high = points.set_params(n_components=3).components_interval(n_fits=2)
-    np.testing.assert_array_equal([low, high], [np.full((3, 3), -9.0), np.full((3, 3), 9.0)])

@@ -48,7 +48,7 @@ def shown(fitted):
     return {
         "report": fitted.privacy_report_,
         "budget": BudgetAccountant(2.0).spend(0.5, 0),
-        "forecast of components": PrivateTensorPowerMethod(2, **MIXTURE).forecast(1000, 5),
+        "forecast of components": PrivateTensorPowerMethod(2, data_norm=9.0).forecast(1000, 5),
         "forecast of topics": PrivateSpectralLDA(3, neighbours="add_remove").forecast(1000, 50),
         "forecast of a completion": completion.forecast(5000, (50, 20)),
     }

@@ -26,8 +26,8 @@ from scipy.optimize import linear_sum_assignment
 from sktensor_dp import (
     NotEnoughDataWarning,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSpectralLDA,
-    PrivateTensorPowerMethod,
 )
 
 N = 20_000
@@ -61,10 +61,10 @@ samples = centres[cluster] + rng.standard_normal((N, 10))
 
 
 def quality_of_clusters(epsilon):
-    mixture = PrivateTensorPowerMethod(
-        4, moment="gaussian_mixture", data_norm=8.0, epsilon=epsilon
+    mixture = PrivateGaussianMixture(
+        4, data_norm=8.0, epsilon=epsilon
     ).fit(samples)
-    given = mixture.transform(samples).argmax(axis=1)
+    given = mixture.predict(samples)
     table = np.zeros((4, 4))
     np.add.at(table, (cluster, given), 1)
     return table[linear_sum_assignment(-table)].sum() / N
@@ -170,5 +170,5 @@ plt.show()
 # - :doc:`/results`: quality on real data, measured.
 # - :doc:`/guarantee`: what epsilon promises.
 # - :class:`~sktensor_dp.PrivateSpectralLDA`,
-#   :class:`~sktensor_dp.PrivateTensorPowerMethod` and
+#   :class:`~sktensor_dp.PrivateGaussianMixture` and
 #   :class:`~sktensor_dp.PrivateCPCompletion`.

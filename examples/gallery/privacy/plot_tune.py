@@ -41,11 +41,11 @@ X = (
 # says in which range these numbers are counted. Choose it tightly, and
 # from what you know rather than from the data.
 
-from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
+from sktensor_dp import PrivateGaussianMixture, PrivateSearchCV
 
 candidates = {"n_components": [1, 2, 3], "data_norm": [8.0, 60.0]}
 search = PrivateSearchCV(
-    PrivateTensorPowerMethod(moment="gaussian_mixture"),
+    PrivateGaussianMixture(),
     candidates,
     n_trials=30,
     score_bounds=(-16, -4),
@@ -84,11 +84,8 @@ norms = candidates["data_norm"]
 for norm, colour, mark in zip(norms, ["C0", "C5"], "os", strict=True):
     quality = []
     for number in candidates["n_components"]:
-        mixture = PrivateTensorPowerMethod(
-            number,
-            moment="gaussian_mixture",
-            data_norm=norm,
-            epsilon=1.0,
+        mixture = PrivateGaussianMixture(
+            number, data_norm=norm, epsilon=1.0
         )
         with warnings.catch_warnings():
             # Some candidates are bad ones. That is why we tune.

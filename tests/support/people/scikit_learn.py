@@ -10,8 +10,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sktensor_dp import (
     BudgetAccountant,
+    PrivateGaussianMixture,
     PrivateSearchCV,
-    PrivateTensorPowerMethod,
     make_private_scorer,
 )
 
@@ -19,16 +19,14 @@ rng = np.random.default_rng(0)
 labels = rng.integers(3, size=60_000)
 X = pd.DataFrame(5 * np.eye(3, 4)[labels] + rng.standard_normal((60_000, 4)), columns=list("abcd"))
 budget = BudgetAccountant(epsilon=30.0, delta=1e-6)
-mixture = PrivateTensorPowerMethod(
-    3, moment="gaussian_mixture", data_norm=9.0, epsilon=0.5, delta=1e-8, random_state=0
-)
+mixture = PrivateGaussianMixture(3, data_norm=9.0, epsilon=0.5, delta=1e-8, random_state=0)
 
-# A pipeline of a stateless step and a private one, with tables out.
+# A pipeline of a stateless step and a private one.
 same = FunctionTransformer(feature_names_out="one-to-one")
 pipeline = make_pipeline(same, clone(mixture).set_params(accountant=budget))
-shares = pipeline.set_output(transform="pandas").fit(X).transform(X)
-print(shares.head(3))
-print((pipeline.predict(X) == shares.to_numpy().argmax(axis=1)).all())
+shares = pipeline.fit(X).predict_proba(X)
+print(shares[:3].round(2))
+print((pipeline.predict(X) == shares.argmax(axis=1)).all())
 
 # scikit-learn's own search: every fit and every score is charged.
 scorer = make_private_scorer("log_likelihood", bounds=(-20.0, 0.0), epsilon=0.5, accountant=budget)
@@ -44,7 +42,7 @@ search = PrivateSearchCV(
     delta=1e-7, accountant=budget,
 )  # fmt: skip
 best = search.fit(X).best_estimator_
-print(int(np.argmin(best.released_bic_)) + 1, "components by the released evidence")
+print(best.n_components_, "groups by the released gains")
 
 public = GaussianMixture(3, covariance_type="spherical", random_state=0).fit(X)
 print(f"score {best.score(X):.2f}, without privacy {public.score(X):.2f}")
