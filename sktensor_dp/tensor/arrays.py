@@ -141,9 +141,9 @@ def check_finite(name: str, *arrays: Any) -> None:
 LEAST_SIZE, LARGEST_SIZE = 2.0**-160, 2.0**160
 
 
-def extreme_scale(array: Any) -> float:
+def extreme_scale(*arrays: Any) -> float:
     """Power of two near the largest number, if products of such would leave doubles; else 1."""
-    largest = float(np.abs(array).max(initial=0.0))
+    largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     if largest == 0 or LEAST_SIZE <= largest <= LARGEST_SIZE or not math.isfinite(largest):
         return 1.0
     return math.ldexp(1.0, math.frexp(largest)[1] - 1)

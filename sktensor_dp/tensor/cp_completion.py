@@ -1,5 +1,6 @@
 """CP completion: mean, biases and components from observed entries, by variational Bayes."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.alternating import run_sweeps, start_cp
 from sktensor_dp.tensor.arrays import (
+    LEAST_SIZE,
     Floats,
     RandomState,
     as_generator,
@@ -243,7 +245,8 @@ def complete_cp(
     """
     targets = as_values(values, entries)
     check_options(rank, max_iter, tol, noise_variance)
-    if (scale := extreme_scale(targets)) != 1:
+    known = math.sqrt(noise_variance or 0.0)
+    if (scale := extreme_scale(targets, known)) != 1:
         noise = None if noise_variance is None else noise_variance / scale / scale
         return complete_cp(
             entries, targets / scale, rank, noise_variance=noise, regularization=regularization,
@@ -252,6 +255,8 @@ def complete_cp(
     mean, deviation = float(targets.mean()), float(targets.std())
     if deviation <= _CONSTANT * np.abs(targets).max():
         deviation = 1.0  # what is left of constant values is rounding
+    # Values far below their noise stay small beside it.
+    deviation = max(deviation, LEAST_SIZE * known)
     floor = (noise_variance or 0.0) / deviation**2
     standardised = targets - mean
     standardised /= deviation

@@ -8,8 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.alternating import fit_core, mode_subspaces, run_sweeps
-from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator, extreme_scale
-from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, complete_cp
+from sktensor_dp.tensor.arrays import (
+    LEAST_SIZE,
+    Floats,
+    RandomState,
+    as_generator,
+    extreme_scale,
+)
+from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, check_options, complete_cp
 from sktensor_dp.tensor.normal_equations import (
     Design,
     core_equations,
@@ -143,7 +149,9 @@ def complete_tucker(
     """
     targets = as_values(values, entries)
     _check(ranks, entries)
-    if (scale := extreme_scale(targets)) != 1:
+    check_options(max(ranks), max_iter, tol, noise_variance)
+    known = math.sqrt(noise_variance or 0.0)
+    if (scale := extreme_scale(targets, known)) != 1:
         noise = None if noise_variance is None else noise_variance / scale / scale
         return complete_tucker(
             entries, targets / scale, ranks, noise_variance=noise, regularization=regularization,
@@ -152,7 +160,7 @@ def complete_tucker(
     start = complete_cp(entries, targets, 0, noise_variance=noise_variance, max_iter=max_iter)
     residuals = targets - start.mean - entries.at_entries(start.biases)
     deviation, rng = float(residuals.std()), as_generator(random_state)
-    if deviation <= _LEAST_NOISE * np.abs(targets).max():
+    if deviation <= max(_LEAST_NOISE * np.abs(targets).max(), LEAST_SIZE * known):
         factors = [np.eye(n, r) for n, r in zip(entries.shape, ranks, strict=True)]
         return _without_core(start, factors, 0, start.converged)
     fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0, regularization)

@@ -381,6 +381,18 @@ def test_too_few_sweeps_warn(model):
     assert few.n_iter_ == 5
 
 
+@both
+@pytest.mark.parametrize("size", [5e-324, 1e-170, 1e-90, 1e200])
+@pytest.mark.parametrize("noise_variance", [1e-300, 1e-20, 1.0, 1e300])
+def test_values_of_any_size_beside_any_known_noise_have_a_model(complete, size, noise_variance):
+    coordinates = np.argwhere(np.ones((5, 4)))
+    entries = SortedEntries(coordinates, (5, 4))
+    values = size * np.random.default_rng(0).choice([-1.0, 1.0], len(coordinates))
+    model = complete(entries, values, 1, noise_variance=noise_variance, random_state=0)
+    assert np.isfinite(model.predict(coordinates)).all()
+    assert model.noise_variance >= 0.99 * noise_variance
+
+
 @pytest.mark.parametrize("scale", [1e-320, 1e-250, 1e-60, 1e60, 1e160, 1e300])
 @pytest.mark.parametrize("kind", ["cp", "tucker"])
 def test_values_of_any_scale_have_the_completion_of_usual_ones(kind, scale):
