@@ -48,8 +48,9 @@ CORE = {
     "report": core("composition plan selection tables /queries.laws"),
     "registry": core("report"),
     # It reads what anyone may have written, and adds it up without data or noise.
+    "stated": core("/queries.laws"),
     "statement": core(
-        "/exceptions mechanisms.sigma_of composition plan report tables /queries.laws"
+        "/exceptions mechanisms.sigma_of composition plan report stated tables /queries.laws"
     ),
     "spending": core("/exceptions calibration plan"),
     "ledger": core("/exceptions plan spending"),

@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import lru_cache
 from importlib.resources import files
 from itertools import islice
 from typing import Any
@@ -21,20 +20,12 @@ from sktensor_dp.privacy.report import (
     allowed_trial,
     written,
 )
+from sktensor_dp.privacy.stated import statement_of
 from sktensor_dp.privacy.tables import finite, plain, printable
 from sktensor_dp.queries.laws import law_of
 
 MOST_BYTES, DEEPEST = 16 * 2**20, 60
-# Words of JSON Schema, and Python's types for its own.
-WORDS = ("type", "const", "enum", "anyOf", "minimum", "maximum", "maxLength", "maxItems")
-LIMITS: dict[type, tuple[str, str]] = {
-    str: ("minLength", "maxLength"),
-    list: ("minItems", "maxItems"),
-}
-TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,),
-    "number": (int, float), "integer": (int, float), "null": (type(None),),
-}  # fmt: skip
+STATEMENT = statement_of(FORMAT, VERSION)
 
 
 def strict_json(data: bytes, most_bytes: int) -> Any:
@@ -101,59 +92,9 @@ def schema_text() -> str:
     return place.read_text(encoding="utf-8")
 
 
-@lru_cache(maxsize=1)
-def _schema() -> dict[str, Any]:
-    """JSON Schema of privacy statements, parsed."""
-    schema: dict[str, Any] = json.loads(schema_text())
-    return schema
-
-
-def problems(
-    value: Any, rule: dict[str, Any] | None = None, place: str = "the statement"
-) -> Iterator[str]:
-    """Yield where a value breaks the schema `rule`, by the words of JSON Schema that ours uses."""
-    rule = _schema() if rule is None else rule
-    if "$ref" in rule:
-        rule = _schema()["$defs"][rule["$ref"].rpartition("/")[2]]
-    if not _is_allowed(value, rule):
-        wanted = {word: rule[word] for word in rule if word in WORDS}
-        yield f"{place} must be {json.dumps(wanted)}"
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from problems(item, rule.get("items", {}), f"{place}[{number}]")
-    elif isinstance(value, dict):
-        of = rule.get("properties", {})
-        if missing := [name for name in rule.get("required", ()) if name not in value]:
-            yield f"{place} must have {', '.join(missing)}"
-            return
-        if "additionalProperties" in rule and value.keys() - of.keys():
-            yield f"{place} must have no field but {', '.join(of)}"
-        for name in value.keys() & of.keys():
-            inner = f"{place}.{name}".replace("the statement.", "")
-            yield from problems(value[name], of[name], inner)
-        # At most one: what has no kind, which could be any, is missing it.
-        for one in rule.get("allOf", ()):
-            if not any(problems(value, one["if"])):
-                yield from problems(value, one["then"], place)
-
-
-def _is_allowed(value: Any, rule: dict[str, Any]) -> bool:
-    """Return True if a value is of a rule's type, among its choices and within its limits."""
-    flag, kinds = isinstance(value, bool), TYPES.get(rule.get("type", ""), (object,))
-    if not isinstance(value, kinds) or (flag != (kinds == (bool,)) and "type" in rule):
-        return False
-    if rule.get("type") == "integer" and isinstance(value, float) and not value.is_integer():
-        return False
-    choices = rule.get("enum", [rule["const"]] if "const" in rule else [value])
-    if not any(value == one and flag == isinstance(one, bool) for one in choices):
-        return False
-    if "anyOf" in rule and all(any(problems(value, one)) for one in rule["anyOf"]):
-        return False
-    least, most = LIMITS.get(type(value), ("minimum", "maximum"))
-    if least not in rule and most not in rule:
-        return True
-    size = len(value) if isinstance(value, str | list) else value
-    return bool(rule.get(least, -math.inf) <= size <= rule.get(most, math.inf))
+def problems(value: Any) -> Iterator[str]:
+    """Yield where a value is no statement, by the types of its fields."""
+    return STATEMENT.problems(value, "the statement")
 
 
 # Adding up rounds, differently on other machines; roots are found to a part in 1e9.
