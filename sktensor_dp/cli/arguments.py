@@ -65,7 +65,7 @@ def delimiter(text: str) -> str:
     return "\t" if text in ("tab", "\\t") else text
 
 
-REQUIRED, LIST = object(), object()
+REQUIRED, LIST, ANY = object(), object(), object()
 RUNS, FORECASTS = "topics ratings groups", "forecast-topics forecast-ratings forecast-groups"
 # Commands; option and what follows it; reader or choices; default, as written; help.
 OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
@@ -91,6 +91,7 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("ratings forecast-ratings", "--each N", integer(1, 10**6), 20, "ratings of a person, about"),
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
     ("groups", "--range COLUMN LOW HIGH", str, LIST, "column to use, its public range; for each"),
+    ("groups", "--category COLUMN VALUE", str, ANY, "public category of a column; for each"),
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
      "household: all their rows count as one, and are protected"),
     ("groups forecast-groups", "--groups K", integer(1, 1000), None,
@@ -185,11 +186,11 @@ def _add(
         parser.add_argument(name, action="store_true", help=does)
     else:
         required = default in (REQUIRED, LIST)
-        unsaid = required or default in (None, math.inf)
+        unsaid = required or default in (None, ANY, math.inf)
         shown = "" if unsaid else f"; {default} if not given"
         many: dict[str, Any] = {"nargs": len(follows)} if len(follows) > 1 else {}
         parser.add_argument(
             name, metavar=follows if many else follows[0], help=does + shown, required=required,
-            default=None if required else default, **many, **{kind: reader},
-            action="append" if default is LIST else "store",
+            default=None if required or default is ANY else default, **many, **{kind: reader},
+            action="append" if default in (LIST, ANY) else "store",
         )  # fmt: skip

@@ -548,16 +548,21 @@ class Groups(Run):
         if options.command == "forecast":
             self._columns = [""] * options.columns
         else:
-            self._columns = [column for column, _, _ in options.range]
+            self._numbers = [column for column, _, _ in options.range]
+            self._categories = [tuple(pair) for pair in options.category or ()]
+            self._columns = [*self._numbers, *(f"{c}={value}" for c, value in self._categories)]
         options.groups = options.groups or 3
         if options.command == "forecast":
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
-        self._ranges = np.array([public_range(*given) for given in options.range])
+        ranges = [public_range(*given) for given in options.range]
+        self._ranges = np.array(ranges + [(0.0, 1.0)] * len(self._categories))
         self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
-        if len({options.person, *self._columns}) <= len(self._columns):
+        if len({options.person, *self._numbers}) <= len(self._numbers):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
+        if len({*self._columns}) < len(self._columns):
+            raise ValueError("--category names a category twice")
 
     def settings(self) -> dict[str, Any]:
         """Options, and how cells and rows count."""
@@ -575,7 +580,9 @@ class Groups(Run):
 
     def read(self) -> None:
         """Read the columns, each scaled from its range to -1 to 1."""
-        options, columns = self.options, [(name, "numbers") for name in self._columns]
+        options, columns = self.options, [(name, "numbers") for name in self._numbers]
+        kinds = list(dict.fromkeys(column for column, _ in self._categories))
+        columns += [(name, "text") for name in kinds]
         persons = [] if options.person is None else [(options.person, "person")]
         decimal = options.decimal or "."
         found = read_columns(options.file, [*columns, *persons], **self.how(), decimal=decimal)
@@ -583,7 +590,9 @@ class Groups(Run):
         self._groups, self.n_units = None, len(found[0])
         if labels is not None:
             self._groups, self.n_units = self.persons(labels)
-        table = np.column_stack(found)
+        texts = dict(zip(kinds, map(np.array, found[len(self._numbers) :]), strict=True))
+        one_hot = [np.where(texts[c] == "", np.nan, texts[c] == v) for c, v in self._categories]
+        table = np.column_stack([*found[: len(self._numbers)], *one_hot])
         self._X = np.where(np.isnan(table), np.nan, self._scaler.transform(table))
 
     def forecast(self) -> Any:
@@ -604,7 +613,7 @@ class Groups(Run):
         middles = np.abs(means).max(axis=0)
         doubted = [
             f"the averages of {name} lie {where} of its range: is --range right?"
-            for name, end, middle in zip(self._columns, ends, middles, strict=True)
+            for name, end, middle in zip(self._numbers, ends, middles, strict=False)
             for where, holds in (("at the end", end >= 0.98), ("all in the middle", middle <= 0.04))
             if holds
         ]
@@ -651,6 +660,8 @@ def in_words(value: Any) -> str:
     if isinstance(value, list):
         if isinstance(value[0], list):
             return ", ".join(map(in_words, value))
+        if len(value) == 2 and isinstance(value[0], str):
+            return " is ".join(map(repr, value))
         *name, low, high = map(in_words, value)
         return " ".join([*map(repr, name), low, "to", high])
     if isinstance(value, Path):

@@ -168,6 +168,30 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
         assert "6000" not in (folder / name).read_text("utf-8").replace(",", "")
 
 
+def test_public_categories_are_columns_of_shares(
+    command: Command, visits: Path, tmp_path: Path
+) -> None:
+    """Of each group all come from the north, or from the south; "east" is no category."""
+    head, *rows = visits.read_text("utf-8").splitlines()
+    side = lambda row: "north" if row.rpartition(",")[2] < "5" else "south"  # noqa: E731
+    table = [f"{row},{side(row)}" for row in rows]
+    table[5] = table[5].replace("south", "east").replace("north", "east")
+    visits.write_text("\n".join([f"{head},side", *table]), encoding="utf-8")
+    sides = ("--category", "side", "north", "--category", "side", "south")
+    given = ("groups", visits, *RANGES[:4], *sides, "--groups", 2, "--epsilon", 100, "--anyway")
+    done = command(*given)
+    assert done.status == 0, done.err
+    assert "category: 'side' is 'north', 'side' is 'south'; " in done.err
+    with (tmp_path / "private-groups" / "groups.csv").open(newline="") as file:
+        found = {row["group"]: row for row in csv.DictReader(file)}
+    assert list(found["1"]) == ["group", "share", "age", "side=north", "side=south"]
+    for row in found.values():
+        shares = float(row["side=north"]), float(row["side=south"])
+        assert sorted(shares) == pytest.approx([0, 1], abs=0.2)
+    again = command(*given, "--category", "side", "north")
+    assert (again.status, "names a category twice" in again.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("ranges", "doubted"),
     [
@@ -253,12 +277,12 @@ def test_forecasts_need_no_file(command: Command, arguments: tuple, tmp_path: Pa
     # Of six collections, 1 to 14 words were kept in the first case; 115 to 394 in the last one,
     # and 4 to 10 topics found.
     [
-        (0.4, 3000, 10, 8, "Too few"),
-        (0.4, 3000, 3, 8, "Likely too few"),
-        (1, 3000, 10, 46, "Likely too few"),
-        (4, 1000, 5, 57, "May be enough"),
-        (4, 3000, 10, 212, "May be enough"),
-        (4, 6000, 10, 443, "Enough"),
+        (0.4, 3000, 10, 9, "Too few"),
+        (0.4, 3000, 3, 9, "Likely too few"),
+        (1, 3000, 10, 48, "Likely too few"),
+        (4, 1000, 5, 61, "May be enough"),
+        (4, 3000, 10, 222, "May be enough"),
+        (4, 6000, 10, 464, "Enough"),
         (1, 300, 3, 0, "Too few"),
     ],
 )
