@@ -213,7 +213,8 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         # A row has one category of each column, a group any number.
         width = len(units.columns)
         planner = self._validation_copy()
-        planner.max_words_per_document = max(width, 1000) if units.grouped else width
+        most = max(width, planner.max_words_per_document)
+        planner.max_words_per_document = most if units.grouped else width
         return super(PrivateOneHotEncoder, planner)._plan(units, n_units)
 
 
