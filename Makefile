@@ -20,15 +20,15 @@ KNOWN := $(OF_DEMO) $(SWITCHES) INPUT PYTHON OPENBLAS_NUM_THREADS TESTS NEWEST T
 UNKNOWN := $(filter-out $(KNOWN),$(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v)))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no such variable. Known are $(KNOWN)))
 
-.PHONY: demo test test-nightly test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest oldest-environment newest-environment versions lint types clean help
+.PHONY: demo test coverage test-nightly test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest test-upstream oldest-environment newest-environment versions lint types clean help
 
 help:
 	@echo "make demo [INPUT=posts.csv TEXT=column PERSON=column EPSILON=4 BUDGET=8 TOPICS=10 OUTPUT=folder]"
 	@echo "          and as further options of sktensor-dp topics: $(OF_DEMO) $(SWITCHES)"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test] | papers-check"
 	@echo "make docs | docs-check | docs-links | docs-serve | dist"
-	@echo "make test-oldest | test-newest [TESTS=tests/tensor NEWEST=python3.13] | versions"
-	@echo "make test | test-nightly | test-slow | audit | mistakes | bench | lint | types | clean"
+	@echo "make test-oldest | test-newest | test-upstream [TESTS=tests/tensor NEWEST=python3.13] | versions"
+	@echo "make test | coverage | test-nightly | test-slow | audit | mistakes | bench | lint | types | clean"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -68,6 +68,11 @@ ELSEWHERE = $(BROWSER_TESTS) $(TYPE_TESTS) $(PAPER_TESTS)
 # Contracts, laws, faults of ledgers, attained bounds, doctests and the core of each example.
 test: $(VENV)/.dev
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not nightly" $(addprefix --ignore=,$(ELSEWHERE))
+
+# Which lines and branches of the package `make test` runs; what other processes run is not counted.
+coverage: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not nightly" \
+		$(addprefix --ignore=,$(ELSEWHERE)) --cov --cov-report=term --cov-report=xml
 
 # The tests that `make test` leaves out, or the tenth of them that a digit names.
 test-nightly: $(VENV)/.dev
@@ -132,6 +137,15 @@ test-oldest: oldest-environment
 test-newest: newest-environment
 	OPENBLAS_NUM_THREADS=1 $(VENV)-newest/bin/python -m pytest -q -n 2 $(FAST) $(TESTS)
 
+# The same tests with last night's numpy, scipy, scikit-learn and pandas, which warn of what will change.
+UPSTREAM = https://pypi.anaconda.org/scientific-python-nightly-wheels/simple
+test-upstream:
+	$(NEWEST) -m venv $(VENV)-upstream
+	$(VENV)-upstream/bin/python -m pip install --quiet --disable-pip-version-check -e '.[tests]'
+	$(VENV)-upstream/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --pre \
+		--index-url $(UPSTREAM) numpy scipy scikit-learn pandas
+	OPENBLAS_NUM_THREADS=1 $(VENV)-upstream/bin/python -m pytest -q -n 2 $(FAST) $(TESTS)
+
 # The tables of docs/versions.md, from the metadata and the environments of the three runs.
 versions: $(VENV)/.dev oldest-environment newest-environment
 	$(BIN)/python docs/_extensions/versions.py $(BIN)/python $(VENV)-oldest/bin/python $(VENV)-newest/bin/python
@@ -173,6 +187,10 @@ lint: $(VENV)/.dev
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema custom.github-workflows-require-timeout .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*_*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
 
 # Of the package, and of the readme's code as its users check theirs.
 types: $(VENV)/.dev

@@ -6,7 +6,6 @@ prints the resident memory before the fit and its peak, in bytes.
 """
 
 import math
-import resource
 import subprocess
 import sys
 import tempfile
@@ -40,6 +39,8 @@ def peak() -> int:
         # The kernel's ru_maxrss survives exec, and so would be that of the parent.
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return 1024 * int(line.split()[1])
+    import resource  # not on Windows
+
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

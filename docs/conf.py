@@ -30,10 +30,22 @@ extensions = [
     "thumbnails",
 ]
 root_doc = "index"
+# Links to other projects need their inventories, and these a network: INTERSPHINX=1.
+if os.environ.get("INTERSPHINX") == "1" or os.environ.get("READTHEDOCS") == "True":
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+        "matplotlib": ("https://matplotlib.org/stable", None),
+        "dask": ("https://docs.dask.org/en/stable", None),
+    }
 exclude_patterns = ["_build", "reference/generated/examples", "sg_execution_times.rst"]
 templates_path = ["_templates"]
 nitpicky = True
-# Types of other projects are named in signatures; their inventories would need a network.
+# Types of other projects are named in signatures, also where their inventories are not read.
 nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|scipy|sklearn|pandas|matplotlib|pathlib|collections|typing|dask)(\..*)?"),
 ]
@@ -76,6 +88,8 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = [("tables.js", {"defer": "defer"})]
+html_extra_path = ["llms.txt"]
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"

@@ -62,11 +62,12 @@ def test_errors_have_exit_codes(command: Command, path: Path) -> None:
     assert "cannot be used" in done.err
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_what_a_console_cannot_show_is_replaced(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    encoding: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     BudgetAccountant(1.0, path=path, scope="\u043c\u043e\u0440\u0435")
-    console = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    console = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr("sys.stdout", console)
     assert main(["budget", "show", str(path)]) == 0
     console.flush()

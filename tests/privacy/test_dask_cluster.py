@@ -135,6 +135,7 @@ def killing(block: np.ndarray, marker: str, block_info: Any = None) -> np.ndarra
     return block
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no such signal")
 def test_a_killed_worker_costs_nothing_twice(client: Client, tmp_path: Path) -> None:
     """The third release of the fit loses a worker; the fit goes on to the same result."""
     X, marker, budget = lazy(documents()), tmp_path / "killed", BudgetAccountant(1.0, 1e-6)

@@ -52,6 +52,7 @@ def test_nothing_of_it_stays(recorded):
     assert report_of("components").guarantee.startswith("(epsilon")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_searches_and_other_processes_are_refused_before_the_charge(recorded):
     budget = BudgetAccountant(9.0, 1e-3)
     search = WAYS["search"].build().set_params(accountant=budget)

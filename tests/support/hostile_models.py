@@ -8,7 +8,6 @@ never should.
 import contextlib
 import json
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -102,8 +101,11 @@ def main(count: int) -> None:
             STATE.setdefault(type(models[name]), set()).update(vars(models[name]))
             models[name] = load(type(models[name]), path)
         # Room for a few hundred megabytes: an allocation by what a file declares fails.
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))
+        if (statm := Path("/proc/self/statm")).exists():  # on Linux
+            import resource
+
+            used = int(statm.read_text("ascii").split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))
         sys.addaudithook(watch)
         for seed in sys.stdin:
             print(json.dumps(report(models, originals, path, count, int(seed))), flush=True)
