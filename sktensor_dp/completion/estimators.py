@@ -53,8 +53,6 @@ from sktensor_dp.completion.row_names import (
 )
 from sktensor_dp.estimator.base import (
     NONE,
-    Fitted,
-    PlannedFit,
     PrivateEstimatorMixin,
     check_arguments,
     columns_of,
@@ -75,7 +73,6 @@ from sktensor_dp.estimator.parameters import (
 )
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import column_names, is_dask, refuse_other_columns
 from sktensor_dp.tensor.arrays import Floats
@@ -200,7 +197,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """
         checked = self._check_call(X, None, unsupported)
         check_repeated(repeated, self.unit_mode)
-        return self._run(self._planned_fit(checked, X, y, self.shape, repeated))
+        return self._learn(checked, X, y, self.shape, repeated)
 
     def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
@@ -239,17 +236,20 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
         # The shape of an array is public; it holds for indices that have no entry too.
         entries = np.argwhere(observed), tensor[observed]
-        return self._run(self._planned_fit(self._validation_copy(), *entries, tensor.shape))
+        return self._learn(self._validation_copy(), *entries, tensor.shape)
 
-    def _planned_fit(
+    def _learn(
         self,
         checked: Self,
         X: Any,
         y: Any,
         announced: Sequence[int] | None,
         repeated: str | None = None,
-    ) -> PlannedFit:
-        """Validate entries on the copy `checked` and plan releases; `announced` is the shape."""
+    ) -> Self:
+        """Validate entries on the copy `checked`; plan, open, ask, publish.
+
+        `announced` is the shape.
+        """
         bounds = self._checked_together()
         by_slice = self.unit_mode is not None
         indices = None if self.row_names is None else indices_of(self.row_names)
@@ -260,8 +260,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             )
         chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
         shape = chunks.shape
-        kind: type[Any] = SliceQuestions if by_slice else EntryQuestions
-        fit: Any = fit_slices if by_slice else fit_entries  # a recipe of the kind of plan
+        kind: Any = SliceQuestions if by_slice else EntryQuestions
+        fit: Any = fit_slices if by_slice else fit_entries
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
         check_model_size(shape, ranks if seeks else (0,) * len(shape), self.rank)
@@ -271,29 +271,24 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )  # fmt: skip
         none = self._nothing_found(chunks.n_units)
         asked = max(ranks) > 0
-        warnings = (none,) if asked and not seeks else ()
-
-        def recipe(ask: Session) -> Fitted:
-            of_values = kind(ask)
-            chosen: dict[str, Any] = {}
-            unseen: tuple[Warning, ...] = ()
-            if self._chooses_bounds:
-                low, high, seen = of_values.choose_bounds()
-                chosen = {"bounds_": (low, high)}
-                unseen = warnings_of_range("value_histogram", seen=seen)
-            found = fit(of_values, plan, options)
-            nothing = count_components(found.attributes) == 0
-            missing = asked and seeks and nothing
-            warned = (*unseen, *found.warnings, *((none,) if missing else ()))
-            if nothing and math.isfinite(self.epsilon):
-                warned += self._hidden_biases(found.attributes)
-            return Fitted({**found.attributes, **chosen}, warned, found.notes)
-
+        self._warn((none,) if asked and not seeks else ())
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
+        warned: tuple[Warning, ...] = ()
         unit = "person" if by_slice else None
-        return PlannedFit(chunks, plan.releases, recipe, known, unit=unit, warnings=warnings)
+        with self._session(chunks, plan.releases, unit=unit) as ask:
+            values = kind(ask)
+            if self._chooses_bounds:
+                low, high, seen = values.choose_bounds()
+                known["bounds_"] = low, high
+                warned = warnings_of_range("value_histogram", seen=seen)
+            found = fit(values, plan, options)
+        nothing = count_components(found.attributes) == 0
+        warned += (*found.warnings, *((none,) if asked and seeks and nothing else ()))
+        if nothing and math.isfinite(self.epsilon):
+            warned += self._hidden_biases(found.attributes)
+        return self._finish(ask, replace(found, warnings=warned), known)
 
     @property
     def n_components_(self) -> int:

@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -281,23 +281,6 @@ class Fitted:
     notes: tuple[str, ...] = ()  # for the report, by released values
 
 
-@dataclass(frozen=True, eq=False)
-class PlannedFit:
-    """A validated and planned fit that is not charged yet."""
-
-    chunks: Chunks | Source  # the raw data, for the session alone
-    releases: ReleasePlan  # what is released at what cost
-    # Asks the session for releases; writes on nothing else.
-    recipe: Callable[[Session], Fitted]
-    # Attributes that validation set.
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    _: KW_ONLY
-    unit: str | None = None  # name of the unit, where it is not that of the estimator
-    ticket: str | None = None  # of an earlier batch of the same stream
-    warnings: tuple[Warning, ...] = ()  # before the charge, by public numbers
-    earlier: PrivacyReport | None = None  # on batches of the same stream, disjoint from this one
-
-
 def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
     """Tuple of one UserWarning where `asked` components exceed `n_features`, else empty."""
     if asked <= n_features:
@@ -457,24 +440,6 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         vars(copied).update(vars(self))
         return copied
 
-    def _run(self, planned: PlannedFit) -> Self:
-        """Fit as planned, for a public number of units."""
-        return self._run_counted(planned.chunks, lambda _: planned)
-
-    def _run_counted(self, chunks: Chunks | Source, plan: Callable[[int], PlannedFit]) -> Self:
-        """Fit by `plan`, a pure function from the public or released number of units."""
-        planned = plan(self._public_number(chunks))
-        self._warn(planned.warnings)
-        with self._session(
-            chunks, planned.releases, unit=planned.unit, ticket=planned.ticket
-        ) as ask:
-            if self._number_is_private:
-                planned = plan(ask.count())
-                ask.follow(planned.releases)
-            fitted = planned.recipe(ask)
-        reported = self._reported(ask, fitted, planned.columns, planned.earlier)
-        return self._end(reported)
-
     def _public_number(self, units: Chunks | Source) -> int:
         """Number of units, or the largest there can be where it is private."""
         return LARGEST_COUNT if self._number_is_private else units.n_units
@@ -549,6 +514,16 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         if not plan.releases or math.isinf(plan.epsilon) or in_search:
             return ()
         return warnings_of_delta(plan.delta, n_units, unit)
+
+    def _finish(
+        self,
+        ask: Session,
+        fitted: Fitted,
+        columns: Mapping[str, Any],
+        earlier: PrivacyReport | None = None,
+    ) -> Self:
+        """Publish what was fitted, with the report of its session, and issue the warnings."""
+        return self._end(self._reported(ask, fitted, columns, earlier))
 
     def _end(self, fitted: Fitted) -> Self:
         """Publish the attributes of a finished fit, then issue its warnings."""

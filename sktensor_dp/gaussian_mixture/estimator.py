@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +15,6 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
     Fitted,
-    PlannedFit,
     PrivateEstimatorMixin,
     columns_of,
     warn_of_score,
@@ -236,7 +234,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         checked = self._check_call(X, n_samples, unsupported)
         self._check_norm()
         chunks = row_chunks(self, checked, IncompleteChunks, X, groups, n_samples)
-        return self._run_counted(chunks, partial(self._planned, chunks, columns_of(checked)))
+        return self._learn(chunks, columns_of(checked))
 
     def fit_chunks(
         self, source: Iterable[Any], *, n_samples: int | None = None, n_features: int | None = None
@@ -266,9 +264,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         self._check_parameters()
         self._check_norm()
         chunks = source_chunks(self, IncompleteChunks, source, n_samples, n_features)
-        return self._run_counted(
-            chunks, partial(self._planned, chunks, {"n_features_in_": n_features})
-        )
+        return self._learn(chunks, {"n_features_in_": n_features})
 
     def fit_predict(self, X: ArrayLike, y: Any = None, **fit_params: Any) -> Any:
         """Learn the groups, and return the most probable group of each of the same samples.
@@ -524,12 +520,14 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
                 "chooses it by a noisy histogram, at two percent of the budget."
             )
 
-    def _planned(
-        self, chunks: IncompleteChunks, columns: Mapping[str, Any], n_units: int
-    ) -> PlannedFit:
-        """Plan of a fit to `n_units` units, which is not charged yet."""
-        plan = plan_mixture(self, n_units, chunks.n_features, to_fit=True)
-        return PlannedFit(chunks, plan.releases, partial(_learn, plan=plan), columns)
+    def _learn(self, units: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
+        """Plan a fit, open a session, ask for steps, publish."""
+        plan = plan_mixture(self, self._public_number(units), units.n_features, to_fit=True)
+        with self._session(units, plan.releases) as ask:
+            plan = plan_mixture(self, ask.count(), units.n_features, to_fit=True)
+            ask.follow(plan.releases)
+            fitted = learned(ask, plan)
+        return self._finish(ask, fitted, columns)
 
     def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped, missing=True)
@@ -563,7 +561,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         return {"sparse": True, "allow_nan": True}
 
 
-def _learn(ask: Session, plan: MixturePlan) -> Fitted:
+def learned(ask: Session, plan: MixturePlan) -> Fitted:
     """Fit a mixture to released values; return fitted attributes and warnings."""
     ball = LiftedBall(plan.norm, plan.offset)
     if not plan.chooses_norm:

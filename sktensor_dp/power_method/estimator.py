@@ -488,7 +488,7 @@ class PrivateTensorPowerMethod(
             neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
         ) as ask:  # fmt: skip
             fitted = decompose_tensor(ask, plan, bound)
-        return self._end(self._reported(ask, fitted, columns))
+        return self._finish(ask, fitted, columns)
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
         """Coordinates of samples: probabilities in a mixture, projections otherwise.
@@ -772,7 +772,7 @@ class PrivateTensorPowerMethod(
             ask.count()
             ask.follow(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)
-        return self._end(self._reported(ask, fitted, columns))
+        return self._finish(ask, fitted, columns)
 
     def _learn_topics(self, units: CountChunks, columns: Mapping[str, Any]) -> Self:
         """Plan a fit of topics to documents of one topic each; open, ask, publish."""
@@ -784,7 +784,7 @@ class PrivateTensorPowerMethod(
             plan = self._plan_topics(units, ask.count())
             ask.follow(plan.releases)
             fitted = fit_single_topics(ask, plan, options)
-        return self._end(self._reported(ask, fitted, columns))
+        return self._finish(ask, fitted, columns)
 
     def _plan_topics(self, units: CountChunks, n_units: int) -> TopicPlan:
         return plan_single_topics(self, n_units, units.n_features, to_fit=True)

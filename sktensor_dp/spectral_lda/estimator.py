@@ -17,8 +17,6 @@ from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
     NONE,
-    Fitted,
-    PlannedFit,
     PrivateEstimatorMixin,
     columns_of,
     warn_of_score,
@@ -40,7 +38,6 @@ from sktensor_dp.estimator.inputs import (
 from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.queries.frames import is_dask
 from sktensor_dp.spectral_lda.fitted import (
@@ -304,7 +301,7 @@ class PrivateSpectralLDA(
         """
         checked = self._check_call(X, n_samples, unsupported)
         chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples)
-        return self._run_counted(chunks, partial(self._fit_of, chunks, columns_of(checked)))
+        return self._learn(chunks, columns_of(checked))
 
     def fit_chunks(
         self, source: Iterable[Any], *, n_samples: int | None = None, n_features: int | None = None
@@ -334,8 +331,7 @@ class PrivateSpectralLDA(
         """
         self._check_parameters()
         chunks = source_chunks(self, CountChunks, source, n_samples, n_features)
-        plan = partial(self._fit_of, chunks, {"n_features_in_": n_features})
-        return self._run_counted(chunks, plan)
+        return self._learn(chunks, {"n_features_in_": n_features})
 
     def partial_fit(
         self,
@@ -380,10 +376,9 @@ class PrivateSpectralLDA(
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
         chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples, reset=stream is None)
         if stream is None:
-            plan = partial(self._fit_of, chunks, columns_of(checked), begins=True)
-            return self._run_counted(chunks, plan)
+            return self._learn(chunks, columns_of(checked), begins=True)
         check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
-        return self._run_counted(chunks, partial(self._step_of, chunks, stream))
+        return self._learn_batch(chunks, stream)
 
     def transform(self, X: ArrayLike | sp.spmatrix, *, normalize: bool = True) -> Any:
         """Topic proportions of documents under the released topics.
@@ -621,42 +616,38 @@ class PrivateSpectralLDA(
             limits=self._limits(), with_public=self.public_components is not None, to_fit=to_fit,
         )  # fmt: skip
 
-    def _fit_of(
-        self, chunks: CountChunks, columns: Mapping[str, Any], n_units: int, *, begins: bool = False
-    ) -> PlannedFit:
-        """Plan a fit to `n_units` documents or groups, the first batch of a stream if `begins`."""
-        frequencies, topics = self._known_words(chunks.n_features, columns)
+    def _learn(
+        self, units: CountChunks, columns: Mapping[str, Any], *, begins: bool = False
+    ) -> Self:
+        """Plan a fit, of the first batch of a stream if it `begins` one; open, ask, publish."""
+        n_features = units.n_features
+        frequencies, topics = self._known_words(n_features, columns)
         options = TopicOptions(
             self._concentration(), self.random_state, word_frequencies=frequencies,
             public_topics=topics,
         )  # fmt: skip
-        plan = self._plan(n_units, chunks.n_features, to_fit=True)
+        plan, limits = self._plan(self._public_number(units), n_features, True), self._limits()
+        self._warn(warnings_of_cap(self.n_components, n_features, "topics"))
+        self._warn(warnings_of_width(plan, n_features))
+        with self._session(units, plan.releases) as ask:
+            plan = self._plan(ask.count(), n_features, True)
+            ask.follow(plan.releases)
+            released = fit_topics(ask, limits, plan, options)
         budget = (self.epsilon, self.delta) if begins else None
-        limits = self._limits()
+        return self._finish(ask, learned(released, plan, ask.n_units, budget), columns)
 
-        def recipe(ask: Session) -> Fitted:
-            return learned(fit_topics(ask, limits, plan, options), plan, n_units, budget)
-
-        return PlannedFit(
-            chunks, plan.releases, recipe, columns,
-            warnings=(
-                *warnings_of_cap(self.n_components, chunks.n_features, "topics"),
-                *warnings_of_width(plan, chunks.n_features),
-            ),
-        )  # fmt: skip
-
-    def _step_of(self, chunks: CountChunks, stream: TopicStream, n_units: int) -> PlannedFit:
-        """Plan one EM step on a further batch of the stream, of `n_units` documents or groups."""
+    def _learn_batch(self, batch: CountChunks, stream: TopicStream) -> Self:
+        """Make one EM step on a further batch of the stream: plan, open, ask, publish."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
-        frequencies, _ = self._known_words(chunks.n_features, columns_of(self))
-        recipe = partial(
-            continue_stream, stream=stream, concentration=self._fitted_concentration(),
-            limits=self.clip_norm_, word_frequencies=frequencies,
-        )  # fmt: skip
-        return PlannedFit(
-            chunks, plan, recipe, columns_of(self), ticket=stream.ticket,
-            earlier=self.privacy_report_,
-        )  # fmt: skip
+        columns = columns_of(self)
+        frequencies, _ = self._known_words(batch.n_features, columns)
+        with self._session(batch, plan, ticket=stream.ticket) as ask:
+            ask.count()
+            ask.follow(plan)
+            fitted = continue_stream(
+                ask, stream, self._fitted_concentration(), self.clip_norm_, frequencies
+            )
+        return self._finish(ask, fitted, columns, self.privacy_report_)
 
     def _known_words(
         self, n_features: int, columns: Mapping[str, Any]

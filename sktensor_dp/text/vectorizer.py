@@ -479,4 +479,4 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
         with self._session(units, ReleasePlan(self.epsilon, 0.0, ())) as ask:
             fitted = Fitted(state, notes=("The vocabulary was given; it is public.",))
-        return self._end(self._reported(ask, fitted, {}))
+        return self._finish(ask, fitted, {})

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from sktensor_dp.estimator.base import Fitted, PlannedFit, PrivateEstimatorMixin
+from sktensor_dp.estimator.base import Fitted, PrivateEstimatorMixin
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
@@ -40,12 +40,11 @@ class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
         plan = ReleasePlan.split(self.factor * self.epsilon, self.delta, {NAME: 1.0})
         query = HeldOutScores(target, *self.bounds)
 
-        def mean(ask):
+        with self._session(chunks, plan) as ask:
             found = float(ask(query).value[0]) + query.middle
-            return Fitted({"mean_": found, "seed_": self.random_state})
-
+        fitted = Fitted({"mean_": found, "seed_": self.random_state})
         columns = {"n_features_in_": X.shape[1]}
-        return self._run(PlannedFit(chunks, plan, mean, columns))
+        return self._finish(ask, fitted, columns)
 
     def predict(self, X):
         return np.full(len(X), self.mean_ + self.shift)
