@@ -16,17 +16,17 @@ OF_DEMO := TEXT PERSON EPSILON DELTA BUDGET RAISE_BUDGET TOPICS WORDS STOP_WORDS
 	DELIMITER QUOTING ENCODING
 SWITCHES := SHARES FORECAST ANYWAY OPEN
 # A variable that nothing reads is a mistake: with `PERSONS=author` nobody would be protected.
-KNOWN := $(OF_DEMO) $(SWITCHES) INPUT PYTHON OPENBLAS_NUM_THREADS TESTS NEWEST TENTH SEEDS MOVIELENS PAGE_SHOTS
+KNOWN := $(OF_DEMO) $(SWITCHES) INPUT PYTHON OPENBLAS_NUM_THREADS TESTS NEWEST TENTH SEEDS MOVIELENS PAGE_SHOTS VERSIONS
 UNKNOWN := $(filter-out $(KNOWN),$(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v)))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no such variable. Known are $(KNOWN)))
 
-.PHONY: demo test coverage test-nightly test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-links docs-serve dist test-oldest test-newest test-upstream oldest-environment newest-environment versions lint types clean help
+.PHONY: demo test coverage test-nightly test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-versions docs-links docs-serve dist test-oldest test-newest test-upstream oldest-environment newest-environment versions lint types clean help
 
 help:
 	@echo "make demo [INPUT=posts.csv TEXT=column PERSON=column EPSILON=4 BUDGET=8 TOPICS=10 OUTPUT=folder]"
 	@echo "          and as further options of sktensor-dp topics: $(OF_DEMO) $(SWITCHES)"
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test] | papers-check"
-	@echo "make docs | docs-check | docs-links | docs-serve | dist"
+	@echo "make docs | docs-check | docs-versions VERSIONS='0.1.0 main' | docs-links | docs-serve | dist"
 	@echo "make test-oldest | test-newest | test-upstream [TESTS=tests/tensor NEWEST=python3.13] | versions"
 	@echo "make test | coverage | test-nightly | test-slow | audit | mistakes | bench | lint | types | clean"
 
@@ -104,6 +104,10 @@ docs: $(VENV)/.docs
 # The site and the page of topics in a browser, at the width of a phone and of a desk; needs Chromium.
 docs-check: docs
 	CI=true OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(BROWSER_TESTS)
+
+# Sites of several commits with a menu to choose among them, in docs/_build/versions.
+docs-versions: $(VENV)/.docs
+	$(BIN)/python docs/_extensions/several_versions.py $(VERSIONS)
 
 # Links that lead out of the site, listed with the pages that have them; they are not followed.
 docs-links: $(BIN)/python

@@ -102,4 +102,11 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
+# Beside other versions: several_versions.py.
+if version_of_site := os.environ.get("SITE_VERSION"):
+    html_theme_options |= {
+        "navbar_start": ["navbar-logo", "version-switcher"],
+        "switcher": {"json_url": "/versions.json", "version_match": version_of_site},
+        "check_switcher": False,
+    }
 html_sidebars = {"index": []}
