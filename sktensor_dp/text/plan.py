@@ -30,7 +30,7 @@ BUCKETS, VOTES, FREQUENCIES = "word_buckets", "word_votes", "document_frequencie
 FREQUENCIES_FRACTION = 0.2
 # Distinct words of an ordinary document, without stop words, where more may count. The word of rank
 # r is in a fraction of COMMON / (r + OFFSET) of such documents, about (Zipf-Mandelbrot); in news,
-# blogs, documentation and posts of persons half to three times as many words as foretold were kept.
+# blogs, documentation and posts of persons half to four times as many words as foretold were kept.
 LENGTH, COMMON, OFFSET = 100, 9.0, 20.0
 # Votes of an ordinary document for a word, over those that it would give to all of its words alike:
 # votes go to some of them.
