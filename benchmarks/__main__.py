@@ -16,7 +16,7 @@ from benchmarks.report import Report
 
 BENCHES = (
     "noise", "speed", "topic_speed", "tensor_speed", "power_method_speed", "power_method",
-    "laws_of_components", "laws_of_completions", "completion", "ratings",
+    "laws_of_components", "laws_of_mixtures", "laws_of_completions", "completion", "ratings",
     "ablations_of_completions", "ablations_of_components", "ablations_of_topics",
     "ablations_of_words", "implicit", "forecasts", "forecasts_of_words", "completion_kernels",
     "small_counts", "laws", "long_documents", "real_text", "topics", "topic_intervals",

@@ -94,6 +94,8 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("groups", "--category COLUMN VALUE", str, ANY, "public category of a column; for each"),
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
      "household: all their rows count as one, and are protected"),
+    ("groups", "--missing CELL...", str, None,
+     "how missing values are written, beside empty cells; NA and NaN if not given"),
     ("groups forecast-groups", "--groups K", integer(1, 1000), None,
      "how many at most; 3 if not given. Those that the data does not support are joined"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
@@ -189,8 +191,10 @@ def _add(
         unsaid = required or default in (None, ANY, math.inf)
         shown = "" if unsaid else f"; {default} if not given"
         many: dict[str, Any] = {"nargs": len(follows)} if len(follows) > 1 else {}
+        if follows[0].endswith("..."):
+            follows, many = (follows[0].rstrip("."),), {"nargs": "+"}
         parser.add_argument(
-            name, metavar=follows if many else follows[0], help=does + shown, required=required,
-            default=None if required or default is ANY else default, **many, **{kind: reader},
-            action="append" if default in (LIST, ANY) else "store",
+            name, metavar=follows if len(follows) > 1 else follows[0], help=does + shown,
+            required=required, default=None if required or default is ANY else default,
+            **many, **{kind: reader}, action="append" if default in (LIST, ANY) else "store",
         )  # fmt: skip

@@ -585,7 +585,10 @@ class Groups(Run):
         columns += [(name, "text") for name in kinds]
         persons = [] if options.person is None else [(options.person, "person")]
         decimal = options.decimal or "."
-        found = read_columns(options.file, [*columns, *persons], **self.how(), decimal=decimal)
+        found = read_columns(
+            options.file, [*columns, *persons], **self.how(), decimal=decimal,
+            missing=options.missing or ("NA", "NaN"),
+        )  # fmt: skip
         labels = found.pop() if persons else None
         self._groups, self.n_units = None, len(found[0])
         if labels is not None:

@@ -8,7 +8,7 @@ import json
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -354,8 +354,12 @@ def read_columns(
     quoting: str,
     encoding: str,
     decimal: str = ".",
+    missing: Collection[str] = (),
 ) -> list[Any]:
-    """Read `columns` of a file, each as a list of texts or labels, or an array of numbers."""
+    """Read `columns` of a file, each as a list of texts or labels, or an array of numbers.
+
+    Cells that are empty or one of `missing` are NaN among numbers.
+    """
     path = existing_path(path)
     kind = _check_options(path, delimiter, quoting, encoding)
     if not kind:
@@ -370,7 +374,7 @@ def read_columns(
         if kind == ".jsonl" and all(cell is None for cell in cells):
             raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
         if holds == "numbers":
-            found.append(as_numbers(path, name, cells, decimal))
+            found.append(as_numbers(path, name, cells, decimal, missing))
             continue
         found.append(as_texts(path, name, holds, cells))
         if holds != "text" and not all(found[-1]):
@@ -620,10 +624,14 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
 
 
 def as_numbers(
-    path: Path, column: str, values: Iterable[Any], decimal: str = "."
+    path: Path,
+    column: str,
+    values: Iterable[Any],
+    decimal: str = ".",
+    missing: Collection[str] = (),
 ) -> NDArray[np.float64]:
-    """Convert values of a column to floats, empty cells to NaN; ValueError shows no cell."""
-    cells = list(values)
+    """Convert values of a column to floats, empty and `missing` cells to NaN; errors show none."""
+    cells = [None if _is_one_of(value, missing) else value for value in values]
     if decimal == ",":
         # A point would stand for thousands, and no digit may be taken for another.
         cells = [
@@ -646,6 +654,12 @@ def as_numbers(
         f"{hint}; else name another column, or put numbers in its place (where one is missing, "
         "leave the cell empty)"
     )
+
+
+def _is_one_of(value: Any, missing: Collection[str]) -> bool:
+    """True for a cell that is written as one of `missing`, such as NA or -999."""
+    written = f"{value:g}" if isinstance(value, float) else str(value).strip()
+    return written in missing
 
 
 def as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:

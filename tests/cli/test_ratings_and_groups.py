@@ -42,6 +42,7 @@ def visits(tmp_path: Path) -> Path:
     stays = np.where(young, 2, 12) + 0.8 * rng.standard_normal(6000)
     cells = [[f"{a:.1f}", f"{s:.1f}"] for a, s in zip(age, stays, strict=True)]
     cells[0], cells[1] = ["", "1e300"], ["-1e9", ""]
+    cells[2], cells[3] = ["-999", "NA"], ["?", "-999"]
     rows = [f"p{n // 2},{a},{s}" for n, (a, s) in enumerate(cells)]
     path = tmp_path / "visits.csv"
     path.write_text("patient,age,visits\n" + "\n".join(rows), encoding="utf-8")
@@ -134,7 +135,10 @@ def test_tables_are_those_of_spreadsheets(command: Command, ratings: Path) -> No
 
 
 def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path: Path) -> None:
-    arguments = ("groups", visits, *RANGES, "--person", "patient", "--epsilon", 2)
+    arguments = (
+        *("groups", visits, *RANGES, "--person", "patient", "--epsilon", 2),
+        *("--missing", "NA", "?", "-999"),
+    )
     done = command(*arguments)
     assert done.status == 0, done.err
     folder = tmp_path / "private-groups"
@@ -148,7 +152,7 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
     assert found["2"]["visits"] == pytest.approx(12, abs=1)
     assert "3,000 persons; each person is protected" in done.err
     assert (
-        "range: 'age' 0 to 100, 'visits' 0 to 20; person: column 'patient'; groups: 3; " in done.err
+        "range: 'age' 0 to 100, 'visits' 0 to 20; person: column 'patient'; missing: " in done.err
     )
     assert (
         "an empty cell: is missing: the row counts by its other cells; rows of one person: "
@@ -178,7 +182,8 @@ def test_public_categories_are_columns_of_shares(
     table[5] = table[5].replace("south", "east").replace("north", "east")
     visits.write_text("\n".join([f"{head},side", *table]), encoding="utf-8")
     sides = ("--category", "side", "north", "--category", "side", "south")
-    given = ("groups", visits, *RANGES[:4], *sides, "--groups", 2, "--epsilon", 100, "--anyway")
+    given = ("groups", visits, *RANGES[:4], *sides, "--groups", 2, "--epsilon", 100, "--anyway",
+             "--missing", "NA", "?", "-999")  # fmt: skip
     done = command(*given)
     assert done.status == 0, done.err
     assert "category: 'side' is 'north', 'side' is 'south'; " in done.err
@@ -205,7 +210,7 @@ def test_public_categories_are_columns_of_shares(
 def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
     command: Command, visits: Path, tmp_path: Path, ranges: tuple, doubted: tuple
 ) -> None:
-    given = ("--range", *ranges[:3], "--range", *ranges[3:])
+    given = ("--range", *ranges[:3], "--range", *ranges[3:], "--missing", "NA", "?", "-999")
     done = command("groups", visits, *given, "--groups", 1, "--epsilon", 1e6, "--anyway")
     assert done.status == 0, done.err
     assert done.err.count("of its range: is --range right?") == len(doubted)
@@ -236,7 +241,7 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
     ],
 )
 def test_wrong_ranges_are_named(command: Command, visits: Path, ranges: tuple, told: str) -> None:
-    done = command("groups", visits, *ranges, "--anyway")
+    done = command("groups", visits, *ranges, "--missing", "NA", "?", "-999", "--anyway")
     assert done.status == 2
     assert told in done.err.splitlines()[-1]
     assert "p17" not in done.err
