@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -177,6 +178,7 @@ def _threshold_of_weights(most: int, largest: float, sigma: float, delta: float)
     return best
 
 
+@lru_cache(maxsize=256)
 def largest_weight(most: int, sensitivity: float, cost: PrivacyCost) -> tuple[float, float]:
     """Largest weight of a key that raises the threshold by 3 % at most, and that threshold."""
     sigma, delta = _grid_scale(sensitivity, cost), cost.delta

@@ -127,6 +127,18 @@ def test_a_session_is_charged_when_it_is_entered_and_asked_while_it_is_open(seed
     assert [entry.spender for entry in budget.entries] == ["a"]
 
 
+def test_a_session_keeps_to_its_plan_and_tells_public_facts_alone():
+    chunks = SliceChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
+    with Session(chunks, ReleasePlan.split(1.0, DELTA, {"unit_levels": 1.0})) as ask:
+        assert (ask.count(), ask.public("shape")) == (2, (2, 3))
+        with pytest.raises(RuntimeError, match="is another one"):
+            ask.follow(ReleasePlan.split(2.0, DELTA, {"unit_levels": 1.0}))
+        with pytest.raises(RuntimeError, match="not among the public facts"):
+            ask.public("values")
+        with pytest.raises(RuntimeError, match="entered once"):
+            ask.__enter__()
+
+
 def test_a_release_is_made_as_often_as_planned(seed):
     with session_of(chunks_of(seed), ONE, uses={"word_frequencies": 2}) as ask:
         first, second = (ask(WORDS) for _ in range(2))
