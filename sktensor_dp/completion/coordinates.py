@@ -99,6 +99,7 @@ CATEGORIES = (
     "public lists of them as row_names=; count days or weeks from a "
     "public first one"
 )
+OF_NUMBERS = f"X must have integer coordinates; {CATEGORIES}."
 
 
 def check_combination(estimator: Any) -> None:
@@ -237,7 +238,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
         "X",
         _unless_counting(estimator, "X must have a column for each of two modes or more."),
     )
-    numbers = _numbers(checked, "X", f"X must have integer coordinates; {CATEGORIES}.")
+    numbers = plain_numbers(checked, "X", OF_NUMBERS)
     if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
         raise ValueError(
             "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
@@ -282,7 +283,7 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")
     column = read(lambda: _column(y), "y", told)
-    return _numbers(column, "y", "y must hold numbers, one for each row of X.")
+    return plain_numbers(column, "y", "y must hold numbers, one for each row of X.")
 
 
 def _column(y: Any) -> NDArray[Any]:
@@ -302,7 +303,7 @@ def _unless_counting(estimator: Any, message: str) -> Callable[[str], str | None
     return lambda said: message if private and "shape" in said else None
 
 
-def _numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
+def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
     """Numeric array from an array of numbers or objects; ValueError with `message` for text."""
     if array.dtype.kind in "US":
         raise ValueError(message)
@@ -411,7 +412,7 @@ def columns_to_numbers(X: Any, indices: Indices, nobody: int | None = None) -> N
             numbers.append(np.full(len(column), -1, dtype=np.intp))
         else:
             given = read(partial(np.asarray, column), "X")
-            numbers.append(_numbers(given, "X", WITHOUT_NAMES.format(mode=mode)))
+            numbers.append(plain_numbers(given, "X", WITHOUT_NAMES.format(mode=mode)))
     return np.column_stack(numbers)
 
 

@@ -6,7 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.completion.coordinates import columns_to_numbers, coordinates_or_unknown
+from sktensor_dp.completion.coordinates import (
+    OF_NUMBERS,
+    columns_to_numbers,
+    coordinates_or_unknown,
+    plain_numbers,
+)
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices
 from sktensor_dp.queries.error_sanitising import read
@@ -93,7 +98,7 @@ class UnitParameters:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
         refuse_other_columns(X, self._columns)
         if self._indices is None:
-            given = read(lambda: np.asarray(X), "X")
+            given = plain_numbers(read(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
         else:
             given = columns_to_numbers(X, self._indices)
         coordinates = coordinates_or_unknown(given)
