@@ -89,22 +89,6 @@ def test_names_that_are_no_rows_change_nothing(options):
     np.testing.assert_allclose(models[0].predict(unseen), np.clip(known, 1, 5))
 
 
-def test_what_a_frame_is_made_of_does_not_matter():
-    X, y = entries()
-    frame = frame_of(X)
-    rows = frame.astype(object).to_numpy()
-    with unsafe_seeded_noise(0):
-        fitted = build(**NAMED).fit(rows, y)
-    tables = [rows, rows.tolist(), frame.astype({"drink": "category"}).to_numpy()]
-    expected = fitted.predict(rows)
-    for table in tables:
-        np.testing.assert_array_equal(fitted.predict(table), expected)
-    pa = pytest.importorskip("pyarrow", reason="tables of pyarrow are read where it is installed")
-    with unsafe_seeded_noise(0):
-        arrow = build(**NAMED).fit(pa.Table.from_pandas(frame), y)
-    np.testing.assert_array_equal(arrow.predict(pa.Table.from_pandas(frame)), expected)
-
-
 def test_an_index_is_a_value():
     names = RowIndex.from_public(np.array([3, 1, 3]))
     assert names == RowIndex.from_public([3, 1])

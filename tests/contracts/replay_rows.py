@@ -12,16 +12,16 @@ from ways_to_fit import WAYS, elsewhere, quiet
 Rng = np.random.Generator
 Pair = tuple[Any, Any]
 DELTAS = (1e-6, 0.0)
-# Noise was scaled for neighbours that rounding moves apart; forms of one data set are as near.
-ROUNDING, SAME = 1 + 1e-6, 1e-6
+# Noise was scaled for neighbours that rounding moves apart.
+ROUNDING = 1 + 1e-6
 
 
 @dataclass(frozen=True)
 class Row:
     """A way to fit, and two data sets.
 
-    Their relation is "unrelated", "neighbours" (one unit differs: true answers are at most a
-    sensitivity apart) or "same" (one data set in two forms: true answers are equal).
+    Their relation is "unrelated" or "neighbours" (one unit differs: true answers are at most a
+    sensitivity apart).
     """
 
     name: str
@@ -42,7 +42,7 @@ def check(row: Row, seed: int = 0, mistake: Any = None) -> Seen:
     """Record a fit and replay it on the other data; AssertionError where the two differ."""
     rng = np.random.default_rng([seed, row.place])
     pair = row.pair(rng)
-    pair = pair if row.relation == "same" or rng.random() < 0.5 else pair[::-1]
+    pair = pair if rng.random() < 0.5 else pair[::-1]
     match = None if row.match is None else row.match(*pair)
     delta = DELTAS[(row.place + seed) % 2]
     with pytest.MonkeyPatch.context() as patch:
@@ -50,9 +50,8 @@ def check(row: Row, seed: int = 0, mistake: Any = None) -> Seen:
             patch.setattr(f"sktensor_dp.{name}", value)
         options = {"use": row.use, "match": match, "mistake": mistake}
         first = replay(lambda: row.build(delta), row.fit, *pair, **options)
-    bound = {"neighbours": ROUNDING, "same": SAME}.get(row.relation)
-    if bound is not None:
-        far = {name: gap for name, gap in first.moved.items() if not gap <= bound}
+    if row.relation == "neighbours":
+        far = {name: gap for name, gap in first.moved.items() if not gap <= ROUNDING}
         assert not far, f"true answers are {far} sensitivities apart"
     return first
 

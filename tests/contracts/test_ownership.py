@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from contracts.forms_of_data import unsorted, with_zeros_and_duplicates
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from ways_to_fit import COUNTS, DOCUMENTS, GAPS, PERSONS, SAMPLES, WAYS, X, Y, quiet
+from ways_to_fit import COUNTS, DOCUMENTS, GAPS, PERSONS, SAMPLES, X, Y, quiet
 
 from sktensor_dp import (
-    PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateSearchCV,
     PrivateSpectralLDA,
@@ -61,37 +59,6 @@ def copied(data: Any) -> Any:
     return data.copy() if isinstance(data, np.ndarray) else data
 
 
-@pytest.mark.parametrize("name", WAYS)
-def test_a_fit_changes_no_input(name: str) -> None:
-    way = WAYS[name]
-    unchanged(lambda data: way.fit(way.build(), data), copied(way.data))
-
-
-SPARSE = {
-    "sorted": lambda X: sp.csr_matrix(X),
-    "unsorted": lambda X: unsorted(X, np.random.default_rng(0)),
-    "duplicates": lambda X: with_zeros_and_duplicates(X, np.random.default_rng(0)),
-    "columns": lambda X: sp.csc_matrix(X),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("form", SPARSE)
-@pytest.mark.parametrize("grouped", [False, True])
-def test_sparse_rows_are_not_changed_by_any_method(form: str, grouped: bool) -> None:
-    groups = np.repeat(np.arange(60), 2) if grouped else None
-    options = {"data_norm": 2.0, "n_restarts": 2, "max_iter": 1}
-    for model, table in (
-        (PrivateSpectralLDA(2, n_refinements=1), COUNTS),
-        (PrivateTensorPowerMethod(2, **options), np.round(SAMPLES)),
-        (PrivateTensorPowerMethod(2, moment="gaussian_mixture", **options), np.round(SAMPLES)),
-    ):
-        rows = SPARSE[form](table)
-        unchanged(lambda rows, model=model: model.fit(rows, groups=groups), rows)
-        for method in ("transform", "score_samples", "perplexity", "recommend", "predict"):
-            if hasattr(model, method):
-                unchanged(getattr(model, method), rows)
-
-
 def test_entries_are_not_changed_by_any_method() -> None:
     model, entries = PrivateCPCompletion(1, bounds=(-4, 4), **PERSONS), (X.copy(), Y.copy())
     with quiet():
@@ -105,26 +72,6 @@ def test_entries_are_not_changed_by_any_method() -> None:
     unchanged(lambda data: PrivateCPCompletion(1, bounds=(-4, 4)).fit_tensor(*data), (tensor, seen))
     for published in (input_perturbation, gradient_perturbation, output_perturbation):
         unchanged(lambda data, by=published: by(*data, shape=GAPS.shape, rank=1), entries)
-
-
-@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(60), 3), np.arange(180) % 60])
-def test_a_transform_is_that_of_its_own_fit(groups: Any) -> None:
-    """However rows of persons lie: two rows of one person are brought together in a copy."""
-    options = {"data_norm": 2.0, "n_restarts": 2, "max_iter": 1}
-    given = {} if groups is None else {"groups": groups}
-    counts = np.tile(COUNTS, (2, 1))[:180]
-    for model, data in (
-        (PrivateCountVectorizer(max_words_per_document=3, epsilon=9.0), DOCUMENTS),
-        (PrivateCountVectorizer(vocabulary=["cats", "mice"]), DOCUMENTS),
-        (PrivateSpectralLDA(2, n_refinements=1), counts),
-        (PrivateSpectralLDA(2, n_refinements=1), sp.csr_matrix(counts)),
-        (PrivateTensorPowerMethod(2, **options), np.tile(SAMPLES, (2, 1))[:180]),
-    ):
-        with quiet():
-            found, again = model.fit_transform(data, **given), model.transform(data)
-        if sp.issparse(found):
-            found, again = found.toarray(), again.toarray()
-        np.testing.assert_array_equal(found, again)
 
 
 def test_what_chunks_share_cannot_be_written() -> None:

@@ -7,7 +7,7 @@ the code, and a way that keeps what was not released keeps it of most data.
 import numpy as np
 import pytest
 import small_searches
-from contracts import forms_of_data, neighbours, ways_of_completions, ways_of_samples
+from contracts import neighbours, ways_of_completions, ways_of_samples
 from contracts.replay_rows import SMALL, check, named
 from replaying import replay, state, watch
 
@@ -16,7 +16,6 @@ from sktensor_dp.privacy.releases import CATALOGUE
 
 ROWS = [
     *SMALL, *ways_of_samples.UNRELATED, *ways_of_completions.UNRELATED, *neighbours.ROWS,
-    *forms_of_data.SAME,
 ]  # fmt: skip
 
 

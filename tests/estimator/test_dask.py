@@ -2,7 +2,6 @@
 
 import pickle
 from functools import partial
-from operator import methodcaller
 from typing import Any
 
 import dask
@@ -93,32 +92,6 @@ def fitted(model: Any, X: Any, seed: int = 0, **given: Any) -> Any:
         return model.fit(X, **given)
 
 
-CASES = [
-    *(("topics", kind, 5.0) for kind in KINDS),
-    *((name, "csr_matrix", 5.0) for name in MODELS if name != "topics"),
-    *((name, "dense", INF) for name in ("topics", "samples")),
-]
-
-
-@pytest.mark.parametrize(("name", "kind", "epsilon"), CASES)
-def test_fits_agree_with_rows_at_hand(name, kind, epsilon, seed):
-    build, draw = MODELS[name]
-    X, names = draw(seed), list("abcdef") if kind == "a frame" else []
-    at_hand, Z = pd.DataFrame(X, columns=names) if names else X, KINDS[kind](X)
-    one = fitted(build(epsilon=epsilon), at_hand, seed)
-    other, again = (fitted(build(epsilon=epsilon), Z, seed, n_samples=N) for _ in range(2))
-    alike(one, other)
-    np.testing.assert_array_equal(again.components_, other.components_)
-    assert getattr(other, "feature_names_in_", np.array([])).tolist() == names
-    seen = other.transform(Z)
-    assert isinstance(seen, da.Array)
-    np.testing.assert_allclose(seen.compute(), other.transform(at_hand), rtol=1e-12)
-    assert isinstance(other.score(Z), float)
-    for method in ("score", "perplexity") if name == "topics" else ("score",):
-        call = methodcaller(method, at_hand)
-        assert getattr(other, method)(Z) == pytest.approx(call(other), rel=1e-12)
-
-
 @pytest.mark.parametrize("name", ["topics", "samples"])
 def test_batches_may_be_lazy(name, seed):
     build, draw = MODELS[name]
@@ -128,22 +101,6 @@ def test_batches_may_be_lazy(name, seed):
             with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(place):
                 model.partial_fit(data)
     alike(one, other)
-
-
-@pytest.mark.parametrize("labels", ["integers", "text", "text of series"])
-@pytest.mark.parametrize("given", [{}, {"doc_topic_prior": 0}, {"neighbours": "add_remove"}])
-def test_groups_are_brought_together(labels, given, seed):
-    """Every group lies across partitions; one of them has most rows."""
-    X, numbers = documents(seed), np.minimum(np.random.default_rng(seed).geometric(0.03, N), 80)
-    groups: Any = numbers if labels == "integers" else np.array([f"p{n}" for n in numbers])
-    n = None if "neighbours" in given else len(np.unique(groups))
-    build = partial(topics, epsilon=5.0, **{"n_refinements": 1, **given})
-    Z, told = lazy(X), da.from_array(groups, chunks=200)
-    if labels == "text of series":
-        Z, told = frame(X), dd.from_pandas(pd.Series(groups), npartitions=3, sort=False)
-    other = fitted(build(), Z, groups=told, n_samples=n)
-    alike(fitted(build(), X, groups=groups), other)
-    assert other.privacy_report_.unit == "person"
 
 
 def test_no_partition_sees_other_groups_than_its_own(seed):

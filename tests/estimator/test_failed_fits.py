@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import functools
-import itertools
 import sys
 import warnings
 from collections.abc import Iterator
@@ -11,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from internals import PUBLISH, questions
+from internals import PUBLISH
 from interrupting import Interrupted, Interrupting
 from sklearn import config_context
 from ways_to_fit import COUNTS, PARTS, SAMPLES, WAYS, data_of, quiet, snapshot
 
-from sktensor_dp import BudgetAccountant, BudgetError
+from sktensor_dp import BudgetAccountant
 from sktensor_dp.privacy.unsafe import Recorder
 
 # Calls at which a fit is interrupted: of all functions from the last ones before state is
@@ -60,19 +59,6 @@ def unchanged(estimator: Any) -> Iterator[None]:
     assert all(value is parameters[key] for key, value in estimator.get_params(deep=False).items())
 
 
-@every_way
-def test_a_fit_that_fails_at_any_release_changes_nothing(name):
-    estimator = used_before(name)
-    for place in itertools.count():
-        before = snapshot(vars(estimator))
-        with quiet(), questions(fail_at=place) as asked, contextlib.suppress(MemoryError):
-            WAYS[name].call(estimator)
-            break
-        assert snapshot(vars(estimator)) == before
-    assert len(asked) == place  # it went through all of its releases
-    assert place >= 1 or name == "words, given"
-
-
 @pytest.mark.nightly
 @every_way
 def test_a_fit_that_is_interrupted_anywhere_changes_nothing(name, seed):
@@ -113,17 +99,6 @@ def test_what_is_interrupted_after_the_first_noise_has_been_charged(name, drawn)
         assert charged == (place in later)
         # Whoever was interrupted while it was charged locks no one out.
         assert estimator.accountant.check(1e-3, 0.0)
-
-
-@every_way
-@every_state
-def test_a_fit_that_is_refused_changes_nothing(name, prepared):
-    if name == "words, given":
-        return  # it costs nothing, and is not refused
-    # To a stream it is a new ledger, which is charged anew.
-    estimator = prepared(name).set_params(accountant=BudgetAccountant(1e-3, 1e-9))
-    with unchanged(estimator), quiet(), pytest.raises(BudgetError):
-        WAYS[name].call(estimator)
 
 
 @every_way
@@ -225,16 +200,3 @@ def test_containers_that_are_not_installed_are_refused_before_the_charge(name, m
     with config_context(transform_output="polars"), pytest.raises(ImportError, match="polars"):
         estimator.fit_transform(*data_of(name))
     assert budget.entries == ()
-
-
-@every_way
-def test_nothing_of_an_earlier_fit_stays(name):
-    """A fit leaves what it leaves on a new estimator."""
-    if "batch" in name or "polishing" in name:
-        return  # a batch goes on
-    fresh = _fitted(name)
-    for other in peers_of(name):
-        used = copy.deepcopy(_fitted(other))
-        with quiet():
-            WAYS[name].call(WAYS[name].configured(used))
-        assert snapshot(sorted(vars(used).items())) == snapshot(sorted(vars(fresh).items())), other

@@ -15,11 +15,8 @@ from small_groups import (
     N,
     data,
     every_mode,
-    fit_in_chunks,
-    fit_whole,
     model,
     options_of,
-    persons,
     public_state,
     seeded,
 )
@@ -30,7 +27,6 @@ from sktensor_dp import (
     PrivateSearchCV,
     PrivateSpectralLDA,
 )
-from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.parts import public_ranks
 
@@ -89,30 +85,6 @@ def test_groups_of_single_rows_are_rows(kind, mode, seed, secret_integers):
         assert grouped.privacy_report_.unit == "person"
 
 
-# Replay in tests/contracts shows that nothing tells their number. Here chunks are batches of a
-# stream; topics without noise are computed from the data.
-WHOLE = [one for one in MODES if "stream" not in one[1]]
-
-
-@pytest.mark.parametrize(("kind", "mode"), WHOLE)
-def test_straddling_groups_are_fitted_as_whole_ones(kind, mode, seed):
-    """In chunks cut anywhere; up to the last digits, as rows are added up in another order."""
-    rng = np.random.default_rng(seed)
-    X, groups = persons(rng, kind, mode, 20)
-    # Before noise all seeds are well: with it a digit could decide what is found.
-    options = {**options_of(kind, mode), "epsilon": 1e6}
-    whole, chunked = (
-        seeded(lambda f=f: f(model(kind, **options), (X, groups)), seed)
-        for f in (fit_whole, fit_in_chunks)
-    )
-    for name in ("components_", "weights_" if kind == "components" else "topic_prior_"):
-        np.testing.assert_allclose(
-            getattr(chunked, name), getattr(whole, name), rtol=1e-4, atol=1e-6
-        )
-    assert public_state(whole)[0] == public_state(chunked)[0]
-    assert whole.privacy_report_ == chunked.privacy_report_
-
-
 # Steps of one pipeline
 
 TEXTS, OWNERS = ["cats dogs", "dogs birds"] * 600, np.repeat(np.arange(400), 3)
@@ -161,22 +133,3 @@ def test_the_next_fit_refuses_another_unit_before_its_charge(kind, first, second
 
 
 # Reports and ledgers
-
-
-@every_mode
-def test_reports_and_ledgers_count_groups(kind, mode, seed):
-    rng, payer = np.random.default_rng(seed), BudgetAccountant(1.0, 1e-6)
-    X, groups = persons(rng, kind, mode, 30)
-    options = {**options_of(kind, mode), "accountant": payer}
-    if "exact" in mode:
-        options["accountant"] = None
-    fitted = model(kind, **options).fit(X, groups=groups)
-    report = fitted.privacy_report_
-    if "stream" in mode:
-        assert "disjoint" in report.notes[-1]
-        assert report.rows[0].mu == pytest.approx(gaussian_mu(options.get("epsilon", 1.0), 1e-6))
-    assert (report.unit, report.n_units) == ("person", 40)
-    assert {entry.unit for entry in payer.entries} <= {"person"}
-    if "exact" not in mode:
-        assert "replacing one person of 40" in str(report)
-        assert payer.entries

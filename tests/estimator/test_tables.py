@@ -76,24 +76,6 @@ def table(kind):
 
 topics = partial(PrivateSpectralLDA, 2, random_state=0)
 components = partial(PrivateTensorPowerMethod, 2, data_norm=8.0, random_state=0)
-FITS = {
-    "topics": lambda X, people: topics().fit(X, groups=people),
-    "mixture": lambda X, people: components(moment="gaussian_mixture").fit(X),
-    "chunks": lambda X, people: topics().fit_chunks([X, X], n_samples=1200, n_features=6),
-}
-
-
-@pytest.mark.parametrize("fit", FITS)
-def test_fits_are_those_of_arrays(fit, kind, table):
-    found = seeded(lambda: FITS[fit](table, COLUMNS[kind](PEOPLE)))
-    plain = seeded(lambda: FITS[fit](COUNTS, PEOPLE))
-    np.testing.assert_array_equal(found.components_, plain.components_)
-    assert found.privacy_report_.n_units == plain.privacy_report_.n_units
-    if fit != "chunks":
-        assert found.feature_names_in_.tolist() == NAMES
-        np.testing.assert_array_equal(found.transform(table), plain.transform(COUNTS))
-    if fit == "mixture":
-        np.testing.assert_array_equal(found.predict(table), plain.predict(COUNTS))
 
 
 def test_public_topics_are_named_by_any_words(kind):
@@ -123,15 +105,6 @@ class Labelled:
 def test_arrays_in_memory_are_not_taken_for_those_of_dask():
     found, plain = (seeded(lambda X=X: topics().fit(X)) for X in (Labelled(COUNTS), COUNTS))
     np.testing.assert_array_equal(found.components_, plain.components_)
-
-
-def test_columns_of_texts(kind):
-    texts, people = COLUMNS[kind](TEXTS), COLUMNS[kind](PEOPLE)
-    words = PrivateCountVectorizer(epsilon=5.0)
-    counted = words.fit_transform(texts, groups=people)
-    assert words.privacy_report_.n_units == 200
-    assert counted.shape == (600, 9)
-    assert (words.transform(texts) != counted).nnz == 0
 
 
 TEXT_COLUMNS = {
@@ -167,19 +140,6 @@ def test_tables_that_are_not_computed_are_refused_before_a_charge():
         with pytest.raises(TypeError, match=rf"{name} is a polars.LazyFrame.*\.collect\(\)"):
             fit()
     assert budget.entries == ()
-
-
-def test_entries_in_tables(kind):
-    values = np.minimum(COUNTS[:, 2], 5) / 1.0
-    places = np.minimum(COUNTS[:, :2], 3)
-
-    def fit(X, y):
-        model = PrivateCPCompletion(1, bounds=(0, 5), shape=(4, 4), random_state=0)
-        return seeded(lambda: model.fit(X, y, repeated="distinct"))
-
-    X = TABLES[kind](places, NAMES[:2])
-    found, plain = fit(X, COLUMNS[kind](values)), fit(places, values)
-    np.testing.assert_array_equal(found.predict(X), plain.predict(places))
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "Float64", "int64[pyarrow]", "double[pyarrow]"])

@@ -1,0 +1,60 @@
+"""No call writes to what it is handed, whatever memory that lies in."""
+
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from cases import DASK, PARTS, READERS, Case, covered
+
+METHODS = ("transform", "predict", "score_samples", "score", "perplexity")
+
+
+def memory_of(item: Any) -> Any:
+    """All that it holds, in order: bytes of arrays, and values of tables."""
+    if isinstance(item, np.ndarray) and item.dtype != object:
+        return [item.tobytes(), str(item.dtype), item.strides]
+    if sp.issparse(item) and hasattr(item, "indptr"):
+        return [memory_of(part) for part in (item.data, item.indices, item.indptr)]
+    if isinstance(item, tuple):
+        return [memory_of(part) for part in item]
+    if hasattr(item, "compute"):
+        return memory_of(np.asarray(item.compute(scheduler="synchronous")))
+    return repr(item.to_numpy().tolist()) if hasattr(item, "iloc") else pickle.dumps(item)
+
+
+@dataclass(frozen=True)
+class Same(Case):
+    """A case whose data is made once."""
+
+    made: Any = field(default=None, compare=False)
+
+    def given(self, data: Any) -> Any:
+        return self.made
+
+
+def holds(case: Case) -> None:
+    data, model = case.draw(), case.build()
+    X, y, groups = given = case.given(data)
+    before = memory_of(given)
+    if case["container"] in (*PARTS, *DASK, "tensor", "mask", "batches"):
+        Same(case.model, case.values, given).fit(model, data)
+        assert memory_of(given) == before, "fit"
+        return
+    values, labels = [] if y is None else [y], {} if groups is None else {"groups": groups}
+    with case.settings():
+        if case.of.family == "tensors":
+            model.fit_tensor(X)
+        else:
+            both = getattr(model, "fit_transform", model.fit)
+            both(X, *values, **labels)
+        assert memory_of(given) == before, "fit"
+        for method in METHODS if case.of.family != "tensors" else ():
+            if hasattr(model, method):
+                getattr(model, method)(X, *(values if method == "score" else []))
+                assert memory_of(given) == before, method
+
+
+test_forms, test_forms_in_triples = covered(holds, ("container", "names"), READERS)
+test_groups, test_groups_in_triples = covered(holds, ("groups", "neighbours"), READERS)

@@ -1,0 +1,33 @@
+"""A fit leaves what it would leave on a new estimator, whatever was fitted with it before."""
+
+from cases import MODELS, Case, Data, covered, observed
+from replaying import state
+
+
+def earlier(case: Case) -> Data:
+    """Data of another draw and another size."""
+    data = case.draw(seed=1)
+    if case.of.family == "tensors":
+        return Data(data.X[:3, :3, :3])
+    parts = (None if part is None else part[:40] for part in (data.y, data.groups))
+    return Data(data.X[:40], *parts)
+
+
+def holds(case: Case) -> None:
+    # What a stream keeps of a ledger is the ledger's.
+    case, data, kept = case.with_(payer="none"), case.draw(), []
+    for used in (False, True):
+        model = case.build()
+        if used:
+            observed(case, earlier(case), model=model)
+        model, _ = observed(case, data, model=model)
+        kept.append(sorted(vars(model).items()))
+    fresh, again = (state(one, whole=False) for one in kept)
+    assert fresh == again
+
+
+def other(row):
+    return row.get("container") == "batches"
+
+
+test_refit, test_refit_in_triples = covered(holds, ("groups", "neighbours"), (*MODELS,), other)

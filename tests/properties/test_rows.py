@@ -1,0 +1,72 @@
+"""A fit_transform is a fit and a transform, and each row of a transform is of that row alone."""
+
+import warnings
+from collections import Counter
+
+import numpy as np
+from cases import DASK, MODELS, PARTS, READERS, SEARCHES, Case, covered, observed
+
+from sktensor_dp import unsafe_seeded_noise
+
+FIRST = 12  # rows that are tried one by one
+
+
+def dense(found):
+    found = found.compute() if hasattr(found, "compute") else found
+    return found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+
+
+def words_of(model, texts):
+    """Counts by a loop over texts and words."""
+    analyse, found = model.build_analyzer(), np.zeros((len(texts), len(model.vocabulary_)))
+    for row, text in zip(found, texts, strict=True):
+        for word, count in Counter(analyse(text)).items():
+            if word in model.vocabulary_:
+                row[model.vocabulary_[word]] = 1 if model.binary else count
+    return found
+
+
+def holds(case: Case) -> None:
+    data = case.draw()
+    X, y, groups = case.given(data)
+    model, _ = observed(case, data)
+    values, labels = [] if y is None else [y], {} if groups is None else {"groups": groups}
+    if case["container"] in DASK:
+        labels["n_samples"] = len(data if groups is None else np.unique(data.groups))
+    with case.settings(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        both, after = "fit_transform", "transform"
+        if not hasattr(model, after):
+            both, after = "fit_predict", "predict"
+        shown = dense(getattr(model, after)(X))
+        with unsafe_seeded_noise(0):
+            at_once = dense(getattr(case.build(), both)(X, *values, **labels))
+        np.testing.assert_array_equal(at_once, shown)
+        if case.of.family == "texts":
+            np.testing.assert_array_equal(shown, words_of(model, data.X))
+        # Alone, and among others in another order.
+        for method in ("transform", "predict", "score_samples"):
+            if not hasattr(model, method):
+                continue
+            whole = dense(getattr(model, method)(data.X))
+            rows = [data.X[place : place + 1] for place in range(FIRST)]
+            alone = [dense(getattr(model, method)(row)) for row in rows]
+            np.testing.assert_allclose(np.concatenate(alone), whole[:FIRST], rtol=1e-9, atol=1e-12)
+            turned = dense(getattr(model, method)(data.X[::-1]))
+            np.testing.assert_allclose(turned[::-1], whole, rtol=1e-9, atol=1e-12)
+
+
+def other(row):
+    """A transform reads one table; a search is random, and its noise is not that of one fit."""
+    return row.get("container") in (*PARTS, "batches", "tensor", "mask", "dask frame") or (
+        row.get("model") in (*SEARCHES, "components, tensor")
+        or (row.get("container") in DASK and "order" in row)
+    )
+
+
+WORDS = tuple(name for name, model in MODELS.items() if model.family == "texts")
+test_forms, test_forms_in_triples = covered(holds, ("container",), READERS, other)
+test_units, test_units_in_triples = covered(
+    holds, ("groups", "neighbours", "settings"), READERS, other
+)
+test_texts, test_texts_in_triples = covered(holds, ("container", "groups"), WORDS, other)
