@@ -33,6 +33,7 @@ class Mistake:
     old: str  # text that occurs once in the file
     new: str
     hangs: bool = False  # whether the tests then never end, so that a timeout counts as seen
+    tests: tuple[str, ...] = ()  # that are to see it alone, in the place of those of the mapping
 
     @property
     def digest(self) -> str:
@@ -75,7 +76,7 @@ def mapping() -> dict[str, list[str]]:
 
 def mapped_tests(mistake: Mistake, tree: Path) -> list[str]:
     """Tests that are to see a mistake; `MovedError` if one of them is not in the tree."""
-    tests = mapping().get(mistake.file, [])
+    tests = [*mistake.tests] or mapping().get(mistake.file, [])
     if not tests:
         raise MovedError(f"{mistake.name}: mapping.toml names no tests of {mistake.file}")
     for test in tests:
