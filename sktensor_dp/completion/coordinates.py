@@ -1,5 +1,6 @@
 """Coordinates and values as callers pass them, by number or by name; errors quote none of them."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -180,7 +181,8 @@ def read_entries(
         values = checked_values(checked, y)
         given, values, shape = _known_entries(checked, X, values, indices, shape)
     coordinates, values, rows = as_entries(given, values, shape)
-    if not by_slice and repeated is None and are_repeated(coordinates, rows):
+    each_protected = not by_slice and repeated is None and checked.epsilon < math.inf
+    if each_protected and are_repeated(coordinates, rows):
         raise ValueError(REPEATED)
     # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
     with np.errstate(all="ignore"):

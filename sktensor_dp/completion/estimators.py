@@ -175,7 +175,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         repeated : "distinct" or None, default=None
             Without a ``unit_mode`` each value is protected by itself, so one that is there twice
             is protected half as well; coordinates that are repeated, as in a bootstrap sample,
-            are refused. ``"distinct"`` says that values at equal coordinates are different ones.
+            are refused. ``"distinct"`` says that values at equal coordinates are different ones;
+            an infinite ``epsilon``, which protects none, takes them to be.
         **unsupported : object
             Refused: all entries of a person are protected by ``unit_mode=0``, not
             by ``groups``, and ``sample_weight`` would be read from the data.
