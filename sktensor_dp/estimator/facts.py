@@ -23,7 +23,7 @@ class PublicFacts:
     releases_nothing: bool = False  # whether it learns nothing from the data and needs no budget
     score: str | None = None  # default of a search, unless the estimator is a regressor
     target_range: Sequence[float] | None = None  # (low, high) of targets and predictions
-    # From texts to the number of words of each, where units are texts.
-    word_counter: Callable[[Any], Any] | None = None
+    # Makes the function from texts to the number of words of each, where units are texts.
+    word_counter: Callable[[], Callable[[Any], Any]] | None = None
     # Neighbouring data of about so many units, a sensitivity apart; None if unknown.
     worst_case: Callable[[int | None], Neighbours | None] = unknown

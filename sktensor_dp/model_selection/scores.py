@@ -130,8 +130,8 @@ def word_counter(estimator: Any) -> WordCounter | None:
 
 def _counter_of(step: Any) -> WordCounter | None:
     """Function that counts words of texts, of a step that does so."""
-    private = isinstance(step, PrivateEstimatorMixin)
-    return step._public_facts().word_counter if private else None
+    makes = step._public_facts().word_counter if isinstance(step, PrivateEstimatorMixin) else None
+    return None if makes is None else makes()
 
 
 def _row_sums(counts: Any) -> Floats:

@@ -429,7 +429,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return PublicFacts(
             self._unit, delta_set_aside=0.0 if given else THRESHOLD_FRACTION,
             releases_nothing=given,
-            word_counter=self._lengths,
+            word_counter=self._word_counter,
             worst_case=self._worst_case,
         )  # fmt: skip
 
@@ -437,9 +437,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         if self.input == "content" and not READ_BY & set(searched):
             read_documents(self, as_documents(X, "X"), grouped=grouped)
 
-    def _lengths(self, texts: Any) -> Any:
-        """Number of words of each text, in the vocabulary or not."""
-        return document_lengths(self.build_analyzer(), texts, distinct=bool(self.binary))
+    def _word_counter(self) -> Callable[[Any], Any]:
+        """Function from texts to the number of words of each, which holds no estimator."""
+        return partial(document_lengths, self.build_analyzer(), distinct=bool(self.binary))
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
