@@ -14,7 +14,7 @@ from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.model_files.fields import Words
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.queries.frames import is_dask, is_table, named_columns, refuse_lazy
-from sktensor_dp.text.plan import WordPlan, plan_words
+from sktensor_dp.text.plan import WordForecast, Wording, WordPlan, plan_words
 from sktensor_dp.text.vectorizer import PrivateCountVectorizer, SavedVocabulary
 
 # Between the name of a column and a category.
@@ -74,7 +74,8 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
     **Privacy.** *Unit*: one row; with ``groups``, one group with all its rows. *Public*: the number
     of units, unless it is released, the names and the number of columns, and all parameters.
     *Releases*: those of :class:`PrivateCountVectorizer`, a row being a document of one word for
-    each column. *Not covered*: what :meth:`transform` and :meth:`fit_transform` return is raw data.
+    each column; of a single column without `groups` the votes alone, at the whole budget. *Not
+    covered*: what :meth:`transform` and :meth:`fit_transform` return is raw data.
 
     Examples
     --------
@@ -90,6 +91,9 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
 
     _saved = SavedCategories  # type: ignore[assignment]
     _unit, _noun = "sample", "rows"
+    _wording = Wording(
+        "category", "the columns hold categories", "Fewer columns", "public categories"
+    )
     columns_: NDArray[np.object_]
 
     def __init__(
@@ -165,24 +169,32 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
             raise ValueError(f"X must have the columns {list(self.columns_)}, got {names}.")
         return super().transform(rows)
 
-    def forecast(self, n_samples: int, n_columns: int = 1) -> float:  # type: ignore[override]
+    def forecast(
+        self, n_samples: int, n_columns: int = 1, *, grouped: bool = False
+    ) -> WordForecast:
         """Forecast from how many rows on a category is kept, about, from public numbers.
 
         Parameters
         ----------
         n_samples, n_columns : int
-            Rows and columns to come.
+            Rows (or groups) and columns to come.
+        grouped : bool, default=False
+            Whether they will be fitted with groups.
 
         Returns
         -------
-        float
-            As ``threshold_`` of a fit without groups. Costs nothing.
+        WordForecast
+            Its threshold is ``threshold_`` of the fit. Costs nothing.
+
+        Examples
+        --------
+        >>> print(PrivateOneHotEncoder(epsilon=1.0).forecast(10_000))
+        10,000 rows: a category is kept from about 31 rows on.
         """
         self._check_parameters()
         check_sizes(n_samples=n_samples, n_columns=n_columns)
-        planner = self._validation_copy()
-        planner.max_words_per_document = n_columns
-        return plan_words(planner, n_samples).threshold
+        threshold = self._planned(n_samples, n_columns, grouped=grouped).threshold
+        return WordForecast(n_samples, threshold, None)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the encoded columns, ``column=category``."""
@@ -210,12 +222,14 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         return {"columns_": np.array(units.columns, object)}
 
     def _plan(self, units: Any, n_units: int) -> WordPlan:
+        return self._planned(n_units, len(units.columns), grouped=units.grouped)
+
+    def _planned(self, n_units: int, width: int, *, grouped: bool) -> WordPlan:
         # A row has one category of each column, a group any number.
-        width = len(units.columns)
-        planner = self._validation_copy()
+        planner, noun = self._validation_copy(), "persons" if grouped else self._noun
         most = max(width, planner.max_words_per_document)
-        planner.max_words_per_document = most if units.grouped else width
-        return super(PrivateOneHotEncoder, planner)._plan(units, n_units)
+        planner.max_words_per_document = most if grouped else width
+        return plan_words(planner, n_units, noun, one_each=width == 1 and not grouped)
 
 
 def rows_of(X: Any) -> tuple[list[str], list[list[str]]]:

@@ -43,7 +43,7 @@ Floats = NDArray[np.float64]
 class WordForecast:
     """Forecast of a vocabulary: in how many documents a word has to be to enter it.
 
-    For a fit with groups, read groups for documents.
+    For a fit with groups, read groups for documents; for categories, rows and categories.
 
     Attributes
     ----------
@@ -51,14 +51,15 @@ class WordForecast:
         Number of documents that the forecast is for.
     threshold : float
         Number of documents, about, from which a word is kept, as ``threshold_``.
-    n_words : int
+    n_words : int or None
         Number of words, about, that are kept of ordinary texts of a hundred words, or of
-        ``max_words_per_document`` if these are fewer.
+        ``max_words_per_document`` if these are fewer. None for categories, which follow no
+        common law.
     """
 
     n_documents: int
     threshold: float
-    n_words: int
+    n_words: int | None
 
     @property
     def enough(self) -> bool:
@@ -66,12 +67,25 @@ class WordForecast:
         return self.n_documents >= self.threshold
 
     def __str__(self) -> str:
-        kept = f"of ordinary texts about {self.n_words:,} words"
-        verdict = kept if self.enough else "there are too few for any word"
+        of_words = self.n_words is not None
+        kept, units = ("word", "documents") if of_words else ("category", "rows")
+        verdict = f"; of ordinary texts about {self.n_words:,} words" if of_words else ""
+        if not self.enough:
+            verdict = f"; there are too few for any {kept}"
         return (
-            f"{self.n_documents:,} documents: a word is kept from about {self.threshold:,.0f} "
-            f"documents on; {verdict}."
+            f"{self.n_documents:,} {units}: a {kept} is kept from about {self.threshold:,.0f} "
+            f"{units} on{verdict}."
         )
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Wording of messages: what is kept, where it comes from, and what would help to keep more."""
+
+    kept: str = "word"
+    held: str = "the texts hold words"
+    fewer: str = "A smaller max_words_per_document"
+    public: str = "a public vocabulary"
 
 
 @dataclass(frozen=True)
@@ -83,11 +97,12 @@ class WordPlan:
     least: float  # ``min_df`` and ``max_df`` in units
     most: float
     noun: str  # name of the units, "documents" or "persons"
+    wording: Wording
     frequencies: bool  # whether document frequencies are released
     # Of a document the most votes for a word, and the noisy votes from which a word is kept.
     largest: float
     votes: float = 0.0
-    needed: float = 0.0  # noisy number in its bucket that a word needs to get votes
+    needed: float = 0.0  # noisy number in its bucket that a word needs to get votes; 0: none does
     threshold: float = 1.0  # documents from which a word is kept, about
 
     @property
@@ -104,8 +119,10 @@ def expected_words(threshold: float, n_documents: int, vectorizer: Any) -> int:
     return round(min(max(n, 0.0), vectorizer.max_features or math.inf))
 
 
-def plan_words(vectorizer: Any, n_documents: int, noun: str = "documents") -> WordPlan:
-    """Plan the vocabulary of a PrivateCountVectorizer for `n_documents` units (`noun`)."""
+def plan_words(
+    vectorizer: Any, n_documents: int, noun: str = "documents", *, one_each: bool = False
+) -> WordPlan:
+    """Plan a vocabulary for `n_documents` units (`noun`), of at most one word if `one_each`."""
     m, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
     limits = vectorizer.min_df, vectorizer.max_df
     whole = [isinstance(limit, numbers.Integral) for limit in limits]
@@ -114,15 +131,18 @@ def plan_words(vectorizer: Any, n_documents: int, noun: str = "documents") -> Wo
         for limit, number in zip(limits, whole, strict=True)
     )
     asked = limits != (1, 1) or whole != [True, False]
-    releases = _releases(vectorizer.epsilon, vectorizer.delta, asked)
-    public = releases, m, least, most, noun, asked or math.isinf(vectorizer.epsilon)
-    if math.isinf(vectorizer.epsilon):
+    releases = _releases(vectorizer, asked, one_each)
+    exact = math.isinf(vectorizer.epsilon)
+    public = releases, m, least, most, noun, vectorizer._wording, asked or exact
+    if exact:
         return WordPlan(*public, math.sqrt(m))
     spent = releases.counted() if neighbours == "add_remove" else releases
     # Votes of a document have a norm of the root of m, in buckets one of 1.
     moved = WordBuckets().sensitivity("l2", neighbours)
-    needed = defaults.NEEDED * moved / spent.cost_of(BUCKETS).mu
     largest, votes = largest_weight(m, math.sqrt(m) * moved, spent.cost_of(VOTES))
+    if one_each:  # who has no choice needs no weights
+        return WordPlan(*public, largest, votes, 0.0, votes)
+    needed = defaults.NEEDED * moved / spent.cost_of(BUCKETS).mu
     # An ordinary document gives all of its words alike 1 / sqrt(length) in buckets.
     alike = 1 / math.sqrt(min(m, LENGTH))
     vote = min(ORDINARY_VOTES * alike * math.sqrt(m), largest)
@@ -142,11 +162,10 @@ def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> Non
         )
     if n_documents is not None and plan.threshold > n_documents:
         raise NotEnoughDataError(
-            f"With epsilon={releases.epsilon:g}, delta={releases.delta:g} and "
-            f"max_words_per_document={plan.max_words}, a word must come from about "
-            f"{plan.threshold:,.0f} {noun} to be kept, but there are {n_documents:,}. Nothing was "
-            f"charged. A smaller max_words_per_document, a larger epsilon, more {noun} or a public "
-            "vocabulary would help."
+            f"With epsilon={releases.epsilon:g} and delta={releases.delta:g} a "
+            f"{plan.wording.kept} must come from about {plan.threshold:,.0f} {noun} to be kept, "
+            f"but there are {n_documents:,}. Nothing was charged. {plan.wording.fewer}, a larger "
+            f"epsilon, more {noun} or {plan.wording.public} would help."
         )
     if plan.most < plan.needed:
         raise NotEnoughDataError(
@@ -155,23 +174,23 @@ def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> Non
         )
 
 
-def _releases(epsilon: float, delta: float, frequencies: bool) -> ReleasePlan:
+def _releases(vectorizer: Any, frequencies: bool, one_each: bool) -> ReleasePlan:
     """Split the budget among the releases of a vocabulary; ValueError if delta is 0."""
+    epsilon, delta, wording = vectorizer.epsilon, vectorizer.delta, vectorizer._wording
     if math.isinf(epsilon):
         whole = PrivacyCost(mu=math.inf)
         exact = PlannedRelease(VOTES, whole), PlannedRelease(FREQUENCIES, whole)
         return ReleasePlan(epsilon, delta, exact)
     if delta == 0:
         raise ValueError(
-            "delta=0 cannot protect a vocabulary that is learned from the documents: give "
-            "delta > 0, or pass a public vocabulary."
+            f"delta=0 cannot protect a {wording.kept} that is learned from the data: give "
+            f"delta > 0, or pass {wording.public}."
         )
     words = 1 - FREQUENCIES_FRACTION if frequencies else 1.0
+    of_votes = 1.0 if one_each else defaults.VOTES_FRACTION
     fractions = {
-        BUCKETS: words * (1 - defaults.VOTES_FRACTION),
-        VOTES: words * defaults.VOTES_FRACTION,
-        FREQUENCIES: 1 - words,
-    }
+        BUCKETS: words * (1 - of_votes), VOTES: words * of_votes, FREQUENCIES: 1 - words
+    }  # fmt: skip
     reserved = {VOTES: THRESHOLD_FRACTION * delta}
     return ReleasePlan.split(epsilon, delta, fractions, reserved_delta=reserved)
 
@@ -179,13 +198,13 @@ def _releases(epsilon: float, delta: float, frequencies: bool) -> ReleasePlan:
 def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fitted:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
     weights, sizes = np.ones(N_BUCKETS), np.zeros(0)
-    if not plan.exact:
+    if plan.needed:
         buckets = ask(WordBuckets()).total().value
         weights = vote_weights(buckets, plan)
     words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
     if words and plan.frequencies:
         sizes = released_frequencies(ask, plan, words)
-    elif words:
+    elif words and plan.needed:
         sizes = buckets[WordBuckets().places(words)]
     kept = _pruned(words, sizes, plan, max_features)
     found = {
@@ -195,7 +214,9 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
     }
     if plan.frequencies:
         found["document_frequencies_"] = sizes[kept]
-    note = f"Words used by fewer than about {plan.threshold:,.0f} {plan.noun} are dropped."
+    note = (
+        f"A {plan.wording.kept} of fewer than about {plan.threshold:,.0f} {plan.noun} is dropped."
+    )
     return Fitted(found, notes=(note,))
 
 
@@ -225,11 +246,15 @@ def _pruned(
         most = np.argsort(-sizes[kept], kind="stable")[:max_features]
         kept = np.sort(kept[most])
     if kept.size == 0:
+        allowed_none = (
+            f"of {len(words)} whose noisy votes reached the threshold, none comes from between "
+            f"{plan.least:g} and {plan.most:g} {plan.noun} (min_df, max_df)"
+        )
         raise NotEnoughDataError(
-            f"No word remains: of {len(words)} whose noisy votes reached the threshold, "
-            f"none comes from between {plan.least:g} and {plan.most:g} {plan.noun} (min_df, "
-            "max_df). See that the texts hold words; if they do, a larger epsilon, more "
-            f"{plan.noun} or a public vocabulary would help."
+            f"No {plan.wording.kept} remains: "
+            f"{allowed_none if words else 'the noisy votes of none reached the threshold'}. "
+            f"See that {plan.wording.held}; if they do, a larger epsilon, more "
+            f"{plan.noun} or {plan.wording.public} would help."
         )
     return kept
 

@@ -57,6 +57,7 @@ from sktensor_dp.text.documents import (
 )
 from sktensor_dp.text.plan import (
     WordForecast,
+    Wording,
     WordPlan,
     check_words,
     expected_words,
@@ -160,9 +161,10 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     max_words_per_document : int, default=1000
         Number of distinct words of a document (or of all texts of a group) that it may vote for.
-        Noise does not grow with it, and the threshold with its logarithm only. If documents have
-        fewer than a hundred, say so: a few more words are kept, and the forecast is for such
-        documents.
+        Noise does not grow with it, and the threshold with its logarithm only, so the default is
+        right for persons too; a small number silences the other words of whoever has more. If
+        documents have fewer than a hundred, say so: a few more words are kept, and the forecast
+        is for such documents.
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         One document is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
         released first, at one percent of the budget.
@@ -232,7 +234,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     """
 
     _saved = SavedVocabulary
-    _unit, _noun = "document", "documents"
+    _unit, _noun, _wording = "document", "documents", Wording()
     vocabulary_: dict[str, int]
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "input": [OneOf("content", "filename", "file")],

@@ -1,6 +1,7 @@
 """PrivateOneHotEncoder: agreement with scikit-learn, rare values, groups, columns by name."""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder
 
-from sktensor_dp import PrivateOneHotEncoder
+from sktensor_dp import NotEnoughDataError, PrivateOneHotEncoder
 
 N = 900
 
@@ -47,7 +48,7 @@ def test_rare_values_are_not_named_and_are_encoded_as_zeros(seed):
         ["Bonn=2", "Oslo", "Rome"],
         ["cat", "dog"],
     ]
-    assert found.threshold_ == found.forecast(N, 2) < 25
+    assert found.threshold_ == found.forecast(N, 2).threshold < 25
     assert encoded.sum() == 2 * N - 1
     public = OneHotEncoder(categories=found.categories_, handle_unknown="ignore")
     np.testing.assert_array_equal(public.fit_transform(frame).toarray(), encoded)
@@ -64,6 +65,31 @@ def test_a_person_counts_with_all_rows(seed):
     alone = PrivateOneHotEncoder(epsilon=8.0).fit(frame)
     assert alone.privacy_report_.unit == "sample"
     assert alone.threshold_ < encoder.threshold_
+
+
+def test_a_single_column_has_votes_alone_at_the_whole_budget(seed):
+    # A row has one category: there is nothing to choose, except for whoever has several rows.
+    rounds = ["word_buckets", "word_votes"]
+    for columns, grouped, asked in ((1, False, rounds[1:]), (2, False, rounds), (1, True, rounds)):
+        frame, encoder = table(seed).iloc[:, :columns], PrivateOneHotEncoder(epsilon=8.0)
+        encoder.fit(frame, groups=np.arange(N) if grouped else None)
+        assert [row.name for row in encoder.privacy_report_.rows] == asked
+        assert encoder.privacy_report_.epsilon == pytest.approx(8.0)
+        assert list(encoder.categories_[0]) == ["Bonn=2", "Oslo", "Rome"]
+        foretold = encoder.forecast(N, columns, grouped=grouped)
+        assert (encoder.threshold_, foretold.n_words) == (foretold.threshold, None)
+
+
+def test_messages_are_of_categories_and_of_its_own_parameters():
+    words = "max_words|vocabulary|word|document|text"
+    for X in ([["a", "b"]] * 9, [[None, None]] * N):
+        with pytest.raises(NotEnoughDataError, match="public categories would help") as caught:
+            PrivateOneHotEncoder().fit(X)
+        assert not re.search(words, str(caught.value))
+    for n, told in ((10, "too few for any category"), (N, "rows on.")):
+        shown = str(PrivateOneHotEncoder().forecast(n, 2))
+        assert told in shown
+        assert not re.search(words, shown)
 
 
 def test_names_that_would_be_taken_for_others_are_refused():
