@@ -96,7 +96,7 @@ def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
         "covariances_": of_kind(model.covariances, plan.covariance_type),
         "n_components_": len(model.weights),
         "n_iter_": plan.n_steps,
-        "gains_": found.gains - found.gains[0],
+        "gains_": np.append(0.0, np.cumsum(found.gains)),
         "gain_over_start_": found.gain_over_start,
     }
     if found.noise is None:

@@ -1,6 +1,5 @@
 """Recipe of a mixture: a start, EM steps, how many groups, and whether the steps helped."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +39,7 @@ class FittedMixture:
     """Mixture made of released values, and what was released about it."""
 
     model: Gaussians
-    gains: Floats  # (k,): log-density a row that 1, 2, ... groups gain over all that were fitted
+    gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     gain_over_start: float  # log-density a row that steps gain over their start
     noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
 
@@ -48,7 +47,7 @@ class FittedMixture:
 def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
     """Fit Gaussians: each step asks for statistics whitened by the groups' own shapes."""
     levels = released_start(ask, ball, plan)
-    model, average, gains = levels[max(levels)], StepAverage(), np.zeros(1)
+    model, average, gains = levels[max(levels)], StepAverage(), np.zeros(0)
     for step in range(plan.n_steps):
         if step == plan.n_steps - LAST and len(model.weights) > 1:
             gains, supported = released_gains(ask, ball, model)
@@ -58,7 +57,7 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
         average = average.after(model, found, defaults.POWER)
         model = stepped(model, average, found, ball.radius, ask.n_units)
     start = levels[len(model.weights)]
-    answer = ask(MixtureGains((model,), start, REACH * ball.radius))
+    answer = ask(MixtureGains((start, model), REACH * ball.radius))
     gain = float(answer.value[0])
     if gain < -WORSE * answer.sigma:
         return FittedMixture(start, gains, gain, None)
@@ -164,21 +163,17 @@ def partial_clips(d: int) -> tuple[tuple[float, float], ...]:
 
 
 def released_gains(ask: Session, ball: LiftedBall, model: Gaussians) -> tuple[Floats, Gaussians]:
-    """Release what 2 to k groups gain over one; return the gains and the groups they support."""
+    """Release what each group gains over one less; return the gains and the groups they support."""
     levels = {k: merged for k, (merged, _) in merged_levels(model).items()}
-    fewer = tuple(levels[k] for k in range(1, len(model.weights)))
-    # Compared with all of them: gains over one group would be clipped.
-    answer = ask(MixtureGains(fewer, model, REACH * ball.radius))
-    curve = np.append(answer.value, 0.0)
-    return curve, levels[n_supported(curve, answer.sigma)]
+    answer = ask(MixtureGains(tuple(levels[k] for k in sorted(levels)), REACH * ball.radius))
+    return answer.value, levels[n_supported(answer.value, answer.sigma)]
 
 
-def n_supported(curve: Floats, sigma: float) -> int:
+def n_supported(gains: Floats, sigma: float) -> int:
     """Least number of groups over which more gain too little for each, or for the noise."""
-    for k, gain in enumerate(curve):
-        further = np.arange(1, len(curve) - k)
-        # All groups are compared with themselves, without noise.
-        noise = SEEN * sigma * np.where(further < len(curve) - k - 1, math.sqrt(2), 1)
-        if (curve[k + 1 :] - gain <= defaults.LEAST_GAIN * further + noise).all():
+    for k in range(len(gains)):
+        further = np.arange(1, len(gains) - k + 1)
+        noise = SEEN * sigma * np.sqrt(further)
+        if (np.cumsum(gains[k:]) <= defaults.LEAST_GAIN * further + noise).all():
             return k + 1
-    return len(curve)
+    return len(gains) + 1

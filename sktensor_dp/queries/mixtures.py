@@ -1,4 +1,4 @@
-"""Statistics of samples in a Gaussian mixture, and what one mixture gains over another."""
+"""Statistics of samples in a Gaussian mixture, and what mixtures gain over others."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ SHAPES = ("full", "diag", "spherical")
 # Largest whitener times radius, and log of weight times density: squares stay finite.
 LARGEST_WHITENED, LARGEST_LOG = 1e50, 1e5
 LIMITS = (1e-3, 1e6)
-# Of the log-density that a mixture gains on a sample, in nats, on either side.
+# Norm of the log-densities, in nats, that mixtures gain on a sample.
 MOST_GAIN = 3.0
 
 
@@ -204,46 +204,46 @@ class MixtureStatistics(Bounded):
 
 @dataclass(frozen=True, eq=False)
 class MixtureGains(Signed):
-    """Sum over units of the clipped log-density that each of some mixtures gains over a base."""
+    """Sum over units of the log-density that each mixture of a chain gains over the one before."""
 
     name, family = "mixture_gains", "samples"
-    description = "mean clipped log-density that released mixtures gain over another"
+    description = "mean log-density that each released mixture gains over the one before it"
     laws = (GAUSSIAN, LAPLACE)
 
-    mixtures: Sequence[Gaussians]
-    base: Gaussians
+    chain: Sequence[Gaussians]  # two mixtures or more
     radius: float  # length that rows are scaled to
 
     def __post_init__(self) -> None:
         check_number("the radius", self.radius, RADIUS)
-        for mixture in (self.base, *self.mixtures):
+        for mixture in self.chain:
             check_array("the whiteners", mixture.whiteners, LARGEST_WHITENED / self.radius)
             check_array("the means", mixture.means, self.radius)
             check_array("log_scales", mixture.log_scales, LARGEST_LOG)
 
     @property
     def n_gains(self) -> int:
-        """Number of mixtures that are compared with the base."""
-        return len(self.mixtures)
+        """Number of gains."""
+        return len(self.chain) - 1
 
     def _largest_norms(self) -> tuple[float, float]:
         most = MOST_GAIN * NORM_SLACK
-        return most * math.sqrt(self.n_gains), most * self.n_gains
+        return most, most * math.sqrt(self.n_gains)
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Sum of clipped gains of each mixture, of shape (n_mixtures,)."""
+        """Sum of the gains, of shape (n_gains,), those of a row clipped to norm `MOST_GAIN`."""
         weights = chunk.units.shares
         return sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part, weights))
 
     def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
         """Sum of clipped gains over a slice of rows, each weighted by its share."""
         found = np.zeros(self.n_gains)
-        for rows in chunk.blocks(3 * self.base.means.size * (1 + self.n_gains), part):
+        for rows in chunk.blocks(3 * self.chain[-1].means.size * len(self.chain), part):
             X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
-            base = log_density(self.base.log_joint(X, observed))
-            for place, mixture in enumerate(self.mixtures):
-                gains = log_density(mixture.log_joint(X, observed)) - base
-                found[place] += weights[rows] @ np.clip(gains, -MOST_GAIN, MOST_GAIN)
+            densities = [log_density(mixture.log_joint(X, observed)) for mixture in self.chain]
+            gains = np.diff(densities, axis=0).T
+            norms = np.sqrt(np.einsum("nm,nm->n", gains, gains))
+            scales = MOST_GAIN / np.maximum(norms, MOST_GAIN)
+            found += (scales * weights[rows]) @ gains
         return found
 
 
