@@ -19,7 +19,7 @@ FIRST = (README, DOCS / "components.md", DOCS / "completion.md")
 FOLDERS = ("start", "tutorials", "privacy", "how_to")
 GUIDE = (
     *("completion", "vocabulary", "budget", "statement", "model_files", "audit"),
-    *("tuning", "scale", "topics"),
+    *("tuning", "scale", "topics", "mixtures"),
 )
 PAGES = [
     *(page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))),
