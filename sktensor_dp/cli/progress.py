@@ -74,5 +74,7 @@ class Progress(io.TextIOBase):
         with warnings.catch_warnings():
             for kind in (UserWarning, RuntimeWarning):
                 warnings.simplefilter("default", kind)
+            # A run says so by itself, before it spends anything.
+            warnings.filterwarnings("ignore", "delta .* is above 1 in", PrivacyLeakWarning)
             warnings.showwarning = show
             yield

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from sktensor_dp.completion import defaults
 from sktensor_dp.estimator.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.mechanisms import piecewise_deviation
+from sktensor_dp.privacy.mechanisms import LEAST_EPSILON, piecewise_deviation
 from sktensor_dp.privacy.plan import (
     HISTOGRAM_FRACTION,
     PlannedRelease,
@@ -291,6 +291,10 @@ def plan_completion(
     """Plan releases and split the budget where one value is the unit.
     `perturbation` "auto" becomes the best kind for the arguments, which are public.
     """
+    # A half pays for values where the last factor is released too; a histogram takes little.
+    least = LEAST_EPSILON * (2 if perturbation == "output" else 1) * (2 if chooses_bounds else 1)
+    if not epsilon >= least:
+        raise ValueError(f"epsilon must be at least {least:g} for such a fit, got {epsilon:g}.")
     if chooses_bounds:
         # The histogram has pure noise, as most of these releases have.
         found = plan_completion(
@@ -300,7 +304,6 @@ def plan_completion(
         cost = PrivacyCost(epsilon=HISTOGRAM_FRACTION * epsilon)
         parts = (PlannedRelease("value_histogram", cost), *found.releases.releases)
         return replace(found, releases=ReleasePlan(float(epsilon), float(delta), parts))
-    piecewise_deviation(epsilon)  # refuses an epsilon too small for the law
     fraction = 0.0
     if perturbation == "auto":
         pays = values_pay(n_observed, shape, epsilon)
@@ -323,8 +326,7 @@ def _releases(
         return ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
     name, second = ("entries" if perturbation == "input" else "row_sums"), "entry_pairs"
     if perturbation == "output":
-        # Half each. An epsilon too small for the law is refused now, before anything is charged.
-        piecewise_deviation(epsilon / 2)
+        # Half each.
         name, second, fraction = "entries", "ridge_block", 0.5
     found = [PlannedRelease(name, PrivacyCost(epsilon=(1 - fraction) * epsilon))]
     if fraction > 0:

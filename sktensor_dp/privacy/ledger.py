@@ -154,10 +154,22 @@ def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
     return tuple(name for (name,) in rows)
 
 
+def _check_encodes(name: str, text: Any, encode: Callable[[Any], bytes]) -> None:
+    try:
+        encode(text)
+        return
+    except UnicodeEncodeError:
+        pass
+    raise ValueError(f"{name} must be text that can be written; it holds half of a character.")
+
+
 class Ledger:
     """Ledger of one scope (data set) in an SQLite database; each method is one transaction."""
 
     def __init__(self, path: str | os.PathLike[str] | None, scope: str) -> None:
+        _check_encodes("scope", scope, str.encode)
+        if path is not None:
+            _check_encodes("path", path, os.fsencode)
         # Links are followed: it names the file from any folder.
         self.file = None if path is None else Path(path).resolve()
         self.scope = scope

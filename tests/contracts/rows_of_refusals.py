@@ -265,7 +265,8 @@ WRONG_OF_COMPLETIONS: Wrong = [
     *each("regularization", [0, INF], "regularization"),
     # Beyond numbers, and too small for the law, of a half too.
     *each("epsilon", [0, 1e300, 1e-10], "epsilon"),
-    ({"epsilon": 1.5e-9, "perturbation": "output"}, "epsilon"),
+    ({"epsilon": 1.5e-9, "perturbation": "output"}, "at least 2e-09 .* got 1.5e-09"),
+    ({"epsilon": 1.5e-9, "bounds": "auto"}, "at least 2e-09 .* got 1.5e-09"),
 ]  # fmt: skip
 WRONG_ENTRIES = {
     "fractional": ((replaced(X0, 1.5), Y0), "integer"),

@@ -95,6 +95,9 @@ def test_the_budget_of_a_scope_stands(path: str) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             BudgetAccountant(**wrong, path=path)
+    for odd in ({"scope": "\ud800", "path": path}, {"path": f"{path}\ud800"}):
+        with pytest.raises(ValueError, match=r"^(scope|path) must be text"):
+            BudgetAccountant(1.0, **odd)
     with pytest.raises(TypeError, match="scope must be a str, got int"):
         BudgetAccountant(1.0, path=path, scope=1)  # type: ignore[arg-type]
     assert scopes_of(path) == ("default",)
