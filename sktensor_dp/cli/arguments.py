@@ -91,7 +91,8 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("ratings forecast-ratings", "--each N", integer(1, 10**6), 20, "ratings of a person, about"),
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
     ("groups", "--range COLUMN LOW HIGH", str, LIST, "column to use, its public range; for each"),
-    ("groups", "--category COLUMN VALUE", str, ANY, "public category of a column; for each"),
+    ("groups", "--category COLUMN VALUE...", str, ANY, "column of categories, and its public ones; "
+     "without VALUE those of enough rows are found, for a tenth of the budget; for each"),
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
      "household: all their rows count as one, and are protected"),
     ("groups", "--missing CELL...", str, None,
@@ -191,8 +192,8 @@ def _add(
         unsaid = required or default in (None, ANY, math.inf)
         shown = "" if unsaid else f"; {default} if not given"
         many: dict[str, Any] = {"nargs": len(follows)} if len(follows) > 1 else {}
-        if follows[0].endswith("..."):
-            follows, many = (follows[0].rstrip("."),), {"nargs": "+"}
+        if follows[-1].endswith("..."):
+            follows, many = (*follows[:-1], follows[-1].rstrip(".")), {"nargs": "+"}
         parser.add_argument(
             name, metavar=follows if len(follows) > 1 else follows[0], help=does + shown,
             required=required, default=None if required or default is ANY else default,

@@ -20,7 +20,7 @@ SEVERAL = (
 )
 # Of bounds that were not public, by the releases that found them.
 FOUND = {
-    "word_votes": "the list of words",
+    "word_votes": "the list of words or categories",
     "value_histogram": "the range of values",
     "norm_histogram": "the size at which the numbers of one {unit} are cut off",
 }

@@ -37,20 +37,23 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.tables import Table, as_text, plain
 from sktensor_dp.queries.labels import as_labels, distinct, normalise_labels
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
-from sktensor_dp.text import PrivateCountVectorizer
+from sktensor_dp.text import PrivateCountVectorizer, PrivateOneHotEncoder
+from sktensor_dp.text.plan import WordForecast
 from sktensor_dp.topic_page import topics_of, write_topic_page
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
+CATEGORIES_FRACTIONS = (0.1, 0.9)  # for categories, and for groups
+CATEGORIES = 5  # of a column, which forecasts assume
 # Texts are split at signs, which leaves "don" of "don't", and "www" and "com" of addresses.
 PIECES = (
     "ain aren couldn didn didnt doesn doesnt don dont hadn hasn haven isn ll shouldn ve wasn "
     "weren wouldn com htm html http https org www"
 )
 ENGLISH = sorted(ENGLISH_STOP_WORDS.union(PIECES.split()))
-# Options that do not say what was learned from, and those that name columns.
+# Options that do not say what was learned from, or that a run says itself; those of columns.
 ASIDE = {
     *("budget", "raise_budget", "forecast", "anyway", "output", "open", "command"),
-    *("delimiter", "quoting", "encoding", "decimal"),
+    *("delimiter", "quoting", "encoding", "decimal", "category"),
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
 CENTRES = (
@@ -119,8 +122,19 @@ class Run:
         return f"{self.n_units:,} {self.unit}{'s' * (self.n_units != 1)}"
 
     def cost(self, epsilon: float) -> PrivacyCost:
-        """Cost of a whole run at `epsilon`."""
-        return PrivacyCost(gaussian_mu(epsilon, self.options.delta))
+        """Cost of a whole run at `epsilon`; finding words or categories takes a part of delta."""
+        delta = self.options.delta
+        reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
+        return PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)
+
+    def has_threshold(self) -> bool:
+        """Return whether a first step finds words or categories."""
+        return False
+
+    def split(self, fractions: Sequence[float]) -> list[Any]:
+        """Parts of the budget for that step and for the next one."""
+        whole = BudgetAccountant(self.options.epsilon, self.options.delta)
+        return whole.split(fractions, thresholds=1)
 
     def settings(self) -> dict[str, Any]:
         """Columns used, and other public settings: the options given."""
@@ -239,8 +253,7 @@ class Topics(Run):
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make both models; public words cost nothing."""
         options, given = self.options, self.given(accountant)
-        whole = BudgetAccountant(options.epsilon, options.delta)
-        first, second = whole.split(FRACTIONS, thresholds=1)
+        first, second = self.split(FRACTIONS)
         words = {"max_features": options.words, **given, **first}
         topics = {**given, **second}
         if self._known:
@@ -251,11 +264,9 @@ class Topics(Run):
             "topics": PrivateSpectralLDA(n_components=options.topics, **topics),
         }
 
-    def cost(self, epsilon: float) -> PrivacyCost:
-        """Cost of choosing words and of topics together; words take a part of its delta."""
-        delta = self.options.delta
-        reserved = 0.0 if self._known or math.isinf(epsilon) else delta / 10
-        return PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)
+    def has_threshold(self) -> bool:
+        """Return whether words have to be found."""
+        return not self._known
 
     def read(self) -> None:
         """Read texts, and who wrote each."""
@@ -545,58 +556,84 @@ class Groups(Run):
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
+        options.groups = options.groups or 3
+        self._sought: list[str] = []  # columns whose categories are to be found
         if options.command == "forecast":
             self._columns = [""] * options.columns
-        else:
-            self._numbers = [column for column, _, _ in options.range]
-            self._categories = [tuple(pair) for pair in options.category or ()]
-            self._columns = [*self._numbers, *(f"{c}={value}" for c, value in self._categories)]
-        options.groups = options.groups or 3
-        if options.command == "forecast":
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
-        ranges = [public_range(*given) for given in options.range]
-        self._ranges = np.array(ranges + [(0.0, 1.0)] * len(self._categories))
-        self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
+        self._numbers = [column for column, _, _ in options.range]
+        self._bounds = [public_range(*given) for given in options.range]
+        given = options.category or ()
+        self._sought = [column for column, *values in given if not values]
+        self._categories = [(column, value) for column, *values in given for value in values]
+        assumed = [(column, str(n)) for column in self._sought for n in range(CATEGORIES)]
+        self._arrange([*self._categories, *assumed])
         if len({options.person, *self._numbers}) <= len(self._numbers):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
-        if len({*self._columns}) < len(self._columns):
-            raise ValueError("--category names a category twice")
+        named = [*self._sought, *dict.fromkeys(column for column, _ in self._categories)]
+        if len({*named}) < len(named) or len({*self._columns}) < len(self._columns):
+            raise ValueError(
+                "--category names a category twice, or a column both with and without values"
+            )
+
+    def _arrange(self, categories: Sequence[tuple[str, str]]) -> None:
+        """Name the columns: numbers, then one of 0 and 1 for each category."""
+        self._columns = [*self._numbers, *(f"{column}={value}" for column, value in categories)]
+        self._ranges = np.array(self._bounds + [(0.0, 1.0)] * len(categories))
+        self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
+
+    def has_threshold(self) -> bool:
+        """Return whether categories have to be found."""
+        return bool(self._sought)
 
     def settings(self) -> dict[str, Any]:
         """Options, and how cells and rows count."""
         rows = {"an empty cell": "is missing: the row counts by its other cells"}
         if self.options.person is not None:
             rows["rows of one person"] = "weigh as much as one row, in equal parts"
-        return {**super().settings(), **rows}
+        categories = [
+            f"{column!r} is {' or '.join(map(repr, values))}" if values
+            else f"{column!r}, whose values are found within the budget"
+            for column, *values in self.options.category or ()
+        ]  # fmt: skip
+        listed = {"category": ", ".join(categories)} if categories else {}
+        return {**super().settings(), **listed, **rows}
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
         norm, given = math.sqrt(len(self._columns)), self.given(accountant)
-        self.models = {
-            "groups": PrivateGaussianMixture(self.options.groups, data_norm=norm, **given)
-        }
+        self.models = {}
+        if self._sought:
+            first, second = self.split(CATEGORIES_FRACTIONS)
+            self.models["categories"] = PrivateOneHotEncoder(**{**given, **first})
+            given.update(second)
+        self.models["groups"] = PrivateGaussianMixture(self.options.groups, data_norm=norm, **given)
 
     def read(self) -> None:
-        """Read the columns, each scaled from its range to -1 to 1."""
+        """Read the columns; cells of categories that are missing are None."""
         options, columns = self.options, [(name, "numbers") for name in self._numbers]
-        kinds = list(dict.fromkeys(column for column, _ in self._categories))
+        missing = options.missing or ("NA", "NaN")
+        kinds = [*dict.fromkeys(column for column, _ in self._categories), *self._sought]
         columns += [(name, "text") for name in kinds]
         persons = [] if options.person is None else [(options.person, "person")]
         decimal = options.decimal or "."
         found = read_columns(
             options.file, [*columns, *persons], **self.how(), decimal=decimal,
-            missing=options.missing or ("NA", "NaN"),
+            missing=missing,
         )  # fmt: skip
         labels = found.pop() if persons else None
         self._groups, self.n_units = None, len(found[0])
         if labels is not None:
             self._groups, self.n_units = self.persons(labels)
-        texts = dict(zip(kinds, map(np.array, found[len(self._numbers) :]), strict=True))
-        one_hot = [np.where(texts[c] == "", np.nan, texts[c] == v) for c, v in self._categories]
-        table = np.column_stack([*found[: len(self._numbers)], *one_hot])
-        self._X = np.where(np.isnan(table), np.nan, self._scaler.transform(table))
+        self._values, texts = found[: len(self._numbers)], found[len(self._numbers) :]
+        self._texts = {}
+        for name, cells in zip(kinds, texts, strict=True):
+            # A public category may be called NA, as Namibia is.
+            absent = {"", *(missing if name in self._sought else ())}
+            known = [None if cell.strip() in absent else cell for cell in cells]
+            self._texts[name] = np.array(known, object)
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""
@@ -605,7 +642,25 @@ class Groups(Run):
     def expected(self) -> list[str]:
         """Forecast, and for which groups it holds."""
         apart = "This is for groups of one size, well apart; smaller or closer ones need more."
-        return [*super().expected(), apart]
+        lines = [*super().expected(), apart]
+        if self._sought:
+            fewest = math.ceil(self._of_categories().threshold)
+            lines.append(
+                f"Values of {', '.join(map(repr, self._sought))} that fewer than about {fewest:,} "
+                f"{self.unit}s have are left out; {CATEGORIES} for each column are assumed here."
+            )
+        return lines
+
+    def verdict(self) -> str:
+        """Verdict on groups, and on categories."""
+        few = self._sought and not self._of_categories().enough
+        return "too few" if few else super().verdict()
+
+    def _of_categories(self) -> WordForecast:
+        """Forecast of the step that finds categories."""
+        grouped, encoder = self.options.person is not None, self.models["categories"]
+        found: WordForecast = encoder.forecast(self.n_units, len(self._sought), grouped=grouped)
+        return found
 
     def doubts(self) -> str:
         """Ask for ranges where averages lie at their ends, or all in their middle."""
@@ -623,8 +678,24 @@ class Groups(Run):
         return " ".join(filter(None, ["; ".join(doubted), super().doubts()]))
 
     def fit(self) -> Iterator[str]:
-        """Find the groups, and give their averages in units of the columns."""
-        model = self.models["groups"].fit(self._X, groups=self._groups)
+        """Find categories, then the groups, and give their averages in units of the columns."""
+        categories = self._categories
+        if self._sought:
+            encoder = self.models["categories"]
+            texts = np.column_stack([self._texts[column] for column in self._sought])
+            encoder.fit(texts, groups=self._groups)
+            yield "categories"
+            found = zip(self._sought, encoder.categories_, strict=True)
+            categories = [*categories, *((column, v) for column, values in found for v in values)]
+            self._arrange(categories)
+            self.models["groups"].set_params(data_norm=math.sqrt(len(self._columns)))
+        one_hot = [
+            np.where(self._texts[column] == None, np.nan, self._texts[column] == value)  # noqa: E711
+            for column, value in categories
+        ]
+        table = np.column_stack([*self._values, *one_hot]).astype(float)
+        X = np.where(np.isnan(table), np.nan, self._scaler.transform(table))
+        model = self.models["groups"].fit(X, groups=self._groups)
         yield "groups"
         low, high = self._ranges.T
         self._shares = model.weights_
@@ -662,11 +733,10 @@ def in_words(value: Any) -> str:
     """Value of an option: a number, a file, words, or lists of them."""
     if isinstance(value, list):
         if isinstance(value[0], list):
-            return ", ".join(map(in_words, value))
-        if len(value) == 2 and isinstance(value[0], str):
-            return " is ".join(map(repr, value))
-        *name, low, high = map(in_words, value)
-        return " ".join([*map(repr, name), low, "to", high])
+            return ", ".join(f"{name!r} {low} to {high}" for name, low, high in value)
+        if isinstance(value[0], float):
+            return " to ".join(map(in_words, value))
+        return ", ".join(map(repr, value))
     if isinstance(value, Path):
         return value.name
     return plain(value) if isinstance(value, float) else str(value)

@@ -152,7 +152,8 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
     assert found["2"]["visits"] == pytest.approx(12, abs=1)
     assert "3,000 persons; each person is protected" in done.err
     assert (
-        "range: 'age' 0 to 100, 'visits' 0 to 20; person: column 'patient'; missing: " in done.err
+        "range: 'age' 0 to 100, 'visits' 0 to 20; person: column 'patient'; "
+        "missing: 'NA', '?', '-999'; " in done.err
     )
     assert (
         "an empty cell: is missing: the row counts by its other cells; rows of one person: "
@@ -172,8 +173,16 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
         assert "6000" not in (folder / name).read_text("utf-8").replace(",", "")
 
 
-def test_public_categories_are_columns_of_shares(
-    command: Command, visits: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("given", "said", "steps"),
+    [
+        (("side", "north", "south"), "'side' is 'north' or 'south'; ", ["mixture_statistics"]),
+        (("side",), "'side', whose values are found within the budget; ",
+         ["word_votes", "mixture_statistics"]),
+    ],
+)  # fmt: skip
+def test_categories_are_columns_of_shares(
+    command: Command, visits: Path, tmp_path: Path, given: tuple, said: str, steps: list
 ) -> None:
     """Of each group all come from the north, or from the south; "east" is no category."""
     head, *rows = visits.read_text("utf-8").splitlines()
@@ -181,19 +190,26 @@ def test_public_categories_are_columns_of_shares(
     table = [f"{row},{side(row)}" for row in rows]
     table[5] = table[5].replace("south", "east").replace("north", "east")
     visits.write_text("\n".join([f"{head},side", *table]), encoding="utf-8")
-    sides = ("--category", "side", "north", "--category", "side", "south")
-    given = ("groups", visits, *RANGES[:4], *sides, "--groups", 2, "--epsilon", 100, "--anyway",
-             "--missing", "NA", "?", "-999")  # fmt: skip
-    done = command(*given)
+    asked = ("groups", visits, *RANGES[:4], "--category", *given, "--groups", 2, "--epsilon", 100,
+             "--anyway", "--missing", "NA", "?", "-999")  # fmt: skip
+    done = command(*asked)
     assert done.status == 0, done.err
-    assert "category: 'side' is 'north', 'side' is 'south'; " in done.err
+    assert f"category: {said}" in done.err
+    report = load_statement((tmp_path / "private-groups" / "statement.json").read_text())
+    assert report.epsilon == pytest.approx(100.0)
+    names = dict.fromkeys(row.name for row in report.rows)
+    assert [name for name in names if name in ("word_votes", "mixture_statistics")] == steps
+    page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
+    assert ("budget: the list of words or categories" in page) is (len(given) == 1)
+    assert ("Values of 'side' that fewer than about " in done.err) is (len(given) == 1)
+    assert not re.search(r"\beast\b", done.err + done.out + page)
     with (tmp_path / "private-groups" / "groups.csv").open(newline="") as file:
         found = {row["group"]: row for row in csv.DictReader(file)}
     assert list(found["1"]) == ["group", "share", "age", "side=north", "side=south"]
     for row in found.values():
         shares = float(row["side=north"]), float(row["side=south"])
         assert sorted(shares) == pytest.approx([0, 1], abs=0.2)
-    again = command(*given, "--category", "side", "north")
+    again = command(*asked, "--category", "side", "north")
     assert (again.status, "names a category twice" in again.err) == (2, True)
 
 
@@ -234,6 +250,10 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
         ),
         ((*RANGES, "--range", "age", 0, 9), "--range names a column twice"),
         (("--range", "weight", 0, 9, "--groups", 1), "'weight' does not exist"),
+        (
+            ("--range", "age", 0, 9, "--category", "age", "--category", "age", "1"),
+            "a column both with and without values",
+        ),
         (
             ("--range", "patient", 0, 9, "--range", "age", 0, 9, "--groups", 2),
             "put numbers in its place (where one is missing, leave the cell empty)",
