@@ -14,7 +14,7 @@ from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.model_files.fields import Words
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.queries.frames import is_dask, is_table, named_columns, refuse_lazy
-from sktensor_dp.text.plan import WordForecast, Wording, WordPlan, plan_words
+from sktensor_dp.text.plan import LENGTH, WordForecast, Wording, WordPlan, plan_words
 from sktensor_dp.text.vectorizer import PrivateCountVectorizer, SavedVocabulary
 
 # Between the name of a column and a category.
@@ -65,7 +65,8 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
     vocabulary_ : dict
         Encoded column of each category, by the name ``column=category``.
     threshold_ : float
-        Public number of rows (or groups), about, from which a category is kept.
+        Public number of rows (or groups), about, from which a category is kept; of groups, if
+        these have one category of each column.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
@@ -225,11 +226,12 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         return self._planned(n_units, len(units.columns), grouped=units.grouped)
 
     def _planned(self, n_units: int, width: int, *, grouped: bool) -> WordPlan:
-        # A row has one category of each column, a group any number.
+        # A row has one category of each column; a group any number, an ordinary one about as many.
         planner, noun = self._validation_copy(), "persons" if grouped else self._noun
         most = max(width, planner.max_words_per_document)
         planner.max_words_per_document = most if grouped else width
-        return plan_words(planner, n_units, noun, one_each=width == 1 and not grouped)
+        one_each = width == 1 and not grouped
+        return plan_words(planner, n_units, noun, length=min(width, LENGTH), one_each=one_each)
 
 
 def rows_of(X: Any) -> tuple[list[str], list[list[str]]]:

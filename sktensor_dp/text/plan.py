@@ -120,9 +120,14 @@ def expected_words(threshold: float, n_documents: int, vectorizer: Any) -> int:
 
 
 def plan_words(
-    vectorizer: Any, n_documents: int, noun: str = "documents", *, one_each: bool = False
+    vectorizer: Any,
+    n_documents: int,
+    noun: str = "documents",
+    *,
+    length: int = LENGTH,
+    one_each: bool = False,
 ) -> WordPlan:
-    """Plan a vocabulary for `n_documents` units (`noun`), of at most one word if `one_each`."""
+    """Plan a vocabulary for units (`noun`) of about `length` words, or one word if `one_each`."""
     m, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
     limits = vectorizer.min_df, vectorizer.max_df
     whole = [isinstance(limit, numbers.Integral) for limit in limits]
@@ -144,7 +149,7 @@ def plan_words(
         return WordPlan(*public, largest, votes, 0.0, votes)
     needed = defaults.NEEDED * moved / spent.cost_of(BUCKETS).mu
     # An ordinary document gives all of its words alike 1 / sqrt(length) in buckets.
-    alike = 1 / math.sqrt(min(m, LENGTH))
+    alike = 1 / math.sqrt(min(m, length))
     vote = min(ORDINARY_VOTES * alike * math.sqrt(m), largest)
     threshold = max(needed / alike, votes / vote)
     return WordPlan(*public, largest, votes, needed, threshold)
