@@ -694,7 +694,7 @@ class Groups(Run):
             for column, value in categories
         ]
         table = np.column_stack([*self._values, *one_hot]).astype(float)
-        X = np.where(np.isnan(table), np.nan, self._scaler.transform(table))
+        X = self._scaler.transform(table)
         model = self.models["groups"].fit(X, groups=self._groups)
         yield "groups"
         low, high = self._ranges.T

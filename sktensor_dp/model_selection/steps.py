@@ -101,7 +101,7 @@ class RangeScaler(TransformerMixin, BaseEstimator):
             return read(lambda: np.asarray(table[of], dtype=np.float64), "X", lambda _: wrong)
 
         values = np.clip(np.column_stack([numbers(of) for of in self.ranges]), low, high)
-        return np.nan_to_num((2 * values - low - high) / (high - low))
+        return np.asarray((2 * values - low - high) / (high - low))
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
         """Scaled values, such as ``components_``, in the units of the columns."""
@@ -127,8 +127,9 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
     ranges : mapping of str or int to (low, high)
         Columns to keep, by name for data frames and by number for arrays, each with the public
         range that is mapped to [-1, 1]. Values beyond it are clipped. A missing value (NaN, or an
-        empty cell) counts as the middle of the range, without a warning: a public constant, where
-        an imputer would read private data.
+        empty cell) stays missing: :class:`~sktensor_dp.PrivateGaussianMixture` takes it, and other
+        estimators raise an error before the charge. To put a public constant in its place, clean X
+        before; an imputer would read private data.
 
     Returns
     -------

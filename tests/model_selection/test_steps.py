@@ -12,9 +12,12 @@ from small_searches import counts
 from small_texts import pipeline, texts
 
 from sktensor_dp import (
+    BudgetAccountant,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSearchCV,
     PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
     scale_by_ranges,
 )
 from sktensor_dp.model_selection.steps import RowByRow
@@ -115,7 +118,7 @@ def test_a_row_that_a_function_fails_on_ends_no_search(model, data):
     assert np.isfinite(one.best_score_)
 
 
-# Columns scaled by public ranges, finite whatever a row holds
+# Columns scaled by public ranges; missing cells stay missing
 
 RANGES = {"age": (0.0, 120.0), "height": (1.0, 2.0)}
 COLUMNS = {
@@ -123,7 +126,7 @@ COLUMNS = {
     "height": [1.5, 9.0, np.nan, 1.0],
     "age": [30.0, -5.0, 60.0, np.inf],
 }
-SCALED = [[-0.5, 0.0], [-1.0, 1.0], [0.0, 0.0], [1.0, -1.0]]
+SCALED = [[-0.5, 0.0], [-1.0, 1.0], [0.0, np.nan], [1.0, -1.0]]
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
@@ -144,6 +147,20 @@ def test_columns_of_arrays_are_found_by_number():
     rows = np.concatenate([step.transform(row) for row in np.split(X, 4)])
     np.testing.assert_array_equal(rows, found)
     np.testing.assert_array_equal(step.inverse_transform(found[1]), [0.0, 2.0])
+
+
+def test_missing_cells_reach_the_step_that_takes_them_and_are_refused_by_others():
+    X = np.random.default_rng(0).uniform(0, 9, (600, 2))
+    X[::3, 1] = np.nan
+    scale, budget = scale_by_ranges({0: (0, 9), 1: (0, 9)}), BudgetAccountant(9.0)
+    for model in (PrivateTensorPowerMethod(1, data_norm=2.0), PrivateSpectralLDA(2)):
+        with pytest.raises(ValueError, match="contains NaN"):
+            make_pipeline(scale, model.set_params(accountant=budget)).fit(X)
+    assert not budget.to_dict()["entries"]
+    model = PrivateGaussianMixture(2, data_norm=2.0, epsilon=np.inf, random_state=0)
+    found = make_pipeline(scale, model).fit(X).predict_proba(X)
+    scaled = np.where(np.isnan(X), np.nan, X / 4.5 - 1)
+    np.testing.assert_allclose(found, model.fit(scaled).predict_proba(scaled), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
