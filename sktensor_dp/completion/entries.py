@@ -28,6 +28,7 @@ from sktensor_dp.tensor.shared_parameters import (
 from sktensor_dp.tensor.tucker_completion import (
     Model,
     complete_tucker,
+    tucker_of_cp,
     with_factors,
     with_orthonormal_factors,
 )
@@ -207,16 +208,7 @@ def _from_sums(asked: EntryQuestions, plan: CompletionPlan, options: ModelOption
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
         center=asked.middle, features=features,
     )  # fmt: skip
-    return _in_form(model, options)
-
-
-def _in_form(model: CPCompletion, options: ModelOptions) -> Model:
-    """CP model, or the Tucker model of the same tensor where a core was asked for."""
-    if not options.full_core:
-        return model
-    core = np.zeros((model.rank,) * len(options.ranks))
-    core[(np.arange(model.rank),) * len(options.ranks)] = model.weights
-    return with_orthonormal_factors(model, options.ranks, model.factors, core)
+    return tucker_of_cp(model, options.ranks) if options.full_core else model
 
 
 def _with_released_block(

@@ -110,10 +110,13 @@ def attributes_of(model: Model) -> dict[str, Any]:
 
 
 def count_components(attributes: Mapping[str, Any]) -> int:
-    """Number of components in fitted attributes, or for Tucker most columns of a factor."""
+    """Number of components in fitted attributes, or for Tucker the largest rank of a mode."""
     if np.any(attributes.get("weights_", 0)):
         return int(np.count_nonzero(attributes["weights_"]))
-    factors = list(attributes.get("factors_", ())) if np.any(attributes.get("core_", 1)) else []
+    if np.any(core := attributes.get("core_", np.zeros(0))):
+        unfolded = (np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape))
+        return int(max(map(np.linalg.matrix_rank, unfolded)))
+    factors = [] if "core_" in attributes else list(attributes.get("factors_", ()))
     if (shared := attributes.get("_shared")) is not None and shared.components is not None:
         factors += shared.components.factors  # found for `fold_in` alone
     return max((int(np.any(factor, axis=0).sum()) for factor in factors), default=0)

@@ -32,6 +32,7 @@ from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.largest_of_noise import largest_of_noise
 from sktensor_dp.tensor.shared_parameters import (
     SharedComponents,
     SharedEffects,
@@ -123,7 +124,9 @@ class ItemBiases:
         """Variance that more releases of biases would explain, at `rest` times the past budget."""
         scale, variances = self.effects.scale, self.effects.variances
         seen = np.maximum(scale / np.maximum(variances, LEAST_VARIANCE * scale) - 1, 0.0)
-        return float(self.shares @ (variances - scale / (1 + (1 + rest) * seen)))
+        # From the variance scale / (1 + seen) to that with as much more seen; 0 at no rest.
+        gained = scale * rest * seen / ((1 + seen) * (1 + (1 + rest) * seen))
+        return float(self.shares @ gained)
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
@@ -164,14 +167,17 @@ def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
     """
     if len(biases) == 1:
         return biases[0].weights
-    # A unit of n entries in rows of shares p weighs sqrt(n / (1 + n |p|^2)) in all of them.
-    totals = [float(of.weights.sum()) / max(n_units, 1) for of in biases]
-    numbers = [
-        t**2 / max(1 - t**2 * float(of.shares @ of.shares), LEAST_ROOM)
-        for t, of in zip(totals, biases, strict=True)
-    ]
+    # A unit of n of all N cells in rows of shares p weighs n over the norm of its counts in all of
+    # them, of square n (1 - n / N) (1 - |p|^2) + n^2 |p|^2: its cells are distinct.
+    n_cells = math.prod(len(of.shares) for of in biases)
+    numbers = []
+    for of in biases:
+        square = (float(of.weights.sum()) / max(n_units, 1)) ** 2
+        alike = float(of.shares @ of.shares)
+        room = 1 - square * alike + square * (1 - alike) / n_cells
+        numbers.append(square * (1 - alike) / max(room, LEAST_ROOM))
     shares = reduce(np.multiply.outer, [of.shares for of in biases]).ravel()
-    return n_units * math.sqrt(max(min(*numbers, float(len(shares))), 1.0)) * shares
+    return n_units * math.sqrt(max(min(*numbers, float(n_cells)), 1.0)) * shares
 
 
 class Directions:
@@ -231,26 +237,40 @@ class Directions:
         return found / rest, self._moment_noise(last) / rest
 
     def pay(self, rest: float) -> bool:
-        """True if components will gain more than biases would at `rest` times their budget."""
-        # A standard error is taken off, and what directions explain of the units that they are
-        # found from by chance, as far as these and not noise turn them.
+        """True if components will gain as much as biases would at `rest` times their budget."""
+        # A standard error is taken off, and what directions explain by chance.
         moment, noise = self.explained(max(self._trial // 2, 2))
         r = self._axes.shape[1]
         found = (float(np.trace(moment)) - noise * math.sqrt(r)) / r
-        by_units = self._by_units() * float(np.mean(self._weights))
-        by_chance = variance_by_chance(self._weights, self._asked.n_units, r)
-        by_chance *= by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         variance = self._deviation**2
         left = residual_variance(self._biases) / variance
-        gain = gain_of_components(found - by_chance, r, self._each, left)
-        return gain * variance > longest(self._biases).gain_of(rest)
+        gain = gain_of_components(found - self._by_chance(), r, self._each, left)
+        # Without noise biases gain nothing, and all directions are judged in the end.
+        return gain * variance >= longest(self._biases).gain_of(rest)
 
     def factor(self) -> Floats:
-        """Directions times the roots of the variances they explain, insignificant ones 0."""
+        """Directions times the roots of the variances they explain, those of chance and noise 0."""
         found, noise = self.explained(self._lately())
-        values, vectors = np.linalg.eigh(found)
-        values = np.where(values > defaults.CERTAIN * noise, values, 0.0)
-        return self._axes @ ((vectors * np.sqrt(values)) @ vectors.T)
+        values, vectors = (part[..., ::-1] for part in np.linalg.eigh(found))
+        n_found, known = 0, 0.0
+        for value in values:
+            if value <= self._by_chance(known) + defaults.CERTAIN * noise:
+                break
+            n_found, known = n_found + 1, known + float(value) * self._size**2
+        values = np.where(np.arange(len(values)) < n_found, np.maximum(values, 0.0), 0.0)
+        return self._axes @ (vectors * np.sqrt(values))
+
+    def _by_chance(self, known: float = 0.0) -> float:
+        """Variance that a direction explains of the units it is found from by chance.
+        In units of that assumed; other directions explain the variance `known`.
+        """
+        # As far as units and not noise turn it. Values vary about their unit's level by more than
+        # about biases, whose errors and outliers add to the largest direction.
+        by_units = self._by_units() * float(np.mean(self._weights))
+        share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
+        left = unexplained(self._deviation, known) / self._deviation**2
+        r = self._axes.shape[1]
+        return left * share * variance_by_chance(self._weights, self._asked.n_units, r)
 
     def noise_variance(self, factor: Floats) -> float:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""
@@ -385,11 +405,10 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     """Variance that directions of pure noise seem to explain of the units they were fitted to.
     In units of the variance assumed of a component.
     """
-    # The largest singular value of n units' residuals in d rows is as far above the mean one
-    # (Marchenko & Pastur 1967).
-    ratio = _effective_rows(weights) / n_units
+    # Of n units' residuals in d rows; those of a direction that nothing turns have the norm n.
+    largest = largest_of_noise(n_units, _effective_rows(weights))
     each = max(float(weights.sum()) / n_units, 1e-9) ** 2
-    explained = (2 * np.sqrt(ratio) + ratio) / (defaults.COMPONENT_VARIANCE * each)
+    explained = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
     # Moments ``own + w w'`` of units' weights w are clipped to the norm n_columns.
     own = 1 / (1 + defaults.COMPONENT_VARIANCE * each)
     none = 1 - (1 - own) ** 2

@@ -19,6 +19,7 @@ from sktensor_dp.tensor.arrays import (
     extreme_scale,
 )
 from sktensor_dp.tensor.entry_passes import EntryPasses
+from sktensor_dp.tensor.largest_of_noise import largest_of_noise
 from sktensor_dp.tensor.normal_equations import (
     NormalEquations,
     packed_inner,
@@ -267,6 +268,8 @@ def complete_cp(
     if rank:
         posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
         n_iter, converged = run_sweeps(posterior, max_iter, tol)
+        if posterior.drop_noise():
+            n_iter, converged = run_sweeps(posterior, max_iter, tol)
     return posterior.completion(mean, deviation, n_iter, converged)
 
 
@@ -288,7 +291,7 @@ class _Posterior:
         self._counts = [counts.astype(np.float64) for counts in entries.counts]
         self._noise_floor = noise_floor
         self._mean = 0.0
-        self._variance = max(1.0, noise_floor)
+        self._left = self._variance = max(1.0, noise_floor)
         self._biases = [np.zeros(n) for n in entries.shape]
         self._bias_variances = [np.zeros(n) for n in entries.shape]
         self._bias_scales = np.full(entries.n_modes, 0.1)
@@ -312,11 +315,40 @@ class _Posterior:
         return values
 
     def sweep(self) -> float:
-        """Update the biases and factors of all modes in turn; return the noise variance."""
+        """Update the biases and factors of all modes in turn; return the variance they leave."""
         for mode in range(self._entries.n_modes):
             self._update(mode)
         self._balance()
-        return self._variance
+        return self._left
+
+    def drop_noise(self) -> bool:
+        """Set components that noise alone may show to 0; return True if there are any."""
+        left, rank = self._arranged - self._mean, self._factors[0].shape[1]
+        for mode, biases in enumerate(self._biases):
+            left -= self._passes.at(biases, mode)
+        for j in range(rank):
+            left -= self._component(j)
+        norms, products = np.zeros((2, rank))
+        for j in range(rank):
+            values = self._component(j)
+            norms[j], products[j] = math.sqrt(values @ values), left @ values
+        # By least squares, of what the others leave; of one that is 0 already it says nothing.
+        found = norms**2 + products
+        seen = [float(np.count_nonzero(counts)) for counts in self._counts]
+        most = math.sqrt(self._variance) * largest_of_noise(*seen)
+        shown = found > most * norms
+        for mode in range(len(self._factors)):
+            self._factors[mode] = self._factors[mode] * shown
+            self._second_moments[mode] *= packed_products(shown[None].astype(np.float64))
+        self._factor_scales[:, ~shown] = _LEAST_COMPONENT
+        return bool((norms[~shown] > 0).any())
+
+    def _component(self, j: int) -> Floats:
+        """Values of a component at the entries, arranged."""
+        values = np.ones(self._entries.n_entries)
+        for mode, factor in enumerate(self._factors):
+            values *= self._passes.at(np.ascontiguousarray(factor[:, j]), mode)
+        return values
 
     def state(self) -> list[Floats]:
         """Posterior means of mean, biases and factors: the parameters that sweeps extrapolate."""
@@ -324,7 +356,7 @@ class _Posterior:
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
         """Replace the posterior means and the noise variance; covariances of rows stay."""
-        n_modes, self._variance = self._entries.n_modes, variance
+        n_modes, self._variance = self._entries.n_modes, max(variance, self._noise_floor)
         self._mean, self._biases = float(state[0][0]), list(state[1 : 1 + n_modes])
         for mode, factor in enumerate(state[1 + n_modes :]):
             moved = packed_products(factor) - packed_products(self._factors[mode])
@@ -387,7 +419,9 @@ class _Posterior:
         total = size + float(expected.sum())
         for of_mode, variances in zip(self._counts, self._bias_variances, strict=True):
             total += float(of_mode @ variances)
-        self._variance = max(total / n, max(floor, _LEAST_NOISE * size / n + _TINY))
+        # Where noise is known, what is left may still fall below it.
+        self._left = max(total / n, _LEAST_NOISE * size / n + _TINY)
+        self._variance = max(self._left, floor)
 
     def _balance(self) -> None:
         """Rescale each component's columns so that all modes have equal prior variance."""

@@ -89,7 +89,8 @@ def complete_tucker(
 ) -> TuckerCompletion:
     """Fit mean, biases, factors and a core to observed entries.
 
-    Alternating ridge regression from the leading subspaces of the unfoldings. Rows of a
+    Alternating ridge regression from the leading subspaces of the unfoldings, where a CP
+    completion of the same values finds components; otherwise the core is zero. Rows of a
     factor are normal with unit variance in the scale where factors have columns of norm
     sqrt(n_m); variances of the biases, the core and the noise are estimated.
 
@@ -157,17 +158,19 @@ def complete_tucker(
             entries, targets / scale, ranks, noise_variance=noise, regularization=regularization,
             max_iter=max_iter, tol=tol, random_state=random_state,
         ).times(scale)  # fmt: skip
-    start = complete_cp(entries, targets, 0, noise_variance=noise_variance, max_iter=max_iter)
+    rng = as_generator(random_state)
+    start = complete_cp(
+        entries, targets, _largest_rank(ranks), noise_variance=noise_variance,
+        regularization=regularization, max_iter=max_iter, tol=tol, random_state=rng,
+    )  # fmt: skip
     residuals = targets - start.mean - entries.at_entries(start.biases)
-    deviation, rng = float(residuals.std()), as_generator(random_state)
-    if deviation <= max(_LEAST_NOISE * np.abs(targets).max(), LEAST_SIZE * known):
-        factors = [np.eye(n, r) for n, r in zip(entries.shape, ranks, strict=True)]
-        return _without_core(start, factors, 0, start.converged)
+    deviation = float(residuals.std())
+    little = max(_LEAST_NOISE * np.abs(targets).max(), LEAST_SIZE * known)
+    if deviation <= little or not start.weights.any():
+        return tucker_of_cp(start, ranks)
     fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0, regularization)
     fit.start(mode_subspaces(entries, residuals / deviation, ranks, rng), rng)
     n_iter, converged = run_sweeps(fit, max_iter, tol)
-    if not fit.explains_more_than_noise():
-        return _without_core(start, fit.orthonormal_factors(), n_iter, converged)
     return fit.completion(n_iter, converged)
 
 
@@ -224,16 +227,6 @@ class _Alternation:
         n_modes, self._variance = self._entries.n_modes, variance
         self._mean, self._core = float(state[0][0]), state[-1]
         self._biases, self._factors = list(state[1 : 1 + n_modes]), list(state[1 + n_modes : -1])
-
-    def explains_more_than_noise(self) -> bool:
-        """Test that the Tucker part explains more of the values than it would of noise alone."""
-        # The largest Tucker tensor in noise of unit variance has a norm of about sum_m sqrt(d_m),
-        # d_m the degrees of freedom of a factor, as singular values of a matrix have. Its standard
-        # deviation is at most 1, as its Lipschitz constant is: one is added.
-        n = self._entries.n_entries
-        most = (np.sqrt(self._freedom).sum() + math.sqrt(self._core.size) + 1) ** 2
-        noise = self._residual / max(n - most, _LEAST_FREEDOM * n)
-        return bool(n - self._residual > most * max(noise, self._noise_floor))
 
     def orthonormal_factors(self) -> list[Floats]:
         """Factors with orthonormal columns, of shapes (n_m, r_m)."""
@@ -332,15 +325,10 @@ def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
     return np.moveaxis(np.tensordot(matrix, core, axes=(1, mode)), 0, mode)
 
 
-def _without_core(
-    start: CPCompletion, factors: list[Floats], n_iter: int, converged: bool
-) -> TuckerCompletion:
-    """Model of the mean and biases of `start`, with `factors` and a core of zeros."""
-    core = np.zeros([factor.shape[1] for factor in factors])
-    return TuckerCompletion(
-        start.mean, start.biases, factors, core, start.noise_variance, n_iter,
-        start.bias_variances, start.bias_scales, converged,
-    )  # fmt: skip
+def _largest_rank(ranks: Sequence[int]) -> int:
+    """Largest rank of an unfolding of a core; each is at most the product of the others."""
+    size = math.prod(ranks)
+    return max(min(rank, size // rank) for rank in ranks)
 
 
 def _check(ranks: Sequence[int], entries: SortedEntries) -> None:
@@ -389,5 +377,12 @@ def with_orthonormal_factors(
     orthonormal, core = hosvd_form(orthonormal, core)
     return TuckerCompletion(
         model.mean, model.biases, orthonormal, core, model.noise_variance, model.n_iter,
-        model.bias_variances, model.bias_scales,
+        model.bias_variances, model.bias_scales, model.converged,
     )  # fmt: skip
+
+
+def tucker_of_cp(model: CPCompletion, ranks: Sequence[int]) -> TuckerCompletion:
+    """Tucker model of the tensor of a CP model."""
+    core = np.zeros((model.rank,) * len(ranks))
+    core[(np.arange(model.rank),) * len(ranks)] = model.weights
+    return with_orthonormal_factors(model, ranks, model.factors, core)

@@ -7,10 +7,8 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import laplace, norm
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.largest_of_noise import LEVEL, TRACY_WIDOM
 
-# Level at which noise is taken for a topic; the Tracy-Widom law of order one, of the largest
-# eigenvalue of noise, leaves as much beyond this number.
-LEVEL, TRACY_WIDOM = 0.01, 2.02
 # Logarithm of the odds that the search is between.
 LOWEST, HIGHEST = -40.0, 20.0
 # Least deviation of an entry over that of the largest, and deviations that none exceeds.

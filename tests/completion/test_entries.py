@@ -53,13 +53,6 @@ def test_the_default_is_chosen_by_public_numbers():
     # The same of persons, who would all be recommended the same without a word.
     with pytest.warns(NotEnoughDataWarning, match="everybody is recommended nearly the same"):
         assert build(epsilon=0.1, unit_mode=0, shape=SHAPE).fit(X0, Y0).n_components_ == 0
-    # Without noise as with little: biases and chance alone make no components.
-    rng = np.random.default_rng(0)
-    cells = np.column_stack(np.divmod(rng.choice(18_000, 8000, replace=False), 60))
-    values = rng.normal(0, 0.5, 300)[cells[:, 0]] + rng.normal(0, 0.5, 8000)
-    for epsilon in (20.0, INF):
-        with pytest.warns(NotEnoughDataWarning, match="No components can be seen"):
-            assert build(epsilon=epsilon).fit(cells, values).n_components_ == 0
     # Nobody who asks for no components is told that there are none.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Rows of mode")
@@ -67,6 +60,19 @@ def test_the_default_is_chosen_by_public_numbers():
     assert fitted.transform(X0).shape == (len(X0), 0)
     for perturbation in PERTURBATIONS:
         assert build(rank=0, perturbation=perturbation).fit(X0, Y0).weights_.shape == (0,)
+
+
+@all_models
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_biases_and_chance_alone_make_no_components(unit_mode, model):
+    rng, shape = np.random.default_rng(3), (300, 60)
+    cells = np.column_stack(np.divmod(rng.choice(18_000, 8000, replace=False), 60))
+    values = sum(rng.normal(0, 0.4, n)[rows] for n, rows in zip(shape, cells.T, strict=True))
+    values += rng.normal(0, 0.7, 8000)
+    for epsilon in (20.0, INF):
+        fitted = build(model, epsilon=epsilon, unit_mode=unit_mode, shape=shape)
+        with pytest.warns(NotEnoughDataWarning, match="No components can be seen"):
+            assert fitted.fit(cells, values).n_components_ == 0
 
 
 @all_models
