@@ -172,6 +172,6 @@ def check_feasible(numbers: float, what: str, advice: str) -> None:
     size = memory_size()
     if 8 * numbers > size:
         raise ValueError(
-            f"{what} needs at least {8e-9 * numbers:.3g} GB of memory; there are "
+            f"{what} needs about {8e-9 * numbers:.3g} GB of memory; there are "
             f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
         )

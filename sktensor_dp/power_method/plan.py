@@ -150,15 +150,29 @@ def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, flo
     return {**fractions, third: defaults.FRACTIONS["third"]}
 
 
+# Most arrays that are alive at once, counted in the code, for each size.
+# Squares of the width: sums of chunks, and of parts of a chunk, hold a total and a rest each (4);
+# beside them a part's own sum is formed from a sparse product, its indices, and both as dense (4).
+# Later steps hold fewer: LAPACK a copy, vectors and two workspaces beside two moments.
+# Cubes of the subspace: places of all orders of a triple (1) and what they are formed by (2); then
+# the released cube, two products and their result (4), and a copy that is decomposed (1).
+SQUARES, CUBES = 8, 8
+# Vectors of all features for each component and start: bases, their products with what whitens,
+# starts, answers with noise, and a total and a rest of sums.
+VECTORS = 16
+# Numbers of blocks that are worked on at once, whatever the sizes.
+WORKSPACE = 2**20
+
+
 def _check_memory(
     n_features: int, perturbation: str, n_components: int, n_restarts: int, with_pairs: bool
 ) -> None:
-    """Raise ValueError if the numbers that a fit holds at once do not fit into memory."""
+    """Raise ValueError if the numbers that a fit holds at once may not fit into memory."""
     d, advice = float(n_features), "or less n_restarts"
-    held = d * (n_components + n_restarts)
+    held = VECTORS * d * (n_components + n_restarts) + WORKSPACE
     if perturbation not in BY_STEPS:
         # Without a second moment there is no subspace: the third one is of all features.
-        held = d**2 if with_pairs else d**3
+        held += SQUARES * (d + 1) ** 2 + CUBES * (n_components if with_pairs else d) ** 3
         advice = "or by perturbation='stream', which needs memory in proportion to them"
     fit = f"A fit of {n_features} features by perturbation={perturbation!r}"
     check_feasible(held, fit, f"Fit fewer features, {advice}.")

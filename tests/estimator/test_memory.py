@@ -1,5 +1,6 @@
 """Public numbers that memory cannot hold are refused before anything is charged."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
 )
 from sktensor_dp.estimator.parameters import memory_size
+from sktensor_dp.power_method import plan
 from sktensor_dp.privacy.execution import ThreadedPartitions
+from sktensor_dp.tensor import symmetric
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -86,9 +89,36 @@ def test_pairs_of_words_are_counted_as_often_as_they_are_held(memory_of):
     memory_of(2.3 * GIGABYTE)
     model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=BudgetAccountant())
     X = ThreadedPartitions([sp.csr_array((60, 50_000), dtype=np.int64)], 1)
-    with pytest.raises(ValueError, match=r"needs at least 60 GB of memory; there are 2\.3"):
+    with pytest.raises(ValueError, match=r"needs about 60 GB of memory; there are 2\.3"):
         model.fit_chunks(X, n_samples=60, n_features=50_000)
     assert model.accountant.entries == ()
+
+
+MOMENTS = [
+    *(({}, k, d) for k, d in ((3, 30), (3, 300), (40, 60), (90, 90))),
+    *(({"moment": "gaussian_mixture"}, 3, d) for d in (30, 300)),
+    *(({"perturbation": "moment_tensor"}, k, d) for k, d in ((3, 300), (90, 90))),
+    *(({"perturbation": "moment_tensor", "whiten": False}, 3, d) for d in (31, 95)),
+    *(({"perturbation": way, "max_iter": 2}, 3, d) for way in plan.BY_STEPS for d in (30, 10_000)),
+]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("parameters", "k", "d"), MOMENTS)
+@pytest.mark.parametrize("epsilon", [1.0, 1e6])
+def test_moments_take_no_more_memory_than_is_checked(parameters, k, d, epsilon, monkeypatch):
+    checked = []
+    monkeypatch.setattr(plan, "check_feasible", lambda numbers, *_: checked.append(numbers))
+    X = np.random.default_rng(0).standard_normal((50, d)) / d**0.5
+    model = PrivateTensorPowerMethod(k, data_norm=2.0, epsilon=epsilon, **parameters)
+    symmetric.sorted_triples.cache_clear()
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 8 * max(checked)
 
 
 def test_what_fits_is_not_refused():
