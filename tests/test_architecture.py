@@ -78,9 +78,11 @@ BESIDE = {
     ),
 }
 # Functions of public numbers: a threshold checked before anything is charged, what trials may
-# cost, and how much noise a law has. The number of trials, and the process that a fit is in.
+# cost, from which epsilon on there is a law, and how much noise it has. The number of trials, and
+# the process that a fit is in.
 EXTRA_NAMES = core(
-    "mechanisms.piecewise_deviation mechanisms.piecewise_variance noise.OneProcess "
+    "mechanisms.LEAST_EPSILON mechanisms.piecewise_deviation mechanisms.piecewise_variance "
+    "noise.OneProcess "
     "selection.failure_of_trials selection.largest_weight selection.secret_trials "
     "selection.selection_threshold selection.stop_probability selection.trial_cost "
     "unsafe.refuse_recording"

@@ -71,7 +71,9 @@ def test_no_sample_makes_a_fit_warn_or_fail(rows, fit):
 def test_no_value_makes_a_completion_fail(values, unit_mode, kind):
     model = kind(1, bounds=(-1, 1), shape=(4, 3), unit_mode=unit_mode)
     with np.errstate(all="raise"):
-        model.fit(CELLS, np.resize(values, len(CELLS)))
+        model.fit(
+            CELLS, np.resize(values, len(CELLS)), repeated=None if unit_mode == 0 else "distinct"
+        )
         assert model.fit_tensor(np.resize(values, (4, 3))).privacy_report_.rows
 
 

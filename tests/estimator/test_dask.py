@@ -246,9 +246,10 @@ def test_sums_are_merged_as_a_tree():
 
 @pytest.mark.filterwarnings("error")
 def test_fit_transform_stays_lazy():
-    shares = PrivateSpectralLDA(2, epsilon=INF).fit_transform(unknown(documents()), n_samples=N)
+    model = PrivateSpectralLDA(2, epsilon=INF)
+    shares = model.fit_transform(unknown(documents()), n_samples=N)
     assert isinstance(shares, da.Array)
-    assert shares.compute().shape == (N, 2)
+    assert shares.compute().shape == (N, model.n_components_)
 
 
 def test_completions_predict_lazily(seed):

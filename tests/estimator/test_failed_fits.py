@@ -129,8 +129,8 @@ def test_what_is_no_data_changes_nothing(name, method):
     if not hasattr(estimator, method):
         return  # decided by its parameters
     with_y = "Completion" in name and method != "fit_tensor"
-    # In a tensor NaN stands for what was not observed.
-    gaps = "Completion" in name and method == "fit_tensor"
+    # In a tensor, and in rows of a mixture, NaN stands for what was not observed.
+    gaps = name.startswith("mixture") or ("Completion" in name and method == "fit_tensor")
     for data in NO_DATA[: -1 if gaps else None]:
         with unchanged(estimator), quiet(), pytest.raises((ValueError, TypeError)):
             getattr(estimator, method)(data, *([[1.0]] if with_y else []))
