@@ -188,7 +188,7 @@ def test_every_method_that_takes_a_table_is_listed() -> None:
     [(kind, name, k) for kind, of in DOORS.items() for name in of for k in range(len(of[name]))],
 )
 def test_columns_in_another_order_are_refused(kind: type, method: str, place: int) -> None:
-    with pytest.raises(ValueError, match="feature names should match|X must have the columns"):
+    with pytest.raises(ValueError, match=r"feature names should match|X must have the columns"):
         DOORS[kind][method][place](kind)
 
 
