@@ -190,13 +190,13 @@ def test_categories_are_columns_of_shares(
     table = [f"{row},{side(row)}" for row in rows]
     table[5] = table[5].replace("south", "east").replace("north", "east")
     visits.write_text("\n".join([f"{head},side", *table]), encoding="utf-8")
-    asked = ("groups", visits, *RANGES[:4], "--category", *given, "--groups", 2, "--epsilon", 100,
-             "--anyway", "--missing", "NA", "?", "-999")  # fmt: skip
+    asked = ("groups", visits, *RANGES[:4], "--category", *given, "--person", "patient",
+             "--groups", 2, "--epsilon", 100, "--anyway", "--missing", "NA", "?", "-999")  # fmt: skip
     done = command(*asked)
     assert done.status == 0, done.err
     assert f"category: {said}" in done.err
     report = load_statement((tmp_path / "private-groups" / "statement.json").read_text())
-    assert report.epsilon == pytest.approx(100.0)
+    assert (report.epsilon, report.unit) == (pytest.approx(100.0), "person")
     names = dict.fromkeys(row.name for row in report.rows)
     assert [name for name in names if name in ("word_votes", "mixture_statistics")] == steps
     page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
