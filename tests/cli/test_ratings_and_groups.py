@@ -190,8 +190,10 @@ def test_categories_are_columns_of_shares(
     table = [f"{row},{side(row)}" for row in rows]
     table[5] = table[5].replace("south", "east").replace("north", "east")
     visits.write_text("\n".join([f"{head},side", *table]), encoding="utf-8")
-    asked = ("groups", visits, *RANGES[:4], "--category", *given, "--person", "patient",
-             "--groups", 2, "--epsilon", 100, "--anyway", "--missing", "NA", "?", "-999")  # fmt: skip
+    asked = (
+        *("groups", visits, *RANGES[:4], "--category", *given, "--person", "patient"),
+        *("--groups", 2, "--epsilon", 100, "--anyway", "--missing", "NA", "?", "-999"),
+    )
     done = command(*asked)
     assert done.status == 0, done.err
     assert f"category: {said}" in done.err
