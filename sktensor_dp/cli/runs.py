@@ -709,8 +709,17 @@ class Groups(Run):
             for group, (share, means) in enumerate(zip(self._shares, self._means, strict=True), 1)
             for place, (name, mean) in enumerate(zip(self._columns, means, strict=True))
         ]
-        head = ("group", "share", "column", "average")
-        return [as_text(Table("Groups", head, rows, CENTRES, ("column",)))]
+        head, notes = ("group", "share", "column", "average"), (*CENTRES, *self._places())
+        return [as_text(Table("Groups", head, rows, notes, ("column",)))]
+
+    def _places(self) -> list[str]:
+        """Sentences on groups that together have one peak."""
+        places = self.models["groups"].places_
+        together = [np.flatnonzero(places == place) + 1 for place in range(places.max() + 1)]
+        return [
+            f"Groups {' and '.join(map(str, numbers))} overlap to one peak: parts of one cloud."
+            for numbers in together if len(numbers) > 1
+        ]  # fmt: skip
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write shares and averages."""
@@ -718,7 +727,7 @@ class Groups(Run):
         rows = ([number, *row] for number, row in enumerate(table, start=1))
         folder.add("groups.csv", table_of([["group", "share", *self._columns], *rows]))
         footer = "dot: average; grey: one standard deviation of the group\n" + "\n".join(
-            [*CENTRES, *self.hidden(), report.in_brief]
+            [*CENTRES, *self._places(), *self.hidden(), report.in_brief]
         )
         return (
             MixtureDisplay(

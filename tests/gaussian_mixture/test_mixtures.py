@@ -10,8 +10,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture
+from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
+from sktensor_dp.mixtures.places import places_of
 
 TYPES = ("full", "tied", "diag", "spherical")
 
@@ -143,3 +144,49 @@ def test_intervals_cover_the_means_of_the_law(seed):
         assert len(found) == 3
         covered.append((low[found] <= truth.means[right]) & (truth.means[right] <= high[found]))
     assert 0.75 <= np.mean(covered) < 1
+
+
+def pair(apart, spread, weight=0.5):
+    """Two groups along a diagonal, the second with a covariance `spread` times the first's."""
+    covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
+    means = 1.0 + np.outer([0, apart], np.linalg.cholesky(covariance)[:, 0])
+    return Gaussians(
+        np.array([weight, 1 - weight]), means, np.array([covariance, spread * covariance])
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "places"),
+    [
+        (pair(0.0, 9.0), [0, 0]),
+        # Of one shape and equal weights two groups have two peaks from two deviations on.
+        (pair(1.99, 1.0), [0, 0]),
+        (pair(2.1, 1.0), [0, 1]),
+        (pair(3.5, 1.0, 0.9), [0, 1]),
+        (
+            Gaussians(np.ones(3) / 3, np.array([[0.0], [9.0], [0.5]]), np.ones((3, 1, 1))),
+            [0, 1, 0],
+        ),
+    ],
+)  # fmt: skip
+def test_groups_with_one_peak_are_one_place(model, places):
+    assert places_of(model).tolist() == places
+
+
+def test_one_cloud_of_heavy_tails_is_one_place_in_the_table(seed):
+    X = np.random.default_rng(seed).standard_t(2.5, (40_000, 2)) * [3.0, 0.2] + [60.0, 1.7]
+    ranges = {"age": (30.0, 90.0), "height": (0.0, 3.4)}
+    scale = scale_by_ranges(dict(enumerate(ranges.values())))
+    model = PrivateGaussianMixture(2, data_norm=0.5, random_state=0).fit(scale.transform(X))
+    table = model.groups_table(ranges=ranges)
+    assert table["place"].tolist() == [1] * 4
+    assert table["column"].tolist() == ["age", "height"] * 2
+    assert table["group"].tolist() == [1, 1, 2, 2]
+    np.testing.assert_allclose(table["mean"], [60, 1.7] * 2, rtol=0.02)
+    assert (table["mean_low"] < table["mean"]).all()
+    assert (table["mean"] < table["mean_high"]).all()
+    spreads = table["spread"].to_numpy().reshape(2, 2)
+    assert (spreads.max(axis=0) > 1.5 * spreads.min(axis=0)).all()
+    for wrong in ({"ranges": [(0, 1)]}, {"ranges": [(1, 0)] * 2}, {"feature_names": ["age"]}):
+        with pytest.raises(ValueError, match=r"(ranges|feature_names) must"):
+            model.groups_table(**wrong)

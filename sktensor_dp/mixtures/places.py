@@ -1,0 +1,35 @@
+"""Places of Gaussians: those whose density together has a single peak lie at one."""
+
+import numpy as np
+
+from sktensor_dp.mixtures.gaussians import Gaussians, log_density
+from sktensor_dp.tensor.arrays import Integers
+
+# Points of the line that holds all peaks of two Gaussians.
+POINTS = 201
+# Steps of the log-density that rounding can make.
+ROUNDING = 1e-9
+
+
+def places_of(model: Gaussians) -> Integers:
+    """Number (k,) of the place of each Gaussian, from 0; chains of single peaks are one place."""
+    places = np.arange(len(model.weights))
+    for j in range(len(places)):
+        for i in range(j):
+            if places[i] != places[j] and n_peaks(model.in_order([i, j])) == 1:
+                places[places == max(places[i], places[j])] = min(places[i], places[j])
+    return np.unique(places, return_inverse=True)[1].ravel()
+
+
+def n_peaks(pair: Gaussians) -> int:
+    """Peaks of the density of two Gaussians: all lie on their ridgeline (Ray and Lindsay, 2005)."""
+    ends = np.linalg.inv(pair.covariances)
+    shares = np.linspace(0, 1, POINTS)[:, None, None]
+    precisions = (1 - shares) * ends[0] + shares * ends[1]
+    means = pair.means[:, :, None]
+    drawn = (1 - shares) * (ends[0] @ means[0]) + shares * (ends[1] @ means[1])
+    ridge = np.linalg.solve(precisions, drawn)[:, :, 0]
+    steps = np.diff(log_density(pair.log_joint(ridge)))
+    rises = steps[np.abs(steps) > ROUNDING] > 0
+    # Before the first point density rises, and after the last it falls.
+    return int((np.append(True, rises) & ~np.append(rises, False)).sum())
