@@ -8,7 +8,7 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
+from sktensor_dp.estimator.callbacks import Callbacks
 from sktensor_dp.estimator.error_state import OwnErrors, under_own_errors
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.estimator.parameters import (
@@ -37,158 +37,14 @@ from sktensor_dp.exceptions import (
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.composition import ReleaseRecord
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.session import LARGEST_COUNT, Session, Watcher, printer
+from sktensor_dp.privacy.session import LARGEST_COUNT, Session, printer
 from sktensor_dp.privacy.tables import link_to, plain
-from sktensor_dp.queries.query import Chunks, Source
+from sktensor_dp.queries.query import Chunks
 from sktensor_dp.queries.sources import is_read_in_parts
 from sktensor_dp.queries.sums import OneThread
-
-try:
-    from sklearn.callback import CallbackSupportMixin
-    from sklearn.callback._callback_support import callback_management_context
-except ImportError:  # scikit-learn before 1.9
-    CallbackSupportMixin = callback_management_context = None
-
-HOOKS = ("on_fit_task_begin", "on_fit_task_end")
-CALLBACKS = "_skl_callbacks"
-# Where a search or a pipeline leaves the task that a fit is part of.
-PARENT = "_parent_callback_ctx"
-
-
-def _known(estimator: Any) -> bool:
-    """True, or AttributeError before scikit-learn 1.9: `set_callbacks` then does not exist."""
-    if CallbackSupportMixin is None:
-        raise AttributeError("callbacks need scikit-learn 1.9 or newer.")
-    return True
-
-
-class Callbacks:
-    """Mixin with ``set_callbacks``: callbacks that follow a fit by the names of its releases."""
-
-    @available_if(_known)
-    def set_callbacks(self, *callbacks: Any) -> Self:
-        """Set callbacks of scikit-learn that follow the progress of fits.
-
-        Parameters
-        ----------
-        *callbacks : callbacks
-            Such as ``sklearn.callback.ProgressBar()``. A fit is a task, and each release in it
-            another, by its name in the catalogue.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        AttributeError
-            If scikit-learn is older than 1.9.
-        TypeError
-            If one is no callback, or asks for data or fitted estimators.
-
-        Notes
-        -----
-        **Privacy.** Names and numbers of releases are public before a fit begins. A callback
-        that asks for ``X``, ``y``, ``metadata`` or ``fitted_estimator`` is refused. Callbacks
-        get an unfitted clone in the place of the estimator, and cannot stop a fit: one that
-        fails after the charge is warned of. When they are called tells how long releases take
-        (running time is not covered).
-        """
-        for callback in callbacks:
-            _check(callback)
-        # On behalf of an estimator that does not inherit what else the mixin writes.
-        CallbackSupportMixin.set_callbacks(self, *callbacks)
-        return self
-
-    @contextmanager
-    def _followed(self, n_releases: int | None) -> "Iterator[Follower]":
-        """Show the releases of a session to the callbacks, if there are any."""
-        follower = Follower()
-        if not getattr(self, CALLBACKS, None):
-            yield follower
-            return
-        shown = clone(self)
-        shown.accountant = None
-        if hasattr(self, PARENT):
-            shown._parent_callback_ctx = getattr(self, PARENT)
-        has_run = False
-        try:
-            with callback_management_context(shown):
-                context = CallbackSupportMixin._init_callback_context(
-                    shown, max_subtasks=n_releases
-                )
-                context.call_on_fit_task_begin(estimator=shown)
-                follower.estimator, follower.context = shown, context
-                try:
-                    yield follower
-                    has_run = True
-                finally:
-                    follower.end()
-                follower.attempt(context.call_on_fit_task_end)
-        except Exception as error:
-            if not has_run:
-                raise
-            follower.failures[type(error).__name__] = None
-
-
-class Follower:
-    """Calls an estimator's callbacks for each release of a session; none where it has none."""
-
-    def __init__(self) -> None:
-        self.estimator: Any = None
-        self.context: Any = None
-        self.failures: dict[str, None] = {}
-        self._open: Any = None  # task of the last release
-
-    @property
-    def watchers(self) -> list[Watcher]:
-        """Watchers for the session."""
-        return [] if self.estimator is None else [self.begin]
-
-    @property
-    def warnings(self) -> tuple[Warning, ...]:
-        """Warning of callbacks that failed, which does not affect the fit."""
-        told = f"A callback failed ({', '.join(self.failures)}); the fit is not affected."
-        return (UserWarning(told),) if self.failures else ()
-
-    def begin(self, release: ReleaseRecord, *_: int) -> None:
-        """End the task of the last release, and begin that of this one."""
-        self.end()
-        self._open = self.context.subcontext(task_name=release.name)
-        self.attempt(self._open.call_on_fit_task_begin)
-
-    def end(self) -> None:
-        """End the task of the last release, if there is one."""
-        if self._open is not None:
-            last, self._open = self._open, None
-            # A request to stop is ignored: the plan has been paid for.
-            self.attempt(last.call_on_fit_task_end)
-
-    def attempt(self, hook: Callable[..., Any]) -> None:
-        """Call a hook of the callbacks; an error of theirs is noted, and no more."""
-        try:
-            hook(estimator=self.estimator)
-        except Exception as error:
-            self.failures[type(error).__name__] = None
-
-
-def _check(callback: Any) -> None:
-    """Raise TypeError if a hook of `callback` asks for data or estimators as keywords."""
-    for hook in HOOKS:
-        method = getattr(callback, hook, None)
-        asked = inspect.signature(method).parameters.values() if callable(method) else ()
-        more = [one.name for one in asked if one.kind is one.KEYWORD_ONLY]
-        if more:
-            raise TypeError(
-                f"{type(callback).__name__} cannot follow a private fit: its {hook} asks for "
-                f"{', '.join(more)}. Raw data and what is computed of it before noise are for no "
-                "one to see; callbacks are told the names of releases. Score a released model "
-                "after its fit, on data of your own or by make_private_scorer."
-            )
 
 
 class FittedStateMixin:
@@ -440,7 +296,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         vars(copied).update(vars(self))
         return copied
 
-    def _public_number(self, units: Chunks | Source) -> int:
+    def _public_number(self, units: Chunks) -> int:
         """Number of units, or the largest there can be where it is private."""
         return LARGEST_COUNT if self._number_is_private else units.n_units
 
@@ -452,7 +308,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
     @contextmanager
     def _session(
         self,
-        units: Chunks | Source,
+        units: Chunks,
         plan: ReleasePlan,
         *,
         unit: str | None = None,
@@ -466,14 +322,16 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         is private, the session counts them first. For batches of a stream, `ticket` is what the
         one before left, and `has_paid` is True if that was in the same fit.
         """
-        payer = Payer(type(self).__name__, self._payer(), ticket=ticket, has_paid=has_paid)
+        payer = Payer(
+            type(self).__name__, self._accountant_to_charge(), ticket=ticket, has_paid=has_paid
+        )
         relation = neighbours or self.neighbours
         counts = relation == "add_remove" and bool(plan.releases)
         plan = plan.before_count() if counts else plan
-        if getattr(units, "announced", False) and not payer.has_paid:
+        if units.announced and not payer.has_paid:
             self._read_through(units, plan, payer)
         # Whether rows have groups is known once they have been read.
-        unit = unit_of(unit or self._unit, getattr(units, "grouped", False))
+        unit = unit_of(unit or self._unit, units.grouped)
         if not (counts or has_paid):
             self._warn(self._warnings_of_delta(plan, units.n_units, unit))
         watchers = [printer(payer.spender)] if self.verbose else []  # type: ignore[attr-defined]
@@ -510,7 +368,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
     def _warnings_of_delta(self, plan: ReleasePlan, n_units: int, unit: str) -> tuple[Warning, ...]:
         """Warning, if any, that delta is large for a public or released number of units."""
         # A search warns once of its own delta.
-        in_search = getattr(self._payer(), "part_of_search", False)
+        in_search = getattr(self._accountant_to_charge(), "part_of_search", False)
         if not plan.releases or math.isinf(plan.epsilon) or in_search:
             return ()
         return warnings_of_delta(plan.delta, n_units, unit)

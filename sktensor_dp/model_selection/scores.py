@@ -345,7 +345,8 @@ class PrivateScorer(Payable, BaseEstimator):
         score, _ = release_score(
             query, held_out(X, y, labels),
             ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0}),
-            spender=type(self).__name__, unit=unit, accountant=self._payer(), neighbours=relation,
+            spender=type(self).__name__, unit=unit, neighbours=relation,
+            accountant=self._accountant_to_charge(),
         )  # fmt: skip
         return score
 

@@ -450,7 +450,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         if neighbours != "add_remove":
             n_units = n_rows(X) if labels is None else len(distinct(labels)[0])
             self._warn_of_delta(delta, n_units, unit)
-        payer = self._payer()
+        payer = self._accountant_to_charge()
         if payer is not None:
             cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
             name = type(self).__name__

@@ -531,7 +531,7 @@ class Payable:
 
     accountant: BudgetAccountant | None
 
-    def _payer(self) -> BudgetAccountant | None:
+    def _accountant_to_charge(self) -> BudgetAccountant | None:
         """Accountant to charge: that of the parameter, else of the surrounding block, else None."""
         if self.accountant is not None:
             return self.accountant

@@ -3,12 +3,12 @@
 Each maps its statistic to coordinates in which sensitivity and noise have the same norm, adds noise
 by :class:`~sktensor_dp.privacy.noise.NoiseSource`, and maps back. Symmetric arrays have two:
 
-``frobenius``
-    Unique entries times the root of their multiplicity. Noise is invariant under
-    rotations, so a projection of it can be drawn in the subspace alone.
-``histogram``
-    Unique entries times their multiplicity: the mass of each multiset of words. Noise off the
-    diagonal of a matrix is smaller by 2.
+``symmetric`` and, of matrices, ``matrix``
+    Unique entries times the root of their multiplicity: the norm is that of Frobenius. Noise is
+    invariant under rotations, so a projection of it can be drawn in the subspace alone.
+``pairs``
+    Unique entries times their multiplicity, as of a histogram: the mass of each multiset of words.
+    Noise off the diagonal of a matrix is smaller by 2.
 """
 
 import math
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,20 @@ from sktensor_dp.tensor.symmetric import (
 
 Floats = NDArray[np.float64]
 
-# Laws of independent noise, by the method of a source that adds it.
-Independent = Literal["gaussian", "laplace"]
+# Method of a source that adds noise to coordinates, of unit sensitivity.
+Adding = Callable[..., Floats]
+
+
+def _gaussian(noise: NoiseSource) -> Adding:
+    return noise.gaussian
+
+
+def _laplace(noise: NoiseSource) -> Adding:
+    return noise.laplace
+
+
+def _spherical_laplace(noise: NoiseSource) -> Adding:
+    return noise.spherical_laplace
 
 
 @dataclass(frozen=True)
@@ -113,32 +125,32 @@ def _on_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Floats
 
 def _noisy(
     on: Callable[..., Floats],
-    law: str,
+    law: Callable[[NoiseSource], Adding],
     value: Floats,
     sensitivity: float,
     strength: float,
     noise: NoiseSource,
     *geometry: Any,
 ) -> Floats:
-    """Add noise by the method `law` of a source, to the coordinates that `on` forms."""
-    return on(value, sensitivity, lambda x: getattr(noise, law)(x, strength, *geometry))
+    """Add noise by the method of a source that `law` tells, to the coordinates that `on` forms."""
+    return on(value, sensitivity, lambda x: law(noise)(x, strength, *geometry))
 
 
-gaussian_vector = partial(_noisy, _on_entries, "gaussian")
+gaussian_vector = partial(_noisy, _on_entries, _gaussian)
 # Of this one the sensitivity is in L1.
-laplace_vector = partial(_noisy, _on_entries, "laplace")
+laplace_vector = partial(_noisy, _on_entries, _laplace)
 # Isotropic, on a third-order tensor: the sensitivity is in the Frobenius norm. Applied to a
 # projection `E(U, U, U)` with orthonormal `U` it has exactly the law of projecting isotropic noise
 # on the whole space.
-gaussian_symmetric = partial(_noisy, _on_unique, "gaussian")
+gaussian_symmetric = partial(_noisy, _on_unique, _gaussian)
 # Of density exp(-epsilon |b|_2 / sensitivity), on symmetric arrays in the Frobenius norm (AVN). The
 # value is an orthonormal projection from a space of so many dimensions, where that is given last.
-spherical_laplace_vector = partial(_noisy, _on_entries, "spherical_laplace")
-spherical_laplace_symmetric = partial(_noisy, _on_unique, "spherical_laplace")
+spherical_laplace_vector = partial(_noisy, _on_entries, _spherical_laplace)
+spherical_laplace_symmetric = partial(_noisy, _on_unique, _spherical_laplace)
 
 
 def _pair_masses(
-    law: Independent,
+    law: Callable[[NoiseSource], Adding],
     value: Floats,
     sensitivity: float,
     strength: float,
@@ -158,7 +170,7 @@ def _pair_masses(
         i += start
         own = i == j
         masses = released[i, j] * np.where(own, diagonal_weight, pair_weight) / sensitivity
-        masses = getattr(noise, law)(masses, strength, size * (size + 1) // 2) * sensitivity
+        masses = law(noise)(masses, strength, size * (size + 1) // 2) * sensitivity
         masses = np.where(own, masses * (1 / diagonal_weight), masses / pair_weight)
         released[i, j] = released[j, i] = masses
         start = stop
@@ -174,10 +186,10 @@ def spherical_laplace_rows(
 
 
 # The same on a matrix, beside which as little is held as beside one of pairs.
-gaussian_matrix = partial(_pair_masses, "gaussian", pair_weight=math.sqrt(2))
-gaussian_pair_masses = partial(_pair_masses, "gaussian")
+gaussian_matrix = partial(_pair_masses, _gaussian, pair_weight=math.sqrt(2))
+gaussian_pair_masses = partial(_pair_masses, _gaussian)
 # Of these the sensitivity is in L1.
-laplace_pair_masses = partial(_pair_masses, "laplace")
+laplace_pair_masses = partial(_pair_masses, _laplace)
 
 
 # Rounding to the grid moves a value by 2.4e-7 of its range at most.

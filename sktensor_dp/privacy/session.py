@@ -19,8 +19,8 @@ from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import PartitionSelection
-from sktensor_dp.queries.query import Chunks, Product, Query, Source, UnitCount
-from sktensor_dp.queries.sums import COVERED_UNITS, AccurateSum, excess
+from sktensor_dp.queries.query import Chunks, Product, Query, UnitCount
+from sktensor_dp.queries.sums import COVERED_UNITS, excess
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
@@ -39,7 +39,8 @@ LARGEST_RELEASED = 2.0**53
 NO_ROOM = "there is too little memory for this release. What was charged stays charged."
 CLOSED = "the session is closed: its data has been dropped."
 
-# Told of each release before it is made: its record, its number, and that of all planned ones.
+# Called by `Session._record` before a release is made: with its record, its number, and that of all
+# planned ones. `printer` makes one, and `estimator/callbacks.py` another.
 Watcher = Callable[[ReleaseRecord, int, int], None]
 
 
@@ -72,7 +73,7 @@ class Session(AbstractContextManager["Session"]):
 
     def __init__(
         self,
-        units: Chunks | Source,
+        units: Chunks,
         plan: ReleasePlan,
         payer: Payer = NOBODY,
         *,
@@ -83,8 +84,8 @@ class Session(AbstractContextManager["Session"]):
         self._plan, self._payer, self._unit, self._neighbours = plan, payer, unit, neighbours
         # It refuses to record in another process, which is known before the charge.
         self._noise = NoiseSource()
-        self._units: Chunks | Source | None = None
-        self._given: Chunks | Source | None = units
+        self._units: Chunks | None = None
+        self._given: Chunks | None = units
         self._watchers = [*watchers]
         # What sums are divided by, and at least how many terms they have. A private number is
         # in neither: only a count is released before there is another one.
@@ -109,16 +110,16 @@ class Session(AbstractContextManager["Session"]):
     def __call__(self, query: Query, rest_of: type[Query] | None = None) -> Answer:
         """Answer a planned query with noise; all that is left of `rest_of`, if given, pays."""
         made = self._admit(query, rest_of)
-        law = made.mechanism
-        if isinstance(law, PartitionSelection):
+        mechanism = made.mechanism
+        if isinstance(mechanism, PartitionSelection):
             totals = self._sum(query)
-            keys, value = law.release(totals, made.sensitivity, made.cost, self._noise, query)
+            keys, value = mechanism.release(totals, made.sensitivity, made.cost, self._noise, query)
             return self._answer(made, value, made.sigma, keys)
-        value = self._noisy_mean(query, law, made)
+        value = self._noisy_mean(query, mechanism, made)
         # Of a sum, not of a mean over units: a tensor that is the data may be as large.
         limit = LARGEST_RELEASED * made.sensitivity * self.n_units
         np.clip(value, -limit, limit, out=value)
-        return self._answer(made, value, deviation_of(law, made.sigma, value, query))
+        return self._answer(made, value, deviation_of(mechanism, made.sigma, value, query))
 
     @property
     def counts(self) -> bool:
@@ -209,7 +210,7 @@ class Session(AbstractContextManager["Session"]):
         entry = CATALOGUE.get(getattr(query, "name", ""))
         if entry is None or not isinstance(query, entry.query):
             raise RuntimeError(f"a {type(query).__name__} is not in the catalogue of releases.")
-        payer, uses, cost = self._payment(entry.query, rest_of)
+        paying, uses, cost = self._payment(entry.query, rest_of)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if mechanism is None:
             raise RuntimeError(f"release {entry.name!r} has no law for a pure epsilon.")
@@ -219,7 +220,7 @@ class Session(AbstractContextManager["Session"]):
         made = _Admitted(mechanism, cost, moved, sigma_of(mechanism.law, moved, cost))
         if not made.is_exact:
             check_sensitivity(moved, query)
-        self._left[payer] -= uses
+        self._left[paying] -= uses
         if mechanism.residual and not made.is_exact:
             self._residuals[mechanism.residual] = None
         self._record(query, made)
@@ -232,18 +233,18 @@ class Session(AbstractContextManager["Session"]):
         # The choice of the next release may depend on earlier ones; costs are fixed in advance,
         # and parts compose whatever each is chosen by.
         costs = {planned.name: planned.cost for planned in self._plan.releases}
-        payer, usual = (rest_of or query).name, costs.get(query.name)
-        left = self._left.get(payer, 0)
+        paying, usual = (rest_of or query).name, costs.get(query.name)
+        left = self._left.get(paying, 0)
         if usual is None or left < 1:
-            raise RuntimeError(f"release {payer!r} is not in the plan, or used up.")
+            raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")
         if rest_of is None:
-            return payer, 1, usual
-        cost = PrivacyCost.total([(costs[payer], left)])
+            return paying, 1, usual
+        cost = PrivacyCost.total([(costs[paying], left)])
         if cost.delta > 0 or (cost.epsilon > 0) != (usual.epsilon > 0):
             raise RuntimeError(
-                f"{query.name!r} has another kind of cost than what is left of {payer!r}."
+                f"{query.name!r} has another kind of cost than what is left of {paying!r}."
             )
-        return payer, left, cost
+        return paying, left, cost
 
     def _record(self, query: Query, made: _Admitted) -> None:
         """Tell watchers and the ledger's receipt of a release, and add it to the report."""
@@ -265,7 +266,7 @@ class Session(AbstractContextManager["Session"]):
             row = replace(row, uses=self._records.pop().uses + 1)
         self._records.append(row)
 
-    def _noisy_mean(self, query: Query, law: Mechanism, made: _Admitted) -> Floats:
+    def _noisy_mean(self, query: Query, mechanism: Mechanism, made: _Admitted) -> Floats:
         """Mean of a query over units with noise; this and private keys alone read data."""
         # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
         with np.errstate(all="ignore"):
@@ -274,7 +275,7 @@ class Session(AbstractContextManager["Session"]):
             # pass the box that noise is added in.
             if not made.is_exact and not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-            return law.release(value, made.sensitivity, made.cost, self._noise, query)
+            return mechanism.release(value, made.sensitivity, made.cost, self._noise, query)
 
     def _answer(
         self, made: _Admitted, value: Floats, sigma: float, keys: list[str] | None = None
@@ -300,11 +301,11 @@ class Session(AbstractContextManager["Session"]):
         """Sum of a query over all chunks, or at the source where data lies elsewhere."""
         # A source adds up where its parts lie; chunks lie in this process.
         data = self._read()
-        if getattr(data, "apart", False):
+        if data.apart:
             return data.sum(query)
         first = added = None
         for chunk in data:
-            if first is not None and hasattr(query, "add_to"):
+            if first is not None and isinstance(query, Product):
                 query.add_to(first, chunk)
                 continue
             part = query.total(chunk)
@@ -312,7 +313,7 @@ class Session(AbstractContextManager["Session"]):
                 first = part
                 continue
             if added is None:
-                added = getattr(query, "sums", AccurateSum)()
+                added = query.sums()
                 added.add(first)
             added.add(part)
         if first is None:

@@ -12,7 +12,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, PIECEWISE
-from sktensor_dp.queries.query import HALF, SUM_SLACK, Query, bins_of, check_array, check_number
+from sktensor_dp.queries.query import (
+    HALF,
+    SUM_SLACK,
+    Chunks,
+    Query,
+    bins_of,
+    check_array,
+    check_number,
+)
 from sktensor_dp.queries.sums import sums_by_row
 from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, read_only, rows_at_once
 from sktensor_dp.tensor.sorted_entries import SortedEntries
@@ -111,7 +119,7 @@ def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
         raise ValueError(f"unit_mode must be one of 0..{len(shape) - 1}, got {unit_mode!r}.")
 
 
-class ValueRange:
+class ValueRange(Chunks):
     """Public range that values are clipped to, and centred on the middle of."""
 
     public: ClassVar[tuple[str, ...]] = ("shape", "half", "middle")  # to sessions

@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, Law, Norm
-from sktensor_dp.queries.sums import units_of
+from sktensor_dp.queries.sums import AccurateSum, units_of
 from sktensor_dp.tensor.arrays import Floats
 
 Range = tuple[float, float]
@@ -36,7 +36,8 @@ Family = Literal["units", "texts", "counts", "samples", "tensors", "entries", "s
 # Coordinates of a sum in which its bounds hold, and in which noise is added: its entries, the
 # orthonormal ones of a symmetric array or matrix, or those of a histogram of pairs.
 Coordinates = Literal["entries", "symmetric", "matrix", "pairs"]
-# Queries by name: every step at which raw data can become public.
+# Queries by name: every step at which raw data can become public. `CATALOGUE` in
+# ``privacy/releases.py`` is made of it, with mechanisms.
 REGISTERED: "dict[str, type[Query]]" = {}
 
 
@@ -52,6 +53,7 @@ class Query:
     description: ClassVar[str]  # the statistic in words; a mean over units, or a sum by private key
     laws: ClassVar[tuple[Law, ...]]  # for a cost in mu; and, if there is one, for a pure epsilon
     coordinates: ClassVar[Coordinates] = "entries"
+    sums: ClassVar[Any] = AccurateSum  # makes the running sum that totals of chunks are added to
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -71,6 +73,16 @@ class Query:
         return math.inf
 
     @property
+    def l2_contribution(self) -> float:
+        """Largest L2 norm of one unit's contribution."""
+        raise NotImplementedError
+
+    @property
+    def l1_contribution(self) -> float:
+        """Largest L1 norm of one unit's contribution; infinity without a proved bound."""
+        return math.inf
+
+    @property
     def ambient_dimension(self) -> int | None:
         """Dimension of the space of which the sum is an orthonormal projection; None for all."""
         return None
@@ -81,37 +93,31 @@ class Query:
 
     def sensitivity(self, norm: Norm, neighbours: str) -> float:
         """Sensitivity of the sum in a norm: to replacing a unit, or to adding or removing one."""
+        if neighbours == "add_remove":
+            return float(self.l2_contribution if norm == "l2" else self.l1_contribution)
         # Neighbours that are told in words replace something, too.
-        of = "contribution" if neighbours == "add_remove" else "sensitivity"
-        return float(getattr(self, f"{norm}_{of}"))
+        return float(self.l2_sensitivity if norm == "l2" else self.l1_sensitivity)
 
 
-class Chunks(Protocol):
-    """Raw data in chunks of whole units, which can be iterated over once for each release."""
+class Chunks:
+    """Raw data in chunks of whole units, read once for each release, here or where it lies."""
 
-    @property
-    def n_units(self) -> int:
-        """Number of units (protected persons, documents or rows); private with ``add_remove``."""
+    n_units: int  # protected persons, documents or rows; private with ``add_remove``
+    grouped: bool = False  # whether units are persons, with several rows each
+    announced: bool = False  # whether it is read before the charge, to check what was announced
+    apart: bool = False  # whether it lies elsewhere, and is summed there instead of iterated over
 
     def __iter__(self) -> Any:
         """Yield the chunks, in the form that the queries' ``total`` takes."""
-
-
-class Source(Protocol):
-    """Raw data on other workers or threads, which add up a query there."""
-
-    apart: bool  # whether the data has to be asked where it is, instead of read here
-
-    @property
-    def n_units(self) -> int:
-        """Number of units, as of `Chunks`."""
+        raise NotImplementedError
 
     def sum(self, query: Any) -> Any:
-        """Sum of `query` over all units, each counted once."""
+        """Sum of `query` over all units, each counted once, where the data is `apart`."""
+        raise NotImplementedError
 
 
 class Bounded(Query):
-    """Query of which one unit's contribution has bounded norms."""
+    """Query of which one unit's contribution has bounded norms: it gives `_largest_norms` alone."""
 
     # Largest L2 distance of two contributions over the largest norm of one.
     farthest: ClassVar[float]
@@ -209,6 +215,7 @@ class Product:
 
     query: Any
     V: NDArray[np.float64]
+    sums: ClassVar[Any] = AccurateSum
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """Parts of the product for `chunk`, (n_words, n_columns + 1), for ``of_products``."""

@@ -15,6 +15,7 @@ from sktensor_dp.queries.query import (
     LIMIT,
     NORM_SLACK,
     RADIUS,
+    Chunks,
     NonNegative,
     NormBins,
     Query,
@@ -458,7 +459,7 @@ class PowerIterations(Signed):
 
 
 @dataclass(frozen=True, eq=False)
-class TensorChunk:
+class TensorChunk(Chunks):
     """Symmetric tensor that is itself the private data, as one chunk."""
 
     oracle: Oracle  # maps U of shape (d, L) to T(I, u, u) for its columns u

@@ -13,7 +13,7 @@ from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.expected_counts import LARGEST_SHARE
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
-from sktensor_dp.queries.query import SCORE, SUM_SLACK, Signed, check_array, check_number
+from sktensor_dp.queries.query import SCORE, SUM_SLACK, Chunks, Signed, check_array, check_number
 from sktensor_dp.queries.units import Units
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.inference import (
@@ -32,7 +32,7 @@ LARGEST_CONCENTRATION, LEAST_PRIOR = 1e20, 1e-20
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutChunk:
+class HeldOutChunk(Chunks):
     """Held-out rows `X` with targets `y`, unit by unit, as one chunk."""
 
     X: Any
@@ -40,7 +40,7 @@ class HeldOutChunk:
     units: Units
 
     @property
-    def n_units(self) -> int:
+    def n_units(self) -> int:  # type: ignore[override]
         """Number of units."""
         return self.units.n
 

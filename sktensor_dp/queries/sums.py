@@ -152,7 +152,7 @@ class PartialQuery:
 
     def _nothing(self) -> Any:
         """Empty sum of the kind that the query adds up."""
-        return getattr(self.query, "sums", AccurateSum)()
+        return self.query.sums()
 
     def _summed(self, partition: Any) -> PartialSum:
         """Sum of the query over the chunks of `partition`, with its number of units."""

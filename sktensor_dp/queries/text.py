@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_THRESHOLDED, LAPLACE
-from sktensor_dp.queries.query import NonNegative
+from sktensor_dp.queries.query import Chunks, NonNegative
 from sktensor_dp.queries.units import Units
 from sktensor_dp.tensor.arrays import Floats, read_only
 
@@ -121,7 +121,7 @@ class WordCounts:
         return WordCounts(self.words, counts)
 
 
-class TextChunks:
+class TextChunks(Chunks):
     """Words of documents, split by `analyze` and yielded as `WordCounts` of some units."""
 
     columns: Sequence[str] = ()  # names of the columns whose categories are the words

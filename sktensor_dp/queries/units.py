@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sktensor_dp.queries.error_sanitising import error_or, read, read_each
 from sktensor_dp.queries.frames import as_numbers
 from sktensor_dp.queries.labels import EXPECTED, ONE_GROUP, as_labels, digests, distinct, joined
+from sktensor_dp.queries.query import Chunks
 from sktensor_dp.queries.sources import PartitionedSource, is_grouped, summed
 from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
@@ -296,7 +297,7 @@ class RowChunk:
         self.units = Units.single(X.shape[0]) if units is None else units
 
 
-class RowChunks(Generic[Chunk]):
+class RowChunks(Chunks, Generic[Chunk]):
     """Rows of a data set, yielded in chunks of whole units, once for each release."""
 
     # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
@@ -324,7 +325,6 @@ class RowChunks(Generic[Chunk]):
         self._source: Iterable[Any] = ()
         self._table: GroupTable | None = None
         self._partitions: Any = None
-        self.apart = False
         self._prepared = prepared
         if not (sp.issparse(source) or isinstance(source, np.ndarray)):
             if isinstance(source, PartitionedSource):

@@ -25,6 +25,7 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
 from sktensor_dp.queries.error_sanitising import call_untrusted
+from sktensor_dp.queries.query import Chunks
 from sktensor_dp.queries.sources import TextsInParts
 from sktensor_dp.queries.sums import PartialQuery
 from sktensor_dp.queries.text import TextChunks, WordCounts
@@ -163,7 +164,7 @@ def counts_of_part(vectorizer: Any, vocabulary: dict[str, int], partition: Any) 
 
 
 @dataclass(frozen=True, eq=False)
-class LazyTexts:
+class LazyTexts(Chunks):
     """Texts in the partitions of a lazy collection; workers sum queries over them."""
 
     partitions: DaskPartitions | ThreadedPartitions  # the data
@@ -173,7 +174,7 @@ class LazyTexts:
     apart = True
 
     @property
-    def grouped(self) -> bool:
+    def grouped(self) -> bool:  # type: ignore[override]
         """True where units are groups of texts."""
         return self.partitions.grouped
 

@@ -27,6 +27,7 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.entries import EntryChunks, IndexSet, RowSums
 from sktensor_dp.queries.gradients import RidgeBlock
+from sktensor_dp.queries.query import Chunks
 from sktensor_dp.queries.samples import LiftedBall, SampleChunk, SecondMoments, as_samples
 
 pytestmark = pytest.mark.nightly
@@ -39,7 +40,7 @@ PLACES = IndexSet(np.zeros((1, 2), dtype=np.intp), (1, 1))
 RIDGE = RidgeBlock(PLACES, 0, np.ones((1, 1)), 0.1, 1.0)
 
 
-class One:
+class One(Chunks):
     """A data set of one unit, for the session."""
 
     n_units = 1

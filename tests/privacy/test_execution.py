@@ -31,6 +31,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.execution import PartialQuery, PartitionedSource, ThreadedPartitions
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
+from sktensor_dp.queries.query import Query
 from sktensor_dp.queries.sums import AccurateSum, OneThread
 from sktensor_dp.queries.text import KeyedSum
 
@@ -291,7 +292,7 @@ def test_one_thread_lasts_until_the_last_block_ends():
     assert threads() == before
 
 
-class Overflows:
+class Overflows(Query):
     """A query whose numbers leave the range of doubles."""
 
     def total(self, chunk: Any) -> np.ndarray:

@@ -24,7 +24,7 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments
-from sktensor_dp.queries.query import REGISTERED
+from sktensor_dp.queries.query import REGISTERED, Chunks
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.queries.slices import (
     ReleasedEffects,
@@ -49,7 +49,7 @@ def counts(seed: int) -> np.ndarray:
     return rng.poisson(40 * rng.dirichlet(np.full(D, 0.5), N)).astype(float)
 
 
-class Source:
+class Source(Chunks):
     """Chunks that fail once they have been read as often as allowed."""
 
     def __init__(self, X: np.ndarray, passes: int) -> None:

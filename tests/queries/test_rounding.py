@@ -36,7 +36,7 @@ from sktensor_dp.queries.moments import (
     TripleMoments,
     WhitenedTripleMoments,
 )
-from sktensor_dp.queries.query import NORM_SLACK
+from sktensor_dp.queries.query import NORM_SLACK, Chunks
 from sktensor_dp.queries.samples import (
     PowerIterations,
     SampleChunk,
@@ -244,7 +244,7 @@ def test_documents_and_samples_are_read_in_parts_of_their_own_memory(seed):
         assert next(iter(whole)) is next(iter(whole))  # with the norms it has computed
 
 
-class Documents:
+class Documents(Chunks):
     """Chunks of documents, of which there count as many as one likes."""
 
     def __init__(self, parts, n_units):
