@@ -131,20 +131,20 @@ class EntryQuestions(_Questions):
         """All values, of shape (n_observed,)."""
         # The noise of the piecewise mechanism depends on the value; sigma is that of the
         # middle.
-        return self._ask(Entries(self.half)).total()
+        return self._ask(Entries(self.half)).as_sum()
 
     def row_sums(self, weights: Floats | None = None) -> ReleasedRowSums:
         """Weighted sums of each row of each mode; weights are balanced unless given."""
         if weights is None:
             weights = self.index_set.balanced_weights()
-        noisy = self._ask(RowSums(self.index_set, weights, self.half)).total()
+        noisy = self._ask(RowSums(self.index_set, weights, self.half)).as_sum()
         sums = np.split(noisy.value, np.cumsum(self.index_set.shape)[:-1])
         return ReleasedRowSums(sums, weights, noisy.sigma)
 
     def entry_pairs(self, predictions: Floats, weights: Floats, scale: float) -> ReleasedPairs:
         """Products of residuals in two columns, summed over the rows of a matrix."""
         query = EntryPairs(self.index_set, predictions, weights, scale, self.half)
-        noisy = self._ask(query).total()
+        noisy = self._ask(query).as_sum()
         n = self.index_set.shape[1]
         upper = np.triu_indices(n, 1)
         tables = np.zeros((2, n, n))
@@ -155,12 +155,12 @@ class EntryQuestions(_Questions):
     def ridge_block(self, mode: int, rows: Floats, regularization: float | Floats) -> ReleasedBlock:
         """Rows of one factor by ridge regression."""
         query = RidgeBlock(self.index_set, mode, rows, regularization, self.half)
-        noisy = self._ask(query).total()
+        noisy = self._ask(query).as_sum()
         return ReleasedBlock(noisy.value * query.scales[:, None], noisy.sigma * query.scales)
 
     def entry_gradients(self, jacobian: Jacobian) -> Answer:
         """Values' part of minus the gradient of half the squared error, in all parameters."""
-        return self._ask(EntryGradients(jacobian, self.half)).total()
+        return self._ask(EntryGradients(jacobian, self.half)).as_sum()
 
 
 class SliceQuestions(_Questions):
@@ -182,12 +182,12 @@ class SliceQuestions(_Questions):
         # `rest_of` is a planned query: all that is left of its budget pays for this one.
         order = 1 if self._ask.is_pure else 2
         query = SharedRowSums(mode, self.shape, about, scale, order)
-        noisy = self._ask(query, rest_of).total()
+        noisy = self._ask(query, rest_of).as_sum()
         return ReleasedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> ReleasedFactor:
         """Residuals of all units times their own weights of components, summed in each cell."""
-        noisy = self._ask(query).total()
+        noisy = self._ask(query).as_sum()
         rows = len(noisy.value) - noisy.value.shape[1]
         weight = MOMENT_WEIGHT * self.n_units
         moment = noisy.value[rows:] / weight

@@ -224,30 +224,33 @@ def number_is_private(n_samples: Any, neighbours: str) -> bool:
 def row_chunks(
     estimator: Any,
     checked: Any,
-    kind: Callable[..., Kind],
+    chunks_class: Callable[..., Kind],
     X: Any,
     groups: Any = None,
     n_samples: Any = None,
     *,
     reset: bool = True,
 ) -> Kind:
-    """Chunks of class `kind` with the rows of a table, which the copy `checked` validates."""
+    """Chunks with the rows of a table, validated by `_validated_rows` of the copy `checked`."""
     check_mark(X, groups is not None, estimator.neighbours)
     if is_dask(X):
         X = check_columns(checked, X, reset=reset)
         known = math.nan if hasattr(X, "columns") else X.shape[0]
         n_units = number_of_units(checked, known, groups, n_samples, "rows")
         prepared = partial(Numeric, columns=column_names(X))
-        return kind(partitions_by_group(X, groups), n_units, int(X.shape[1]), prepared=prepared)
-    X = checked._validated(X, reset=reset, fits=True, grouped=groups is not None)
+        return chunks_class(
+            partitions_by_group(X, groups), n_units=n_units, n_features=int(X.shape[1]),
+            prepared=prepared,
+        )  # fmt: skip
+    X = checked._validated_rows(X, reset=reset, fits=True, grouped=groups is not None)
     labels = checked_groups(groups, X.shape[0], estimator.neighbours)
-    return kind(X, *X.shape, groups=labels)
+    return chunks_class(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
 
 
 def source_chunks(
-    estimator: Any, kind: Callable[..., Kind], source: Any, n_samples: Any, n_features: Any
+    estimator: Any, chunks_class: Callable[..., Kind], source: Any, n_samples: Any, n_features: Any
 ) -> Kind:
-    """Chunks of class `kind` of a source of announced public sizes, which is read several times."""
+    """Chunks of a source of announced public sizes, which is read several times."""
     if not isinstance(source, PartitionedSource):
         check_chunks(source)
         if hasattr(source, MARK):
@@ -257,7 +260,10 @@ def source_chunks(
     check_sizes(n_features=n_features)
     # An array whose items are chunks would be taken for checked rows.
     whole = sp.issparse(source) or isinstance(source, np.ndarray)
-    return kind(Numeric(source) if whole else source, n_samples, n_features, prepared=Numeric)
+    return chunks_class(
+        Numeric(source) if whole else source, n_units=n_samples, n_features=n_features,
+        prepared=Numeric,
+    )  # fmt: skip
 
 
 class Numeric:

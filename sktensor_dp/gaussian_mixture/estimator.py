@@ -605,13 +605,15 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
             fitted = learned(ask, plan)
         return self._finish(ask, fitted, columns)
 
-    def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
+    def _validated_rows(
+        self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
+    ) -> Any:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped, missing=True)
         return as_validated(as_incomplete, X)
 
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""
-        rows = IncompleteChunk(self._validated(X, reset=False))
+        rows = IncompleteChunk(self._validated_rows(X, reset=False))
         return gaussians_of(self).log_joint(rows.X, rows.observed)
 
     def _criterion(self, X: Any, price: Any) -> float:
@@ -624,7 +626,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Any) -> None:
-        self._validated(X, reset=True, fits=True, grouped=grouped)
+        self._validated_rows(X, reset=True, fits=True, grouped=grouped)
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(self._unit, score="log_likelihood", worst_case=self._worst_case)
@@ -639,7 +641,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
 
 def learned(ask: Session, plan: MixturePlan) -> Fitted:
     """Fit a mixture to released values; return fitted attributes and warnings."""
-    ball = LiftedBall(plan.norm, plan.offset)
+    ball = LiftedBall(plan.radius, plan.offset)
     if not plan.chooses_norm:
         return fitted_attributes(fit_mixture(ask, ball, plan), plan)
     ball, seen = chosen_ball(ask, ball)

@@ -32,7 +32,8 @@ class MixturePlan:
     n_features: int
     covariance_type: str
     n_steps: int
-    norm: float  # public; 1 where a histogram chooses it, which is the unit of all that follows
+    # Of the ball of samples, public; 1 where a histogram chooses it, the unit of all that follows.
+    radius: float
     chooses_norm: bool
     random_state: Any
     releases: ReleasePlan
@@ -40,7 +41,7 @@ class MixturePlan:
     @property
     def offset(self) -> float:
         """Constant coordinate of the second moments."""
-        return defaults.OFFSET * self.norm
+        return defaults.OFFSET * self.radius
 
     @property
     def shape(self) -> str:

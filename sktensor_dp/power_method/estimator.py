@@ -338,11 +338,11 @@ class PrivateTensorPowerMethod(
         checked = self._check_call(X, n_samples, unsupported)
         self._check_combination(PERTURBATIONS, "fit")
         if self.perturbation != "stream":
-            units = row_chunks(self, checked, self._kind, X, groups, n_samples)
+            units = row_chunks(self, checked, self._chunks_class, X, groups, n_samples)
             return self._learn(units, columns_of(checked))
         if is_dask(X):
             raise ValueError(NOT_AT_RANDOM)
-        X = checked._validated(X, reset=True, fits=True, grouped=groups is not None)
+        X = checked._validated_rows(X, reset=True, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
         plan = plan_moments(self, X.shape[1], "stream")
         # All components are found by then, and some batches are left to polish them.
@@ -388,7 +388,7 @@ class PrivateTensorPowerMethod(
                 for place, part in enumerate(source)
             )
             return self._fit_stream(batches, checked)
-        chunks = source_chunks(self, self._kind, source, n_samples, n_features)
+        chunks = source_chunks(self, self._chunks_class, source, n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
@@ -508,7 +508,7 @@ class PrivateTensorPowerMethod(
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "transform", len(self.components_))
-        found = coordinates(self._validated(X, reset=False), self.moment, self._found())
+        found = coordinates(self._validated_rows(X, reset=False), self.moment, self._found())
         return found.astype(precision_of(X), copy=False)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
@@ -545,7 +545,7 @@ class PrivateTensorPowerMethod(
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "score_samples")
-        samples = self._validated(X, reset=False)
+        samples = self._validated_rows(X, reset=False)
         return sample_scores(samples, self.moment, self._found())
 
     @OF_MIXTURES
@@ -566,7 +566,7 @@ class PrivateTensorPowerMethod(
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict").astype(np.intp)
-        samples = self._validated(X, reset=False)
+        samples = self._validated_rows(X, reset=False)
         return np.argmax(coordinates(samples, self.moment, self._found()), axis=1)
 
     @OF_MIXTURES
@@ -841,16 +841,18 @@ class PrivateTensorPowerMethod(
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     @property
-    def _kind(self) -> Callable[..., CountChunks | SampleChunks]:
+    def _chunks_class(self) -> Callable[..., CountChunks | SampleChunks]:
         """Class of the chunks of a fit: counts for topics, samples otherwise."""
         return CountChunks if self.moment == "single_topic" else SampleChunks
 
-    def _validated(self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False) -> Any:
+    def _validated_rows(
+        self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
+    ) -> Any:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
         return as_validated(as_counts if self.moment == "single_topic" else as_samples, X)
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        read = checked_table if "moment" in searched else type(self)._validated
+        read = checked_table if "moment" in searched else type(self)._validated_rows
         X = read(self, X, reset=True, fits=True, grouped=grouped)
         if not {"moment", "n_components"} & set(searched):
             check_width(self, X.shape[1])

@@ -15,7 +15,16 @@ from sktensor_dp.power_method import defaults
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.parts import public_ranks
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, with_histogram
-from sktensor_dp.queries.samples import LiftedBall, ProjectedThirdMoments, SecondMoments
+from sktensor_dp.queries.counts import NormHistogram
+from sktensor_dp.queries.samples import (
+    LiftedBall,
+    PowerIterations,
+    ProjectedThirdMoments,
+    SecondMoments,
+    TensorPowerIterations,
+    ThirdMomentHistogram,
+    ThirdMoments,
+)
 from sktensor_dp.spectral_topics.plan import TopicPlan, plan_topics
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
@@ -45,7 +54,8 @@ class MomentPlan:
     n_restarts: int
     max_iter: int
     random_state: Any
-    norm: float  # public; 1 where a histogram chooses it, which is the unit of all that follows
+    # Of the ball of samples, public; 1 where a histogram chooses it, the unit of all that follows.
+    radius: float
     offset: float  # constant that samples of a mixture get as their last coordinate; 0 without one
     releases: ReleasePlan  # the budget; of one batch in a stream
     chooses_norm: bool = False
@@ -73,16 +83,19 @@ def plan_moments(
     chooses_norm = model.data_norm == "auto"
     if chooses_norm:
         refuse_stream(perturbation)
-        fractions = with_histogram("norm_histogram", fractions)
-    norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
-    uses = {"power_iterations": k * (max_iter + 1)} if perturbation == "iteration" else {}
+        fractions = with_histogram(NormHistogram.name, fractions)
+    radius = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
+    uses = {PowerIterations.name: k * (max_iter + 1)} if perturbation == "iteration" else {}
     mixture = model.moment == "gaussian_mixture"
     if to_fit:
-        _check_memory(n_features, perturbation, k, model.n_restarts, "second_moments" in fractions)
+        _check_memory(
+            n_features, perturbation, k, model.n_restarts, SecondMoments.name in fractions
+        )
     return MomentPlan(
         n_components=k, n_features=n_features, perturbation=perturbation, whiten=model.whiten,
         n_restarts=model.n_restarts, max_iter=max_iter, random_state=model.random_state,
-        norm=norm, offset=defaults.OFFSET * norm if mixture else 0.0, chooses_norm=chooses_norm,
+        radius=radius, offset=defaults.OFFSET * radius if mixture else 0.0,
+        chooses_norm=chooses_norm,
         releases=ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
     )  # fmt: skip
 
@@ -90,7 +103,7 @@ def plan_moments(
 def plan_tensor(model: Any, size: int) -> MomentPlan:
     """Plan the steps of a power method on a private tensor of a `size`."""
     plan = plan_moments(model, size, "iteration")
-    name, n_steps = "tensor_power_iterations", plan.n_components * (plan.max_iter + 1)
+    name, n_steps = TensorPowerIterations.name, plan.n_components * (plan.max_iter + 1)
     releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
     return replace(plan, releases=releases)
 
@@ -140,13 +153,13 @@ def noise_edge(sigma: float, size: int) -> float:
 def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, float]:
     """Fraction of the budget of each release, relative to the others."""
     if perturbation in BY_STEPS:
-        return {"power_iterations": 1.0}
+        return {PowerIterations.name: 1.0}
     whitened = perturbation == "whitened_tensor"
-    names = ["second_moments"] if whiten or whitened else []
+    names = [SecondMoments.name] if whiten or whitened else []
     if whitened and not exact:
-        names.append("third_moment_histogram")
+        names.append(ThirdMomentHistogram.name)
     fractions = {name: defaults.FRACTIONS[name] for name in names}
-    third = "projected_third_moments" if whitened else "third_moments"
+    third = ProjectedThirdMoments.name if whitened else ThirdMoments.name
     return {**fractions, third: defaults.FRACTIONS["third"]}
 
 
@@ -182,11 +195,11 @@ def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, f
     """Noise of a release per standard deviation, and its signal."""
     k, d = plan.n_components, plan.n_features
     eigenvalue = (COMPONENT * norm) ** 3 / k
-    if name == "second_moments":
+    if name == SecondMoments.name:
         return noise_edge(1.0, d), (COMPONENT * norm) ** 2 / k
-    if name == "projected_third_moments":
+    if name == ProjectedThirdMoments.name:
         return math.sqrt(n_unique(k, 3)), k
-    if name == "power_iterations":
+    if name == PowerIterations.name:
         # A step scales the best start's overlap o with a component by the eigenvalue times o,
         # and adds noise of norm sigma sqrt(d): o grows if eigenvalue sqrt(o / d) > sigma.
         squared = min(2 * math.log(1 + plan.n_restarts) / d, 1.0)
@@ -197,14 +210,14 @@ def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, f
 def forecast_moments(model: Any, n_samples: int, n_features: int) -> Forecast:
     """Forecast noise and signal of each release of a fit to samples of the assumed law."""
     plan = plan_moments(model, n_features, model.perturbation)
-    k, pure, ball = plan.n_components, plan.releases.delta == 0, LiftedBall(plan.norm)
+    k, pure, ball = plan.n_components, plan.releases.delta == 0, LiftedBall(plan.radius)
     releases, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
     n_batches = k * (plan.max_iter + 1) if plan.perturbation == "stream" else 1
     if count_sigma is not None:
         count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
     rows, needed = [], [float(k)]
     for planned in releases.releases:
-        if planned.name in (COUNT, "norm_histogram", "third_moment_histogram"):
+        if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
         dimension, sensitivity = _query(planned.name, plan, ball, model.neighbours)
         scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
@@ -221,14 +234,14 @@ def _query(name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str) -> tu
     size, k = plan.n_features, plan.n_components
     leaves = neighbours == "add_remove"
     cubes = ball.norm**3 if leaves else ball.farthest_cubes
-    if name == "second_moments":
+    if name == SecondMoments.name:
         query = SecondMoments(ball)
         return n_unique(size, 2), query.l2_contribution if leaves else query.l2_sensitivity
-    if name == "projected_third_moments":
+    if name == ProjectedThirdMoments.name:
         # The mean squared norm of a whitened sample is k.
         clipped = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
         return n_unique(k, 3), clipped
-    if name == "power_iterations":
+    if name == PowerIterations.name:
         seen = min(plan.n_restarts, size)
         return (size + seen) * min(plan.n_restarts, n_unique(seen, 2)), cubes
     return n_unique(size, 3), cubes

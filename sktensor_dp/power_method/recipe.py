@@ -71,7 +71,7 @@ class FittedComponents:
 
 def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
     """Components of samples: choose the norm if asked to, ask for moments, decompose them."""
-    ball, seen = LiftedBall(plan.norm, plan.offset), True
+    ball, seen = LiftedBall(plan.radius, plan.offset), True
     if plan.chooses_norm:
         ball, seen = chosen_ball(ask, ball)
     if plan.offset > 0:
@@ -80,7 +80,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
         found = fit_by_steps(ask, ball, plan)
     else:
         found = fit_raw_moments(ask, ball, plan)
-    fitted = _fitted_state(found, plan, plan.max_iter)
+    fitted = fitted_of(found, plan, plan.max_iter)
     chosen = {"data_norm_": ball.radius} if plan.chooses_norm else {}
     warnings = (*warnings_of_range("norm_histogram", seen=seen), *fitted.warnings)
     return Fitted({**fitted.attributes, **chosen}, warnings)
@@ -92,7 +92,7 @@ def fit_single_topics(ask: Session, plan: TopicPlan, options: TopicOptions) -> F
     topics = released.topics
     order = np.argsort(-topics.weights, kind="stable")
     found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
-    fitted = _fitted_state(found, plan, options.max_iter)
+    fitted = fitted_of(found, plan, options.max_iter)
     return replace(fitted, notes=released.notes)
 
 
@@ -102,7 +102,7 @@ def decompose_tensor(ask: Session, plan: MomentPlan, bound: float) -> Fitted:
     while not method.is_complete:
         answers = ask(TensorPowerIterations(method.ask(), bound))
         method.tell(answers.value, answers.sigma, may_wait=False)
-    return _fitted_state(components_of(method), plan, plan.max_iter)
+    return fitted_of(components_of(method), plan, plan.max_iter)
 
 
 def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
@@ -150,7 +150,7 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
     )  # fmt: skip
 
 
-def _fitted_state(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
+def fitted_of(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
     """Fitted attributes of components, with a warning if noise hides some."""
     warnings = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
     if found.fill > FULL:

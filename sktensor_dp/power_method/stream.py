@@ -124,10 +124,10 @@ def learn_batch(
     stream: ComponentStream | None,
 ) -> Fitted:
     """Make one power step on a batch that no other step reads; return the fitted attributes."""
-    budget = plan.releases.epsilon, plan.releases.delta, plan.norm
+    budget = plan.releases.epsilon, plan.releases.delta, plan.radius
     # Another one: a step that fails must not have moved the stream.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
-    answers = power_step(ask, PowerIterations(method.ask(), plan.norm))
+    answers = power_step(ask, PowerIterations(method.ask(), plan.radius))
     method.tell(answers.value, answers.sigma, ask.n_units)
     after = ComponentStream(method, budget)
     return Fitted({**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter})

@@ -26,7 +26,7 @@ class Answer:
     n: int  # number of units that sums were divided by
     keys: list[str] | None = None  # released words, of queries whose words are private
 
-    def total(self) -> "Answer":
+    def as_sum(self) -> "Answer":
         """Sum over units in the place of the mean."""
         n = self.n
         return replace(

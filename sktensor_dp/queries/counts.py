@@ -166,7 +166,7 @@ class CountChunks(RowChunks[CountChunk]):
 
     noun, _chunk = "documents", CountChunk
 
-    def _validated(self, part: Any) -> sp.csr_matrix:
+    def _checked_part(self, part: Any) -> sp.csr_matrix:
         """Counts of one chunk as CSR; refuses another number of columns than `n_features`."""
         counts = as_counts(part, "a chunk")
         if counts.shape[1] != self.n_features:

@@ -118,7 +118,7 @@ class SampleChunks(RowChunks[SampleChunk]):
 
     noun, _chunk = "samples", SampleChunk
 
-    def _validated(self, part: Any) -> Floats | sp.csr_matrix:
+    def _checked_part(self, part: Any) -> Floats | sp.csr_matrix:
         """Samples of one chunk; refuses another number of columns than `n_features`."""
         samples = as_samples(part, "a chunk")
         if samples.ndim != 2 or samples.shape[1] != self.n_features:
@@ -144,9 +144,9 @@ class IncompleteChunks(SampleChunks):
 
     _chunk = IncompleteChunk
 
-    def _validated(self, part: Any) -> Floats | sp.csr_matrix:
+    def _checked_part(self, part: Any) -> Floats | sp.csr_matrix:
         """Samples of one chunk, as those of `SampleChunks`, in which cells may be missing."""
-        return as_incomplete(part, super()._validated)
+        return as_incomplete(part, super()._checked_part)
 
 
 def as_incomplete(X: Any, validate: Callable[[Any], Any] = as_samples) -> Any:
@@ -217,29 +217,29 @@ class LiftedBall:
 
 @dataclass(frozen=True, eq=False)
 class SecondMoments(NonNegative):
-    """Sum over units of their mean ``z z'``, z the samples scaled into the ball of `embedding`."""
+    """Sum over units of their mean ``z z'``, z the samples scaled into the ball of `ball`."""
 
     name, family = "second_moments", "samples"
     description = "mean second moment of samples clipped to a ball"
     laws = (GAUSSIAN_SYMMETRIC, SPHERICAL)
     coordinates = "matrix"
 
-    embedding: LiftedBall
+    ball: LiftedBall
 
     def _largest_norms(self) -> tuple[float, float]:
         # The product of z z' and w w' is (z'w)^2, never negative.
-        return self.embedding.norm**2, math.inf
+        return self.ball.norm**2, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Dense symmetric matrix over the coordinates of z, the last of which is the constant."""
-        scales, shares = chunk.scales(self.embedding.radius), chunk.units.shares
+        scales, shares = chunk.scales(self.ball.radius), chunk.units.shares
         return sum_over_rows(len(shares), lambda part: self._part(chunk, part, scales, shares))
 
     def _part(self, chunk: SampleChunk, part: slice, scales: Floats, share: Floats) -> Floats:
         """Sum of ``z z'`` over a slice of rows, each weighted by its `share`."""
-        X, offset = chunk.X, self.embedding.offset
+        X, offset = chunk.X, self.ball.offset
         n_features = X.shape[1]
-        size = self.embedding.dimension(n_features)
+        size = self.ball.dimension(n_features)
         result = np.zeros((size, size))
         inner = result[:n_features, :n_features]
         if sp.issparse(X):
@@ -264,11 +264,11 @@ class _ThirdMoments:
     # (x) y` and, where `residual_weight` rho is not 0, `rho s y`.
 
     basis: Floats
-    embedding: LiftedBall
+    ball: LiftedBall
     residual_weight: float = 0.0
 
     def __post_init__(self) -> None:
-        norm = self.embedding.norm
+        norm = self.ball.norm
         check_array("the basis", self.basis, LARGEST_PROJECTION / norm)
         check_number("the residual weight", self.residual_weight, (0.0, LARGEST_RESIDUAL / norm**2))
 
@@ -277,10 +277,10 @@ class _ThirdMoments:
         seen = np.empty((chunk.X.shape[0], self.basis.shape[1]))
         distances, frame = np.zeros(len(seen)), np.linalg.qr(self.basis)[0]
         for rows in chunk.blocks(self.basis.shape[1]):
-            seen[rows] = self.embedding.projected(chunk, rows, self.basis)
+            seen[rows] = self.ball.projected(chunk, rows, self.basis)
             if self.residual_weight > 0:
-                inside = np.square(self.embedding.projected(chunk, rows, frame)).sum(axis=1)
-                squares = self.embedding.square_norms(chunk, rows)
+                inside = np.square(self.ball.projected(chunk, rows, frame)).sum(axis=1)
+                squares = self.ball.square_norms(chunk, rows)
                 distances[rows] = np.maximum(squares - inside, 0.0)
         return seen, distances
 
@@ -374,11 +374,11 @@ class ThirdMoments(ProjectedThirdMoments):
     @property
     def l2_sensitivity(self) -> float:
         """Largest distance of two ``z (x) z (x) z``: projecting them does not increase it."""
-        return self.embedding.farthest_cubes
+        return self.ball.farthest_cubes
 
     def _largest_norms(self) -> tuple[float, float]:
         # A projection of ``z (x) z (x) z`` is not longer.
-        return self.embedding.norm**3, math.inf
+        return self.ball.norm**3, math.inf
 
     @property
     def ambient_dimension(self) -> int:

@@ -318,7 +318,7 @@ class RowChunks(Chunks, Generic[Chunk]):
         prepared: Prepared | None = None,  # converts the caller's chunks before they are read
     ) -> None:
         self._announced_units = n_units
-        self.n_units = n_units or 0
+        self.n_units = n_units or 0  # of a matrix with groups, it is their number: see below
         self.n_features = n_features
         self.grouped = groups is not None  # as far as is known before reading
         self._whole: list[Chunk] | None = None
@@ -341,7 +341,7 @@ class RowChunks(Chunks, Generic[Chunk]):
         # Whether chunks are to be read to check them against what was announced.
         self.announced = self._whole is None and not self.apart
 
-    def _validated(self, part: Any) -> Any:
+    def _checked_part(self, part: Any) -> Any:
         """Rows of one chunk of the caller's source, checked and converted."""
         raise NotImplementedError
 
@@ -399,10 +399,10 @@ class RowChunks(Chunks, Generic[Chunk]):
                 if isinstance(X, BY_ROWS) and X.ndim == 2:
                     parts = (rows_of(X, rows) for rows in blocks(X.shape[0], UNITS_AT_ONCE))
                 for block in parts:
-                    rows, any_rows = read(partial(self._validated, block), "a chunk"), True
+                    rows, any_rows = read(partial(self._checked_part, block), "a chunk"), True
                     yield rows, Units.single(rows.shape[0])
                 continue
-            rows = read(partial(self._validated, X), "a chunk")
+            rows = read(partial(self._checked_part, X), "a chunk")
             if (ready := waiting.add(rows, as_labels(groups, rows.shape[0]))) is not None:
                 any_rows = True
                 order, units = in_order(ready[1])

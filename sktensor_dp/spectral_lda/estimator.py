@@ -401,7 +401,7 @@ class PrivateSpectralLDA(
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "transform", self.n_components_, normalize=normalize)
-        counts = self._validated(X, reset=False)
+        counts = self._validated_rows(X, reset=False)
         found = proportions(counts, *self._law(), normalize=normalize)
         return found.astype(precision_of(X), copy=False)
 
@@ -437,7 +437,7 @@ class PrivateSpectralLDA(
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "score_samples")
-        return log_likelihoods(self._validated(X, reset=False), *self._law())
+        return log_likelihoods(self._validated_rows(X, reset=False), *self._law())
 
     def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
         """Exponential of the negative log-likelihood per token: lower is better, 1 without tokens.
@@ -490,7 +490,7 @@ class PrivateSpectralLDA(
         """
         check_is_fitted(self)
         warn_of_score()
-        counts = self._validated(X, reset=False)
+        counts = self._validated_rows(X, reset=False)
         first, second = token_halves(counts, check_random_state(random_state))
         tokens = float(second.sum())
         if tokens == 0:
@@ -606,7 +606,7 @@ class PrivateSpectralLDA(
         """Number of tokens of each document."""
         if is_dask(X):
             return lazy_rows(self, X, "_document_lengths")
-        return np.asarray(self._validated(X, reset=False).sum(axis=1)).ravel()
+        return np.asarray(self._validated_rows(X, reset=False).sum(axis=1)).ravel()
 
     def _plan(self, n_samples: int, n_features: int, to_fit: bool = False) -> TopicPlan:
         return plan_topics(
@@ -707,14 +707,14 @@ class PrivateSpectralLDA(
                 )
         return {name: float(limit) for name, limit in self.clip_norm.items()}
 
-    def _validated(
+    def _validated_rows(
         self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> sp.csr_matrix:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
         return as_validated(as_counts, X)
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        self._validated(X, reset=True, fits=True, grouped=grouped)
+        self._validated_rows(X, reset=True, fits=True, grouped=grouped)
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(

@@ -1,14 +1,13 @@
-"""Plan and recipe of a private vocabulary: votes for words that enough documents contain."""
+"""Plan of a private vocabulary from public numbers: releases, thresholds, forecast, worst case."""
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.plan import (
@@ -18,14 +17,13 @@ from sktensor_dp.privacy.plan import (
     ReleasePlan,
 )
 from sktensor_dp.privacy.selection import largest_weight
-from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.queries.text import DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text import defaults
 
 # Words by a checksum come first, from which documents see for which of their words votes are of
 # use; then votes; and then, if asked for, numbers of documents by the words that these have chosen.
 # Without noise every word gets votes.
-BUCKETS, VOTES, FREQUENCIES = "word_buckets", "word_votes", "document_frequencies"
+BUCKETS, VOTES, FREQUENCIES = WordBuckets.name, WordVotes.name, DocumentFrequencies.name
 # Fraction of the budget that document frequencies cost.
 FREQUENCIES_FRACTION = 0.2
 # Distinct words of an ordinary document, without stop words, where more may count. The word of rank
@@ -138,21 +136,24 @@ def plan_words(
     asked = limits != (1, 1) or whole != [True, False]
     releases = _releases(vectorizer, asked, one_each)
     exact = math.isinf(vectorizer.epsilon)
-    public = releases, m, least, most, noun, vectorizer._wording, asked or exact
+    plan = WordPlan(
+        releases=releases, max_words=m, least=least, most=most, noun=noun,
+        wording=vectorizer._wording, frequencies=asked or exact, largest=math.sqrt(m),
+    )  # fmt: skip
     if exact:
-        return WordPlan(*public, math.sqrt(m))
+        return plan
     spent = releases.counted() if neighbours == "add_remove" else releases
     # Votes of a document have a norm of the root of m, in buckets one of 1.
     moved = WordBuckets().sensitivity("l2", neighbours)
     largest, votes = largest_weight(m, math.sqrt(m) * moved, spent.cost_of(VOTES))
     if one_each:  # who has no choice needs no weights
-        return WordPlan(*public, largest, votes, 0.0, votes)
+        return replace(plan, largest=largest, votes=votes, threshold=votes)
     needed = defaults.NEEDED * moved / spent.cost_of(BUCKETS).mu
     # An ordinary document gives all of its words alike 1 / sqrt(length) in buckets.
     alike = 1 / math.sqrt(min(m, length))
     vote = min(ORDINARY_VOTES * alike * math.sqrt(m), largest)
     threshold = max(needed / alike, votes / vote)
-    return WordPlan(*public, largest, votes, needed, threshold)
+    return replace(plan, largest=largest, votes=votes, needed=needed, threshold=threshold)
 
 
 def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> None:
@@ -198,70 +199,6 @@ def _releases(vectorizer: Any, frequencies: bool, one_each: bool) -> ReleasePlan
     }  # fmt: skip
     reserved = {VOTES: THRESHOLD_FRACTION * delta}
     return ReleasePlan.split(epsilon, delta, fractions, reserved_delta=reserved)
-
-
-def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fitted:
-    """Release the words of enough documents; keep those that the plan and `max_features` allow."""
-    weights, sizes = np.ones(N_BUCKETS), np.zeros(0)
-    if plan.needed:
-        buckets = ask(WordBuckets()).total().value
-        weights = vote_weights(buckets, plan)
-    words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
-    if words and plan.frequencies:
-        sizes = released_frequencies(ask, plan, words)
-    elif words and plan.needed:
-        sizes = buckets[WordBuckets().places(words)]
-    kept = _pruned(words, sizes, plan, max_features)
-    found = {
-        "vocabulary_": {words[place]: column for column, place in enumerate(kept.tolist())},
-        "threshold_": plan.threshold,
-        "fixed_vocabulary_": False,
-    }
-    if plan.frequencies:
-        found["document_frequencies_"] = sizes[kept]
-    note = (
-        f"A {plan.wording.kept} of fewer than about {plan.threshold:,.0f} {plan.noun} is dropped."
-    )
-    return Fitted(found, notes=(note,))
-
-
-def released_frequencies(ask: Session, plan: WordPlan, words: list[str]) -> Floats:
-    """Release the number of documents with each of the words that were found."""
-    most = plan.max_words if plan.exact else min(plan.max_words, LENGTH)
-    found = ask(DocumentFrequencies(most, tuple(words))).total().value
-    # A word that is released is in one unit at least; without noise numbers are whole.
-    return np.clip(np.rint(found) if plan.exact else found, 1.0, ask.n_units)
-
-
-def vote_weights(buckets: Floats, plan: WordPlan) -> Floats:
-    """Weights of votes for words by checksum: less for common and for rare words, 0 for noise."""
-    # In buckets a document's norm is 1, in votes it is the root of the words that may count.
-    enough = defaults.AIM * plan.votes / math.sqrt(plan.max_words)
-    weights = enough / np.maximum(buckets, plan.needed)
-    return np.where(buckets >= plan.needed, np.minimum(weights, 1 / weights), 0.0)
-
-
-def _pruned(
-    words: list[str], sizes: Floats, plan: WordPlan, max_features: int | None
-) -> NDArray[np.intp]:
-    """Indices of the words that ``min_df``, ``max_df`` and ``max_features`` keep, by their size."""
-    allowed = (sizes >= plan.least) & (sizes <= plan.most)
-    kept = np.flatnonzero(allowed) if plan.frequencies else np.arange(len(words))
-    if max_features is not None:
-        most = np.argsort(-sizes[kept], kind="stable")[:max_features]
-        kept = np.sort(kept[most])
-    if kept.size == 0:
-        allowed_none = (
-            f"of {len(words)} whose noisy votes reached the threshold, none comes from between "
-            f"{plan.least:g} and {plan.most:g} {plan.noun} (min_df, max_df)"
-        )
-        raise NotEnoughDataError(
-            f"No {plan.wording.kept} remains: "
-            f"{allowed_none if words else 'the noisy votes of none reached the threshold'}. "
-            f"See that {plan.wording.held}; if they do, a larger epsilon, more "
-            f"{plan.noun} or {plan.wording.public} would help."
-        )
-    return kept
 
 
 def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:

@@ -61,10 +61,10 @@ from sktensor_dp.text.plan import (
     WordPlan,
     check_words,
     expected_words,
-    learn_vocabulary,
     plan_words,
     worst_texts,
 )
+from sktensor_dp.text.recipe import learn_vocabulary
 
 Floats = NDArray[np.float64]
 
@@ -448,7 +448,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _units(self, raw_documents: Any, groups: Any, n_samples: Any) -> Texts:
         """Words of each document, read and split here, or where lazy documents lie."""
-        np.dtype(self.dtype)
+        np.dtype(self.dtype)  # raises TypeError before a text is read
         if is_read_in_parts(raw_documents):
             return lazy_texts(self, raw_documents, groups, n_samples)
         return text_chunks(self, as_documents(raw_documents, "raw_documents"), groups)
@@ -463,10 +463,10 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             plan = self._plan(units, ask.count())
             ask.follow(plan.releases)
             fitted = learn_vocabulary(ask, plan, self.max_features)
-        return self._end(self._reported(ask, fitted, self._known_of(units)))
+        return self._finish(ask, fitted, self._known_of(units))
 
     def _known_of(self, units: Texts) -> dict[str, Any]:
-        """Public attributes of what was read, by name."""
+        """Public attributes of what was read, by name; overridden by the encoder."""
         return {}
 
     def _plan(self, units: Texts, n_units: int) -> WordPlan:

@@ -33,7 +33,7 @@ D = 5
 def samples(rng: Rng, query: Any) -> Floats:
     """None, small, huge, opposite ones, at the radius, and along what is asked about."""
     radius = getattr(query, "radius", 1.0)
-    radius = query.embedding.radius if hasattr(query, "embedding") else radius
+    radius = query.ball.radius if hasattr(query, "ball") else radius
     asked = getattr(query, "starts", getattr(query, "basis", np.eye(D)))[:D].T
     rows = [np.zeros(D), np.full(D, 1e300), np.full(D, -1e300), np.full(D, 1e-300)]
     rows += list(1e300 * np.eye(D)[:2]) + list(-1e300 * np.eye(D)[:2])

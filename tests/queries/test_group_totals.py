@@ -158,7 +158,7 @@ def check_bin(kind, query, rows):
             return
         norm = norm_of_group(query.norm, rows) * factor(query.clips, rows)
     else:
-        as_moments = ProjectedThirdMoments(query.basis, query.embedding, query.residual_weight)
+        as_moments = ProjectedThirdMoments(query.basis, query.ball, query.residual_weight)
         norm = float(np.mean([np.linalg.norm(of_row(kind, as_moments, row)) for row in rows]))
     assert one.sum() == 1
     near = query.edges * (1 + 1e-7 * np.sign(norm - query.edges))

@@ -92,7 +92,7 @@ def looped(query, X):
     if isinstance(query, PowerIterations):
         z = embedded(X, 0.0)
         return np.array([(z * (z @ u)[:, None] ** 2).sum(axis=0) for u in query.starts.T]).T
-    z = embedded(X, query.embedding.offset)
+    z = embedded(X, query.ball.offset)
     if isinstance(query, SecondMoments):
         return sum(np.outer(row, row) for row in z)
     each = [parts(row, query.basis, query.residual_weight) for row in z]

@@ -143,7 +143,7 @@ def with_stream(estimator: Any, stream: Any) -> Any:
 
 def validated_rows(estimator: Any, X: Any) -> Any:
     """Rows as a fitted estimator reads them."""
-    return estimator._validated(X, reset=False)
+    return estimator._validated_rows(X, reset=False)
 
 
 def columns_out(estimator: Any, number: int) -> None:

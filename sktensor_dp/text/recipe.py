@@ -1,0 +1,79 @@
+"""Recipe of a private vocabulary: votes for words that enough documents contain."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.text import defaults
+from sktensor_dp.text.plan import LENGTH, WordPlan
+
+Floats = NDArray[np.float64]
+
+
+def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fitted:
+    """Release the words of enough documents; keep those that the plan and `max_features` allow."""
+    weights, sizes = np.ones(N_BUCKETS), np.zeros(0)
+    if plan.needed:  # without noise it is 0, and `plan.frequencies` is true
+        buckets = ask(WordBuckets()).as_sum().value
+        weights = vote_weights(buckets, plan)
+    words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
+    if words and plan.frequencies:
+        sizes = released_frequencies(ask, plan, words)
+    elif words and plan.needed:
+        sizes = buckets[WordBuckets().places(words)]
+    kept = _pruned(words, sizes, plan, max_features)
+    found = {
+        "vocabulary_": {words[place]: column for column, place in enumerate(kept.tolist())},
+        "threshold_": plan.threshold,
+        "fixed_vocabulary_": False,
+    }
+    if plan.frequencies:
+        found["document_frequencies_"] = sizes[kept]
+    note = (
+        f"A {plan.wording.kept} of fewer than about {plan.threshold:,.0f} {plan.noun} is dropped."
+    )
+    return Fitted(found, notes=(note,))
+
+
+def released_frequencies(ask: Session, plan: WordPlan, words: list[str]) -> Floats:
+    """Release the number of documents with each of the words that were found."""
+    most = plan.max_words if plan.exact else min(plan.max_words, LENGTH)
+    found = ask(DocumentFrequencies(most, tuple(words))).as_sum().value
+    # A word that is released is in one unit at least; without noise numbers are whole.
+    return np.clip(np.rint(found) if plan.exact else found, 1.0, ask.n_units)
+
+
+def vote_weights(buckets: Floats, plan: WordPlan) -> Floats:
+    """Weights of votes for words by checksum: less for common and for rare words, 0 for noise."""
+    # In buckets a document's norm is 1, in votes it is the root of the words that may count.
+    enough = defaults.AIM * plan.votes / math.sqrt(plan.max_words)
+    weights = enough / np.maximum(buckets, plan.needed)
+    return np.where(buckets >= plan.needed, np.minimum(weights, 1 / weights), 0.0)
+
+
+def _pruned(
+    words: list[str], sizes: Floats, plan: WordPlan, max_features: int | None
+) -> NDArray[np.intp]:
+    """Indices of the words that ``min_df``, ``max_df`` and ``max_features`` keep, by their size."""
+    allowed = (sizes >= plan.least) & (sizes <= plan.most)
+    kept = np.flatnonzero(allowed) if plan.frequencies else np.arange(len(words))
+    if max_features is not None:
+        most = np.argsort(-sizes[kept], kind="stable")[:max_features]
+        kept = np.sort(kept[most])
+    if kept.size == 0:
+        allowed_none = (
+            f"of {len(words)} whose noisy votes reached the threshold, none comes from between "
+            f"{plan.least:g} and {plan.most:g} {plan.noun} (min_df, max_df)"
+        )
+        raise NotEnoughDataError(
+            f"No {plan.wording.kept} remains: "
+            f"{allowed_none if words else 'the noisy votes of none reached the threshold'}. "
+            f"See that {plan.wording.held}; if they do, a larger epsilon, more "
+            f"{plan.noun} or {plan.wording.public} would help."
+        )
+    return kept
