@@ -25,7 +25,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy import session
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, rounded_samples
+from sktensor_dp.privacy.sampling import GAUSSIAN_DENSITY, LAPLACE_DENSITY, rounded_samples
 
 __all__ = ["run"]
 
@@ -59,10 +59,16 @@ def samplers(size: int) -> dict[str, tuple[Callable[[int], object], int]]:
     source, zeros = NoiseSource(), np.zeros(size)
     found: dict[str, tuple[Callable[[int], object], int]] = {
         STREAM: (bits.random_raw, size),
-        "gaussian, exact": (lambda n: rounded_samples(GAUSSIAN, n, 24, bits.random_raw), size),
-        "laplace, exact": (lambda n: rounded_samples(LAPLACE, n, 24, bits.random_raw), size),
+        "gaussian, exact": (
+            lambda n: rounded_samples(GAUSSIAN_DENSITY, n, 24, bits.random_raw),
+            size,
+        ),
+        "laplace, exact": (
+            lambda n: rounded_samples(LAPLACE_DENSITY, n, 24, bits.random_raw),
+            size,
+        ),
         "gaussian, exact, finest grid": (
-            lambda n: rounded_samples(GAUSSIAN, n, 51, bits.random_raw),
+            lambda n: rounded_samples(GAUSSIAN_DENSITY, n, 51, bits.random_raw),
             size,
         ),
         "gaussian release": (lambda n: source.gaussian(zeros[:n], 1.0), size),

@@ -27,7 +27,7 @@ from sktensor_dp.queries.entries import EntryChunks, ValueRange, are_repeated, a
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import is_dask, refuse_lazy
 from sktensor_dp.queries.labels import as_labels, distinct
-from sktensor_dp.queries.query import SIZES
+from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.queries.slices import SliceChunks, SliceReader
 from sktensor_dp.queries.sums import PartialQuery
 
@@ -139,7 +139,7 @@ def checked_bounds(estimator: Any) -> tuple[float, float]:
             "histogram, at two percent of the budget."
         )
     if bounds == "auto":
-        return -float(SIZES[-1]), float(SIZES[-1])
+        return -float(SIZE_EDGES[-1]), float(SIZE_EDGES[-1])
     low, high = map(float, bounds)
     if not high - low >= LEAST_WIDTH:
         raise ValueError(

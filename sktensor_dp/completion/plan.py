@@ -302,7 +302,7 @@ def plan_completion(
             perturbation=perturbation, max_iter=max_iter,
         )  # fmt: skip
         cost = PrivacyCost(epsilon=HISTOGRAM_FRACTION * epsilon)
-        parts = (PlannedRelease("value_histogram", cost), *found.releases.releases)
+        parts = (PlannedRelease("value_histogram", cost), *found.releases.planned)
         return replace(found, releases=ReleasePlan(float(epsilon), float(delta), parts))
     fraction = 0.0
     if perturbation == "auto":

@@ -16,7 +16,7 @@ from sktensor_dp.queries.entries import (
     ValueHistogram,
 )
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
-from sktensor_dp.queries.query import SIZES, Query
+from sktensor_dp.queries.query import SIZE_EDGES, Query
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
     ReleasedEffects,
@@ -112,7 +112,7 @@ class _Questions:
         """Release a histogram of values and clip them to the range that it shows: low and high, and
         True if anything is above the noise.
         """
-        edges = np.concatenate([-SIZES[::-1], [0.0], SIZES])
+        edges = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
         low, high, seen = self._ask(ValueHistogram(edges)).range_of(edges)
         self._ask.clip_values((low, high))
         return low, high, seen

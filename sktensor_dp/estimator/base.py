@@ -326,7 +326,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
             type(self).__name__, self._accountant_to_charge(), ticket=ticket, has_paid=has_paid
         )
         relation = neighbours or self.neighbours
-        counts = relation == "add_remove" and bool(plan.releases)
+        counts = relation == "add_remove" and bool(plan.planned)
         plan = plan.before_count() if counts else plan
         if units.announced and not payer.has_paid:
             self._read_through(units, plan, payer)
@@ -335,7 +335,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         if not (counts or has_paid):
             self._warn(self._warnings_of_delta(plan, units.n_units, unit))
         watchers = [printer(payer.spender)] if self.verbose else []  # type: ignore[attr-defined]
-        number = None if counts else sum(planned.uses for planned in plan.releases)
+        number = None if counts else sum(planned.uses for planned in plan.planned)
         # Products are small or bound by memory: threads that wait for each other made fits ten
         # times slower on a busy machine, and none faster on an idle one.
         with OneThread(), self._followed(number) as follower:
@@ -369,7 +369,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         """Warning, if any, that delta is large for a public or released number of units."""
         # A search warns once of its own delta.
         in_search = getattr(self._accountant_to_charge(), "part_of_search", False)
-        if not plan.releases or math.isinf(plan.epsilon) or in_search:
+        if not plan.planned or math.isinf(plan.epsilon) or in_search:
             return ()
         return warnings_of_delta(plan.delta, n_units, unit)
 

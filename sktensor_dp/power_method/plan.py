@@ -216,7 +216,7 @@ def forecast_moments(model: Any, n_samples: int, n_features: int) -> Forecast:
     if count_sigma is not None:
         count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
     rows, needed = [], [float(k)]
-    for planned in releases.releases:
+    for planned in releases.planned:
         if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
         dimension, sensitivity = _query(planned.name, plan, ball, model.neighbours)

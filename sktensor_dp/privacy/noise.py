@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
-from sktensor_dp.privacy.sampling import BLOCK, GAUSSIAN, LAPLACE, MAX_BITS, Law, rounded_samples
+from sktensor_dp.privacy.sampling import (
+    BLOCK,
+    GAUSSIAN_DENSITY,
+    LAPLACE_DENSITY,
+    MAX_BITS,
+    Density,
+    rounded_samples,
+)
 from sktensor_dp.privacy.unsafe import Recorder, next_seed
 
 Floats = NDArray[np.float64]
@@ -93,7 +100,7 @@ class NoiseSource:
         if math.isinf(epsilon):
             return coordinates
         size = coordinates.size if size is None else size
-        return self.add_noise(coordinates, self.grid(1 / epsilon, size), LAPLACE)
+        return self.add_noise(coordinates, self.grid(1 / epsilon, size), LAPLACE_DENSITY)
 
     def spherical_laplace(
         self, coordinates: Floats, epsilon: float, ambient_dimension: int | None = None
@@ -127,7 +134,7 @@ class NoiseSource:
 
     def standard_normal(self, size: int) -> Floats:
         """Draw standard normals to within 2^-52, as an ingredient of other laws."""
-        steps = rounded_samples(GAUSSIAN, size, MAX_BITS, self._words)
+        steps = rounded_samples(GAUSSIAN_DENSITY, size, MAX_BITS, self._words)
         return np.ldexp(steps.astype(np.float64), -MAX_BITS)
 
     def grid(self, scale: float, diameter_per_step: float, *, diameter: float = DIAMETER) -> Grid:
@@ -144,7 +151,7 @@ class NoiseSource:
         scale *= ROUNDED_UP / (1 - excess)
         return Grid(scale, bits, math.ldexp(scale * steps, -bits))
 
-    def add_noise(self, coordinates: Floats, grid: Grid, law: Law = GAUSSIAN) -> Floats:
+    def add_noise(self, coordinates: Floats, grid: Grid, law: Density = GAUSSIAN_DENSITY) -> Floats:
         """Round coordinates to the grid and add noise of a law and of its scale."""
         steps = rounded_samples(law, coordinates.size, grid.bits, self._words)
         return _on_grid(coordinates, steps, grid)

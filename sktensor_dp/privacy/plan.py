@@ -119,7 +119,7 @@ class ReleasePlan:
 
     epsilon: float
     delta: float
-    releases: tuple[PlannedRelease, ...]
+    planned: tuple[PlannedRelease, ...]
 
     @classmethod
     def split(
@@ -155,23 +155,23 @@ class ReleasePlan:
         # A delta that is set aside buys no part of a count.
         count = PlannedRelease(COUNT, whole.part(COUNT_FRACTION, 0.0))
         rest = PlannedRelease(BY_COUNT, whole.part(1 - COUNT_FRACTION, whole.delta))
-        return replace(self, releases=(count, rest))
+        return replace(self, planned=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
         """Fill the open item by `plan`, made by the count; it may not cost more."""
-        count, rest = self.releases
+        count, rest = self.planned
         if (count.name, rest.name) != (COUNT, BY_COUNT):
             raise RuntimeError("the plan was not left open for a count of the units.")
         parts = tuple(
-            replace(planned, cost=planned.cost.part(1 - COUNT_FRACTION, planned.cost.delta))
-            for planned in plan.releases
+            replace(one, cost=one.cost.part(1 - COUNT_FRACTION, one.cost.delta))
+            for one in plan.planned
         )
-        most, now = rest.cost, replace(plan, releases=parts).cost
+        most, now = rest.cost, replace(plan, planned=parts).cost
         # Kinds of noise, and a delta set aside, may not be chosen in view of a release.
         kinds = [(cost.mu > 0, cost.epsilon > 0, cost.delta) for cost in (now, most)]
         if not (kinds[0] == kinds[1] and now.is_within(most)):
             raise RuntimeError("the plan made by a count is not covered by what was charged.")
-        return replace(self, releases=(count, *parts))
+        return replace(self, planned=(count, *parts))
 
     def counted(self) -> "ReleasePlan":
         """Plan with a count of the units before this plan's releases."""
@@ -180,19 +180,17 @@ class ReleasePlan:
     @property
     def cost(self) -> PrivacyCost:
         """Cost of the whole plan."""
-        return PrivacyCost.total((planned.cost, planned.uses) for planned in self.releases)
+        return PrivacyCost.total((one.cost, one.uses) for one in self.planned)
 
     def unused(self, left: Mapping[str, int]) -> tuple[PlannedRelease, ...]:
         """Releases paid for and not made, from the number of uses `left` by name."""
         return tuple(
-            replace(planned, uses=left[planned.name])
-            for planned in self.releases
-            if left[planned.name] > 0
+            replace(one, uses=left[one.name]) for one in self.planned if left[one.name] > 0
         )
 
     def cost_of(self, name: str) -> PrivacyCost:
         """Cost of one use of the release called `name`."""
-        return next(planned.cost for planned in self.releases if planned.name == name)
+        return next(one.cost for one in self.planned if one.name == name)
 
 
 def with_histogram(name: str, fractions: Mapping[str, float]) -> dict[str, float]:

@@ -50,7 +50,7 @@ BLOCK = 2**15
 
 
 @dataclass(frozen=True)
-class Law:
+class Density:
     """Symmetric noise density ``exp(-energy)``, up to a constant factor, decreasing from 0 on."""
 
     name: str  # of the law
@@ -90,11 +90,11 @@ class Law:
         return np.searchsorted(self.bounds, choices, side="right").astype(np.int64)
 
 
-GAUSSIAN = Law("gaussian", lambda cells: cells * cells / 2048)
-LAPLACE = Law("laplace", lambda cells: cells / 32)
+GAUSSIAN_DENSITY = Density("gaussian", lambda cells: cells * cells / 2048)
+LAPLACE_DENSITY = Density("laplace", lambda cells: cells / 32)
 
 
-def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
+def rounded_samples(law: Density, size: int, bits: int, words: Words) -> Integers:
     """Draw samples of a law, times ``2^bits`` and rounded; `words` draws 64-bit random words."""
     if bits > MAX_BITS:
         raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}.")
@@ -112,7 +112,7 @@ def rounded_samples(law: Law, size: int, bits: int, words: Words) -> Integers:
     return samples
 
 
-def _propose(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
+def _propose(law: Density, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
     """Fill `samples` with proposals; return the places of rejected ones."""
     rejected = [
         start + _propose_block(law, samples[start : start + BLOCK], bits, words)
@@ -121,7 +121,7 @@ def _propose(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np
     return np.concatenate(rejected)
 
 
-def _propose_block(law: Law, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
+def _propose_block(law: Density, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
     """Propose samples for at most one block, as `_propose` does."""
     word = words(samples.size)
     magnitude = np.take(law.table, (word >> np.uint64(64 - CHOICE_BITS)).view(np.int64))
@@ -162,7 +162,7 @@ class _Look(NamedTuple):
     open: NDArray[np.bool_]
 
 
-def _second_look(law: Law, word: NDArray[np.uint64], words: Words) -> _Look:
+def _second_look(law: Density, word: NDArray[np.uint64], words: Words) -> _Look:
     """Settle draws by a second word and double precision; `open` marks those within its error."""
     fresh = words(word.size)
     choices = (word >> np.uint64(64 - CHOICE_BITS)) << HALF | fresh >> HALF
@@ -196,7 +196,7 @@ class _Revealed:
 
 
 def _settle(
-    law: Law, look: _Look, which: int, place_bits: tuple[int, int], words: Words
+    law: Density, look: _Look, which: int, place_bits: tuple[int, int], words: Words
 ) -> tuple[int, bool]:
     """Decide cell and acceptance of one open draw, with more bits and decimal digits."""
     # `place_bits`: the place as far as it is known, left of `CELL_SHIFT` binary digits, and how
@@ -216,7 +216,7 @@ def _settle(
             return cell, verdict
 
 
-def _settled_cell(law: Law, choice: _Revealed, digits: int) -> int | None:
+def _settled_cell(law: Density, choice: _Revealed, digits: int) -> int | None:
     """Cell of a choice; None while its known bits leave it open."""
     sums = law.cumulative(digits)
     least, most = choice.interval(Decimal(10) ** (GUARD - digits))
@@ -224,7 +224,9 @@ def _settled_cell(law: Law, choice: _Revealed, digits: int) -> int | None:
     return cell if cell == bisect_right(sums, most) < len(sums) else None
 
 
-def _settled_lot(law: Law, cell: int, lot: _Revealed, place: _Revealed, digits: int) -> bool | None:
+def _settled_lot(
+    law: Density, cell: int, lot: _Revealed, place: _Revealed, digits: int
+) -> bool | None:
     """Acceptance of a draw in a cell; None while its known bits leave it open."""
     slack = Decimal(10) ** (GUARD - digits)
     least, most = lot.interval(slack)
@@ -242,8 +244,8 @@ def _precision(digits: int) -> AbstractContextManager[Context]:
 
 
 @lru_cache(maxsize=8)
-def _cumulative(law: Law, digits: int) -> list[Decimal]:
-    """Cumulative probabilities of the cells, cached for :meth:`Law.cumulative`."""
+def _cumulative(law: Density, digits: int) -> list[Decimal]:
+    """Cumulative probabilities of the cells, cached for :meth:`Density.cumulative`."""
     with _precision(digits + GUARD + STEPS):
         heights, least = [Decimal(1)], Decimal(10) ** -digits
         for ratio in _ratios(law):
@@ -254,7 +256,7 @@ def _cumulative(law: Law, digits: int) -> list[Decimal]:
         return [height / total for height in accumulate(heights)]
 
 
-def _ratios(law: Law) -> Iterator[Decimal]:
+def _ratios(law: Density) -> Iterator[Decimal]:
     """Yield, for each cell, the density at its right edge over that at its left edge."""
     # The energy is a polynomial of degree 2 at most: ratios of neighbours have one ratio.
     zero, one, two = (law.energy(Decimal(cell)) for cell in range(3))

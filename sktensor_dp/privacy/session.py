@@ -89,10 +89,10 @@ class Session(AbstractContextManager["Session"]):
         self._watchers = [*watchers]
         # What sums are divided by, and at least how many terms they have. A private number is
         # in neither: only a count is released before there is another one.
-        self.n_units = self._most_units = 1 if self.counts else units.n_units
+        self.n_units = self._most_units = 1 if self.number_is_private else units.n_units
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
-        self._left = {planned.name: planned.uses for planned in plan.releases}
+        self._left = {one.name: one.uses for one in plan.planned}
         self._receipt: Receipt | None = None
         self.told: list[Warning] = []  # of watchers, for when what was asked is published
 
@@ -122,7 +122,7 @@ class Session(AbstractContextManager["Session"]):
         return self._answer(made, value, deviation_of(mechanism, made.sigma, value, query))
 
     @property
-    def counts(self) -> bool:
+    def number_is_private(self) -> bool:
         """True where the number of units is private, and is released first."""
         return self._neighbours == "add_remove"
 
@@ -150,7 +150,7 @@ class Session(AbstractContextManager["Session"]):
 
     def count(self) -> int:
         """Number of units: the public one, or a noisy one that is released here."""
-        if self.counts:
+        if self.number_is_private:
             counted = self(UnitCount())
             farthest = FARTHEST_PURE if self.is_pure else FARTHEST
             self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_COUNT)
@@ -159,14 +159,14 @@ class Session(AbstractContextManager["Session"]):
 
     def follow(self, plan: ReleasePlan) -> None:
         """Go on with the plan made by the number of units, which may not cost more."""
-        if not self.counts:
+        if not self.number_is_private:
             if plan != self._plan:
                 raise RuntimeError("the plan by the public number of units is another one.")
             return
         if self._left.get(COUNT) != 0:
             raise RuntimeError("the units have not been counted.")
         self._plan = self._plan.after_count(plan)
-        self._left = {planned.name: planned.uses for planned in self._plan.releases}
+        self._left = {one.name: one.uses for one in self._plan.planned}
         self._left[COUNT] = 0
 
     def public(self, name: str) -> Any:
@@ -196,7 +196,7 @@ class Session(AbstractContextManager["Session"]):
             unit=self._unit,
             neighbours=self._neighbours,
             # Of a fit that released nothing the number stays private: none is told.
-            n_units=self.n_units if rows or not self.counts else 0,
+            n_units=self.n_units if rows or not self.number_is_private else 0,
             seeded=self._noise.exposed,
             composition=Composition("releases", rows=rows, unused=unused),
             notes=(*self._residuals, *notes),
@@ -232,7 +232,7 @@ class Session(AbstractContextManager["Session"]):
         """Planned release that pays for a query, how many of its uses go, and their cost."""
         # The choice of the next release may depend on earlier ones; costs are fixed in advance,
         # and parts compose whatever each is chosen by.
-        costs = {planned.name: planned.cost for planned in self._plan.releases}
+        costs = {one.name: one.cost for one in self._plan.planned}
         paying, usual = (rest_of or query).name, costs.get(query.name)
         left = self._left.get(paying, 0)
         if usual is None or left < 1:
@@ -257,7 +257,7 @@ class Session(AbstractContextManager["Session"]):
             mechanism=made.mechanism.law.id,
             **asdict(made.cost),
         )
-        count = sum(planned.uses for planned in self._plan.releases)
+        count = sum(one.uses for one in self._plan.planned)
         for tell in self._watchers:
             tell(row, count - sum(self._left.values()), count)
         if self._receipt is not None:

@@ -260,5 +260,5 @@ def charges_of(
             spender, planned.name, planned.uses, planned.cost, unit,
             neighbours=relation,
         )
-        for planned in plan.releases
+        for planned in plan.planned
     ]  # fmt: skip

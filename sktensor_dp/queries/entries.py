@@ -26,7 +26,7 @@ from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, read_only, 
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
-SIZES = (1e-100, 1e120)
+WEIGHT_SIZES = (1e-100, 1e120)
 # Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
 LARGEST_COORDINATE = 2**52
 # Residuals are rounded to so many binary digits at most, so that all sums are exact: of
@@ -275,7 +275,7 @@ class RowSums(Query):
             )
         if not self.weights.any():
             raise ValueError("weights must not all be 0: nothing would be released.")
-        check_number("the largest weight", np.abs(self.weights).max(), SIZES)
+        check_number("the largest weight", np.abs(self.weights).max(), WEIGHT_SIZES)
 
     @cached_property
     def l2_sensitivity(self) -> float:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sktensor_dp.queries.entries import SIZES, EntryChunks, IndexSet
+from sktensor_dp.queries.entries import WEIGHT_SIZES, EntryChunks, IndexSet
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL_ROWS
 from sktensor_dp.queries.query import HALF, SUM_SLACK, Query, check_array, check_number
 from sktensor_dp.queries.sums import AccurateSum
@@ -224,7 +224,7 @@ class EntryGradients(Query):
         check_number("half the range", self.half, HALF)
         # Where nothing can move there is nothing to multiply with; NaN is not 0.
         if largest != 0:
-            check_number("the largest norm of the Jacobian", largest, SIZES)
+            check_number("the largest norm of the Jacobian", largest, WEIGHT_SIZES)
 
     @cached_property
     def _norms(self) -> Floats:

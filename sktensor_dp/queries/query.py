@@ -14,7 +14,7 @@ from sktensor_dp.tensor.arrays import Floats
 Range = tuple[float, float]
 # Sizes of numbers that are counted to find a norm or a range: twenty bins a decade, ending at
 # round numbers such as 5 and 100, as scales do. Larger numbers count as the largest.
-SIZES = np.array([float(f"{10 ** (i / 20):.1f}e{k}") for k in range(-7, 9) for i in range(20)])
+SIZE_EDGES = np.array([float(f"{10 ** (i / 20):.1f}e{k}") for k in range(-7, 9) for i in range(20)])
 # Norms that contributions are clipped to. Norms below are so small beside them that it does
 # not matter how few digits they have.
 LIMIT: Range = (1e-120, 1e140)

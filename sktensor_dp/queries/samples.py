@@ -390,7 +390,7 @@ class ThirdMoments(ProjectedThirdMoments):
 # largest are rounding.
 NULL_PAIRS = 1e-12
 # Of starts on a private tensor, of which fourth powers are taken; they need not be of length 1.
-SIZES = (1e-10, 1e10)
+START_SIZES = (1e-10, 1e10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -489,8 +489,8 @@ class TensorPowerIterations(Query):
 
     def __post_init__(self) -> None:
         check_number("the bound", self.bound, RADIUS)
-        check_array("the starts", self.starts, SIZES[1])
-        check_number("the largest number of the starts", np.abs(self.starts).max(), SIZES)
+        check_array("the starts", self.starts, START_SIZES[1])
+        check_number("the largest number of the starts", np.abs(self.starts).max(), START_SIZES)
 
     @property
     def l2_sensitivity(self) -> float:

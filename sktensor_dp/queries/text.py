@@ -33,7 +33,7 @@ LARGEST_NUMBER = 2**52
 N_BUCKETS = 2**18
 # Step of votes, and what norms of votes of a million words lose at most so that rounding takes none
 # past its bound; with more words it is more, in proportion.
-VOTE, NORM_SLACK, SLACK_WORDS = 2.0**-20, 1e-9, 10**6
+VOTE, VOTE_SLACK, SLACK_WORDS = 2.0**-20, 1e-9, 10**6
 
 
 class KeyedSum(Counter[str]):
@@ -133,15 +133,15 @@ class TextChunks(Chunks):
         *,
         groups: NDArray[Any] | None = None,
     ) -> None:
-        self.documents = call_untrusted(
+        self.word_counts = call_untrusted(
             lambda: WordCounts.of(map(analyze, documents)), "Splitting documents into words"
         )
         self.grouped = groups is not None
-        self._units = self.documents
+        self._units = self.word_counts
         if groups is not None:
-            self._units = self.documents.joined(groups)
+            self._units = self.word_counts.joined(groups)
         self.n_units = len(self._units)
-        found = set(map(type, self.documents.words.names))
+        found = set(map(type, self.word_counts.words.names))
         kinds = {kind for kind in found if not issubclass(kind, str)}
         if kinds:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -175,13 +175,13 @@ class WordBuckets(NonNegative):
         """Bucket of each word."""
         return checksums(words) % N_BUCKETS
 
-    def total(self, units: WordCounts) -> Floats:
-        """Sum of the contributions of the `units` to each bucket, of shape (n_buckets,)."""
-        sizes = np.diff(units.counts.indptr)
+    def total(self, chunk: WordCounts) -> Floats:
+        """Sum of the contributions of the units to each bucket, of shape (n_buckets,)."""
+        sizes = np.diff(chunk.counts.indptr)
         documents = np.repeat(np.arange(len(sizes)), sizes)
         # Sorted: numpy finds distinct integers by their hashes, which takes forty times as long.
         pairs = np.sort(
-            documents * N_BUCKETS + units.words.checksums[units.counts.indices] % N_BUCKETS
+            documents * N_BUCKETS + chunk.words.checksums[chunk.counts.indices] % N_BUCKETS
         )
         documents, buckets = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], N_BUCKETS)
         numbers = np.bincount(documents, minlength=len(sizes))
@@ -221,12 +221,12 @@ class DocumentFrequencies(WordContributions):
 
     words: tuple[str, ...]
 
-    def total(self, units: WordCounts) -> Floats:
-        """Number of `units` that contribute each word, of shape (n_words,)."""
+    def total(self, chunk: WordCounts) -> Floats:
+        """Number of units in `chunk` that contribute each word, of shape (n_words,)."""
         columns = {word: column for column, word in enumerate(self.words)}
-        names = units.words.names
+        names = chunk.words.names
         places = np.fromiter(map(columns.get, names, repeat(-1)), np.intp, len(names))
-        _, kept = chosen_words(units, self.max_words_per_document, (places >= 0).astype(np.float64))
+        _, kept = chosen_words(chunk, self.max_words_per_document, (places >= 0).astype(np.float64))
         return np.bincount(places[kept], minlength=len(self.words)).astype(np.float64)
 
 
@@ -259,30 +259,30 @@ class WordVotes(WordContributions):
     @property
     def _slack(self) -> float:
         """Relative slack by which votes are lowered, to cover rounding in their norms."""
-        return min(NORM_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
+        return min(VOTE_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
 
-    def total(self, units: WordCounts) -> Counter[str]:
-        """Sum of the votes of the `units` for each word, by word."""
-        weights = np.asarray(self.weights, np.float64)[units.words.checksums % N_BUCKETS]
-        documents, kept = chosen_words(units, self.max_words_per_document, weights)
+    def total(self, chunk: WordCounts) -> Counter[str]:
+        """Sum of the votes of the units in `chunk` for each word, by word."""
+        weights = np.asarray(self.weights, np.float64)[chunk.words.checksums % N_BUCKETS]
+        documents, kept = chosen_words(chunk, self.max_words_per_document, weights)
         # The largest weight of a document is 1 then, and no square of it is lost.
-        largest = np.zeros(len(units))
+        largest = np.zeros(len(chunk))
         np.maximum.at(largest, documents, weights[kept])
         votes = weights[kept] / largest[documents]
-        norms = np.sqrt(np.bincount(documents, votes**2, minlength=len(units)))
+        norms = np.sqrt(np.bincount(documents, votes**2, minlength=len(chunk)))
         votes *= self.l2_contribution * (1 - self._slack) / norms[documents]
         steps = np.floor(np.minimum(votes, self.largest) / VOTE)
         totals = np.bincount(kept, steps, minlength=len(weights)) * VOTE
-        return named_totals(totals, units.words)
+        return named_totals(totals, chunk.words)
 
 
-def chosen_words(units: WordCounts, most: int, weights: Floats) -> tuple[Integers, Integers]:
+def chosen_words(chunk: WordCounts, most: int, weights: Floats) -> tuple[Integers, Integers]:
     """(unit, word) pairs that count: for each unit up to `most` words of positive weight."""
     # Those of largest weight; of equal ones, those that the unit uses most.
-    sizes = np.diff(units.counts.indptr)
-    among = weights[units.counts.indices] > 0
+    sizes = np.diff(chunk.counts.indptr)
+    among = weights[chunk.counts.indices] > 0
     documents = np.repeat(np.arange(len(sizes)), sizes)[among]
-    columns, counts = units.counts.indices[among], units.counts.data[among]
+    columns, counts = chunk.counts.indices[among], chunk.counts.data[among]
     sizes = np.bincount(documents, minlength=len(sizes))
     # Of most units all words count: only the others' are ranked.
     longer = (sizes > most)[documents]
@@ -290,7 +290,7 @@ def chosen_words(units: WordCounts, most: int, weights: Floats) -> tuple[Integer
         return documents, columns
     short = ~longer
     few, those = (documents[short], columns[short]), (documents[longer], columns[longer])
-    ranked = units.words.ranks[those[1]], -counts[longer], -weights[those[1]], those[0]
+    ranked = chunk.words.ranks[those[1]], -counts[longer], -weights[those[1]], those[0]
     order = np.lexsort(ranked)
     first = np.searchsorted(those[0], those[0])
     order = order[np.arange(order.size) - first < most]

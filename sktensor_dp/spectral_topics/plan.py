@@ -258,7 +258,7 @@ def forecast_topics(
         "whitened_triple_moments": k**1.5,
     }
     rows = []
-    for planned in releases.releases:
+    for planned in releases.planned:
         if planned.name not in norms:
             continue
         sigma = _sigma(planned.name, norms[planned.name], pure, neighbours)

@@ -159,7 +159,7 @@ def words_of_part(vectorizer: Any, grouped: bool, partition: Any) -> TextChunks:
 
 def counts_of_part(vectorizer: Any, vocabulary: dict[str, int], partition: Any) -> Any:
     """Count matrix of the texts of a partition, of shape (n_documents, n_words)."""
-    words = words_of_part(vectorizer, False, partition).documents
+    words = words_of_part(vectorizer, False, partition).word_counts
     return count_words(words, vocabulary, binary=vectorizer.binary, dtype=vectorizer.dtype)
 
 

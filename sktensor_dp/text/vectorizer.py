@@ -371,7 +371,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         columns = self._learn(units).vocabulary_
         if isinstance(units, LazyTexts):
             return self._marked(lazy_counts(self, raw_documents))
-        counts = count_words(units.documents, columns, binary=self.binary, dtype=self.dtype)
+        counts = count_words(units.word_counts, columns, binary=self.binary, dtype=self.dtype)
         return self._marked(as_sparse_interface(counts))
 
     def transform(self, raw_documents: Iterable[Any]) -> Any:

@@ -144,7 +144,7 @@ def test_the_plan_costs_what_was_asked_for(epsilon, delta):
     assert plan.with_pairs
     assert plan.seeks_components
     assert plan.releases.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-6)
-    sums, pair_sums = plan.releases.releases
+    sums, pair_sums = plan.releases.planned
     fraction = 1 - sums.cost.epsilon / epsilon
     assert 0 < fraction <= 0.5
     assert loss_by_pairs(20 * n, (n, 40), epsilon, fraction) < defaults.PAIR_LOSS * (1 + 1e-6)

@@ -315,7 +315,7 @@ def test_public_numbers_decide_on_rounds_and_components(
 ):
     plan = plan_slices(shape, 4, 0, epsilon, delta)
     assert (plan.n_rounds, plan.seeks_components) == (n_rounds, components)
-    uses = {one.name: one.uses for one in plan.releases.releases}
+    uses = {one.name: one.uses for one in plan.releases.planned}
     assert uses["shared_row_sums"] == n_rounds * (len(shape) - 1)
 
 

@@ -20,12 +20,12 @@ from sktensor_dp.privacy.answer import range_reached
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import EntryChunks
-from sktensor_dp.queries.query import SIZES, bins_of
+from sktensor_dp.queries.query import SIZE_EDGES, bins_of
 from sktensor_dp.queries.samples import LiftedBall, SampleChunks
 from sktensor_dp.queries.slices import SliceChunks
 
-EDGES = np.concatenate([-SIZES[::-1], [0.0], SIZES])
-WIDE = (-float(SIZES[-1]), float(SIZES[-1]))
+EDGES = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
+WIDE = (-float(SIZE_EDGES[-1]), float(SIZE_EDGES[-1]))
 STARS = np.repeat([1.0, 2.0, 3.0, 4.0, 5.0], [600, 1100, 2700, 3500, 2100])
 INF = math.inf
 

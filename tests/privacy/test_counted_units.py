@@ -358,7 +358,7 @@ def test_costs_without_noise_are_infinite_before_the_count_too_and_the_number_is
         assert math.isinf(before.cost.mu + before.cost.epsilon)
         before.after_count(plan_of(math.inf, delta))
     reserved = ReleasePlan(1.0, DELTA, (PlannedRelease("a", PrivacyCost(0.1, delta=1e-9)),))
-    assert [one.cost.delta for one in reserved.before_count().releases] == [0.0, 1e-9]
+    assert [one.cost.delta for one in reserved.before_count().planned] == [0.0, 1e-9]
     report = topics(epsilon=math.inf)().fit(X0).privacy_report_
     assert (report.n_units, report.epsilon) == (N, math.inf)
 

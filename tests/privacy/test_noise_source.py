@@ -16,7 +16,7 @@ from seeded_sources import same_noise
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import DIAMETER, LARGEST_INDEX, Grid, NoiseSource
-from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, Law, rounded_samples
+from sktensor_dp.privacy.sampling import GAUSSIAN_DENSITY, LAPLACE_DENSITY, Density, rounded_samples
 
 LAWS = ("gaussian", "laplace", "spherical_laplace")
 
@@ -144,10 +144,12 @@ def steps_of(released: np.ndarray, grid: Grid) -> np.ndarray:
     return steps.astype(np.int64)
 
 
-@pytest.mark.parametrize(("law", "sampled"), [("gaussian", GAUSSIAN), ("laplace", LAPLACE)])
+@pytest.mark.parametrize(
+    ("law", "sampled"), [("gaussian", GAUSSIAN_DENSITY), ("laplace", LAPLACE_DENSITY)]
+)
 @pytest.mark.parametrize("strength", [0.01, 1.0, 200.0])
 def test_noise_is_the_exact_sample_of_the_scale_of_the_grid(
-    law: str, sampled: Law, strength: float
+    law: str, sampled: Density, strength: float
 ) -> None:
     grid = grid_of(law, strength, 100)
     steps = rounded_samples(sampled, 100, grid.bits, words_of(same_noise()))

@@ -23,7 +23,7 @@ def test_gaussian_plan_composes_to_the_budget(epsilon: float, delta: float) -> N
     plan, whole = ReleasePlan.split(epsilon, delta, FRACTIONS, USES), gaussian_mu(epsilon, delta)
     assert plan.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=RELATIVE)
     assert (plan.cost.epsilon, plan.cost.delta) == (0, 0)
-    squares = {one.name: one.uses * one.cost.mu**2 / whole**2 for one in plan.releases}
+    squares = {one.name: one.uses * one.cost.mu**2 / whole**2 for one in plan.planned}
     assert squares == pytest.approx(
         {name: part / sum(FRACTIONS.values()) for name, part in FRACTIONS.items()}
     )
@@ -53,13 +53,13 @@ def test_special_plans() -> None:
     # What is reserved for a release without a fraction is given back; all of it cannot be.
     reserved = {"words": 5e-7}
     plan = ReleasePlan.split(1.0, 1e-6, {"words": 0, "mean": 1}, reserved_delta=reserved)
-    assert [release.name for release in plan.releases] == ["mean"]
+    assert [release.name for release in plan.planned] == ["mean"]
     assert plan.cost.mu == gaussian_mu(1.0, 1e-6)
     with pytest.raises(ValueError, match="delta"):
         ReleasePlan.split(1.0, 1e-6, {"words": 1}, reserved_delta={"words": 1e-6})
     for delta in (1e-6, 0.0):
         plan = ReleasePlan.split(math.inf, delta, FRACTIONS, USES)
-        assert (plan.cost.epsilon_at(delta), plan.releases[0].uses) == (math.inf, 1)
+        assert (plan.cost.epsilon_at(delta), plan.planned[0].uses) == (math.inf, 1)
     for plan in (ReleasePlan(1.0, 1e-6, ()), ReleasePlan.split(1.0, 1e-6, {"mean": 0.0})):
         assert (plan.cost, plan.cost.epsilon_at(0.0)) == (PrivacyCost(), 0)
 

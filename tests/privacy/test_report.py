@@ -155,7 +155,7 @@ def test_tests_on_the_page_about_epsilon_are_those_of_reports() -> None:
 
 
 def report_of(plan: ReleasePlan) -> PrivacyReport:
-    rows = [replace(MEAN, name=r.name, uses=r.uses, **asdict(r.cost)) for r in plan.releases]
+    rows = [replace(MEAN, name=r.name, uses=r.uses, **asdict(r.cost)) for r in plan.planned]
     return report(tuple(rows), epsilon=plan.epsilon, delta=plan.delta)
 
 
@@ -177,7 +177,7 @@ def test_fractions_are_those_of_the_plan(epsilon: float, delta: float) -> None:
 def test_no_cost_reads_as_nothing(delta: float) -> None:
     plan = ReleasePlan.split(1.0, delta, {"a": 1, "b": 3})
     budget = BudgetAccountant(1.0, delta)
-    budget.charge([LedgerEntry("Model", one.name, one.uses, one.cost) for one in plan.releases])
+    budget.charge([LedgerEntry("Model", one.name, one.uses, one.cost) for one in plan.planned])
     paid, unpaid = ("mu", "epsilon") if delta else ("epsilon", "mu")
     for shown in (report_of(plan), budget):
         table = table_of(shown)

@@ -25,10 +25,10 @@ from scipy.special import kolmogi
 
 from sktensor_dp.privacy import sampling
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.sampling import GAUSSIAN, LAPLACE, Law, rounded_samples
+from sktensor_dp.privacy.sampling import GAUSSIAN_DENSITY, LAPLACE_DENSITY, Density, rounded_samples
 
 N, ALPHA = 2**20, 1e-6
-FAMILIES = {GAUSSIAN: stats.norm, LAPLACE: stats.laplace}
+FAMILIES = {GAUSSIAN_DENSITY: stats.norm, LAPLACE_DENSITY: stats.laplace}
 FAMILY_NAMES = ["gaussian", "laplace"]
 every_law = pytest.mark.parametrize("law", FAMILIES, ids=FAMILY_NAMES)
 
@@ -88,7 +88,9 @@ def test_law_is_accepted_and_wrong_ones_are_rejected(law, bits, seed, monkeypatc
 
 @pytest.mark.parametrize("bits", [0, 1, 2, 3])
 @every_law
-def test_every_integer_of_a_coarse_grid_has_its_probability(law: Law, bits: int, seed: int) -> None:
+def test_every_integer_of_a_coarse_grid_has_its_probability(
+    law: Density, bits: int, seed: int
+) -> None:
     family = FAMILIES[law]
     samples = rounded_samples(law, N, bits, source(seed))
     assert probability_of_chi_square(samples, family(), bits, 1) > ALPHA
@@ -98,7 +100,9 @@ def test_every_integer_of_a_coarse_grid_has_its_probability(law: Law, bits: int,
 
 @pytest.mark.parametrize("bits", [24, 35, 36, 44, 51])
 @every_law
-def test_low_bits_are_uniform_and_independent_of_the_rest(law: Law, bits: int, seed: int) -> None:
+def test_low_bits_are_uniform_and_independent_of_the_rest(
+    law: Density, bits: int, seed: int
+) -> None:
     samples = rounded_samples(law, N, bits, source(seed))
     for low in (samples & 255, samples[np.abs(samples) < 2**bits] >> 3 & 255):
         assert stats.chisquare(np.bincount(low, minlength=256)).pvalue > ALPHA
@@ -113,7 +117,7 @@ def test_low_bits_are_uniform_and_independent_of_the_rest(law: Law, bits: int, s
 
 
 @every_law
-def test_tables_are_those_of_the_density(law: Law) -> None:
+def test_tables_are_those_of_the_density(law: Density) -> None:
     with mpmath.workdps(80):
         energy = {"gaussian": lambda y: y * y / 2048, "laplace": lambda y: y / 32}[law.name]
         heights = [mpmath.exp(-energy(mpmath.mpf(j))) for j in range(6000)]
@@ -136,7 +140,7 @@ def test_tables_are_those_of_the_density(law: Law) -> None:
 def test_no_memory_of_before_lies_beside_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a release of many numbers is a view of is whole blocks, and is anyone's to look at."""
     monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 77, dtype))
-    samples = rounded_samples(GAUSSIAN, sampling.BLOCK + 5, 10, source(0))
+    samples = rounded_samples(GAUSSIAN_DENSITY, sampling.BLOCK + 5, 10, source(0))
     assert samples.size == sampling.BLOCK + 5
     assert samples.base is not None
     assert not samples.base[samples.size :].any()
@@ -145,13 +149,13 @@ def test_no_memory_of_before_lies_beside_samples(monkeypatch: pytest.MonkeyPatch
 def test_tables_do_not_depend_on_the_decimal_context() -> None:
     with localcontext() as context:
         context.prec = 4
-        fresh = Law("other", lambda y: y * y / 2048)
-        assert np.array_equal(fresh.table, GAUSSIAN.table)
-        assert np.array_equal(fresh.bounds, GAUSSIAN.bounds)
+        fresh = Density("other", lambda y: y * y / 2048)
+        assert np.array_equal(fresh.table, GAUSSIAN_DENSITY.table)
+        assert np.array_equal(fresh.bounds, GAUSSIAN_DENSITY.bounds)
 
 
 @every_law
-def test_double_precision_decides_as_decimal_numbers_do(law: Law, seed: int) -> None:
+def test_double_precision_decides_as_decimal_numbers_do(law: Density, seed: int) -> None:
     words = source(seed)
     word = words(400)
     look = second_look(law, word, words)
@@ -170,7 +174,7 @@ ZEROS, ONES = 0, 2**64 - 1
 @every_law
 @pytest.mark.parametrize(("rest", "side"), [(ZEROS, 0), (ONES, 1)])
 def test_tied_choices_are_decided_by_further_bits(
-    law: Law, bits: int, rest: int, side: int
+    law: Density, bits: int, rest: int, side: int
 ) -> None:
     # Place 0 and lot 0 accept in any case; the choice is a bound to the 48th bit.
     for cell in (0, 1, 17, 100, 200):
@@ -186,21 +190,25 @@ def test_tied_lots_are_decided_by_further_bits() -> None:
     with mpmath.workdps(60):
         ratio = mpmath.exp(-(mpmath.mpf(20) + mpmath.mpf(1) / 8) / 1024)
         lot = int(mpmath.floor(ratio * 2**48))
-    choice = (int(GAUSSIAN.bounds[39]) + int(GAUSSIAN.bounds[40])) // 2
+    choice = (int(GAUSSIAN_DENSITY.bounds[39]) + int(GAUSSIAN_DENSITY.bounds[40])) // 2
     for nearby, rest in itertools.product((-3, 0, 3), (ZEROS, ONES)):
         tied = lot + nearby
         word = choice >> 32 << 48 | 1 << 46 | tied >> 32
         fresh = (choice & (2**32 - 1)) << 32 | tied & (2**32 - 1)
-        look = second_look(GAUSSIAN, np.array([word], np.uint64), scripted([fresh], source(0)))
+        look = second_look(
+            GAUSSIAN_DENSITY, np.array([word], np.uint64), scripted([fresh], source(0))
+        )
         assert look.open.tolist() == [True]
         words = scripted([0, 0, rest, rest, 0, 0], source(0))
         # 128 more bits, all 0 or all 1, of a ratio that ends in neither.
         accepted = nearby < 0 or (nearby == 0 and rest == ZEROS)
-        assert settle(GAUSSIAN, look, 0, (1 << 46, 31), words) == (40, accepted)
+        assert settle(GAUSSIAN_DENSITY, look, 0, (1 << 46, 31), words) == (40, accepted)
 
 
-@pytest.mark.parametrize(("law", "least"), [(GAUSSIAN, 15), (LAPLACE, 120)], ids=FAMILY_NAMES)
-def test_tails_are_not_cut_off(law: Law, least: int) -> None:
+@pytest.mark.parametrize(
+    ("law", "least"), [(GAUSSIAN_DENSITY, 15), (LAPLACE_DENSITY, 120)], ids=FAMILY_NAMES
+)
+def test_tails_are_not_cut_off(law: Density, least: int) -> None:
     # 176 ones: a choice beyond the quantile of 2^-176; more are revealed until it is clear.
     first = [2**64 - 2**48, ONES << 32 & ONES, ONES, ONES, 0, 0, 0, 0]
     sample = rounded_samples(law, 1, 20, scripted(first, source(0)))
@@ -209,7 +217,7 @@ def test_tails_are_not_cut_off(law: Law, least: int) -> None:
 
 @every_law
 @pytest.mark.parametrize(("bits", "least", "most"), [(20, 1.03, 1.06), (51, 1.28, 1.32)])
-def test_few_words_are_used(law: Law, bits: int, least: float, most: float, seed: int) -> None:
+def test_few_words_are_used(law: Density, bits: int, least: float, most: float, seed: int) -> None:
     """One, 1.6 % rejected, and a second for 3.5 %, or for 28 % on the finest grid."""
     counts, inner = [], source(seed)
     rounded_samples(law, N, bits, lambda count: (counts.append(count), inner(count))[1])
@@ -219,15 +227,15 @@ def test_few_words_are_used(law: Law, bits: int, least: float, most: float, seed
 def test_any_size_is_drawn_and_too_fine_grids_are_refused() -> None:
     for size in (0, 1, 5, sampling.BLOCK - 1, sampling.BLOCK + 1):
         for bits in (10, 45):
-            samples = rounded_samples(GAUSSIAN, size, bits, source(1))
+            samples = rounded_samples(GAUSSIAN_DENSITY, size, bits, source(1))
             assert (samples.shape, samples.dtype) == ((size,), np.int64)
     with pytest.raises(ValueError, match="bits must be at most 51, got 52"):
-        rounded_samples(GAUSSIAN, 3, 52, source(0))
+        rounded_samples(GAUSSIAN_DENSITY, 3, 52, source(0))
 
 
 @every_law
 @pytest.mark.parametrize("digits", [50, 120])
-def test_cells_are_as_probable_as_the_exponentials_say(law: Law, digits: int) -> None:
+def test_cells_are_as_probable_as_the_exponentials_say(law: Density, digits: int) -> None:
     """Densities are products of ratios; their sums are right to ``10^(9 - digits)``."""
     with mpmath.workdps(digits + 30):
         heights = [mpmath.mpf(1)]

@@ -26,7 +26,7 @@ def test_a_plan_spends_exactly_the_budget(configuration):
     )  # fmt: skip
     if math.isfinite(epsilon):
         assert plan.releases.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-6)
-    uses = {release.name: release.uses for release in plan.releases.releases}
+    uses = {release.name: release.uses for release in plan.releases.planned}
     assert uses.get("expected_counts", 0) == plan.n_refinements
     assert (plan.triples is None) or uses[plan.triples] == 1
     assert plan.triples is not None or plan.n_refinements > 0
@@ -46,7 +46,7 @@ def test_each_clip_without_a_public_limit_has_a_histogram(n_limits, delta, histo
         10_000, 100, 5, epsilon=1.0, delta=delta, perturbation="whitened_tensor",
         n_refinements=None, limits=dict(list(limits.items())[:n_limits]),
     )  # fmt: skip
-    uses = {release.name: release.uses for release in plan.releases.releases}
+    uses = {release.name: release.uses for release in plan.releases.planned}
     assert uses.get("norm_histogram", 0) == histograms
     assert plan.releases.cost.epsilon_at(delta) == pytest.approx(1.0)
 

@@ -284,6 +284,6 @@ def test_batches_go_on_with_them_and_files_keep_them(tmp_path, seed):
 def test_questions_are_in_the_plan_and_in_the_forecast():
     model = PrivateSpectralLDA(K, public_components=np.ones((1, D)))
     for asks, which in ((True, model), (False, PrivateSpectralLDA(K))):
-        names = [release.name for release in plan_of(which, 1500, D).releases.releases]
+        names = [release.name for release in plan_of(which, 1500, D).releases.planned]
         assert ("held_out_scores" in names) == asks
         assert ("public topics" in str(which.forecast(1500, D)).lower()) == asks
