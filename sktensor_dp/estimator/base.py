@@ -318,10 +318,13 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
     ) -> Iterator[Session]:
         """Open a session of this fit, which its callbacks follow; it charges the whole plan.
 
-        `unit` and `neighbours` are those of the estimator unless given. Where the number of units
-        is private, the session counts them first. For batches of a stream, `ticket` is what the
-        one before left, and `has_paid` is True if that was in the same fit.
+        `unit` and `neighbours` are those of the estimator unless given. For batches of a stream,
+        `ticket` is what the one before left, and `has_paid` is True if that was in the same fit.
         """
+        # Refusals first: of a plan that no one can pay for, and of a source of other sizes than
+        # announced. Where the number of units is private, the plan is left open until the session
+        # has counted them (`Session.count`, `Session.follow`). Entering the session charges, and
+        # each query of the caller's block is answered there. Leaving it drops the data.
         payer = Payer(
             type(self).__name__, self._accountant_to_charge(), ticket=ticket, has_paid=has_paid
         )

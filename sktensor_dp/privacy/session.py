@@ -149,7 +149,7 @@ class Session(AbstractContextManager["Session"]):
         return self._left.get(query.name, 0)
 
     def count(self) -> int:
-        """Number of units: the public one, or a noisy one that is released here."""
+        """Number of units: the public one; where it is private, a noisy one, released here."""
         if self.number_is_private:
             counted = self(UnitCount())
             farthest = FARTHEST_PURE if self.is_pure else FARTHEST
@@ -158,7 +158,7 @@ class Session(AbstractContextManager["Session"]):
         return self.n_units
 
     def follow(self, plan: ReleasePlan) -> None:
-        """Go on with the plan made by the number of units, which may not cost more."""
+        """Go on with the plan made by a private number of units; a public one changes no plan."""
         if not self.number_is_private:
             if plan != self._plan:
                 raise RuntimeError("the plan by the public number of units is another one.")
