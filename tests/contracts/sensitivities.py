@@ -11,10 +11,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sktensor_dp.queries.query import Query
+
 Rng = np.random.Generator
 Floats = np.ndarray
 # A query, what is public beside it, and two units as far apart as the bound allows.
 Extreme = tuple[Any, Any, Any, Any]
+
+
+def leaves(query: type[Query]) -> bool:
+    """True if a query bounds what a unit contributes, so that units may come and go."""
+    return query.l2_contribution is not Query.l2_contribution
 
 
 class Data(Protocol):

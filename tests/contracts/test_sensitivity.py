@@ -15,7 +15,7 @@ from contracts import (
     rows_of_slices,
     rows_of_texts,
 )
-from contracts.sensitivities import Floats, Row, attained, measured
+from contracts.sensitivities import Floats, Row, attained, leaves, measured
 
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -32,7 +32,7 @@ CASES = [case for module in MODULES for case in module.CASES]
 ROWS = [
     Row(case, neighbours)
     for case, neighbours in product(CASES, ("replace_one", "add_remove"))
-    if neighbours == "replace_one" or hasattr(CATALOGUE[case.release].query, "l2_contribution")
+    if neighbours == "replace_one" or leaves(CATALOGUE[case.release].query)
 ]
 # Units of these kinds of raw data may be groups of rows.
 GROUPED = {"counts", "samples", "scores", "units"}
@@ -44,7 +44,7 @@ def test_every_release_has_a_row_for_every_relation_that_it_supports():
     """And one that states a bound in the norm of each of its laws."""
     for entry in CATALOGUE.values():
         relations = ["replace_one"]
-        relations += ["add_remove"] * hasattr(entry.query, "l2_contribution")
+        relations += ["add_remove"] * leaves(entry.query)
         for neighbours, grouped in product(relations, {False, entry.family in GROUPED}):
             asked = entry.name, neighbours, grouped
             rows = [row for row in ROWS

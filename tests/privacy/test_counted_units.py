@@ -255,7 +255,7 @@ def test_a_plan_by_the_count_keeps_to_what_was_charged(name):
 def test_the_split_may_follow_from_the_count(delta):
     charged, usual = plan_of(1.0, delta).before_count(), plan_of(1.0, delta).cost
     whole = charged.after_count(plan_of(1.0, delta, word_frequencies=0.3, norm_histogram=0.7))
-    assert (charged.releases[1].name, whole.releases[0].name) == (BY_COUNT, "unit_count")
+    assert (charged.planned[1].name, whole.planned[0].name) == (BY_COUNT, "unit_count")
     for plan in (charged, whole):
         assert plan.cost.amounts == pytest.approx(usual.amounts, rel=1e-12)
 
