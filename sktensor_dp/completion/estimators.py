@@ -73,6 +73,7 @@ from sktensor_dp.estimator.parameters import (
 )
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.frames import column_names, is_dask, refuse_other_columns
 from sktensor_dp.tensor.arrays import Floats
@@ -283,7 +284,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             if self._chooses_bounds:
                 low, high, seen = values.choose_bounds()
                 known["bounds_"] = low, high
-                warned = warnings_of_range("value_histogram", seen=seen)
+                warned = warnings_of_range(ValueHistogram.name, seen=seen)
             found = fit(values, plan, options)
         nothing = count_components(found.attributes) == 0
         warned += (*found.warnings, *((none,) if asked and seeks and nothing else ()))

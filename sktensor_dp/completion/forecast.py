@@ -34,6 +34,7 @@ from sktensor_dp.estimator.forecast import (
 from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.tables import Table
+from sktensor_dp.queries.entries import EntryPairs, RowSums
 from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.shared_parameters import clipped_response
@@ -66,7 +67,7 @@ def entry_errors(
     model = math.sqrt(error**2 - count * each * math.prod(found))
     del kept[0], found[0]
     if plan.with_pairs:
-        shown = pairs_detectability(n_observed, shape, plan.releases.cost_of("entry_pairs"))
+        shown = pairs_detectability(n_observed, shape, plan.releases.cost_of(EntryPairs.name))
         cosines = [_cosine_by_pairs(shown, each, left)] * count
     else:
         cosines = [math.prod(found)] * count
@@ -98,7 +99,7 @@ def _bias_noise(
     epsilon, residual = plan.releases.epsilon, math.sqrt(assumed.about_biases(len(shape)))
     if plan.perturbation != "sufficient_statistics":
         return noise_of_values(n_observed, shape, epsilon, residual)
-    spent = plan.releases.cost_of("row_sums").epsilon
+    spent = plan.releases.cost_of(RowSums.name).epsilon
     return noise_of_sums(n_observed, shape, spent, residual)
 
 
@@ -164,9 +165,11 @@ def _bias_variance(
     `each` is the number of entries of a unit.
     """
     # Rounds add up to one release for all of their budget.
-    cost = PrivacyCost.total([(plan.releases.cost_of("shared_row_sums"), plan.n_rounds)])
+    cost = PrivacyCost.total([(plan.releases.cost_of(SharedRowSums.name), plan.n_rounds)])
     if sweeps:
-        cost = PrivacyCost.total([(cost, 1), (plan.releases.cost_of("shared_factor_sums"), sweeps)])
+        cost = PrivacyCost.total(
+            [(cost, 1), (plan.releases.cost_of(SharedFactorSums.name), sweeps)]
+        )
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
     gain = clipped_response(defaults.RESIDUAL_CLIP)
@@ -208,7 +211,7 @@ class _Search:
         share = assumed.component_share * assumed.deviation**2 / self._left
         number = max(min(round(share / defaults.COMPONENT_VARIANCE), rank), 1)
         self._number, self._share = min(number, self._columns), share / number
-        mu = plan.releases.cost_of("shared_factor_sums").mu
+        mu = plan.releases.cost_of(SharedFactorSums.name).mu
         self._deviation = SharedFactorSums.farthest / mu
         self.overlap = min(self._columns / n_rows, 1.0)
 

@@ -28,7 +28,7 @@ from sktensor_dp.completion.questions import (
 )
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.queries.query import Query
-from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
+from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
@@ -385,7 +385,7 @@ def trial_sweeps(plan: SlicePlan) -> int:
 def rest_after_trial(plan: SlicePlan) -> float:
     """Budget of the sweeps after the trial, in multiples of that spent on biases."""
     left = plan.n_sweeps - trial_sweeps(plan)
-    sweep, biases = map(plan.releases.cost_of, ("shared_factor_sums", "shared_row_sums"))
+    sweep, biases = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
     # Without noise there is nothing more to be known of biases.
     return 0.0 if math.isinf(sweep.mu) else left * sweep.mu**2 / (plan.n_rounds * biases.mu**2)
 
@@ -421,7 +421,7 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
 
 def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> int:
     """Number of columns that are expected at the trial, if each has the assumed variance."""
-    mu, trial = plan.releases.cost_of("shared_factor_sums").mu, trial_sweeps(plan)
+    mu, trial = plan.releases.cost_of(SharedFactorSums.name).mu, trial_sweeps(plan)
     total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
     common, each = float((weights**2).sum()) / total, total / n_units
     signal = common * each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest

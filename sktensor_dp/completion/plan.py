@@ -19,7 +19,9 @@ from sktensor_dp.privacy.plan import (
     ReleasePlan,
     with_histogram,
 )
-from sktensor_dp.queries.slices import MOST_CELLS, SharedFactorSums
+from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHistogram
+from sktensor_dp.queries.gradients import EntryGradients, RidgeBlock
+from sktensor_dp.queries.slices import MOST_CELLS, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor.shared_parameters import clipped_response
 
 
@@ -205,7 +207,7 @@ class CompletionPlan:
     @property
     def value_deviation(self) -> float:
         """Standard deviation of the noise in released values, in widths of the bounds."""
-        return piecewise_deviation(self.releases.cost_of("entries").epsilon)
+        return piecewise_deviation(self.releases.cost_of(Entries.name).epsilon)
 
     @property
     def seeks_components(self) -> bool:
@@ -302,7 +304,7 @@ def plan_completion(
             perturbation=perturbation, max_iter=max_iter,
         )  # fmt: skip
         cost = PrivacyCost(epsilon=HISTOGRAM_FRACTION * epsilon)
-        parts = (PlannedRelease("value_histogram", cost), *found.releases.planned)
+        parts = (PlannedRelease(ValueHistogram.name, cost), *found.releases.planned)
         return replace(found, releases=ReleasePlan(float(epsilon), float(delta), parts))
     fraction = 0.0
     if perturbation == "auto":
@@ -322,12 +324,12 @@ def _releases(
 ) -> ReleasePlan:
     """Releases with their costs; `fraction` is that of pairs."""
     if perturbation == "gradient":
-        alone = "entry_gradients"
+        alone = EntryGradients.name
         return ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
-    name, second = ("entries" if perturbation == "input" else "row_sums"), "entry_pairs"
+    name, second = (Entries.name if perturbation == "input" else RowSums.name), EntryPairs.name
     if perturbation == "output":
         # Half each.
-        name, second, fraction = "entries", "ridge_block", 0.5
+        name, second, fraction = Entries.name, RidgeBlock.name, 0.5
     found = [PlannedRelease(name, PrivacyCost(epsilon=(1 - fraction) * epsilon))]
     if fraction > 0:
         found.append(PlannedRelease(second, cost_at(fraction * epsilon, delta)))
@@ -386,15 +388,15 @@ def plan_slices(
     again = len(shape) == 2 and (delta > 0 or math.isinf(epsilon))
     n_rounds = defaults.ROUNDS if again else 1
     shares = {
-        "unit_levels": defaults.LEVEL_FRACTION,
-        "shared_row_sums": 1 - defaults.LEVEL_FRACTION,
+        UnitLevels.name: defaults.LEVEL_FRACTION,
+        SharedRowSums.name: 1 - defaults.LEVEL_FRACTION,
     }
-    uses = {"shared_row_sums": (len(shape) - 1) * n_rounds}
+    uses = {SharedRowSums.name: (len(shape) - 1) * n_rounds}
     if n_sweeps:
-        shares["shared_factor_sums"] = defaults.DIRECTION_FRACTION
-        shares["shared_row_sums"] -= shares["shared_factor_sums"]
-        uses["shared_factor_sums"] = n_sweeps
+        shares[SharedFactorSums.name] = defaults.DIRECTION_FRACTION
+        shares[SharedRowSums.name] -= shares[SharedFactorSums.name]
+        uses[SharedFactorSums.name] = n_sweeps
     if chooses_bounds:
-        shares = with_histogram("value_histogram", shares)
+        shares = with_histogram(ValueHistogram.name, shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
     return SlicePlan(unit_mode, n_sweeps, releases, n_rounds)

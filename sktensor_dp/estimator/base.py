@@ -371,7 +371,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
     def _warnings_of_delta(self, plan: ReleasePlan, n_units: int, unit: str) -> tuple[Warning, ...]:
         """Warning, if any, that delta is large for a public or released number of units."""
         # A search warns once of its own delta.
-        in_search = getattr(self._accountant_to_charge(), "part_of_search", False)
+        accountant = self._accountant_to_charge()
+        in_search = accountant is not None and accountant._part_of_search
         if not plan.planned or math.isinf(plan.epsilon) or in_search:
             return ()
         return warnings_of_delta(plan.delta, n_units, unit)

@@ -46,6 +46,7 @@ from sktensor_dp.mixtures.steps import StepNoise
 from sktensor_dp.mixtures.uncertainty import std_of_means
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.frames import new_frame
 from sktensor_dp.queries.samples import IncompleteChunk, IncompleteChunks, LiftedBall, as_incomplete
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
@@ -645,7 +646,7 @@ def learned(ask: Session, plan: MixturePlan) -> Fitted:
     if not plan.chooses_norm:
         return fitted_attributes(fit_mixture(ask, ball, plan), plan)
     ball, seen = chosen_ball(ask, ball)
-    warnings = warnings_of_range("norm_histogram", seen=seen)
+    warnings = warnings_of_range(NormHistogram.name, seen=seen)
     fitted = fitted_attributes(fit_mixture(ask, ball, plan), plan)
     attributes = {**fitted.attributes, "data_norm_": ball.radius}
     return Fitted(attributes, (*warnings, *fitted.warnings))

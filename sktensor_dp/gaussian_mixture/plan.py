@@ -14,6 +14,8 @@ from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
+from sktensor_dp.queries.counts import NormHistogram
+from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.tensor.symmetric import n_unique
 
 # EM steps: the fewest, the most, those without noise, and the last ones, after groups are joined.
@@ -62,11 +64,11 @@ def plan_mixture(
     fractions = dict(defaults.FRACTIONS)
     chooses_norm = model.data_norm == "auto"
     if chooses_norm:
-        fractions = with_histogram("norm_histogram", fractions)
+        fractions = with_histogram(NormHistogram.name, fractions)
     n_steps = number_of_steps(n_samples, n_features, k, strength(model.epsilon, model.delta))
-    uses = {"mixture_statistics": n_steps, "mixture_gains": 1}
+    uses = {MixtureStatistics.name: n_steps, MixtureGains.name: 1}
     if k > 1:
-        uses = {"mixture_statistics": n_steps + defaults.SPHERE_STEPS, "mixture_gains": 2}
+        uses = {MixtureStatistics.name: n_steps + defaults.SPHERE_STEPS, MixtureGains.name: 2}
     norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
     return MixturePlan(
         k, n_features, model.covariance_type, n_steps, norm, chooses_norm, model.random_state,
@@ -96,13 +98,13 @@ def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Ques
     scales = clip.scales(defaults.WEIGHT, defaults.SHIFT, defaults.SHAPE * (n_features > 1))
     limit = clip.limit / math.sqrt(scales.shift) / clip.shift  # of a shift, for its noise
     dimension = k * n_unique(n_features + 1, 2)
-    cost = releases.cost_of("mixture_statistics")
+    cost = releases.cost_of(MixtureStatistics.name)
     # Two contributions are sqrt(2) apart, about, in units of all scales together.
     moved = 1.0 if model.neighbours == "add_remove" else math.sqrt(2)
     scale = spherical_spread(dimension) / cost.epsilon if pure else 1 / cost.mu
     sigma = moved * scale / n_samples
     noise = k * limit * math.sqrt(n_features) * sigma
-    row = ReleaseForecast("mixture_statistics", sigma, noise, 1.0)
+    row = ReleaseForecast(MixtureStatistics.name, sigma, noise, 1.0)
     mu = strength(model.epsilon, model.delta)
     needed = math.ceil(max(ROWS_NEEDED * k * n_features / mu, LEAST_NEEDED * k))
     return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)

@@ -27,7 +27,7 @@ class TrialAccountant(BudgetAccountant):
     # It is asked before any query is computed, so what it refuses depends on public numbers.
     # The search has been charged: fits elsewhere are none of its business.
     _holds_others = False
-    part_of_search = True
+    _part_of_search = True
 
     def __init__(self, allowed: PrivacyCost) -> None:
         super().__init__()

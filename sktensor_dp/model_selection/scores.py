@@ -344,7 +344,7 @@ class PrivateScorer(Payable, BaseEstimator):
         query = HeldOutScores(UnitScores(self.metric, model, words), *bounds)
         score, _ = release_score(
             query, held_out(X, y, labels),
-            ReleasePlan.split(self.epsilon, self.delta, {"held_out_scores": 1.0}),
+            ReleasePlan.split(self.epsilon, self.delta, {HeldOutScores.name: 1.0}),
             spender=type(self).__name__, unit=unit, neighbours=relation,
             accountant=self._accountant_to_charge(),
         )  # fmt: skip

@@ -201,7 +201,7 @@ class Trials:
         rows = self.splits.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
         chunks = held_out(take(self.X, rows), take(self.y, rows), labels)
-        name, (epsilon, delta) = "held_out_scores", as_parameters(self.costs.score, self.delta)
+        name, (epsilon, delta) = HeldOutScores.name, as_parameters(self.costs.score, self.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(name, self.costs.score),))
         return release_score(
             query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,

@@ -769,7 +769,7 @@ class PrivateTensorPowerMethod(
         plan = plan_moments(self, units.n_features, self.perturbation, to_fit=True)
         self._warn(warnings_of_cap(self.n_components, units.n_features))
         with self._session(units, plan.releases) as ask:
-            ask.count()
+            ask.count()  # makes and asks nothing where the number is public
             ask.follow(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)
         return self._finish(ask, fitted, columns)

@@ -21,6 +21,7 @@ from sktensor_dp.power_method.plan import (
 )
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,
@@ -82,7 +83,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
         found = fit_raw_moments(ask, ball, plan)
     fitted = fitted_of(found, plan, plan.max_iter)
     chosen = {"data_norm_": ball.radius} if plan.chooses_norm else {}
-    warnings = (*warnings_of_range("norm_histogram", seen=seen), *fitted.warnings)
+    warnings = (*warnings_of_range(NormHistogram.name, seen=seen), *fitted.warnings)
     return Fitted({**fitted.attributes, **chosen}, warnings)
 
 

@@ -167,6 +167,7 @@ class BudgetAccountant(Shown):
     _page = "reference/generated/sktensor_dp.BudgetAccountant.html"
     # Whether fits without accountant in other threads are refused while a block is open.
     _holds_others = True
+    _part_of_search = False  # whether a search pays for all fits that it charges
 
     def __init__(
         self,
