@@ -19,7 +19,7 @@ from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.tensor.symmetric import n_unique
 
 # EM steps: the fewest, the most, those without noise, and the last ones, after groups are joined.
-FEWEST, MOST, WITHOUT_NOISE, LAST = 5, 14, 16, 3
+FEWEST, MOST, WITHOUT_NOISE, LAST = 5, 14, 60, 3
 # Rows times mu, for each group and column, that pay for a further step.
 ROWS_A_STEP = 12.0
 # Rows times mu for each group and column, and rows for each group, that groups need.
@@ -44,6 +44,12 @@ class MixturePlan:
     def offset(self) -> float:
         """Constant coordinate of the second moments."""
         return defaults.OFFSET * self.radius
+
+    @property
+    def quantile(self) -> float:
+        """Quantile of the length of normal rows that steps clip at."""
+        noiseless = math.isinf(self.releases.epsilon)
+        return defaults.QUANTILE_WITHOUT_NOISE if noiseless else defaults.QUANTILE
 
     @property
     def shape(self) -> str:

@@ -120,14 +120,14 @@ def released_statistics(
 ) -> WhitenedStatistics:
     """Release an EM step's statistics, clipped and centred in each group's own frame."""
     k, d = model.means.shape
-    clip, shape = clipping_at(d, defaults.QUANTILE), plan.shape
+    clip, shape = clipping_at(d, plan.quantile), plan.shape
     kept_shape = defaults.SHAPE if shape != "spherical" else 0.0
     scales = clip.scales(defaults.WEIGHT, defaults.SHIFT, kept_shape)
     pooled = plan.covariance_type == "tied"
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
         model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales,
-        REACH * ball.radius, shape, pooled, partial_clips(d),
+        REACH * ball.radius, shape, pooled, partial_clips(d, plan.quantile),
     )  # fmt: skip
     answer = ask(query)
     weights, shifts, rest = np.split(possible(answer), [k, k + k * d])
@@ -156,9 +156,9 @@ def released_statistics(
     )  # fmt: skip
 
 
-def partial_clips(d: int) -> tuple[tuple[float, float], ...]:
+def partial_clips(d: int, quantile: float) -> tuple[tuple[float, float], ...]:
     """Clips of rows with 1, ..., d - 1 observed columns, and their mean squares."""
-    clips = (clipping_at(n_seen, defaults.QUANTILE) for n_seen in range(1, d))
+    clips = (clipping_at(n_seen, quantile) for n_seen in range(1, d))
     return tuple((clip.limit, clip.mean) for clip in clips)
 
 

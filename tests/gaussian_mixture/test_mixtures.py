@@ -72,11 +72,12 @@ def test_groups_are_nearly_those_of_the_law(name, seed):
 def test_without_noise_it_is_a_mixture_of_scikit_learn(kind, seed):
     rng = np.random.default_rng(seed)
     X, _ = drawn(law(rng, 3, 4), 10_000, rng)
+    X *= np.sqrt(5 / rng.chisquare(5, (len(X), 1)))  # heavy tails, which a clip would lose
     options = {"covariance_type": kind, "random_state": 0}
     model = PrivateGaussianMixture(3, data_norm=1e3, epsilon=math.inf, **options).fit(X)
     peer = GaussianMixture(3, n_init=3, **options).fit(X)
     assert model.covariances_.shape == peer.covariances_.shape
-    assert model.score(X) >= peer.score(X) - 0.05
+    assert model.score(X) >= peer.score(X) - 0.08
     # Criteria count the parameters of the same model.
     counted = [one.bic(X) + 2 * len(X) * one.score(X) for one in (model, peer)]
     assert counted[0] == pytest.approx(counted[1])
