@@ -41,7 +41,7 @@ from benchmarks.seeding import reproducible_noise
 from benchmarks.topics import HeldOut, newsgroup_posts
 from benchmarks.topics_and_gibbs import by_prior, completion, documents_of
 from benchmarks.words import by_votes, newsgroups_texts, one_round, texts_of
-from sktensor_dp import PrivateCPCompletion, PrivateTensorPowerMethod
+from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture, PrivateTensorPowerMethod
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.published import (
     gradient_perturbation,
@@ -174,8 +174,10 @@ def clusters(report: Report) -> None:
         law = both_ways(d, separation) if k > d else gaussians(k, d, separation)
         ways: list[tuple[str, str, float, Way]] = []
         for epsilon in (1.0, 4.0):
-            ours = (lambda seed, law=law, e=epsilon: by_moments(law, e, seed),)
-            ways.append(("PrivateTensorPowerMethod", "(epsilon, delta)", epsilon, *ours))
+            kinds = (PrivateGaussianMixture, PrivateTensorPowerMethod)
+            for kind in kinds[: 1 if k > d else None]:  # no more moments than columns
+                ours = (lambda seed, law=law, e=epsilon, kind=kind: by_ours(kind, law, e, seed),)
+                ways.append((kind.__name__, "(epsilon, delta)", epsilon, *ours))
             if installed(report, "diffprivlib"):
                 theirs = (lambda seed, law=law, e=epsilon: by_means(law, e, seed),)
                 ways.append(("PCA and KMeans of diffprivlib", "epsilon", epsilon, *theirs))
@@ -204,14 +206,13 @@ def drawn(law: Law, seed: int) -> tuple[Floats, Floats, NDArray[np.intp]]:
     return X[:N_SAMPLES], X[N_SAMPLES:], labels[N_SAMPLES:]
 
 
-def by_moments(law: Law, epsilon: float, seed: int) -> float:
-    """Mixture by noisy moments."""
+def by_ours(kind: Any, law: Law, epsilon: float, seed: int) -> float:
+    """Mixture by private EM, or by noisy moments."""
     X, new, labels = drawn(law, seed)
-    if law.n_components > law.n_features:
-        return 0.0  # refused: no more components than columns
-    model = PrivateTensorPowerMethod(
+    parameters = law.parameters if kind is PrivateTensorPowerMethod else {}
+    model = kind(
         law.n_components, epsilon=epsilon, delta=DELTA, data_norm=law.data_norm,
-        random_state=seed, **law.parameters,
+        random_state=seed, **parameters,
     )  # fmt: skip
     with reproducible_noise(seed):
         model.fit(X)
