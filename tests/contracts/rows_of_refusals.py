@@ -14,6 +14,7 @@ from sktensor_dp import (
     BudgetAccountant,
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateOneHotEncoder,
     PrivateSearchCV,
     PrivateSpectralLDA,
@@ -236,6 +237,22 @@ COMPONENTS = [
         "none": (np.zeros((0, 3)), "0 sample"),
     }),
 ]  # fmt: skip
+mixtures = partial(PrivateGaussianMixture, n_components=2, data_norm=2.0)
+COMPONENTS += [
+    *table("mixtures", mixtures, fit(SAMPLES), [
+        *each("data_norm", [None, INF, 0, "chosen"], "data_norm"),
+        *each("covariance_type", ["round", None], "covariance_type"),
+        *each("n_components", [0, 1.5, True], "n_components"),
+    ]),
+    # NaN is a missing cell.
+    *data_table("samples of mixtures", mixtures, ("fit", "fit_predict"), {
+        "infinite": (np.where(SAMPLES > 1, INF, SAMPLES), "infinity"),
+        "missing and sparse": (sp.csr_matrix(np.where(SAMPLES > 1, NAN, SAMPLES)), "NaN"),
+        "strings": (np.array([[SECRET, "b"]] * 3), "numbers"),
+        "one row": (np.full(5, NUMBER), "2D"),
+        "none": (np.zeros((0, 3)), "0 sample"),
+    }),
+]  # fmt: skip
 
 
 # Completions
@@ -391,6 +408,7 @@ ARGUMENTS += [
     for noun, model, X in (
         ("documents", topics, np.ones((8, 4))),
         ("samples", components, np.ones((8, 4))),
+        ("samples of mixtures", mixtures, np.ones((8, 4))),
         ("texts", PrivateCountVectorizer, ["a text"] * 8),
         ("a search", partial(PrivateSearchCV, PrivateSpectralLDA(), {"n_components": [2]}),
          np.ones((8, 4))),
