@@ -9,8 +9,6 @@ OFFSET = 0.5
 SPHERES, LEAST_SPHERES, SPHERE_STEPS = 4, 12, 5
 # Quantile of the length of normal rows that spheres, and steps, clip at.
 SPHERE_QUANTILE, QUANTILE = 0.95, 0.9
-# The same of steps without noise, which need not clip.
-QUANTILE_WITHOUT_NOISE = 1 - 1e-6
 # Scales of weights, shifts and shapes in steps, over those by which their noise costs alike.
 WEIGHT, SHIFT, SHAPE = 2.0, 1.0, 0.3
 # Power of its number that a step weighs in the average.

@@ -20,6 +20,8 @@ from sktensor_dp.tensor.symmetric import n_unique
 
 # EM steps: the fewest, the most, those without noise, and the last ones, after groups are joined.
 FEWEST, MOST, WITHOUT_NOISE, LAST = 5, 14, 60, 3
+# Quantile of the length of normal rows that steps without noise clip at: they need not.
+NEARLY_ALL = 1 - 1e-6
 # Rows times mu, for each group and column, that pay for a further step.
 ROWS_A_STEP = 12.0
 # Rows times mu for each group and column, and rows for each group, that groups need.
@@ -49,7 +51,7 @@ class MixturePlan:
     def quantile(self) -> float:
         """Quantile of the length of normal rows that steps clip at."""
         noiseless = math.isinf(self.releases.epsilon)
-        return defaults.QUANTILE_WITHOUT_NOISE if noiseless else defaults.QUANTILE
+        return NEARLY_ALL if noiseless else defaults.QUANTILE
 
     @property
     def shape(self) -> str:
