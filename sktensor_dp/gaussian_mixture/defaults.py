@@ -1,4 +1,4 @@
-"""Tuned constants of mixtures; ``python -m benchmarks laws_of_mixtures`` measures their effect."""
+"""Tuned constants of mixtures; ``python -m benchmarks ablations_of_mixtures`` tests each."""
 
 # Fractions of the budget. All steps, of the spheres of the start and of the groups, cost the same;
 # gains are asked for twice: how many groups there are, and whether steps helped.
