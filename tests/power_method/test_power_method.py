@@ -20,7 +20,7 @@ def released(moment, components, weights, variances=None, **options):
     """A model that no fit made."""
     found = PrivateTensorPowerMethod(len(components), moment=moment, **options)
     found.components_, found.weights_ = np.asarray(components, float), np.asarray(weights, float)
-    found.n_features_in_ = found.components_.shape[1]
+    found._n_features_out, found.n_features_in_ = found.components_.shape
     if variances is not None:
         found.covariances_ = np.asarray(variances, float)
     return found

@@ -320,7 +320,6 @@ def test_other_objects_of_a_file_see_its_units(tmp_path):
 
 
 # Fifty persons are few: noise may hide the one topic.
-# Fifty persons are few: noise may hide the one topic.
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_fits_of_different_units_do_not_go_together():
     budget = BudgetAccountant(100.0)
@@ -330,7 +329,7 @@ def test_fits_of_different_units_do_not_go_together():
     topics = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget)
     values = PrivateCPCompletion(0, bounds=(0, 1), shape=(2, 2), accountant=budget)
     for unit, fit in (
-        ("document", lambda: topics.fit(counts)),
+        ("document", lambda: topics.fit(counts.copy())),
         ("entry", lambda: values.fit([[0, 0]], [1.0])),
     ):
         with pytest.raises(BudgetError, match=rf"'{unit}', but .* 'person'"):

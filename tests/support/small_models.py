@@ -17,7 +17,8 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
 )
 
-COUNTS = np.random.default_rng(0).poisson(1.0, size=(200, 7))
+# Words of one of two topics in each row.
+COUNTS = np.random.default_rng(0).poisson([[2, 2, 2, 1, 0, 0, 0], [0, 0, 0, 1, 2, 2, 2]] * 100)
 SAMPLES = np.random.default_rng(1).standard_normal((200, 5))
 DOCUMENTS = ["cats chase mice", "dogs chase cats", "mice nap \ud800 \u00e9t\u00e9"] * 400
 ROWS = [["a", "x"], ["b", "x"], ["a", "y"]] * 100

@@ -65,3 +65,20 @@ axis.set(
 axis.legend(frameon=False)
 axis.spines[["top", "right"]].set_visible(False)
 plt.show()
+
+# %%
+# What it costs
+# -------------
+#
+# **Epsilon** is a limit on odds: whatever somebody concludes from the
+# named towns, one patient changes the odds of it by a factor of at most
+# e^epsilon, nearly always. Here epsilon = 1 for all columns together.
+#
+# Read next
+# ---------
+#
+# - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
+#   pictures.
+# - :doc:`/gallery/texts/plot_count_words`: the same votes for words.
+# - :doc:`/vocabulary`: how many words or categories to expect.
+# - :class:`~sktensor_dp.PrivateOneHotEncoder`: all parameters.
