@@ -61,7 +61,7 @@ CORE = {
     "audit": core("/exceptions accountant calibration noise report"),
     "releases": core("/privacy /queries /tensor"),
     "answer": core("plan"),
-    "payer": core("accountant ledger plan"),
+    "payer": core("accountant ledger plan spending"),
     "session": core("/privacy /queries /tensor"),
     "execution": core("/queries"),
 }

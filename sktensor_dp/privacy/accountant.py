@@ -28,7 +28,6 @@ from sktensor_dp.privacy.spending import (
     Spending,
     check_one_unit,
 )
-from sktensor_dp.privacy.spending import charges_of as charges_of
 from sktensor_dp.privacy.tables import COSTS, Shown, Table, as_frame, cell, finite, plain
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sktensor_dp.privacy.accountant import BudgetAccountant, charges_of
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.spending import charges_of
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
