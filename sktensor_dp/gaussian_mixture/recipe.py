@@ -90,9 +90,8 @@ def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> dict[in
             spheres, weights, shifts.reshape(k, -1), float(size[0]), answer.sigma, clip, radius,
             rng, last=step >= defaults.SPHERE_STEPS - 2,
         )  # fmt: skip
-    found = merged_levels(spheres.gaussians)
-    most = min(plan.n_components, max(found))
-    return {k: shaped(found[k][0], plan, radius) for k in range(1, most + 1)}
+    found = merged_levels(spheres.gaussians, plan.n_components)
+    return {k: shaped(found[k], plan, radius) for k in sorted(found)}
 
 
 def possible(answer: Answer) -> Floats:
@@ -164,7 +163,7 @@ def partial_clips(d: int, quantile: float) -> tuple[tuple[float, float], ...]:
 
 def released_gains(ask: Session, ball: LiftedBall, model: Gaussians) -> tuple[Floats, Gaussians]:
     """Release what each group gains over one less; return the gains and the groups they support."""
-    levels = {k: merged for k, (merged, _) in merged_levels(model).items()}
+    levels = merged_levels(model, len(model.weights))
     answer = ask(MixtureGains(tuple(levels[k] for k in sorted(levels)), REACH * ball.radius))
     return answer.value, levels[n_supported(answer.value, answer.sigma)]
 

@@ -139,17 +139,16 @@ class Merge:
     """Gaussian that takes the place of two, and the bound on the log-likelihood lost a row."""
 
     loss: float
-    parents: tuple[int, int]
     weight: float
     mean: Floats
     covariance: Floats
     log_volume: float
 
 
-def merged_levels(model: Gaussians) -> dict[int, tuple[Gaussians, list[list[int]]]]:
-    """Mixtures of k, k - 1, ..., 1 Gaussians by greedy merging (Runnalls, 2007), with members."""
+def merged_levels(model: Gaussians, most: int) -> dict[int, Gaussians]:
+    """Mixtures of up to `most` Gaussians, ..., 1 by greedy merging (Runnalls, 2007)."""
     weights, means, covariances = map(list, (model.weights, model.means, model.covariances))
-    log_volumes, members = list(model.log_volumes), [[j] for j in range(len(weights))]
+    log_volumes = list(model.log_volumes)
 
     def merge(i: int, j: int) -> Merge:
         weight = weights[i] + weights[j]
@@ -159,25 +158,25 @@ def merged_levels(model: Gaussians) -> dict[int, tuple[Gaussians, list[list[int]
         log_volume = float(np.linalg.slogdet(covariance)[1])
         parts = weights[i] * log_volumes[i] + weights[j] * log_volumes[j]
         mean = (weights[i] * means[i] + weights[j] * means[j]) / weight
-        return Merge(
-            (weight * log_volume - parts) / 2, (i, j), weight, mean, covariance, log_volume
-        )
+        return Merge((weight * log_volume - parts) / 2, weight, mean, covariance, log_volume)
 
     alive = list(range(len(weights)))
-    pairs = {(i, j): merge(i, j) for i in alive for j in range(i)}
-    levels = {len(alive): (model, members.copy())}
+    # Losses alone: the matrices of all pairs would be by far the most that a fit holds.
+    losses = {(i, j): merge(i, j).loss for i in alive for j in range(i)}
+    levels = {len(alive): model} if len(alive) <= most else {}
     while len(alive) > 1:
-        best = min(pairs.values(), key=lambda pair: pair.loss)
+        parents = min(losses, key=losses.__getitem__)
+        best = merge(*parents)
         weights.append(best.weight)
         means.append(best.mean)
         covariances.append(best.covariance)
         log_volumes.append(best.log_volume)
-        members.append(members[best.parents[0]] + members[best.parents[1]])
         new = len(weights) - 1
-        alive = [j for j in alive if j not in best.parents]
-        pairs = {of: pair for of, pair in pairs.items() if not set(of) & set(best.parents)}
-        pairs |= {(new, j): merge(new, j) for j in alive}
+        alive = [j for j in alive if j not in parents]
+        losses = {of: loss for of, loss in losses.items() if not set(of) & set(parents)}
+        losses |= {(new, j): merge(new, j).loss for j in alive}
         alive.append(new)
-        parts = (np.array([of[j] for j in alive]) for of in (weights, means, covariances))
-        levels[len(alive)] = (Gaussians(*parts), [members[j] for j in alive])
+        if len(alive) <= most:
+            parts = (np.array([of[j] for j in alive]) for of in (weights, means, covariances))
+            levels[len(alive)] = Gaussians(*parts)
     return levels
