@@ -266,7 +266,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         fit: Any = fit_slices if by_slice else fit_entries
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
-        check_model_size(shape, ranks if seeks else (0,) * len(shape), self.rank)
+        check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
             self.max_iter,

@@ -22,7 +22,8 @@ from sktensor_dp.privacy.plan import (
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHistogram
 from sktensor_dp.queries.gradients import EntryGradients, RidgeBlock
 from sktensor_dp.queries.slices import MOST_CELLS, SharedFactorSums, SharedRowSums, UnitLevels
-from sktensor_dp.tensor.shared_parameters import clipped_response
+from sktensor_dp.tensor.defaults import VECTORS
+from sktensor_dp.tensor.shared_parameters import GRID_SIZE, clipped_response
 
 
 @dataclass(frozen=True)
@@ -159,8 +160,6 @@ class ModelOptions:
 
 # Steps of gradient descent.
 STEPS = 30
-# Numbers in memory to a row: beside any model, and for components by their squared rank.
-ROW_NUMBERS, ROW_SQUARES = 12, 3
 # Fraction of a budget by which components of persons are judged to be found.
 JUDGED_FRACTION = 0.15
 
@@ -180,19 +179,6 @@ def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]
             f"Got {shown(rank)} instead."
         )
     return tuple(int(r) for r in rank)
-
-
-def check_model_size(shape: Sequence[int], ranks: Sequence[int], asked: Any) -> None:
-    """Raise an error for a public shape whose model memory cannot hold; `asked` is the rank."""
-    rows = sum(
-        n * (ROW_NUMBERS + ROW_SQUARES * float(r) ** 2) for n, r in zip(shape, ranks, strict=True)
-    )
-    check_feasible(
-        rows + math.prod(map(float, ranks)),
-        f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",
-        "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "
-        "for example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
-    )
 
 
 @dataclass(frozen=True)
@@ -400,3 +386,52 @@ def plan_slices(
         shares = with_histogram(ValueHistogram.name, shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
     return SlicePlan(unit_mode, n_sweeps, releases, n_rounds)
+
+
+# Most arrays that are alive at once, counted in the code, for each size.
+# Numbers to a row: beside any model; for each component those of sweeps, twelve of which are
+# combined and subtracted from each other; and of normal equations, as pairs of components.
+ROW_NUMBERS, ROW_COMPONENTS, ROW_SQUARES = 48, 28, 5
+# Columns that a search for singular vectors holds of what it multiplies, for each vector and some
+# more: eight blocks of a basis, the block, its product and what is left of it, twice.
+SEARCH_COLUMNS, MORE_COLUMNS = 16, 11
+# Numbers to a row of any mode beside that, for each vector of where entries are: products with
+# parts of that matrix, and what is kept of each mode.
+FEATURE_COLUMNS = 5
+# Numbers to a row of a shared mode for each point of the grid of its weights.
+GRID_ARRAYS = 10
+# Matrices of pairs of numbers of a core: its normal equations, their average over steps, and what
+# solves them. And matrices of pairs of columns.
+CORE_SQUARES, PAIR_MATRICES = 16, 12
+# Numbers of blocks that are worked on at once, and of the largest core that a start solves for.
+WORKSPACE = 2**22
+
+
+def check_model_size(
+    plan: CompletionPlan | SlicePlan, shape: Sequence[int], ranks: Sequence[int], asked: Any, *,
+    full_core: bool,
+) -> None:  # fmt: skip
+    """Raise an error for a public shape whose model memory cannot hold; `asked` is the rank."""
+    if not plan.seeks_components:
+        ranks = (0,) * len(shape)
+    lengths, n_rows, held = [float(n) for n in shape], float(sum(shape)), float(WORKSPACE)
+    if full_core:
+        held += CORE_SQUARES * math.prod(map(float, ranks)) ** 2
+    for n, r in zip(lengths, ranks, strict=True):
+        held += n * (ROW_NUMBERS + ROW_COMPONENTS * r + ROW_SQUARES * float(r) ** 2)
+    searched = max(n * (r + MORE_COLUMNS) for n, r in zip(lengths, ranks, strict=True))
+    if isinstance(plan, SlicePlan):
+        held += GRID_ARRAYS * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
+    elif plan.perturbation == "sufficient_statistics":
+        side, width = max(min(n, n_rows - n) for n in lengths), VECTORS + MORE_COLUMNS
+        searched = max(searched, side * width)
+        held += FEATURE_COLUMNS * n_rows * width
+        if plan.with_pairs:
+            held += PAIR_MATRICES * lengths[-1] ** 2
+    held += SEARCH_COLUMNS * searched
+    check_feasible(
+        held,
+        f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",
+        "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "
+        "for example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
+    )

@@ -12,6 +12,7 @@ from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, 
 from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import clipping_at
+from sktensor_dp.mixtures.start import TRIES
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
 from sktensor_dp.queries.counts import NormHistogram
@@ -26,6 +27,16 @@ NEARLY_ALL = 1 - 1e-6
 ROWS_A_STEP = 12.0
 # Rows times mu for each group and column, and rows for each group, that groups need.
 ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
+# Matrices of all features that are alive at once. Of each sphere when they are merged: its own, a
+# factor, and that of a merged one. Of each group in a step: the sum, its rest, what is added and a
+# product (4), or the model with factors and whiteners (3), the average (1), the released shapes
+# (1), what moments and shapes are formed of (5), and for missing cells an inverse and parts (5).
+# Of none: second moments, covariances, and the workspaces of LAPACK.
+LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 2, 3, 16, 12
+# Numbers for each pair of spheres: its loss and its place in two tables.
+A_PAIR = 64
+# Numbers of blocks that are worked on at once, whatever the sizes.
+WORKSPACE = 2**21
 
 
 @dataclass(frozen=True)
@@ -65,10 +76,10 @@ def plan_mixture(
     """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
     k = model.n_components
     if to_fit:
-        held = 4.0 * max(k, defaults.SPHERES) * n_features**2
         check_feasible(
-            held, f"A fit of {k} groups of {n_features} features", "Fit fewer of either."
-        )
+            _numbers_held(k, float(n_features)),
+            f"A fit of {k} groups of {n_features} features", "Fit fewer of either.",
+        )  # fmt: skip
     fractions = dict(defaults.FRACTIONS)
     chooses_norm = model.data_norm == "auto"
     if chooses_norm:
@@ -82,6 +93,17 @@ def plan_mixture(
         k, n_features, model.covariance_type, n_steps, norm, chooses_norm, model.random_state,
         ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
     )  # fmt: skip
+
+
+def _numbers_held(k: int, d: float) -> float:
+    """Most numbers that a fit holds at once, by public sizes: arrays counted in the code."""
+    spheres = max(defaults.SPHERES * k, defaults.LEAST_SPHERES) if k > 1 else 1
+    # Mixtures of 1 to k groups of the start (1 / 2), and those that gains are asked of with their
+    # factors and whiteners (3 / 2).
+    levels = LEVELS * k * (k + 1)
+    matrices = levels + SPHERE_MATRICES * spheres + STEP_MATRICES * k + SINGLE_MATRICES
+    points = 3.0 * TRIES * spheres * min(k, d)  # of which centres are chosen
+    return matrices * (d + 1) ** 2 + points + A_PAIR * spheres**2 + WORKSPACE
 
 
 def strength(epsilon: float, delta: float) -> float:

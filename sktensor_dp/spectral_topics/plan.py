@@ -18,12 +18,25 @@ from sktensor_dp.spectral_topics import defaults
 from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics.concentration import USUAL, has_one_topic
 from sktensor_dp.topics.moments import spread_of_pairs
+from sktensor_dp.topics.shrinkage import RATIOS
 
-# Matrices of pairs at a time: their sum, what rounding left of it, and what is added next.
-PAIR_MATRICES = 3
-# Without noise, columns that the search for their eigenvectors holds, as often as there are topics
-# and some more.
+# Most arrays that are alive at once, counted in the code, for each size.
+# Matrices of pairs: a total and a rest of sums, a part's sum, and the sparse product that it is
+# formed of; then the released pairs and the corrected ones twice, or what topics are matched by.
+# Cubes of topics: third moments, their places, and products in each mode.
+PAIR_MATRICES, CUBES = 8, 12
+# Columns that the search for eigenvectors of pairs holds, as often as there are topics and some
+# more: eight blocks of a basis, their products and what is left of them.
 SEARCH_COLUMNS, MORE_COLUMNS = 24, 10
+# Rows of all words for each topic: topics, deviations, averages and answers of steps.
+TOPIC_ROWS = 24
+# A number for each word and each ratio of its prior, for one centre: likelihoods, posteriors,
+# means and squares. The grid of word frequencies, of one and a half as many numbers, has eight.
+PRIOR_ARRAYS = 14
+# Of few words: histories of the search, and for each topic the curvatures and their inverses.
+MATCHED_ROWS, MATCHED_SQUARES = 64, 8
+# Numbers of blocks and of public tables that are worked on at once, whatever the sizes.
+WORKSPACE = 2**21
 # Most words whose pairs are released: of more, eigenvectors take longer than all else.
 MAX_WORDS = 1500
 
@@ -94,16 +107,27 @@ def plan_topics(
         releases=_release_plan(epsilon, delta, fractions, third, n_steps, limits),
     )  # fmt: skip
     if to_fit:
-        pairs = PAIR_MATRICES * float(n_words) ** 2
-        if multiplies:
-            pairs = SEARCH_COLUMNS * float(n_words) * (k + MORE_COLUMNS)
         check_feasible(
-            float(n_features) * (k + 2) + pairs,
+            _numbers_held(plan, float(n_features), with_public),
             f"A fit of {n_features} features by n_components={k}",
             "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents "
             "hold.",
         )
     return plan
+
+
+def _numbers_held(plan: TopicPlan, n_features: float, with_public: bool) -> float:
+    """Most numbers that a fit holds at once, by public sizes."""
+    k, n_words = plan.n_components, float(plan.n_words)
+    # Words have a second centre in public topics.
+    priors = PRIOR_ARRAYS * RATIOS.size * (1 + with_public)
+    held = n_features * (TOPIC_ROWS * k + priors) + CUBES * float(k) ** 3
+    held += SEARCH_COLUMNS * n_words * (k + MORE_COLUMNS)
+    if plan.match_moments:
+        held += n_words * k * (MATCHED_ROWS + MATCHED_SQUARES * k)
+    if not plan.multiplies_pairs:
+        held += PAIR_MATRICES * (n_words + 1) ** 2
+    return held + WORKSPACE
 
 
 def _fractions(kind: str, n_steps: int, asks: bool, with_triples: bool) -> dict[str, float]:

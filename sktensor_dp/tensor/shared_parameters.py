@@ -52,7 +52,7 @@ class SharedComponents:
 # Popularity is the logarithm of the root of a row's weight.
 _POPULARITY_POWER = 0.5
 # The grid of weights reaches from this share of the largest to a little beyond it.
-_GRID_RATIO, _GRID_MARGIN, _GRID_SIZE = 1 / 2000, 1.1, 60
+_GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
 # In units of the noise of a weight: the largest weight that noise alone may show.
 _LARGEST_OF_NOISE = 4.0
 # Least share of a point of the grid, and least prior variance relative to the first.
@@ -108,7 +108,7 @@ def shared_effects(
     grid = np.maximum(W, 0.0)[:, None]
     if noise_std > 0:
         ends = np.log(top * _GRID_RATIO), np.log(top * _GRID_MARGIN)
-        grid = np.exp(np.linspace(*ends, _GRID_SIZE))[None, :]
+        grid = np.exp(np.linspace(*ends, GRID_SIZE))[None, :]
     fit = _GridPosterior(S, W, grid, noise_std, weight_each, gain, effect_variance, about)
     for _ in range(max_iter):
         fit.step()

@@ -10,9 +10,13 @@ import scipy.sparse as sp
 from sktensor_dp import (
     BudgetAccountant,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
+    completion,
+    gaussian_mixture,
+    spectral_topics,
 )
 from sktensor_dp.estimator.parameters import memory_size
 from sktensor_dp.power_method import plan
@@ -85,13 +89,27 @@ def test_features_that_memory_cannot_hold_are_refused(model, parameters, n_featu
 
 
 def test_pairs_of_words_are_counted_as_often_as_they_are_held(memory_of):
-    """A sum, its rest and a part of it: 3 d^2 numbers, which the message says before a charge."""
+    """Of all that sums of them hold: 8 d^2 numbers, which the message says before a charge."""
     memory_of(2.3 * GIGABYTE)
     model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=BudgetAccountant())
     X = ThreadedPartitions([sp.csr_array((60, 50_000), dtype=np.int64)], 1)
-    with pytest.raises(ValueError, match=r"needs about 60 GB of memory; there are 2\.3"):
+    with pytest.raises(ValueError, match=r"needs about 160 GB of memory; there are 2\.3"):
         model.fit_chunks(X, n_samples=60, n_features=50_000)
     assert model.accountant.entries == ()
+
+
+def normal(d: int, n: int = 50) -> Any:
+    return np.random.default_rng(0).standard_normal((n, d)) / d**0.5
+
+
+def words(d: int, n: int = 100) -> Any:
+    columns = np.random.default_rng(0).integers(d, size=5 * n)
+    return sp.csr_array((np.ones(5 * n, np.int64), columns, np.arange(0, 5 * n + 1, 5)), (n, d))
+
+
+def cells(shape: tuple[int, ...]) -> Any:
+    rng = np.random.default_rng(0)
+    return np.unique(np.stack([rng.integers(n, size=100) for n in shape], axis=1), axis=0)
 
 
 MOMENTS = [
@@ -101,20 +119,45 @@ MOMENTS = [
     *(({"perturbation": "moment_tensor", "whiten": False}, 3, d) for d in (31, 95)),
     *(({"perturbation": way, "max_iter": 2}, 3, d) for way in plan.BY_STEPS for d in (30, 10_000)),
 ]
+GAPS = np.where(np.arange(50 * 40).reshape(50, 40) % 7 == 0, np.nan, normal(40))
+PUBLIC = np.full((3, 5000), 1 / 5000)
+MATRIX, LONG, CUBOID = (3000, 2000), (40, 50_000), (300, 200, 150)
+CP, TUCKER = PrivateCPCompletion, PrivateTuckerCompletion
+FITS = [
+    *((PrivateTensorPowerMethod, {"data_norm": 2.0, **given}, k, normal(d))
+      for given, k, d in MOMENTS),
+    *((PrivateSpectralLDA, given, k, words(d)) for k, d, given in (
+        (3, 30, {}), (3, 20_000, {}), (30, 2000, {}), (3, 20_000, {"delta": 0.0}),
+        (3, 5000, {"public_components": PUBLIC}), (60, 200, {"perturbation": "moment_tensor"}))),
+    *((PrivateGaussianMixture, {"data_norm": 3.0, "covariance_type": shape}, k, X)
+      for shape, k, X in (
+        ("full", 2, normal(2)), ("full", 1, normal(300)), ("full", 3, normal(150)),
+        ("diag", 20, normal(60)), ("tied", 20, normal(60)), ("full", 3, GAPS))),
+    *((kind, {"shape": shape, "perturbation": way, **({"max_iter": 2} if way[0] in "igo" else {})},
+       rank, cells(shape))
+      for kind, shape, rank, way in (
+        (CP, MATRIX, 1, "sufficient_statistics"), (CP, LONG, 1, "sufficient_statistics"),
+        (CP, LONG, 1, "input"), (CP, LONG, 12, "input"), (CP, LONG, 12, "gradient"),
+        (CP, LONG, 1, "output"), (CP, CUBOID, 8, "input"), (TUCKER, CUBOID, 8, "gradient"),
+        (TUCKER, CUBOID, 12, "input"), (TUCKER, LONG, 8, "gradient"))),
+    *((CP, {"shape": shape, "unit_mode": 0}, 3, cells(shape))
+      for shape in (MATRIX, (40, 20_000), (300, 16_000), (40, 2000, 50))),
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(("parameters", "k", "d"), MOMENTS)
+@pytest.mark.parametrize(("kind", "parameters", "k", "X"), FITS, ids=lambda _: "")
 @pytest.mark.parametrize("epsilon", [1.0, 1e6])
-def test_moments_take_no_more_memory_than_is_checked(parameters, k, d, epsilon, monkeypatch):
+def test_fits_take_no_more_memory_than_is_checked(kind, parameters, k, X, epsilon, monkeypatch):
     checked = []
-    monkeypatch.setattr(plan, "check_feasible", lambda numbers, *_: checked.append(numbers))
-    X = np.random.default_rng(0).standard_normal((50, d)) / d**0.5
-    model = PrivateTensorPowerMethod(k, data_norm=2.0, epsilon=epsilon, **parameters)
+    for each in (plan, spectral_topics.plan, gaussian_mixture.plan, completion.plan):
+        monkeypatch.setattr(each, "check_feasible", lambda numbers, *_: checked.append(numbers))
+    given = {"bounds": (0.0, 1.0)} if kind in BOTH else {}
+    model = kind(k, epsilon=epsilon, random_state=0, **given, **parameters)
     symmetric.sorted_triples.cache_clear()
     tracemalloc.start()
     try:
-        model.fit(X)
+        model.fit(X, np.linspace(0, 1, X.shape[0]) if given else None)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
