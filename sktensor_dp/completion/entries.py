@@ -39,6 +39,30 @@ from sktensor_dp.tensor.whitening import components_of_pairs
 LEAST_NOISE = 1e-9
 
 
+def fit_entries(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Fitted:
+    """Make all releases of the plan and fit the model: recipe of a completion of entries."""
+    recipe = {
+        "input": _from_values,
+        "sufficient_statistics": _from_sums,
+        "output": _with_released_block,
+        "gradient": fit_gradients,
+    }[plan.perturbation]
+    model = recipe(asked, plan, options)
+    width, noise, folded = 2 * asked.half, 0.0, None
+    if plan.perturbation in ("input", "output"):
+        noise = (width * plan.value_deviation) ** 2
+    if plan.with_pairs:
+        folded = pair_components(asked, model, options)
+        model = with_columns(model, folded[0])
+    state = {
+        **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
+        "_shared": shared_part(model, asked.index_set, width, noise, folded),
+        "n_iter_": max(plan.n_steps, model.n_iter, 1),
+    }  # fmt: skip
+    warnings = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
+    return Fitted(state, warnings)
+
+
 def shared_part(
     model: Model,
     entries: IndexSet,
@@ -156,30 +180,6 @@ NOT_SETTLED = (
     "The sweeps over released values stopped at max_iter before the model settled. A larger "
     "max_iter costs no privacy."
 )
-
-
-def fit_entries(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Fitted:
-    """Make all releases of the plan and fit the model: recipe of a completion of entries."""
-    recipe = {
-        "input": _from_values,
-        "sufficient_statistics": _from_sums,
-        "output": _with_released_block,
-        "gradient": fit_gradients,
-    }[plan.perturbation]
-    model = recipe(asked, plan, options)
-    width, noise, folded = 2 * asked.half, 0.0, None
-    if plan.perturbation in ("input", "output"):
-        noise = (width * plan.value_deviation) ** 2
-    if plan.with_pairs:
-        folded = pair_components(asked, model, options)
-        model = with_columns(model, folded[0])
-    state = {
-        **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
-        "_shared": shared_part(model, asked.index_set, width, noise, folded),
-        "n_iter_": max(plan.n_steps, model.n_iter, 1),
-    }  # fmt: skip
-    warnings = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
-    return Fitted(state, warnings)
 
 
 def _from_values(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Model:

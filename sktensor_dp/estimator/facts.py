@@ -14,7 +14,7 @@ def unknown(_: int | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """What parameters alone say of an estimator: units, noise, score and worst neighbours."""
+    """Public facts of an estimator, by its parameters alone: units, score, worst neighbours."""
 
     unit: str  # name of one unit, where rows have no groups
     unit_is_row: bool = True  # whether units may be held out and scored row by row

@@ -66,7 +66,7 @@ class MixturePlan:
 
     @property
     def shape(self) -> str:
-        """What steps release of covariances: full, diag or spherical."""
+        """Form of the covariances that steps release: full, diag or spherical."""
         return "full" if self.covariance_type == "tied" else self.covariance_type
 
 

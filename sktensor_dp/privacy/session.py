@@ -138,7 +138,7 @@ class Session(AbstractContextManager["Session"]):
 
     @property
     def ticket(self) -> str | None:
-        """What the next batch of a stream shows to the ledger that was charged."""
+        """Proof of payment that the next batch of a stream shows to the ledger."""
         # Without a ledger there is none: a batch that comes to one later is charged.
         if self._payer.accountant is None:
             return None

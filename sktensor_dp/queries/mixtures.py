@@ -164,7 +164,7 @@ class MixtureStatistics(Bounded):
             yield rows, whole
 
     def _seen(self, pattern: NDArray[np.bool_]) -> "Seen":
-        """What rows show of which the columns in `pattern` are observed."""
+        """Numbers for rows of which the columns in `pattern` are observed."""
         factors = np.asarray(np.linalg.inv(self.whiteners), np.float64)
         of = observed_part(factors, self.log_scales, pattern)
         limit, mean = self.partial[int(pattern.sum()) - 1] if pattern.any() else (LIMITS[0], 0.0)
@@ -249,7 +249,7 @@ class MixtureGains(Signed):
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What rows with the same observed cells show of each group."""
+    """Whiteners, limit and fillings for rows with the same observed cells."""
 
     whiteners: Floats  # (k, q, d), or (1, q, d)
     log_scales: Floats  # (k,)
