@@ -281,7 +281,7 @@ def make_private_scorer(
     >>> import numpy as np
     >>> from sktensor_dp import PrivateCPCompletion, make_private_scorer
     >>> X = np.argwhere(np.ones((60, 60)))
-    >>> model = PrivateCPCompletion(1, bounds=(0, 1), epsilon=20.0).fit(X, X.sum(axis=1) / 120)
+    >>> model = PrivateCPCompletion(0, bounds=(0, 1), epsilon=20.0).fit(X, X.sum(axis=1) / 120)
     >>> scorer = make_private_scorer("neg_mean_absolute_error", epsilon=1.0)
     >>> bool(-1 < scorer(model, X, X.sum(axis=1) / 120) < 0.1)
     True

@@ -163,7 +163,7 @@ def normalise_labels(labels: ArrayLike) -> Labels:
     Returns
     -------
     ndarray of shape (n_rows,)
-        Strings without outer blanks, folded to one case (:meth:`str.casefold`) and composed
+        Strings without outer blanks, folded to one case (``str.casefold``) and composed
         (Unicode's NFC); integers as they are.
 
     Raises

@@ -191,15 +191,20 @@ class Alternation(Protocol):
         """Replace the parameters and the noise variance."""
 
 
-def run_sweeps(alternation: Alternation, max_iter: int, tol: float) -> tuple[int, bool]:
-    """Sweep until the noise variance settles; return the number of sweeps and True if it did."""
+def run_sweeps(
+    alternation: Alternation, max_iter: int, tol: float, known: float = 0.0
+) -> tuple[int, bool]:
+    """Sweep until the variance that is left settles; number of sweeps, and True if it did.
+
+    A change is small beside what is left, or beside a `known` noise variance.
+    """
     mixing, plain = _Anderson(), True
     before, variance = _flat(alternation.state()), np.inf
     for n_iter in range(1, max_iter + 1):
         former, variance = variance, alternation.sweep()
         after = alternation.state()
         # Values have unit variance; what is left of values that are explained is rounding.
-        settles = abs(former - variance) < tol * max(variance, tol)
+        settles = abs(former - variance) < tol * max(variance, known, tol)
         if settles and plain and n_iter >= _FIRST_SWEEPS:
             return n_iter, True
         # Little change after an extrapolation says nothing: the next sweep starts from this one.

@@ -267,9 +267,9 @@ def complete_cp(
     n_iter, converged = run_sweeps(posterior, _BIAS_SWEEPS if rank else max_iter, tol)
     if rank:
         posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
-        n_iter, converged = run_sweeps(posterior, max_iter, tol)
+        n_iter, converged = run_sweeps(posterior, max_iter, tol, floor)
         if posterior.drop_noise():
-            n_iter, converged = run_sweeps(posterior, max_iter, tol)
+            n_iter, converged = run_sweeps(posterior, max_iter, tol, floor)
     return posterior.completion(mean, deviation, n_iter, converged)
 
 
