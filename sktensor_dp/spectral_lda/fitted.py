@@ -142,19 +142,21 @@ def _attributes(found: FittedTopics) -> dict[str, Any]:
 
 
 def _warnings_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
-    """Warning, if any, that noise hides some of the topics asked for."""
-    if found.n_resolved >= plan.n_components or math.isinf(plan.releases.epsilon):
+    """Warning, if any, that noise or chance hides some of the topics asked for."""
+    if found.n_resolved >= plan.n_components:
         return ()
     fitted = f"{len(found.topics)} were fitted"
     if len(found.topics) == 1:
         fitted = "one topic was fitted, the word frequencies"
     elif len(found.topics) > found.n_resolved:
         fitted += ", and topics beyond that number may be noise"
+    at, larger, see = " at this epsilon", ", a larger epsilon", ": see forecast()"
+    if math.isinf(plan.releases.epsilon):
+        at = larger = see = ""
     return (
         NotEnoughDataWarning(
-            f"Of {plan.n_components} topics asked for, the data shows {found.n_resolved} "
-            f"at this epsilon; {fitted}. More documents, a larger "
-            "epsilon or fewer n_components would help: see forecast()."
+            f"Of {plan.n_components} topics asked for, the data shows {found.n_resolved}"
+            f"{at}; {fitted}. More documents{larger} or fewer n_components would help{see}."
         ),
     )
 
