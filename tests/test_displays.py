@@ -188,7 +188,9 @@ def test_tradeoff_is_that_of_the_report():
 
 def test_pyplot_is_left_alone():
     code = """
-import sys
+import sys, warnings
+# matplotlib before 3.10.1 asks newer versions of pyparsing by their former names.
+warnings.filterwarnings("ignore", r"'\\w+' deprecated - use", DeprecationWarning)
 from sktensor_dp.plotting import ComponentDisplay
 ComponentDisplay(["a", "b"], [0.7, 0.3]).plot()
 assert "matplotlib.figure" in sys.modules and "matplotlib.pyplot" not in sys.modules

@@ -510,7 +510,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
             "mean": middles + halves * self.means_, "mean_low": middles + halves * low,
             "mean_high": middles + halves * high, "spread": halves * np.sqrt(self.variances_),
         }  # fmt: skip
-        return new_frame({name: list(np.ravel(of)) for name, of in columns.items()}, backend)
+        return new_frame({name: np.ravel(of).tolist() for name, of in columns.items()}, backend)
 
     def means_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Intervals around means, for noise, sampling and overlap of the groups.

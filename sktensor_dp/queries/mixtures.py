@@ -37,6 +37,8 @@ SHAPES = ("full", "diag", "spherical")
 # Largest whitener times radius, and log of weight times density: squares stay finite.
 LARGEST_WHITENED, LARGEST_LOG = 1e50, 1e5
 LIMITS = (1e-3, 1e6)
+# Condition of a whitener for each column; that of products for parts of rows is its square.
+LARGEST_CONDITION = 1e6
 # Norm of the log-densities, in nats, that mixtures gain on a sample.
 MOST_GAIN = 3.0
 
@@ -79,6 +81,8 @@ class MixtureStatistics(Bounded):
             raise ValueError("shapes have a scale above 0 where there is more than one size.")
         if self.fill is not None:
             check_array("what fills missing cells", self.fill, self.radius)
+        if self.partial and self.fill is None and not are_factors(self.whiteners):
+            raise ValueError("the whiteners must be inverse Cholesky factors: cells may miss.")
         room, mean = self.limit**2 - self._mean * self.width, self._mean
         for n_seen, (limit, usual) in enumerate(self.partial, start=1):
             # NaN fails every comparison.
@@ -245,6 +249,17 @@ class MixtureGains(Signed):
             scales = MOST_GAIN / np.maximum(norms, MOST_GAIN)
             found += (scales * weights[rows]) @ gains
         return found
+
+
+def are_factors(whiteners: Floats) -> bool:
+    """True if inverses have positive diagonals, and enough digits for parts of rows."""
+    try:
+        factors = np.asarray(np.linalg.inv(whiteners))
+    except np.linalg.LinAlgError:
+        return False
+    conditions = np.linalg.norm(whiteners, axis=(1, 2)) * np.linalg.norm(factors, axis=(1, 2))
+    positive = np.diagonal(factors, axis1=1, axis2=2) > 0
+    return bool(positive.all() and (conditions <= LARGEST_CONDITION * whiteners.shape[1]).all())
 
 
 @dataclass(frozen=True, eq=False)
