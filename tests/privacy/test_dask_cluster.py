@@ -93,6 +93,8 @@ def test_noise_and_ledger_are_the_clients(client: Client) -> None:
     assert held(client) == []
 
 
+# So few documents show topics of twenty of these words.
+@pytest.mark.filterwarnings("ignore:20,000 columns are many more")
 def test_queries_travel_once_and_leave_nothing(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
