@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.ball import chosen_ball
+from sktensor_dp.estimator.ball import chosen_ball, worst_samples
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
@@ -36,8 +36,8 @@ from sktensor_dp.gaussian_mixture.fitted import SavedMixture, fitted_attributes,
 from sktensor_dp.gaussian_mixture.plan import (
     MixturePlan,
     forecast_mixture,
+    minus_mean,
     plan_mixture,
-    worst_samples,
 )
 from sktensor_dp.gaussian_mixture.recipe import fit_mixture
 from sktensor_dp.mixtures.gaussians import log_density, shares_of
@@ -633,7 +633,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         return PublicFacts(self._unit, score="log_likelihood", worst_case=self._worst_case)
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
-        return worst_samples(self.data_norm, n_units, self.neighbours)
+        return worst_samples(self, n_units, minus_mean)
 
     @property
     def _input_tags(self) -> Mapping[str, bool]:  # type: ignore[override]

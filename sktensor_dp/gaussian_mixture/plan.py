@@ -5,9 +5,6 @@ import numbers
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
 from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.gaussian_mixture import defaults
@@ -140,22 +137,6 @@ def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Ques
     return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)
 
 
-def worst_samples(
-    data_norm: float | str | None, n_units: int | None, neighbours: str
-) -> Neighbours:
-    """Neighbouring data sets for an audit: one of two groups of samples loses a member."""
-    if data_norm is None:
-        raise ValueError("data_norm must be given: samples are made of that length.")
-    n_samples = n_units or 1000
-    samples = np.zeros((n_samples, 2))
-    samples[:, 0] = 1.0 if isinstance(data_norm, str) else data_norm
-    if neighbours == "add_remove":
-        return (samples,), (samples[1:],), _mean
-    changed = samples.copy()
-    changed[-1] *= -1
-    return (samples,), (changed,), _mean
-
-
-def _mean(fitted: Any) -> float:
+def minus_mean(fitted: Any) -> float:
     """Minus the mean along the first axis."""
     return -float(fitted.weights_ @ fitted.means_[:, 0])

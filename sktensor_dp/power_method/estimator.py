@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from sktensor_dp.estimator.ball import worst_samples
 from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
@@ -52,10 +53,10 @@ from sktensor_dp.power_method.plan import (
     PERTURBATIONS,
     check_width,
     forecast_moments,
+    minus_moment,
     plan_moments,
     plan_single_topics,
     plan_tensor,
-    worst_samples,
 )
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
@@ -863,7 +864,7 @@ class PrivateTensorPowerMethod(
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         shuffled_by = self.random_state if self.perturbation == "stream" else None
-        return worst_samples(self.data_norm, shuffled_by, n_units, self.neighbours)
+        return worst_samples(self, n_units, minus_moment, shuffled_by)
 
     @property
     def _input_tags(self) -> Mapping[str, bool]:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Plan of a tensor power method from public numbers: releases, budget, forecast, worst case."""
+"""Plan of a tensor power method from public numbers: releases, budget, forecast."""
 
 import math
 import numbers
@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.power_method import defaults
 from sktensor_dp.privacy.calibration import spherical_spread
-from sktensor_dp.privacy.parts import public_ranks
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, with_histogram
 from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.samples import (
@@ -247,26 +245,6 @@ def _query(name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str) -> tu
     return n_unique(size, 3), cubes
 
 
-def worst_samples(
-    data_norm: float | str | None, shuffled_by: Any, n_units: int | None, neighbours: str
-) -> Neighbours:
-    """Neighbouring data sets for an audit, of samples along one direction."""
-    if data_norm is None:
-        raise ValueError("data_norm must be given: samples are made of that length.")
-    n_samples = n_units or 1000
-    samples = np.zeros((n_samples, 2))
-    samples[:, 0] = 1.0 if isinstance(data_norm, str) else data_norm
-    if neighbours == "add_remove":
-        return (samples,), (samples[1:],), _minus_moment
-    changed = samples.copy()
-    last = n_samples - 1
-    if isinstance(shuffled_by, numbers.Integral):
-        # A weight is read off the last batches, and fits deal rows out in this order.
-        last = int(public_ranks(n_samples, shuffled_by).argmax())
-    changed[last] *= -1
-    return (samples,), (changed,), _minus_moment
-
-
-def _minus_moment(fitted: Any) -> float:
+def minus_moment(fitted: Any) -> float:
     """Minus the fitted third moment along the first axis."""
     return -float(np.sum(fitted.weights_ * fitted.components_[:, 0] ** 3))
