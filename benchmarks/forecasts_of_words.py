@@ -20,7 +20,7 @@ from benchmarks.topics import kos
 from benchmarks.words import newsgroups_texts, persons_texts, texts_of
 from sktensor_dp import datasets
 from sktensor_dp.cli.arguments import parse
-from sktensor_dp.cli.runs import Topics
+from sktensor_dp.cli.topics import Topics
 from sktensor_dp.exceptions import NotEnoughDataError
 
 __all__ = ["run"]

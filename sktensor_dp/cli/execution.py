@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from sktensor_dp.cli.folder import MANIFEST, Folder
+from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.officer import PAGES, write_officer_pages
 from sktensor_dp.cli.progress import Progress
-from sktensor_dp.cli.runs import HOPEFUL, RUNS, SHARES
+from sktensor_dp.cli.ratings import Ratings
+from sktensor_dp.cli.run import HOPEFUL
 from sktensor_dp.cli.statements import check_statements, show_budget
+from sktensor_dp.cli.topics import SHARES, Topics
 from sktensor_dp.estimator.forecast import least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
@@ -23,6 +26,7 @@ from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.report import PrivacyReport, library_version
 from sktensor_dp.privacy.tables import plain
 
+RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
 KEPT = (
     "The folder's ledger, budget.sqlite, adds them up. A run beyond the budget is refused. "
     "What was analysed elsewhere is not counted."

@@ -13,7 +13,7 @@ from commands import SMALL, Command
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import execution as module
-from sktensor_dp.cli import runs
+from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, SCOPE, Folder
 from sktensor_dp.exceptions import ModelFileError, NotEnoughDataError
@@ -135,7 +135,7 @@ def test_other_files_in_the_folder_are_refused_and_left(
     command(*arguments, "--budget", 9, "--shares")
     folder, before = tmp_path / "private-topics", spent(tmp_path)
     made = json.loads((folder / "manifest.json").read_text("utf-8"))
-    assert made["private"] == [runs.SHARES]
+    assert made["private"] == [topics.SHARES]
     for name, digest in made["protected"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     page = " ".join((folder / "for-the-officer.md").read_text("utf-8").split())
@@ -164,7 +164,7 @@ def test_other_files_in_the_folder_are_refused_and_left(
     (folder / "earlier-data").mkdir()
     refused("earlier-data", "earlier-data")
     (folder / "earlier-data").rmdir()
-    (folder / runs.SHARES).write_text("changed, of which nothing is said")
+    (folder / topics.SHARES).write_text("changed, of which nothing is said")
     assert command(*arguments).status == 0
     # A folder that another file made its own; nothing is added to it.
     text = posts.read_bytes()
@@ -180,13 +180,13 @@ def test_other_files_in_the_folder_are_refused_and_left(
 def test_a_fit_that_fails_says_what_it_spent(
     command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = runs.Topics.fit
+    real = topics.Topics.fit
 
-    def failing(self: runs.Topics) -> Iterator[str]:
+    def failing(self: topics.Topics) -> Iterator[str]:
         yield from real(self)
         raise NotEnoughDataError("No word remains.")
 
-    monkeypatch.setattr(runs.Topics, "fit", failing)
+    monkeypatch.setattr(topics.Topics, "fit", failing)
     done = command(*arguments)
     assert done.status == 2
     *_, where, last = done.err.splitlines()
@@ -199,17 +199,17 @@ def test_a_fit_that_fails_says_what_it_spent(
 def test_interruption_says_what_was_spent(
     command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    real = getattr(runs.Topics, at)
+    real = getattr(topics.Topics, at)
 
-    def interrupted(self: runs.Topics, *given: object) -> None:
+    def interrupted(self: topics.Topics, *given: object) -> None:
         real(self, *given)
         raise KeyboardInterrupt
 
-    def interrupted_later(self: runs.Topics) -> Iterator[str]:
+    def interrupted_later(self: topics.Topics) -> Iterator[str]:
         yield from real(self)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs.Topics, at, interrupted_later if at == "fit" else interrupted)
+    monkeypatch.setattr(topics.Topics, at, interrupted_later if at == "fit" else interrupted)
     done = command(*arguments)
     assert done.status == 130
     assert "Traceback" not in done.err
@@ -222,7 +222,7 @@ def test_interruption_says_what_was_spent(
 
 def test_many_runs_are_stated_at_the_delta_they_need(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "out", math.inf, 1e-6, None, None)
-    of_a_run = runs.Topics(parse(["topics"])).cost(0.5)
+    of_a_run = topics.Topics(parse(["topics"])).cost(0.5)
     folder.keep().charge([LedgerEntry("topics", "all", 11, of_a_run, "document")])
     assert "at delta 2.1e-6; no limit is set" in folder.summary()
 

@@ -10,7 +10,8 @@ from commands import Command
 
 import sktensor_dp
 from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture, load_statement
-from sktensor_dp.cli import runs
+from sktensor_dp.cli.groups import CENTRES
+from sktensor_dp.cli.ratings import ESTIMATES
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -72,7 +73,7 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
         "rating: column 'stars'; bounds: 1 to 5; items: films.csv; title: column 'title';"
         in done.err
     )
-    assert f"\n{runs.ESTIMATES}\n" in done.out
+    assert f"\n{ESTIMATES}\n" in done.out
     assert re.search(r"\nrating  item     title\n4\.\d+    film 0\d  The \d\n", done.out)
     report = load_statement((folder / "statement.json").read_text("utf-8"))
     assert (report.unit, report.n_units) == ("person", 1000)
@@ -235,7 +236,7 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
     for averages in doubted:
         assert f"the averages of {averages} of its range" in done.err
     picture = text_of(tmp_path / "private-groups" / "groups.svg")
-    for line in runs.CENTRES:
+    for line in CENTRES:
         assert f"\n{line}\n" in done.out
         assert line in picture
 

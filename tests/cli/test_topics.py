@@ -12,7 +12,7 @@ from commands import N_PERSONS, N_TEXTS, SECRET, SMALL, Command, statement
 
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, load_statement
-from sktensor_dp.cli import runs
+from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, SCOPE
 
@@ -32,7 +32,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 @pytest.fixture
 def no_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs.Topics, "fit", lambda _: pytest.fail("data was used"))
+    monkeypatch.setattr(topics.Topics, "fit", lambda _: pytest.fail("data was used"))
 
 
 def topics_of_persons(folder: Path, n: int) -> tuple[str | Path, ...]:
@@ -175,10 +175,10 @@ def test_shares_of_texts_are_written_on_request_alone(
     arguments = ("topics", posts, "--text", "post", "--output", "out", "--epsilon", "inf", *SMALL)
     done = command(*arguments, "--shares", "--open")
     assert done.status == 0, done.err
-    rows = table(tmp_path / "out" / runs.SHARES)
+    rows = table(tmp_path / "out" / topics.SHARES)
     assert len(rows) == N_TEXTS
     assert float(rows[0]["topic_1"]) + float(rows[0]["topic_2"]) == pytest.approx(1, abs=1e-4)
-    assert f"{runs.SHARES} is about single texts, and nothing protects it" in done.out
+    assert f"{topics.SHARES} is about single texts, and nothing protects it" in done.out
     # Without noise everything says so, and nothing is claimed.
     assert "Nothing" in (tmp_path / "out" / "for-the-officer.md").read_text().title()
     assert "nothing is protected" in done.out
@@ -195,12 +195,12 @@ def test_shares_of_texts_are_written_on_request_alone(
 def test_the_page_shows_warnings_of_releases_alone(
     command: Command, posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fit(self, fit=runs.Topics.fit):
+    def fit(self, fit=topics.Topics.fit):
         warnings.warn("a <leak>", sktensor_dp.PrivacyLeakWarning, stacklevel=2)
         warnings.warn("what numpy says of rows", RuntimeWarning, stacklevel=2)
         return fit(self)
 
-    monkeypatch.setattr(runs.Topics, "fit", fit)
+    monkeypatch.setattr(topics.Topics, "fit", fit)
     done = command("topics", posts, "--text", "post", "--delta", 0.03, *SMALL)
     assert done.status == 0
     assert "warning: a <leak>\n" in done.err
@@ -221,7 +221,7 @@ def test_the_page_shows_warnings_of_releases_alone(
     ],
 )
 def test_topics_found_and_hidden_are_counted(hidden: list[bool], said: str) -> None:
-    run = runs.Topics(parse(["topics"]))
+    run = topics.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
     assert run.hidden()[0] == f"{said} can be seen above the noise."
     assert run.doubts().startswith(f"{run.hidden()[0]} What would help: more texts, or a larger")

@@ -1,0 +1,228 @@
+"""The command ``groups``: groups of similar rows of numbers."""
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from sktensor_dp.cli.files import table_of
+from sktensor_dp.cli.folder import Folder
+from sktensor_dp.cli.run import Run
+from sktensor_dp.datasets.texts import read_columns
+from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
+from sktensor_dp.model_selection import scale_by_ranges
+from sktensor_dp.plotting import MixtureDisplay
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import Table, as_text
+from sktensor_dp.text import PrivateOneHotEncoder
+from sktensor_dp.text.plan import WordForecast
+
+CATEGORIES_FRACTIONS = (0.1, 0.9)  # for categories, and for groups
+CATEGORIES = 5  # of a column, which forecasts assume
+CENTRES = (
+    "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
+    "A cloud of another form may be several groups; noise moves averages and shares.",
+)
+
+
+class Groups(Run):
+    """Groups of similar rows of numbers."""
+
+    found = option = "groups"
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__(options)
+        options.groups = options.groups or 3
+        self._sought: list[str] = []  # columns whose categories are to be found
+        if options.command == "forecast":
+            self._columns = [""] * options.columns
+            return
+        if options.person is None:
+            self.unit, self.ledger_unit = "row", "sample"
+        self._numbers = [column for column, _, _ in options.range]
+        self._bounds = [public_range(*given) for given in options.range]
+        given = options.category or ()
+        self._sought = [column for column, *values in given if not values]
+        self._categories = [(column, value) for column, *values in given for value in values]
+        assumed = [(column, str(n)) for column in self._sought for n in range(CATEGORIES)]
+        self._arrange([*self._categories, *assumed])
+        if len({options.person, *self._numbers}) <= len(self._numbers):
+            raise ValueError("--range names a column twice, or that of persons, which is no number")
+        named = [*self._sought, *dict.fromkeys(column for column, _ in self._categories)]
+        if len({*named}) < len(named) or len({*self._columns}) < len(self._columns):
+            raise ValueError(
+                "--category names a category twice, or a column both with and without values"
+            )
+
+    def _arrange(self, categories: Sequence[tuple[str, str]]) -> None:
+        """Name the columns: numbers, then one of 0 and 1 for each category."""
+        self._columns = [*self._numbers, *(f"{column}={value}" for column, value in categories)]
+        self._ranges = np.array(self._bounds + [(0.0, 1.0)] * len(categories))
+        self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
+
+    def has_threshold(self) -> bool:
+        """Return whether categories have to be found."""
+        return bool(self._sought)
+
+    def settings(self) -> dict[str, Any]:
+        """Options, and how cells and rows count."""
+        rows = {"an empty cell": "is missing: the row counts by its other cells"}
+        if self.options.person is not None:
+            rows["rows of one person"] = "weigh as much as one row, in equal parts"
+        categories = [
+            f"{column!r} is {' or '.join(map(repr, values))}" if values
+            else f"{column!r}, whose values are found within the budget"
+            for column, *values in self.options.category or ()
+        ]  # fmt: skip
+        listed = {"category": ", ".join(categories)} if categories else {}
+        return {**super().settings(), **listed, **rows}
+
+    def build(self, accountant: BudgetAccountant | None = None) -> None:
+        """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
+        norm, given = math.sqrt(len(self._columns)), self.given(accountant)
+        self.models = {}
+        if self._sought:
+            first, second = self.split(CATEGORIES_FRACTIONS)
+            self.models["categories"] = PrivateOneHotEncoder(**{**given, **first})
+            given.update(second)
+        self.models["groups"] = PrivateGaussianMixture(self.options.groups, data_norm=norm, **given)
+
+    def read(self) -> None:
+        """Read the columns; cells of categories that are missing are None."""
+        options, columns = self.options, [(name, "numbers") for name in self._numbers]
+        missing = options.missing or ("NA", "NaN")
+        kinds = [*dict.fromkeys(column for column, _ in self._categories), *self._sought]
+        columns += [(name, "text") for name in kinds]
+        persons = [] if options.person is None else [(options.person, "person")]
+        decimal = options.decimal or "."
+        found = read_columns(
+            options.file, [*columns, *persons], **self.how(), decimal=decimal,
+            missing=missing,
+        )  # fmt: skip
+        labels = found.pop() if persons else None
+        self._groups, self.n_units = None, len(found[0])
+        if labels is not None:
+            self._groups, self.n_units = self.persons(labels)
+        self._values, texts = found[: len(self._numbers)], found[len(self._numbers) :]
+        self._texts = {}
+        for name, cells in zip(kinds, texts, strict=True):
+            # A public category may be called NA, as Namibia is.
+            absent = {"", *(missing if name in self._sought else ())}
+            known = [None if cell.strip() in absent else cell for cell in cells]
+            self._texts[name] = np.array(known, object)
+
+    def forecast(self) -> Any:
+        """Forecast for groups of one size."""
+        return self.models["groups"].forecast(self.n_units, len(self._columns))
+
+    def expected(self) -> list[str]:
+        """Forecast, and for which groups it holds."""
+        apart = "This is for groups of one size, well apart; smaller or closer ones need more."
+        lines = [*super().expected(), apart]
+        if self._sought:
+            fewest = math.ceil(self._of_categories().threshold)
+            lines.append(
+                f"Values of {', '.join(map(repr, self._sought))} that fewer than about {fewest:,} "
+                f"{self.unit}s have are left out; {CATEGORIES} for each column are assumed here."
+            )
+        return lines
+
+    def verdict(self) -> str:
+        """Verdict on groups, and on categories."""
+        few = self._sought and not self._of_categories().enough
+        return "too few" if few else super().verdict()
+
+    def _of_categories(self) -> WordForecast:
+        """Forecast of the step that finds categories."""
+        grouped, encoder = self.options.person is not None, self.models["categories"]
+        found: WordForecast = encoder.forecast(self.n_units, len(self._sought), grouped=grouped)
+        return found
+
+    def doubts(self) -> str:
+        """Ask for ranges where averages lie at their ends, or all in their middle."""
+        means = self.models["groups"].means_
+        # Counts of what is rare lie at 0, where their range begins.
+        low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
+        ends = np.maximum(means.max(axis=0), -low)
+        middles = np.abs(means).max(axis=0)
+        doubted = [
+            f"the averages of {name} lie {where} of its range: is --range right?"
+            for name, end, middle in zip(self._numbers, ends, middles, strict=False)
+            for where, holds in (("at the end", end >= 0.98), ("all in the middle", middle <= 0.04))
+            if holds
+        ]
+        return " ".join(filter(None, ["; ".join(doubted), super().doubts()]))
+
+    def fit(self) -> Iterator[str]:
+        """Find categories, then the groups, and give their averages in units of the columns."""
+        categories = self._categories
+        if self._sought:
+            encoder = self.models["categories"]
+            texts = np.column_stack([self._texts[column] for column in self._sought])
+            encoder.fit(texts, groups=self._groups)
+            yield "categories"
+            found = zip(self._sought, encoder.categories_, strict=True)
+            categories = [*categories, *((column, v) for column, values in found for v in values)]
+            self._arrange(categories)
+            self.models["groups"].set_params(data_norm=math.sqrt(len(self._columns)))
+        one_hot = [
+            np.where(self._texts[column] == None, np.nan, self._texts[column] == value)  # noqa: E711
+            for column, value in categories
+        ]
+        table = np.column_stack([*self._values, *one_hot]).astype(float)
+        X = self._scaler.transform(table)
+        model = self.models["groups"].fit(X, groups=self._groups)
+        yield "groups"
+        low, high = self._ranges.T
+        self._shares = model.weights_
+        self._spreads = np.sqrt(model.variances_) * (high - low) / 2
+        self._means = self._scaler.inverse_transform(np.clip(model.means_, -1, 1))
+
+    def lines(self) -> list[str]:
+        """Shares and averages of the groups."""
+        rows = [
+            (*(("", "") if place else (str(group), f"{share:.1%}")), name, f"{mean:.3g}")
+            for group, (share, means) in enumerate(zip(self._shares, self._means, strict=True), 1)
+            for place, (name, mean) in enumerate(zip(self._columns, means, strict=True))
+        ]
+        head, notes = ("group", "share", "column", "average"), (*CENTRES, *self._places())
+        return [as_text(Table("Groups", head, rows, notes, ("column",)))]
+
+    def _places(self) -> list[str]:
+        """Sentences on groups that together have one peak."""
+        places = self.models["groups"].places_
+        together = [np.flatnonzero(places == place) + 1 for place in range(places.max() + 1)]
+        return [
+            f"Groups {' and '.join(map(str, numbers))} overlap to one peak: parts of one cloud."
+            for numbers in together if len(numbers) > 1
+        ]  # fmt: skip
+
+    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+        """Write shares and averages."""
+        table = np.column_stack([self._shares, self._means])
+        rows = ([number, *row] for number, row in enumerate(table, start=1))
+        folder.add("groups.csv", table_of([["group", "share", *self._columns], *rows]))
+        footer = "dot: average; grey: one standard deviation of the group\n" + "\n".join(
+            [*CENTRES, *self._places(), *self.hidden(), report.in_brief]
+        )
+        return (
+            MixtureDisplay(
+                self._shares, self._means, self._spreads, self._columns, self._ranges, footer
+            )
+            .plot()
+            .figure_
+        )
+
+
+def public_range(column: str, *ends: str) -> tuple[float, float]:
+    """Ends of the range of a column."""
+    try:
+        low, high = map(float, ends)
+        if -math.inf < low < high < math.inf:
+            return low, high
+    except ValueError:
+        pass
+    raise ValueError(f"--range {column} {' '.join(ends)}: LOW and HIGH are two numbers, LOW < HIGH")

@@ -1,0 +1,179 @@
+"""The command ``ratings``: items by what persons say of them."""
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from sktensor_dp.cli.files import is_writable, public_columns, public_names, table_of
+from sktensor_dp.cli.folder import Folder
+from sktensor_dp.cli.run import Run
+from sktensor_dp.completion import PrivateCPCompletion, RowIndex
+from sktensor_dp.completion.model import shared_model
+from sktensor_dp.datasets.texts import SUFFIXES, read_columns, suffix_of
+from sktensor_dp.plotting import ComponentDisplay
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import Table, as_text
+
+ESTIMATES = "These numbers are estimates, with noise."
+# Verdicts on ratings, by the part of the items' differences that can be seen.
+SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
+
+
+class Ratings(Run):
+    """Items by what persons say of them."""
+
+    found, option = "directions of taste", "rank"
+    n_items = 0
+    _items: dict[str, str]  # titles by the names that are rated
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__(options)
+        low, high = options.bounds
+        if not -math.inf < low < high < math.inf:
+            raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
+        self._items = {}
+
+    def build(self, accountant: BudgetAccountant | None = None) -> None:
+        """Make the completion."""
+        bounds, given = tuple(self.options.bounds), self.given(accountant)
+        model = PrivateCPCompletion(self.options.rank, bounds=bounds, unit_mode=0, **given)
+        self.models = {"ratings": model}
+
+    def read(self) -> None:
+        """Read who rated what, how, and the public list of items."""
+        options = self.options
+        if (options.items in (None, options.file)) != options.items_are_public:
+            raise ValueError(
+                "--items FILE must name a public list of all items; or say --items-are-public, if "
+                "it is no secret which of them were rated"
+            )
+        columns = [(options.person, "person"), (options.item, "item"), (options.rating, "numbers")]
+        decimal = options.decimal or "."
+        labels, what, self._values = read_columns(
+            options.file, columns, **self.how(), decimal=decimal
+        )
+        if np.isnan(self._values).any():
+            raise ValueError(
+                f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows "
+                "out of the file"
+            )
+        if options.title is not None and options.items is None:
+            raise ValueError("--title needs --items FILE, which has the titles")
+        titles = [(options.title, "title")] if options.title is not None else []
+        if options.items is None:
+            names = [sorted(set(what))]
+        elif suffix_of(options.items) in SUFFIXES:
+            names = public_columns(options.items, [(options.item, "item"), *titles])
+        else:
+            names = [public_names(options.items)]
+        if not all(map(is_writable, (*names[0], *names[-1]))):
+            raise ValueError(
+                "some names of items have characters that no file can hold (surrogates): replace "
+                "them in the file"
+            )
+        self._items = dict(zip(names[0], names[-1], strict=True))
+        who, self.n_units = self.persons(labels)
+        self._entries, self.n_items = np.array([who, what], object).T, len(self._items)
+
+    def forecast(self, **changes: Any) -> Any:
+        """Forecast for a public guess of how many ratings a person has."""
+        n, each = self.n_units, min(self.options.each, self.n_items)
+        model = clone(self.models["ratings"]).set_params(**changes)
+        return model.forecast(n * each, (n, self.n_items))
+
+    def verdict(self) -> str:
+        """Verdict by the part of the items' differences that noise leaves to be seen."""
+        noise, now, exact = (
+            self.forecast(epsilon=epsilon).of_biases ** 2
+            for epsilon in (1e-9, self.options.epsilon, math.inf)
+        )
+        # So many persons that no noise hides anything are enough.
+        seen = (noise - now) / (noise - exact) if noise > exact else 1.0
+        return next((said for said, least in SEEN if seen >= least), "too few")
+
+    def too_few(self) -> bool:
+        """Return whether nothing better than the average rating can be expected."""
+        return self.verdict() == "too few"
+
+    def hidden(self) -> list[str]:
+        """Sentences on the order of items, where it is chance, and on directions of taste."""
+        order = ["The order of items is chance: noise hides how they differ."]
+        return order * self._order_is_chance() + super().hidden()
+
+    def _order_is_chance(self) -> bool:
+        (items,) = shared_model(self.models["ratings"]).effects
+        return bool(items.is_hidden)
+
+    def is_enough(self) -> bool:
+        """Return whether the typical error that is asked for can be expected."""
+        return bool(self.forecast().of_model <= self.options.error)
+
+    def expected(self) -> list[str]:
+        """Forecast of errors, and which items count: with other names nothing is found."""
+        forecast, each = self.forecast(), self.options.each
+        of_taste = "enough" if forecast.finds_components else "too few"
+        verdict = f"{self.verdict()} for the average of an item, {of_taste} for directions of taste"
+        errors = {
+            "the average of all ratings": forecast.of_mean,
+            "the average of each item": forecast.of_biases,
+            "directions of taste too": forecast.of_model,
+        }
+        if not forecast.of_model < forecast.of_biases:
+            del errors["directions of taste too"]
+        listed = [
+            f"{self.n_items:,} items, such as {name!r}; ratings of any other are left out."
+            for name in list(self._items)[:1]
+        ]
+        assumed = f"{self.units}; about {each} ratings each are assumed, --each"
+        said = f"{verdict.capitalize()} ({assumed}). Items that many rated need fewer."
+        head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
+        below = [f"if ratings are typically {forecast.of_mean:.3g} away from their average"]
+        return [*listed, as_text(Table(said, head, rows, below, head))]
+
+    def fit(self) -> Iterator[str]:
+        """Learn what is common to items."""
+        model, names = self.models["ratings"], list(self._items)
+        index = RowIndex.from_public(names)
+        model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
+        model.fit(self._entries, self._values)
+        yield "ratings"
+        expected = model.predict_rows(None)
+        order = np.argsort(-expected, kind="stable")
+        self._best, self._names = expected[order], [names[row] for row in order]
+
+    def lines(self) -> list[str]:
+        """Best items for somebody who has rated nothing."""
+        best = zip(self._best[:10], self._names[:10], strict=True)
+        rows = [(f"{value:.2f}", *self._shown(name)) for value, name in best]
+        head = ("rating", "item", "title")[: len(rows[0])]
+        return [as_text(Table(self._heading(), head, rows, [ESTIMATES], head))]
+
+    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+        """Write the items in order."""
+        best = zip(self._names, self._best, strict=True)
+        rows = [[value, *self._shown(name)] for name, value in best]
+        head = ["expected_rating", "item", "title"][: len(rows[0])]
+        folder.add("items.csv", table_of([head, *rows]))
+        low, high = self.options.bounds
+        names = [self._items[name] for name in self._names[:15]]
+        said = f"expected rating, of {low:g} to {high:g}"
+        footer = "\n".join([ESTIMATES, *self.hidden(), report.in_brief])
+        display = ComponentDisplay(
+            names, self._best[:15], title=self._heading(), quantity=said, footer=footer
+        ).plot()
+        display.axes_[0].set_xlim(low, high)
+        return display.figure_
+
+    def _heading(self) -> str:
+        """Say what the list of items is: no ranking where noise hides how they differ."""
+        chance = self._order_is_chance()
+        return "Items, in an order that may be chance" if chance else "Best for a newcomer"
+
+    def _shown(self, name: str) -> tuple[str, ...]:
+        """Name of an item, and its title where there are any."""
+        return (name,) if self.options.title is None else (name, self._items[name])

@@ -1,0 +1,192 @@
+"""A run of the command: one kind of fit, its forecast, and what it writes."""
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any, Self
+
+from sktensor_dp.cli.folder import Folder
+from sktensor_dp.estimator.forecast import least_number
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import Table, as_text, plain
+from sktensor_dp.queries.labels import as_labels, distinct, normalise_labels
+
+# Options that do not say what was learned from, or that a run says itself; those of columns.
+ASIDE = {
+    *("budget", "raise_budget", "forecast", "anyway", "output", "open", "command"),
+    *("delimiter", "quoting", "encoding", "decimal", "category"),
+}
+COLUMNS = {"text", "person", "item", "rating", "title"}
+# Releases in words of people.
+MEASURED = {
+    "word_frequencies": "how often each word is used",
+    "pair_moments": "which words go together",
+    "whitened_triple_moments": "what sets topics apart",
+    "second_moments": "how columns vary together",
+    "mixture_statistics": "averages of groups, in standard deviations",
+}
+VERDICTS = ("too few", "likely too few", "may be enough", "enough")
+HOPEFUL = VERDICTS[2:]  # others stop a run
+
+
+class Run:
+    """One kind of fit by the options of its command.
+
+    Attributes
+    ----------
+    unit, ledger_unit : str
+        Unit of privacy: for people, and as estimators charge it.
+    found : str
+        What is found; the option that says how many is `option`.
+    n_units : int
+        Public number of units, once the file is read.
+    models : dict of str to estimator
+        By the names of their files.
+    """
+
+    unit, ledger_unit = "person", "person"
+    found: str
+    option: str
+    n_units = 0
+    models: dict[str, Any]
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+
+    def build(self, accountant: BudgetAccountant | None = None) -> None:
+        """Make the models."""
+        raise NotImplementedError
+
+    def forecast(self) -> Any:
+        """Forecast of the fit."""
+        raise NotImplementedError
+
+    def n_seen(self) -> int:
+        """Number of what was found above the noise."""
+        *_, model = self.models.values()
+        return int(model.n_components_)
+
+    @property
+    def units(self) -> str:
+        """Number of units in words, such as "2,880 persons"."""
+        return f"{self.n_units:,} {self.unit}{'s' * (self.n_units != 1)}"
+
+    def cost(self, epsilon: float) -> PrivacyCost:
+        """Cost of a whole run at `epsilon`; finding words or categories takes a part of delta."""
+        delta = self.options.delta
+        reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
+        return PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)
+
+    def has_threshold(self) -> bool:
+        """Return whether a first step finds words or categories."""
+        return False
+
+    def split(self, fractions: Sequence[float]) -> list[Any]:
+        """Parts of the budget for that step and for the next one."""
+        whole = BudgetAccountant(self.options.epsilon, self.options.delta)
+        return whole.split(fractions, thresholds=1)
+
+    def settings(self) -> dict[str, Any]:
+        """Columns used, and other public settings: the options given."""
+        given = {n: value for n, value in vars(self.options).items() if value and n not in ASIDE}
+        return {
+            name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
+            for name, value in given.items()
+        }
+
+    def how(self) -> dict[str, Any]:
+        """How the file is to be read."""
+        options = self.options
+        quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
+        return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
+
+    def persons(self, labels: Any) -> tuple[Any, int]:
+        """Labels of persons as a fit takes them, and the number of different ones."""
+        found = normalise_labels(labels) if self.options.normalise_labels else labels
+        found = as_labels(found, len(labels), "the column of --person")
+        return found, len(distinct(found)[0])
+
+    def fit(self) -> Iterator[str]:
+        """Fit the models, and yield the name of each as soon as it is fitted."""
+        raise NotImplementedError
+
+    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+        """Write tables and pages, and return a figure; ImportError without matplotlib."""
+        raise NotImplementedError
+
+    def given(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
+        """Parameters of every model."""
+        spent = {"epsilon": self.options.epsilon, "delta": self.options.delta}
+        return {**spent, "accountant": accountant, "verbose": 1}
+
+    def verdict(self) -> str:
+        """Verdict of the forecast on the whole run."""
+        return str(self.forecast().verdict)
+
+    def too_few(self) -> bool:
+        """Return whether nothing of use can be expected."""
+        return self.verdict() not in HOPEFUL
+
+    def is_enough(self) -> bool:
+        """Return whether nine of ten runs find what is asked for."""
+        return self.verdict() == "enough"
+
+    def changed(self, n_units: int | None = None, **options: Any) -> Self:
+        """Make the same run for another number of units, or with other options, built anew."""
+        other = copy(self)
+        other.n_units = self.n_units if n_units is None else n_units
+        other.options = argparse.Namespace(**{**vars(self.options), **options})
+        other.build()
+        return other
+
+    def least(self) -> str:
+        """Number of units, in words, from which what is asked for may be found."""
+        n = least_number(lambda n: self.changed(n).verdict() in HOPEFUL)
+        step = 10 ** max(len(str(n)) - 2, 0)
+        return f"about {-(-n // step) * step:,}" if n else "more than a billion"
+
+    def expected(self) -> list[str]:
+        """Forecast in lines: a verdict, then how noise compares with each quantity."""
+        forecast = self.forecast()
+        said = (
+            f"{self.verdict().capitalize()}: {self.units} for {forecast.n_components} "
+            f"{self.found}, which need {self.least()} at the very least."
+        )
+        head = "what is measured", "signal over noise (above 1: visible)"
+        # Of several equal steps each adds to what the others show: they are left out.
+        ratios = {MEASURED.get(r.name): f"{r.ratio:.3g}" for r in forecast.releases}
+        rows = [(name, ratio) for name, ratio in ratios.items() if name]
+        return [as_text(Table(said, head, rows, left=head))]
+
+    def hidden(self) -> list[str]:
+        """Sentences that say which of what was asked for noise hides."""
+        asked, seen = getattr(self.options, self.option), self.n_seen()
+        if seen >= asked or math.isinf(self.options.epsilon):
+            return []
+        return [f"{seen} of {asked} {self.found} can be seen above the noise."]
+
+    def doubts(self) -> str:
+        """Say what noise hides, and what would help; "" if nothing."""
+        ways = [f"more {self.unit}s", "a larger --epsilon"]
+        if self.n_seen():
+            ways.append(f"a smaller --{self.option}")
+        hidden = self.hidden()
+        return " ".join([*hidden, f"What would help: {', or '.join(ways)}."]) if hidden else ""
+
+
+def in_words(value: Any) -> str:
+    """Value of an option: a number, a file, words, or lists of them."""
+    if isinstance(value, list):
+        if isinstance(value[0], list):
+            return ", ".join(f"{name!r} {low} to {high}" for name, low, high in value)
+        if isinstance(value[0], float):
+            return " to ".join(map(in_words, value))
+        return ", ".join(map(repr, value))
+    if isinstance(value, Path):
+        return value.name
+    return plain(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,206 @@
+"""The command ``topics``: a vocabulary, then topics."""
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from sktensor_dp import datasets
+from sktensor_dp.cli.files import public_names, table_of
+from sktensor_dp.cli.folder import Folder
+from sktensor_dp.cli.run import VERDICTS, Run
+from sktensor_dp.datasets.texts import read_columns
+from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.plotting import TopicsDisplay
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.tables import Table, as_text
+from sktensor_dp.spectral_lda import PrivateSpectralLDA
+from sktensor_dp.text import PrivateCountVectorizer
+from sktensor_dp.topic_page import topics_of, write_topic_page
+
+FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
+# Texts are split at signs, which leaves "don" of "don't", and "www" and "com" of addresses.
+PIECES = (
+    "ain aren couldn didn didnt doesn doesnt don dont hadn hasn haven isn ll shouldn ve wasn "
+    "weren wouldn com htm html http https org www"
+)
+ENGLISH = sorted(ENGLISH_STOP_WORDS.union(PIECES.split()))
+# Verdicts on K topics, by the number of words over K ** 1.5: of few words topics cannot be told
+# apart. ``python -m benchmarks forecasts_of_words`` finds nine in ten runs to be as these say.
+ENOUGH_WORDS = (("enough", 10.0), ("may be enough", 4.0), ("likely too few", 1.0))
+SHARES = "PRIVATE-document-shares.csv"
+
+
+class Topics(Run):
+    """A vocabulary, then topics."""
+
+    found = option = "topics"
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__(options)
+        self._stop_words: Any = None
+        self._names: list[str] = []
+        self._known: dict[str, float] = {}
+        if options.command == "forecast":
+            return
+        if options.person is None:
+            self.unit, self.ledger_unit = "text", "document"
+        if options.stop_words != "none":
+            own = options.stop_words
+            self._stop_words = public_names(Path(own)) if own else ENGLISH
+        if options.vocabulary is not None:
+            words = datasets.load_word_frequencies(options.vocabulary)
+            # As texts are split into words.
+            split = PrivateCountVectorizer(stop_words=self._stop_words).build_analyzer()
+            kept = [word for word in words if split(word) == [word]][: options.words]
+            if not kept:
+                raise ValueError("--vocabulary has no word but stop words")
+            self._known = {word: words[word] for word in kept}
+
+    def build(self, accountant: BudgetAccountant | None = None) -> None:
+        """Make both models; public words cost nothing."""
+        options, given = self.options, self.given(accountant)
+        first, second = self.split(FRACTIONS)
+        words = {"max_features": options.words, **given, **first}
+        topics = {**given, **second}
+        if self._known:
+            words = {"vocabulary": list(self._known)}
+            topics = {**given, "word_frequencies": list(self._known.values())}
+        self.models = {
+            "words": PrivateCountVectorizer(stop_words=self._stop_words, **words),
+            "topics": PrivateSpectralLDA(n_components=options.topics, **topics),
+        }
+
+    def has_threshold(self) -> bool:
+        """Return whether words have to be found."""
+        return not self._known
+
+    def read(self) -> None:
+        """Read texts, and who wrote each."""
+        options, self._groups = self.options, None
+        if options.file is None:
+            self._texts = datasets.load_docstrings()
+        elif options.person is None:
+            self._texts = datasets.load_texts(options.file, options.text, **self.how())
+        else:
+            columns = (options.text, "text"), (options.person, "person")
+            self._texts, labels = read_columns(options.file, columns, **self.how())
+            self._groups, self.n_units = self.persons(labels)
+        if self._groups is None:
+            self.n_units = len(self._texts)
+
+    def settings(self) -> dict[str, Any]:
+        """Options, and how many words there are of those allowed."""
+        found = f"{len(self._names):,} were kept, of " if self._names else ""
+        return {**super().settings(), "words": f"{found}at most {self.options.words:,}"}
+
+    def forecast(self) -> Any:
+        """Forecast of topics in texts of a hundred words."""
+        return self.models["topics"].forecast(self.n_units, self.options.words)
+
+    def verdict(self) -> str:
+        """Verdict on topics of the words that can be expected, the worse of two."""
+        n_words, _ = self._words_expected()
+        least = n_words / self.options.topics**1.5
+        of_words = next((said for said, words in ENOUGH_WORDS if least >= words), "too few")
+        return min(of_words, super().verdict(), key=VERDICTS.index)
+
+    def expected(self) -> list[str]:
+        """Forecast of topics, and of words unless they are public."""
+        n_words, fewest = self._words_expected()
+        lines, k = super().expected(), self.options.topics
+        if fewest > 1:
+            lines.append(
+                f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out: "
+                f"of ordinary texts about {n_words:,} are kept."
+            )
+        if n_words < (needed := math.ceil(ENOUGH_WORDS[0][1] * k**1.5)):
+            lines.append(f"To find all {k} topics takes about {needed:,} words.")
+        return lines
+
+    def _words_expected(self) -> tuple[int, float]:
+        """Number of words, and of units that have to use one: 1 for public words."""
+        if self._known:
+            return len(self._known), 1.0
+        forecast = self.models["words"].forecast(self.n_units)
+        return forecast.n_words, forecast.threshold
+
+    def n_seen(self) -> int:
+        """Number of topics that noise does not hide."""
+        return sum(not topic.below_noise for topic in self._topics)
+
+    def fit(self) -> Iterator[str]:
+        """Find words, then topics."""
+        words, model = self.models.values()
+        groups = {} if self._groups is None else {"groups": self._groups}
+        try:
+            words.fit(self._texts, **groups)
+        except NotEnoughDataError as error:
+            few = math.ceil(self._words_expected()[1])
+            error.args = (
+                f"No word was found that about {few:,} {self.unit}s use. Is --text the column of "
+                f"the texts? If so, a larger --epsilon or more {self.unit}s would help.",
+            )
+            raise
+        yield "words"
+        counts = words.transform(self._texts)
+        # No more topics than words that were found.
+        model.set_params(n_components=min(self.options.topics, counts.shape[1]))
+        model.fit(counts, **groups)
+        yield "topics"
+        self._names = [str(word) for word in words.get_feature_names_out()]
+        self._topics = topics_of(model, self._names)
+        self._shares = model.transform(counts) if self.options.shares else None
+
+    def lines(self) -> list[str]:
+        """Topics with their shares and words."""
+        head = ("topic", "share", "within (90%)", "words that set it apart")
+        below = ["Intervals show noise; another run may split topics, or find others."]
+        rows = [
+            (
+                f"{topic.number}{'*' * topic.below_noise}", f"{topic.weight:.1%}",
+                " to ".join(f"{end:.1%}" for end in topic.interval or ()),
+                " ".join(topic.distinctive[:8]),
+            )
+            for topic in self._topics
+        ]  # fmt: skip
+        if any(topic.below_noise for topic in self._topics):
+            below.append(
+                "* hidden by noise: it cannot be told from the words of all texts; do not report it"
+            )
+        said = f"Topics, of {len(self._names):,} words (at most {self.options.words:,})"
+        return [as_text(Table(said, head, rows, below, head))]
+
+    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+        """Write the page, leading words, all words, and if asked the shares of texts."""
+        model, names = self.models["topics"], self._names
+        folder.add(
+            "topics.html",
+            lambda path: write_topic_page(path, model, names, report=report, warnings=warnings),
+        )
+        leading = (
+            [topic.number, topic.weight, *ends, rank, word, "yes" if topic.below_noise else "no"]
+            for topic in self._topics
+            for ends in [topic.interval or (math.nan, math.nan)]
+            for rank, word in enumerate(topic.words, start=1)
+        )
+        columns = ["topic", "share", "low", "high", "rank", "word", "hidden"]
+        folder.add("topics.csv", table_of([columns, *leading]))
+        head = [f"topic_{topic.number}" for topic in self._topics]
+        table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)
+        rows = ([word, *row] for word, row in table)
+        folder.add("topic_words.csv", table_of([["word", "all_texts", *head], *rows]))
+        if self._shares is not None:
+            shares = ([text, *row] for text, row in enumerate(self._shares, start=1))
+            folder.add(SHARES, table_of([["text", *head], *shares]), private=True)
+        footer = (
+            "bar: share of a word in its topic; line: where noise may have moved it from (90%); "
+            "grey: hidden by noise"
+        )
+        footer = "\n".join([footer, *self.hidden(), report.in_brief])
+        return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
