@@ -20,12 +20,12 @@ from benchmarks import topics
 from benchmarks.ablations import SEEDS, Ablation, change, constant, show
 from benchmarks.laws import Law, error
 from benchmarks.report import Cell, Report
-from sktensor_dp.spectral_topics import defaults
+from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.topics import shrinkage
 
 __all__ = ["ABLATIONS", "run"]
 
-DEFAULTS = "spectral_topics.defaults"
+DEFAULTS = "spectral_lda.defaults"
 # Words that are alike in all topics, and one gamma distribution of the others.
 ONE_SHAPE = shrinkage._RATIO_PRIOR[[0, 5]]
 LAWS = (
@@ -54,18 +54,18 @@ def _part(name: str, place: str, neutral: Any) -> Ablation:
 ABLATIONS = (
     _fraction("pairs", 0.1),
     _fraction("word_frequencies", 0.03),
-    constant("spectral_topics.JOINT_WORDS", 0),
-    constant("spectral_topics.MATCH_FROM", 1e9),
-    constant("spectral_topics.DOCUMENTS_PER_WORD", 1.0),
-    constant("spectral_topics.STEPS", 1),
-    constant("spectral_topics.EXACT_STEPS", 1),
-    constant("spectral_topics.ECHO", 0.0),
-    constant("spectral_topics.SCALE_POWER", 0.0),
-    constant("spectral_topics.STEP_LIMIT", 1.0),
+    constant("spectral_lda.JOINT_WORDS", 0),
+    constant("spectral_lda.MATCH_FROM", 1e9),
+    constant("spectral_lda.DOCUMENTS_PER_WORD", 1.0),
+    constant("spectral_lda.STEPS", 1),
+    constant("spectral_lda.EXACT_STEPS", 1),
+    constant("spectral_lda.ECHO", 0.0),
+    constant("spectral_lda.SCALE_POWER", 0.0),
+    constant("spectral_lda.STEP_LIMIT", 1.0),
     constant("topics.PAIR_STEPS", 0),
     constant("topics.TOKENS_OF_TOPIC", 0),
-    _part("concentration, not 1", "spectral_topics.recipe.concentration_of_pairs", lambda *_: 1.0),
-    _part("short documents of one topic", "spectral_topics.recipe.has_one_topic", lambda *_: False),
+    _part("concentration, not 1", "spectral_lda.recipe.concentration_of_pairs", lambda *_: 1.0),
+    _part("short documents of one topic", "spectral_lda.recipe.has_one_topic", lambda *_: False),
     _part("mixture of gamma priors", "topics.shrinkage._RATIO_PRIOR", ONE_SHAPE),
 )
 

@@ -16,10 +16,10 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("cli",),
     (
-        *("completion", "gaussian_mixture", "power_method", "spectral_lda", "text"),
+        *("completion", "gaussian_mixture", "power_method", "text"),
         *("model_selection", "published", "topic_page", "plotting", "datasets", "metrics"),
     ),
-    ("spectral_topics",),
+    ("spectral_lda",),
     ("estimator",),
     ("model_files",),
     ("privacy",),
@@ -178,12 +178,12 @@ WRONG = (
     ("spectral_lda.fitted", "privacy.noise.NoiseSource"),
     ("spectral_lda.fitted", "privacy.releases.CATALOGUE"),
     ("spectral_lda.fitted", "power_method.plan.MomentPlan"),
-    ("spectral_topics.recipe", "spectral_lda.fitted.TopicStream"),
+    ("topics.moments", "spectral_lda.recipe.fit_topics"),
     ("estimator.base", "completion.base.CompletionMixin"),
     ("tensor.whitening", "privacy.plan.PrivacyCost"),
     ("queries.moments", "privacy.noise.NoiseSource"),
     ("privacy.noise", "privacy.plan.PrivacyCost"),
-    ("spectral_topics.questions", "privacy.noise.NoiseSource"),
+    ("spectral_lda.questions", "privacy.noise.NoiseSource"),
 )
 
 

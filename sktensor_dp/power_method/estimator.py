@@ -80,8 +80,8 @@ from sktensor_dp.queries.frames import is_dask, refuse_other_columns
 from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.queries.sources import PartitionedSource
 from sktensor_dp.queries.units import split_chunk
-from sktensor_dp.spectral_topics.plan import TopicPlan, forecast_topics
-from sktensor_dp.spectral_topics.released import TopicOptions
+from sktensor_dp.spectral_lda.plan import TopicPlan, forecast_topics
+from sktensor_dp.spectral_lda.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
 

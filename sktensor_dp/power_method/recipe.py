@@ -31,9 +31,9 @@ from sktensor_dp.queries.samples import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.recipe import fit_topics
-from sktensor_dp.spectral_topics.released import TopicOptions
+from sktensor_dp.spectral_lda.plan import TopicPlan
+from sktensor_dp.spectral_lda.recipe import fit_topics
+from sktensor_dp.spectral_lda.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
 from sktensor_dp.tensor.symmetric import (

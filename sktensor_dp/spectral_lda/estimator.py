@@ -47,6 +47,7 @@ from sktensor_dp.spectral_lda.fitted import (
     continue_stream,
     learned,
 )
+from sktensor_dp.spectral_lda.plan import TopicForecast, TopicPlan, forecast_topics, plan_topics
 from sktensor_dp.spectral_lda.public_words import (
     DataFrame,
     check_public_topics,
@@ -54,11 +55,10 @@ from sktensor_dp.spectral_lda.public_words import (
     frequencies_of_topics,
     public_topics,
 )
+from sktensor_dp.spectral_lda.questions import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.readable import ReadableTopics
-from sktensor_dp.spectral_topics.plan import TopicForecast, TopicPlan, forecast_topics, plan_topics
-from sktensor_dp.spectral_topics.questions import CLIPPED_NORMS
-from sktensor_dp.spectral_topics.recipe import fit_topics
-from sktensor_dp.spectral_topics.released import TopicOptions
+from sktensor_dp.spectral_lda.recipe import fit_topics
+from sktensor_dp.spectral_lda.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 from sktensor_dp.topics.inference import (
     log_likelihoods,

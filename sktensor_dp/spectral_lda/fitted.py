@@ -24,11 +24,11 @@ from sktensor_dp.model_files.fields import (
 )
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.questions import CLIPPED_NORMS, DocumentQuestions
-from sktensor_dp.spectral_topics.recipe import ReleasedTopics
-from sktensor_dp.spectral_topics.refinement import expected_counts, updated, with_deviations
-from sktensor_dp.spectral_topics.released import FittedTopics
+from sktensor_dp.spectral_lda.plan import TopicPlan
+from sktensor_dp.spectral_lda.questions import CLIPPED_NORMS, DocumentQuestions
+from sktensor_dp.spectral_lda.recipe import ReleasedTopics
+from sktensor_dp.spectral_lda.refinement import expected_counts, updated, with_deviations
+from sktensor_dp.spectral_lda.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.uncertainty import Limits
 

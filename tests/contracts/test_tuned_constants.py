@@ -24,7 +24,7 @@ def defaults_of(package: str) -> dict[str, Any]:
 
 
 def test_every_package_of_tuned_constants_is_known() -> None:
-    assert {"completion", "power_method", "spectral_topics", "tensor", "text"} <= set(PACKAGES)
+    assert {"completion", "power_method", "spectral_lda", "tensor", "text"} <= set(PACKAGES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -16,7 +16,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
     completion,
     gaussian_mixture,
-    spectral_topics,
+    spectral_lda,
 )
 from sktensor_dp.estimator.parameters import memory_size
 from sktensor_dp.power_method import plan
@@ -150,7 +150,7 @@ FITS = [
 @pytest.mark.parametrize("epsilon", [1.0, 1e6])
 def test_fits_take_no_more_memory_than_is_checked(kind, parameters, k, X, epsilon, monkeypatch):
     checked = []
-    for each in (plan, spectral_topics.plan, gaussian_mixture.plan, completion.plan):
+    for each in (plan, spectral_lda.plan, gaussian_mixture.plan, completion.plan):
         monkeypatch.setattr(each, "check_feasible", lambda numbers, *_: checked.append(numbers))
     given = {"bounds": (0.0, 1.0)} if kind in BOTH else {}
     model = kind(k, epsilon=epsilon, random_state=0, **given, **parameters)

@@ -47,7 +47,7 @@ from sktensor_dp.queries.entries import EntryChunks
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.laws import SPHERICAL as SPHERICAL_LAPLACE
-from sktensor_dp.spectral_topics.questions import DocumentQuestions
+from sktensor_dp.spectral_lda.questions import DocumentQuestions
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 SENSITIVITY, STRENGTH, K = 0.3, 1.7, 10

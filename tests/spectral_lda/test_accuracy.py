@@ -15,8 +15,8 @@ from benchmarks.laws import AUTO, MARGIN, Law, error
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.spectral_topics.plan import plan_topics
-from sktensor_dp.spectral_topics.questions import DocumentQuestions
+from sktensor_dp.spectral_lda.plan import plan_topics
+from sktensor_dp.spectral_lda.questions import DocumentQuestions
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 INF = float("inf")

@@ -9,7 +9,7 @@ import pytest
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.spectral_topics.plan import pair_norm, plan_topics
+from sktensor_dp.spectral_lda.plan import pair_norm, plan_topics
 
 CONFIGURATIONS = list(itertools.product(
     [50, 20_000, 10**6], [1, 30, 2000, 50_000], [0.1, 1.0, math.inf], [0.0, 1e-6],

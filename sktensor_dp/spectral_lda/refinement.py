@@ -11,10 +11,10 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import Clip, CountNorm
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.scores import TopicGain
-from sktensor_dp.spectral_topics import defaults
-from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.questions import DocumentQuestions
-from sktensor_dp.spectral_topics.released import FittedTopics, TopicOptions
+from sktensor_dp.spectral_lda import defaults
+from sktensor_dp.spectral_lda.plan import TopicPlan
+from sktensor_dp.spectral_lda.questions import DocumentQuestions
+from sktensor_dp.spectral_lda.released import FittedTopics, TopicOptions
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.shrinkage import (
     adapted_topics,

@@ -17,10 +17,10 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.spectral_topics.plan import TopicPlan
-from sktensor_dp.spectral_topics.questions import DocumentQuestions, ReleasedPairs
-from sktensor_dp.spectral_topics.refinement import MIX_FINAL, Refinement, smoothed, with_public
-from sktensor_dp.spectral_topics.released import (
+from sktensor_dp.spectral_lda.plan import TopicPlan
+from sktensor_dp.spectral_lda.questions import DocumentQuestions, ReleasedPairs
+from sktensor_dp.spectral_lda.refinement import MIX_FINAL, Refinement, smoothed, with_public
+from sktensor_dp.spectral_lda.released import (
     FittedTopics,
     TopicOptions,
     WhitenedPairs,

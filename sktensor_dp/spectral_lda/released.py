@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.spectral_topics.questions import ReleasedPairs
+from sktensor_dp.spectral_lda.questions import ReleasedPairs
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.whitening import NoisyWhitener, top_eigenpairs
 from sktensor_dp.topics.concentration import USUAL

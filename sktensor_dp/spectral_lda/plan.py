@@ -14,7 +14,7 @@ from sktensor_dp.queries.counts import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import Bounded
-from sktensor_dp.spectral_topics import defaults
+from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics.concentration import USUAL, has_one_topic
 from sktensor_dp.topics.moments import spread_of_pairs

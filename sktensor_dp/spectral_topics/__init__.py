@@ -1,1 +1,0 @@
-"""Topics of counts from released moments: what two estimators share."""
