@@ -64,7 +64,7 @@ def test_readme_is_short_and_its_first_screen_has_a_result() -> None:
     lines = text_of("README.md").splitlines()
     assert len(lines) < 120
     first = (
-        *("pip install sktensor-dp", "```python", "[0.5 0.3 0.2]"),
+        *("pip install sktensor-dp", "```python", "['math'"),
         *("![", "make demo", "make test"),
     )
     places = [next(n for n, line in enumerate(lines) if line.startswith(word)) for word in first]
