@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import squareform
 
-from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.tensor.arrays import check_finite, top_rows
 from sktensor_dp.topics.measures import divergences
 

@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.estimator import error_state
+from sktensor_dp.checks import floating_point as error_state
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.selection import STEPS as TRIAL_STEPS
 from sktensor_dp.tensor import arrays

@@ -25,7 +25,7 @@ LAYERS = (
     ("privacy",),
     ("queries",),
     ("topics", "mixtures"),
-    ("tensor",),
+    ("tensor", "checks"),
     ("exceptions",),
 )
 
@@ -42,19 +42,18 @@ CORE = {
     "noise": core("sampling unsafe"),
     "calibration": core(""),
     "plan": core("calibration"),
-    "tables": core("/queries.frames"),
     "composition": core("plan"),
     "selection": core("calibration noise plan /queries.laws"),
-    "report": core("composition plan selection tables /queries.laws"),
+    "report": core("/checks composition plan selection /queries.laws"),
     "registry": core("report"),
     # It reads what anyone may have written, and adds it up without data or noise.
     "stated": core("/queries.laws"),
     "statement": core(
-        "/exceptions mechanisms.sigma_of composition plan report stated tables /queries.laws"
+        "/checks /exceptions mechanisms.sigma_of composition plan report stated /queries.laws"
     ),
     "spending": core("/exceptions calibration plan"),
     "ledger": core("/exceptions plan spending"),
-    "accountant": core("/exceptions calibration ledger plan spending tables"),
+    "accountant": core("/checks /exceptions calibration ledger plan spending"),
     "mechanisms": core("calibration noise plan /queries.laws /queries.query.Coordinates /tensor"),
     "parts": core("noise /queries.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
@@ -63,18 +62,18 @@ CORE = {
     "answer": core("plan"),
     "payer": core("accountant ledger plan spending"),
     "session": core("/privacy /queries /tensor"),
-    "execution": core("/queries"),
+    "execution": core("/checks /queries"),
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = core(
     "accountant answer calibration composition execution parts payer plan report session "
-    "statement.load_statement statement.strict_json tables"
+    "statement.load_statement statement.strict_json"
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {
     "published": core("calibration noise"),
     "cli": core(
-        "accountant calibration composition ledger plan registry report spending statement tables"
+        "accountant calibration composition ledger plan registry report spending statement"
     ),
 }
 # Functions of public numbers: a threshold checked before anything is charged, what trials may
@@ -89,12 +88,9 @@ EXTRA_NAMES = core(
 )
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {
-    *("as_counts", "as_entries", "as_incomplete", "as_labels", "as_samples", "call_untrusted"),
-    *("read", "read_each"),
+    *("as_counts", "as_entries", "as_incomplete", "as_labels", "as_samples"),
     *("are_repeated", "are_several", "distinct", "in_order", "normalise_labels", "split_chunk"),
-    *("as_documents", "as_numbers", "in_chunks", "refuse_lazy", "kinds_of", "new_frame", "taken"),
-    *("is_dask", "is_read_in_parts", "is_table", "named_columns", "check_chunks"),
-    *("column_names", "refuse_other_columns"),
+    *("is_read_in_parts", "check_chunks"),
 }
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}
 
@@ -246,7 +242,8 @@ def test_only_the_session_reaches_for_raw_data_and_noise() -> None:
 
 # They read model files, ledgers, statements, public data and what is installed: no raw data.
 HIDING = core(
-    "/model_files /published /datasets.public /datasets.texts /plotting ledger statement tables"
+    "/model_files /published /datasets.public /datasets.texts /plotting /checks.display ledger "
+    "statement"
 )
 
 

@@ -11,6 +11,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from sktensor_dp.checks.display import plain
 from sktensor_dp.cli.folder import MANIFEST, Folder
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.officer import PAGES, write_officer_pages
@@ -24,7 +25,6 @@ from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.report import PrivacyReport, library_version
-from sktensor_dp.privacy.tables import plain
 
 RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
 KEPT = (

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.files import table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import Run
@@ -16,7 +17,6 @@ from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.tables import Table, as_text
 from sktensor_dp.text import PrivateOneHotEncoder
 from sktensor_dp.text.plan import WordForecast
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
+from sktensor_dp.checks.display import printable
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.tables import printable
 from sktensor_dp.topic_page import odds_in_hundred, page
 
 SEVERAL = (

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.files import is_writable, public_columns, public_names, table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import Run
@@ -17,7 +18,6 @@ from sktensor_dp.datasets.texts import SUFFIXES, read_columns, suffix_of
 from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.tables import Table, as_text
 
 ESTIMATES = "These numbers are estimates, with noise."
 # Verdicts on ratings, by the part of the items' differences that can be seen.

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from sktensor_dp.checks.display import printable
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
@@ -16,7 +17,6 @@ from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.registry import registry_entry
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
-from sktensor_dp.privacy.tables import printable
 
 MEANING = {
     "releases": "every unit may be in all of these, so costs add up",

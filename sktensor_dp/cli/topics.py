@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp import datasets
+from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.files import public_names, table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import VERDICTS, Run
@@ -18,7 +19,6 @@ from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.tables import Table, as_text
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page

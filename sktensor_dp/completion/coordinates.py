@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
+from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.frames import is_dask, refuse_lazy
+from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.estimator.inputs import (
@@ -21,11 +24,8 @@ from sktensor_dp.estimator.inputs import (
     refuse_other_kinds,
     row_partitions,
 )
-from sktensor_dp.estimator.parameters import shown
 from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.entries import EntryChunks, ValueRange, are_repeated, as_entries
-from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import is_dask, refuse_lazy
 from sktensor_dp.queries.labels import as_labels, distinct
 from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.queries.slices import SliceChunks, SliceReader

@@ -17,6 +17,17 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns
+from sktensor_dp.checks.parameters import (
+    Constraint,
+    InstanceOf,
+    Number,
+    Numbers,
+    OneOf,
+    Such,
+    check_sizes,
+)
 from sktensor_dp.completion.coordinates import (
     LARGEST_SIZE,
     check_combination,
@@ -62,20 +73,9 @@ from sktensor_dp.estimator.base import (
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import checked_mask, computed, dense_tensor, lazy_rows
-from sktensor_dp.estimator.parameters import (
-    Constraint,
-    InstanceOf,
-    Number,
-    Numbers,
-    OneOf,
-    Such,
-    check_sizes,
-)
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.queries.entries import ValueHistogram
-from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import column_names, is_dask, refuse_other_columns
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
 

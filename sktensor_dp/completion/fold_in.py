@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.frames import refuse_other_columns
 from sktensor_dp.completion.coordinates import (
     OF_NUMBERS,
     columns_to_numbers,
@@ -14,8 +16,6 @@ from sktensor_dp.completion.coordinates import (
 )
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices
-from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import refuse_other_columns
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.unit_parameters import predict_units
 

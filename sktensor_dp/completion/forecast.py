@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.checks.display import Table
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.persons import (
     columns_worth,
@@ -33,7 +34,6 @@ from sktensor_dp.estimator.forecast import (
 )
 from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.tables import Table
 from sktensor_dp.queries.entries import EntryPairs, RowSums
 from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
 from sktensor_dp.tensor import defaults as kernels

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import brentq
 
+from sktensor_dp.checks.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.completion import defaults
-from sktensor_dp.estimator.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.mechanisms import LEAST_EPSILON, piecewise_deviation
 from sktensor_dp.privacy.plan import (

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.frames import refuse_other_columns
+from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.completion.coordinates import (
     checked_values,
     coordinates_of,
@@ -18,9 +20,7 @@ from sktensor_dp.completion.coordinates import (
 from sktensor_dp.completion.fold_in import UnitParameters
 from sktensor_dp.completion.model import SharedModel, shared_model
 from sktensor_dp.completion.row_names import Indices, checked_mode, names_of, row_number
-from sktensor_dp.estimator.parameters import check_sizes
 from sktensor_dp.queries.entries import as_entries
-from sktensor_dp.queries.frames import refuse_other_columns
 from sktensor_dp.tensor.arrays import (
     Floats,
     Integers,

@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.estimator.parameters import Number, shown
-from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.tensor.arrays import Integers
 
 # Numbers from here on are not all doubles: a float may stand for another id.

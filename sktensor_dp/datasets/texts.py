@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.queries.error_sanitising import call_untrusted, read_each
+from sktensor_dp.checks.errors import call_untrusted, read_each
+from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.queries.sources import TextsInParts
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")

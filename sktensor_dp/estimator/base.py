@@ -18,10 +18,9 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.estimator.callbacks import Callbacks
-from sktensor_dp.estimator.error_state import OwnErrors, under_own_errors
-from sktensor_dp.estimator.facts import PublicFacts
-from sktensor_dp.estimator.parameters import (
+from sktensor_dp.checks.display import link_to, plain
+from sktensor_dp.checks.floating_point import OwnErrors, under_own_errors
+from sktensor_dp.checks.parameters import (
     Constraint,
     InstanceOf,
     Number,
@@ -29,6 +28,8 @@ from sktensor_dp.estimator.parameters import (
     check_parameters,
     nearest,
 )
+from sktensor_dp.estimator.callbacks import Callbacks
+from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.exceptions import (
     NotEnoughDataWarning,
     PrivacyLeakWarning,
@@ -41,7 +42,6 @@ from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import LARGEST_COUNT, Session, printer
-from sktensor_dp.privacy.tables import link_to, plain
 from sktensor_dp.queries.query import Chunks
 from sktensor_dp.queries.sources import is_read_in_parts
 from sktensor_dp.queries.sums import OneThread

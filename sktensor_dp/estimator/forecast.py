@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+from sktensor_dp.checks.display import Shown, Table
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan
-from sktensor_dp.privacy.tables import Shown, Table
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
 MOST_UNITS = 10**9

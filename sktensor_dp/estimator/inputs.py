@@ -12,11 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.estimator.parameters import check_sizes
-from sktensor_dp.privacy.execution import DaskPartitions
-from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.error_sanitising import call_untrusted, read
-from sktensor_dp.queries.frames import (
+from sktensor_dp.checks.errors import call_untrusted, read
+from sktensor_dp.checks.frames import (
     as_numbers,
     column_names,
     in_chunks,
@@ -26,6 +23,9 @@ from sktensor_dp.queries.frames import (
     refuse_lazy,
     refuse_other_columns,
 )
+from sktensor_dp.checks.parameters import check_sizes
+from sktensor_dp.privacy.execution import DaskPartitions
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.labels import ONE_GROUP, are_several, as_labels
 from sktensor_dp.queries.sources import PartitionedSource, check_chunks
 from sktensor_dp.queries.sums import OneThread

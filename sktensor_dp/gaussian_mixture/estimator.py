@@ -10,6 +10,8 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.frames import new_frame
+from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
 from sktensor_dp.estimator.ball import chosen_ball, worst_samples
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
@@ -31,7 +33,6 @@ from sktensor_dp.estimator.inputs import (
     row_chunks,
     source_chunks,
 )
-from sktensor_dp.estimator.parameters import Constraint, Number, OneOf, check_sizes
 from sktensor_dp.gaussian_mixture.fitted import SavedMixture, fitted_attributes, gaussians_of
 from sktensor_dp.gaussian_mixture.plan import (
     MixturePlan,
@@ -47,7 +48,6 @@ from sktensor_dp.mixtures.uncertainty import std_of_means
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import NormHistogram
-from sktensor_dp.queries.frames import new_frame
 from sktensor_dp.queries.samples import IncompleteChunk, IncompleteChunks, LiftedBall, as_incomplete
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 

@@ -5,8 +5,8 @@ import numbers
 from dataclasses import dataclass
 from typing import Any
 
+from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
-from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.start import TRIES

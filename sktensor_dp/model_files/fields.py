@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.frames import is_table, named_columns
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import NOT_FINITE, Arrays, require
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import load_statement
-from sktensor_dp.queries.frames import is_table, named_columns
 
 DEEPEST = 4
 KINDS = {"tuple": tuple, "set": set, "frozenset": frozenset}

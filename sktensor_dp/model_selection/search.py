@@ -18,6 +18,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from sktensor_dp.checks.errors import call_untrusted
+from sktensor_dp.checks.floating_point import under_own_errors
+from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters
 from sktensor_dp.estimator.base import (
     COLUMNS,
     LARGEST_EPSILON,
@@ -31,9 +34,7 @@ from sktensor_dp.estimator.base import (
     warn_of_score,
     warnings_of_delta,
 )
-from sktensor_dp.estimator.error_state import under_own_errors
 from sktensor_dp.estimator.inputs import check_mark, refuse_lists
-from sktensor_dp.estimator.parameters import Constraint, Number, OneOf, check_parameters
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.costs import (
     TrialAccountant,
@@ -83,7 +84,6 @@ from sktensor_dp.privacy.selection import (
     trial_cost,
 )
 from sktensor_dp.privacy.unsafe import refuse_recording
-from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.labels import distinct
 from sktensor_dp.queries.scores import HeldOutScores
 

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import indexable
 
+from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.frames import is_dask, taken
+from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.estimator.inputs import checked_groups
-from sktensor_dp.estimator.parameters import Number, shown
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
-from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import is_dask, taken
 from sktensor_dp.queries.labels import as_labels, distinct
 
 

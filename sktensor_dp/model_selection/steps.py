@@ -13,11 +13,11 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.frames import as_documents, as_numbers
+from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, shown
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
-from sktensor_dp.estimator.parameters import Number, Numbers, check_parameters, shown
 from sktensor_dp.model_selection.splits import n_rows, one_row
-from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import as_documents, as_numbers
 
 # Parameters of private steps that the search sets itself, or that decide what it protects.
 OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours")

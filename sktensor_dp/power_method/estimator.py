@@ -12,6 +12,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from sktensor_dp.checks.errors import read_each
+from sktensor_dp.checks.floating_point import under_own_errors
+from sktensor_dp.checks.frames import is_dask, refuse_other_columns
+from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.estimator.ball import worst_samples
 from sktensor_dp.estimator.base import (
     COUNTS,
@@ -24,7 +28,6 @@ from sktensor_dp.estimator.base import (
     warn_of_score,
     warnings_of_cap,
 )
-from sktensor_dp.estimator.error_state import under_own_errors
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
@@ -40,7 +43,6 @@ from sktensor_dp.estimator.inputs import (
     row_chunks,
     source_chunks,
 )
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.power_method.inference import (
     coordinates,
     sample_scores,
@@ -75,8 +77,6 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.counts import CountChunks, as_counts
-from sktensor_dp.queries.error_sanitising import read_each
-from sktensor_dp.queries.frames import is_dask, refuse_other_columns
 from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.queries.sources import PartitionedSource
 from sktensor_dp.queries.units import split_chunk

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
-from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.power_method import defaults
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, with_histogram

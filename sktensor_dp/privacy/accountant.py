@@ -12,6 +12,7 @@ from datetime import UTC
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
+from sktensor_dp.checks.display import COSTS, Shown, Table, as_frame, cell, finite, plain
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.plan import (
@@ -28,7 +29,6 @@ from sktensor_dp.privacy.spending import (
     Spending,
     check_one_unit,
 )
-from sktensor_dp.privacy.tables import COSTS, Shown, Table, as_frame, cell, finite, plain
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
+from sktensor_dp.checks.display import Shown, Table, as_frame, cell, finite, plain
 from sktensor_dp.privacy.composition import (
     Composition,
     Part,
@@ -22,7 +23,6 @@ from sktensor_dp.privacy.plan import (
     fraction_of,
 )
 from sktensor_dp.privacy.selection import stop_probability, trial_cost
-from sktensor_dp.privacy.tables import Shown, Table, as_frame, cell, finite, plain
 from sktensor_dp.queries.laws import law_of
 
 FORMAT, VERSION = "sktensor_dp privacy statement", 1

@@ -8,6 +8,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Any
 
+from sktensor_dp.checks.display import finite, plain, printable
 from sktensor_dp.exceptions import StatementError
 from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
 from sktensor_dp.privacy.mechanisms import sigma_of
@@ -21,7 +22,6 @@ from sktensor_dp.privacy.report import (
     written,
 )
 from sktensor_dp.privacy.stated import statement_of
-from sktensor_dp.privacy.tables import finite, plain, printable
 from sktensor_dp.queries.laws import law_of
 
 MOST_BYTES, DEEPEST = 16 * 2**20, 60

@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.estimator.parameters import OneOf
+from sktensor_dp.checks.parameters import OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import as_numbers
+from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.frames import as_numbers
 
 Integers = NDArray[np.intp]
 # Integers of 64 bits, or objects: Python's own strings, or integers beyond 64 bits. Text of NumPy

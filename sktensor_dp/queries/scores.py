@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sktensor_dp.checks.errors import read
 from sktensor_dp.queries.counts import CountChunk
-from sktensor_dp.queries.error_sanitising import read
 from sktensor_dp.queries.expected_counts import LARGEST_SHARE
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import SCORE, SUM_SLACK, Chunks, Signed, check_array, check_number

@@ -10,14 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.errors import error_or
+from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.queries.entries import (
     ValueRange,
     as_entries,
     check_unit_mode,
     checked_shape,
 )
-from sktensor_dp.queries.error_sanitising import error_or
-from sktensor_dp.queries.frames import as_numbers
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import HALF, SUM_SLACK, Query, check_number
 from sktensor_dp.queries.sums import AccurateSum, sums_by_row

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sktensor_dp.queries.error_sanitising import call_untrusted
-from sktensor_dp.queries.frames import is_dask, is_table
+from sktensor_dp.checks.errors import call_untrusted
+from sktensor_dp.checks.frames import is_dask, is_table
 from sktensor_dp.queries.sums import PartialQuery, PartialSum
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from sktensor_dp.queries.error_sanitising import error_or
+from sktensor_dp.checks.errors import error_or
 from sktensor_dp.tensor.arrays import Floats, blocks
 
 # Units that are added one after the other before their sum is added accurately.

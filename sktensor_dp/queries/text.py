@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.error_sanitising import call_untrusted
+from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_THRESHOLDED, LAPLACE
 from sktensor_dp.queries.query import Chunks, NonNegative
 from sktensor_dp.queries.units import Units

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.error_sanitising import error_or, read, read_each
-from sktensor_dp.queries.frames import as_numbers
+from sktensor_dp.checks.errors import error_or, read, read_each
+from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.queries.labels import EXPECTED, ONE_GROUP, as_labels, digests, distinct, joined
 from sktensor_dp.queries.query import Chunks
 from sktensor_dp.queries.sources import PartitionedSource, is_grouped, summed

@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.frames import is_dask
+from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
@@ -35,11 +37,9 @@ from sktensor_dp.estimator.inputs import (
     row_chunks,
     source_chunks,
 )
-from sktensor_dp.estimator.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.counts import CountChunks, as_counts
-from sktensor_dp.queries.frames import is_dask
 from sktensor_dp.spectral_lda.fitted import (
     LIMITS,
     SavedTopics,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from scipy.special import ndtri
 
+from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
-from sktensor_dp.estimator.parameters import check_feasible
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.counts import WordFrequencies

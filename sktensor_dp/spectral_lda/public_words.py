@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sktensor_dp.queries.error_sanitising import read
-from sktensor_dp.queries.frames import is_table, named_columns
+from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.frames import is_table, named_columns
 from sktensor_dp.tensor.arrays import Floats
 
 # Of the least frequency that is given, for words that have none.

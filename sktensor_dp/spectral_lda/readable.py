@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.parameters import Number, check_sizes, shown
-from sktensor_dp.queries.frames import new_frame
+from sktensor_dp.checks.frames import new_frame
+from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import ranked_words
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn import get_config
 
+from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.estimator.inputs import (
     checked_groups,
     mapped_partitions,
@@ -24,7 +25,6 @@ from sktensor_dp.estimator.inputs import (
     worker_copy,
 )
 from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
-from sktensor_dp.queries.error_sanitising import call_untrusted
 from sktensor_dp.queries.query import Chunks
 from sktensor_dp.queries.sources import TextsInParts
 from sktensor_dp.queries.sums import PartialQuery

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.estimator.parameters import check_sizes
+from sktensor_dp.checks.frames import is_dask, is_table, named_columns, refuse_lazy
+from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.model_files.fields import Words
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.queries.frames import is_dask, is_table, named_columns, refuse_lazy
 from sktensor_dp.text.plan import LENGTH, WordForecast, Wording, WordPlan, plan_words
 from sktensor_dp.text.vectorizer import PrivateCountVectorizer, SavedVocabulary
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.display import plain, printable
 from sktensor_dp.privacy.report import PrivacyReport, number_cells
-from sktensor_dp.privacy.tables import plain, printable
 from sktensor_dp.topic_page.explorer import Explorer
 
 ALONE = (

@@ -16,7 +16,7 @@ from internals import constraints_of
 from ways_to_fit import WAYS, Way, start_of
 
 from sktensor_dp import BudgetAccountant
-from sktensor_dp.estimator.parameters import Number
+from sktensor_dp.checks.parameters import Number
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),

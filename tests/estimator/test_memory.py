@@ -18,7 +18,7 @@ from sktensor_dp import (
     gaussian_mixture,
     spectral_lda,
 )
-from sktensor_dp.estimator.parameters import memory_size
+from sktensor_dp.checks.parameters import memory_size
 from sktensor_dp.power_method import plan
 from sktensor_dp.privacy.execution import ThreadedPartitions
 from sktensor_dp.tensor import symmetric

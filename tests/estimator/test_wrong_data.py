@@ -28,7 +28,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
     make_private_scorer,
 )
-from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.checks.errors import read
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 

@@ -20,8 +20,8 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     scale_by_ranges,
 )
+from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.model_selection.steps import RowByRow
-from sktensor_dp.queries.frames import new_frame
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 

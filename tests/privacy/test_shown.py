@@ -19,7 +19,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.privacy.tables import VARIABLE, Shown, Table, link_to
+from sktensor_dp.checks.display import VARIABLE, Shown, Table, link_to
 
 DOCS = Path(__file__).parents[2] / "docs"
 SITE = "https://docs.example/en/"

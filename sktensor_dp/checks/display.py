@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sktensor_dp.queries.frames import new_frame
+from sktensor_dp.checks.frames import new_frame
 
 # A site of one's own: what `make docs` built, served or as a file.
 VARIABLE = "SKTENSOR_DP_DOCS"

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from narwhals import dependencies
 
-from sktensor_dp.queries.error_sanitising import read
+from sktensor_dp.checks.errors import read
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 # Packages whose classes compute later.
