@@ -165,13 +165,14 @@ class Topics(Run):
             (
                 f"{topic.number}{'*' * topic.below_noise}", f"{topic.weight:.1%}",
                 " to ".join(f"{end:.1%}" for end in topic.interval or ()),
-                " ".join(topic.distinctive[:8]),
+                " ".join(topic.distinctive[:8]) or "-",
             )
             for topic in self._topics
         ]  # fmt: skip
         if any(topic.below_noise for topic in self._topics):
             below.append(
-                "* hidden by noise: it cannot be told from the words of all texts; do not report it"
+                "* hidden by noise: no word is known to be more likely in it than in all texts; do "
+                "not report it"
             )
         said = f"Topics, of {len(self._names):,} words (at most {self.options.words:,})"
         return [as_text(Table(said, head, rows, below, head))]

@@ -318,10 +318,10 @@ class TopicsDisplay(Display):
     ----------
     titles, words : list of str and list of lists of str
         Title and leading words of each topic, in the order in which they are drawn.
-    values, low, high : ndarray of shape (n_topics, n_words)
+    values, low, high : lists of arrays of numbers
         Probabilities of the words, and intervals (None where the noise is not known).
     hidden : sequence of bool of length n_topics
-        Whether noise hides what sets a topic apart: it is grey.
+        Whether noise hides a topic: it is grey, with its most probable words.
     footer : str
         Line below all charts.
 
@@ -335,9 +335,9 @@ class TopicsDisplay(Display):
 
     titles: list[str]
     words: list[list[str]]
-    values: Floats
-    low: Floats | None = None
-    high: Floats | None = None
+    values: Sequence[ArrayLike]
+    low: Sequence[ArrayLike] | None = None
+    high: Sequence[ArrayLike] | None = None
     hidden: Sequence[bool] = ()
     footer: str = ""
 
@@ -365,7 +365,7 @@ class TopicsDisplay(Display):
         n_words : int, default=10
             Words of each topic.
         relevance : float, default=0.6
-            As of ``top_words``: below 1, words that set a topic apart come first.
+            As of ``top_words``: below 1, words that set a topic apart alone, if any do.
         level : float, default=0.9
             Coverage of the intervals.
         n_columns : int, default=None
@@ -387,19 +387,20 @@ class TopicsDisplay(Display):
         """
         topics, shares = np.asarray(estimator.components_), np.asarray(estimator.topic_prior_)
         names = _names(estimator, feature_names, topics.shape[1])
-        top = np.array(estimator.top_words(n_words, range(topics.shape[1]), relevance=relevance))
-        top = top.astype(np.intp)
+        columns = range(topics.shape[1])
+        apart = estimator.top_words(n_words, columns, relevance=relevance)
+        probable = estimator.top_words(n_words, columns)
+        # The most probable words of a topic that no word is known to set apart.
+        top = [np.array(one or any_, int) for one, any_ in zip(apart, probable, strict=True)]
         low = high = None
         if getattr(estimator, "components_std_", None) is not None:
-            low, high = (
-                np.take_along_axis(end, top, axis=1) for end in estimator.components_interval(level)
-            )
+            low, high = (_taken(end, top) for end in estimator.components_interval(level))
         if footer is None:
             footer = f"this fit: {estimator.privacy_report_.in_brief}"
         return cls(
             [f"Topic {n} · {share:.1%}" for n, share in enumerate(shares / shares.sum(), start=1)],
             [[str(names[word]) for word in row] for row in top],
-            np.take_along_axis(topics, top, axis=1), low, high, estimator.below_noise(), footer,
+            _taken(topics, top), low, high, estimator.below_noise(), footer,
         ).plot(ax, n_columns=n_columns)  # fmt: skip
 
     def plot(
@@ -434,7 +435,9 @@ class TopicsDisplay(Display):
                 f"ax must have one axes for each of {len(self.words)} topics, got "
                 f"{len(self._where)}."
             )
-        largest = float(np.max(self.values if self.high is None else self.high))
+        ends = self.values if self.high is None else self.high
+        largest = max(float(np.max(own, initial=0.0)) for own in ends)
+        most = max(map(len, short))
         for place, axes in enumerate(self._where):
             low, high = (None if end is None else end[place] for end in (self.low, self.high))
             colour = HIDDEN if hidden[place] else FIRST
@@ -442,6 +445,7 @@ class TopicsDisplay(Display):
             styled(axes, titles[place])
             finish_bars(axes)
             axes.set_xlim(0.0, 1.05 * max(largest, np.finfo(float).tiny))
+            axes.set_ylim(most - 0.4, -0.6)
         return self
 
 
@@ -646,11 +650,15 @@ def _width(words: Sequence[str]) -> float:
     return max(sum(map(letter, word)) for word in words)
 
 
+def _taken(rows: Floats, places: "list[NDArray[np.intp]]") -> list[Floats]:
+    return [row[own] for row, own in zip(rows, places, strict=True)]
+
+
 def _grid(
     words: list[list[str]], titles: Sequence[str], footer: str, n_columns: int | None = None
 ) -> "list[Axes]":
     """Axes of a new figure, with the footer in the cells that are left over, or below all."""
-    n_charts, n_lines = len(words), len(words[0])
+    n_charts, n_lines = len(words), max(map(len, words))
     # Titles are larger, and bold.
     width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))
     if n_columns is None:

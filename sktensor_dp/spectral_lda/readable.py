@@ -12,17 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.measures import ranked_words
+from sktensor_dp.topics.measures import ranked_words, set_apart
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport
 
 Names = Sequence[str] | NDArray[Any] | None
 
-# A topic that noise hides is shrunk to the frequencies of all texts, or is light: its distance from
-# them, in total variation, times its weight over the mean weight, is below this. In fits to texts
-# with and without topics all of these were noise; of topics close to a true one the least was .27.
-LEAST_DISTANCE = 0.1
 # Eigenvalues are taken for topics from so many times what noise alone is expected to reach: by
 # chance, and by the sampling of documents, the largest of those that are none is a fifth above.
 CLEARANCE = 1.5
@@ -56,15 +52,16 @@ class ReadableTopics:
         feature_names : sequence of str of length n_features, optional
             Names of the columns; by default ``feature_names_in_``, or their numbers.
         relevance : float, default=1.0
-            From 0 to 1. At 1 words are ranked by their probability. Below, by
-            ``relevance * log p + (1 - relevance) * log(p / unigram)`` (Sievert & Shirley, 2014),
-            where ``p`` is the least that noise leaves of a probability: words that all topics share
-            step back. 0.6 is a good choice for reading.
+            From 0 to 1. At 1 words are ranked by their probability. Below, words that set the
+            topic apart, by ``relevance * log p + (1 - relevance) * log(p / unigram)`` (Sievert &
+            Shirley, 2014), where ``p`` is a probability less two deviations of its noise: only
+            words with ``p > unigram`` are listed. 0.6 is a good choice for reading.
 
         Returns
         -------
         list of list of str
-            One list per topic in the order of ``components_``, the leading word first.
+            One list per topic in the order of ``components_``, the leading word first. With
+            `relevance` below 1 it may be shorter, and is empty where noise hides the topic.
 
         Raises
         ------
@@ -124,11 +121,13 @@ class ReadableTopics:
         Returns
         -------
         low, high : ndarray of shape (n_components_,)
-            Bounds around ``topic_prior_ / topic_prior_.sum()``.
+            Bounds around ``topic_prior_ / topic_prior_.sum()``; 0 and 1 where the noise is not
+            known, or hides the topic (:meth:`below_noise`).
         """
         check_is_fitted(self)
         total, std = self.topic_prior_.sum(), self.topic_prior_std_
-        return _interval(self.topic_prior_ / total, None if std is None else std / total, level)
+        std = None if std is None else np.where(self.below_noise(), np.inf, std / total)
+        return _interval(self.topic_prior_ / total, std, level)
 
     def topic_table(
         self,
@@ -259,7 +258,7 @@ class ReadableTopics:
         return np.minimum(std.sum(axis=1) * math.sqrt(2 / math.pi) / 2, 1.0)
 
     def below_noise(self) -> NDArray[np.bool_]:
-        """Mark topics that noise hides: no share above zero, or too little that sets them apart.
+        """Mark topics that noise hides: no word is known to be more likely there than overall.
 
         Returns
         -------
@@ -267,13 +266,8 @@ class ReadableTopics:
             False where the fit had no noise.
         """
         check_is_fitted(self)
-        shares = self.topic_prior_ / self.topic_prior_.sum()
-        distances = np.abs(self.components_ - self.unigram_).sum(axis=1) / 2
-        weighted = distances * (shares * len(shares)).clip(max=1)
-        hidden = weighted < LEAST_DISTANCE
-        if self.topic_prior_std_ is not None:
-            hidden |= self.shares_interval()[0] <= 0
-        return hidden & math.isfinite(self.privacy_report_.epsilon)
+        apart = set_apart(self.components_, self.unigram_, self.components_std_)
+        return np.asarray(~apart.any(axis=1) & math.isfinite(self.privacy_report_.epsilon))
 
 
 def _phrases(words: list[list[str]]) -> list[str]:

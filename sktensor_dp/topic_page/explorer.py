@@ -35,7 +35,7 @@ class Explorer:
     shares: Floats
     low: Floats
     high: Floats
-    hidden: tuple[bool, ...]  # whether noise hides what sets a topic apart
+    hidden: tuple[bool, ...]  # whether noise hides a topic
     distances: Floats  # (k, k): Jensen-Shannon divergences
 
     @classmethod
@@ -96,7 +96,7 @@ def _chosen(topics: Floats, unigram: Floats, std: Floats | None, most: int) -> N
     best = np.full(n, n)
     for relevance in (1.0, 0.6, 0.3, 0.0):
         for row in ranked_words(topics, unigram, std, relevance, n):
-            best[row] = np.minimum(best[row], np.arange(n))
+            best[row] = np.minimum(best[row], np.arange(len(row)))
     return np.sort(np.argsort(best, kind="stable")[:most])
 
 

@@ -37,15 +37,17 @@
   const score = (topic, w, relevance) => {
     if (relevance === 1) return Math.log(topic.p[w]);
     const sure = topic.p[w] - (topic.std ? 2 * topic.std[w] : 0);
-    if (sure <= 0) return -Infinity;
+    if (!(sure > everywhere[w])) return -Infinity;
     return Math.log(sure) - (1 - relevance) * Math.log(everywhere[w]);
   };
   const all = words.map((_, w) => w);
   const ranked = (topic) => {
-    const scores = all.map((w) => score(topic, w, state.relevance));
+    let scores = all.map((w) => score(topic, w, state.relevance));
+    const known = (w) => scores[w] > -Infinity;
+    // The most probable words of a topic that no word is known to set apart.
+    if (!all.some(known)) scores = all.map((w) => score(topic, w, 1));
     const leading = (a, b) => scores[b] - scores[a] || topic.p[b] - topic.p[a];
-    const chosen = [...all].sort((a, b) =>
-      (scores[a] === scores[b] ? topic.p[b] - topic.p[a] : leading(a, b))).slice(0, state.n);
+    const chosen = all.filter(known).sort(leading).slice(0, state.n);
     if (state.order === "probability") chosen.sort((a, b) => topic.p[b] - topic.p[a]);
     if (state.order === "alphabet") chosen.sort((a, b) => words[a].localeCompare(words[b]));
     return chosen;
@@ -108,7 +110,9 @@
     if (topic.high > topic.low) note += ` (${percent(topic.low)} to ${percent(topic.high)})`;
     note += ". Bars: probability; thin line: interval; tick: all texts";
     note += topic.std ? "; italic: noise could have put the word here." : ".";
-    if (topic.hidden) note = "Hidden by noise: do not read it as a topic. " + note;
+    if (topic.hidden) {
+      note = "Hidden by noise: no word is known to be more likely here than in all texts. " + note;
+    }
     return [label(topic), note, rows];
   };
 

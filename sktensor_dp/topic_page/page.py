@@ -60,9 +60,9 @@ class Topic:
     number, weight : int, float
         Its number from 1, and its share of all text.
     words, distinctive : tuple of str
-        Its most probable words, and those that set it apart, the first ones first.
+        Its most probable words, and those known to set it apart, the first ones first.
     below_noise : bool
-        Whether noise hides what sets it apart.
+        Whether noise hides it: no word is known to set it apart.
     interval : tuple of float or None
         90 % interval of its share, for the noise.
     """
@@ -97,8 +97,6 @@ def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10
     words = model.top_words(n_words, names)
     distinctive = model.top_words(n_words, names, relevance=0.6)
     hidden = model.below_noise()
-    # No word is known to set a hidden topic apart.
-    distinctive = [words[row] if hidden[row] else own for row, own in enumerate(distinctive)]
     return [
         Topic(
             row + 1, float(shares[row]), tuple(words[row]), bool(hidden[row]),
@@ -287,6 +285,7 @@ def _cells(tag: str, values: Iterable[str]) -> str:
 
 def _topic_row(topic: Topic, largest: float) -> str:
     interval = hidden = probable = ""
+    apart = _words(topic.distinctive) if topic.distinctive else ""
     if topic.words != topic.distinctive:
         probable = f"<small>Most probable: {_words(topic.words)}</small>"
     if topic.interval is not None:
@@ -294,8 +293,8 @@ def _topic_row(topic: Topic, largest: float) -> str:
         interval = f"<br><small>{100 * low:.1f} to {100 * high:.1f} %</small>"
     if topic.below_noise:
         hidden = (
-            '<small class="hidden">Hidden by noise: too little sets it apart from the words of all '
-            "texts.</small>"
+            '<small class="hidden">Hidden by noise: no word is known to be more likely here than '
+            "in all texts.</small>"
         )
     return (
         f'<tr data-number="{topic.number}" data-share="{topic.weight:.6g}">'
@@ -303,7 +302,7 @@ def _topic_row(topic: Topic, largest: float) -> str:
         f'<td class="weight"><span class="bar" aria-hidden="true">'
         f'<i style="width:{100 * topic.weight / largest:.1f}%"></i></span>'
         f'<span class="share">{100 * topic.weight:.1f} %</span>{interval}</td>'
-        f'<td class="words">{_words(topic.distinctive)}{probable}{hidden}</td></tr>'
+        f'<td class="words">{apart}{probable}{hidden}</td></tr>'
     )
 
 

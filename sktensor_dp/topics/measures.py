@@ -23,25 +23,35 @@ def umass(
     return values
 
 
-# In relevance a word's probability is lowered by so many deviations of its noise.
+# Noise leaves a probability, less so many of its deviations, for sure.
 NOISE_DEVIATIONS = 2.0
+
+
+def set_apart(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
+    """Mask (k, d) of the words that are more likely in a topic than overall, whatever the noise."""
+    # The only topic is the words overall, measured once more.
+    return (_sure(topics, std) > unigram) & (len(topics) > 1)
 
 
 def ranked_words(
     topics: Floats, unigram: Floats, std: Floats | None, relevance: float, n_words: int
-) -> NDArray[np.intp]:
-    """Columns (k, n_words) of the leading words of every topic, best first.
+) -> list[NDArray[np.intp]]:
+    """Columns of the leading words of every topic, `n_words` at most, best first.
 
-    `relevance` is that of Sievert & Shirley (2014), of probabilities less two deviations `std`.
+    `relevance` is that of Sievert & Shirley (2014), of probabilities less two deviations `std`;
+    below 1 of words that are `set_apart` alone.
     """
     if relevance == 1:
-        return np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
-    sure = topics if std is None else topics - NOISE_DEVIATIONS * std
-    logs = np.log(np.maximum(sure, 1e-300))
-    scores = logs - (1 - relevance) * np.log(np.maximum(unigram, 1e-300))
-    scores = np.where(sure > 0, scores, -np.inf)
+        return list(np.argsort(-topics, axis=1, kind="stable")[:, :n_words])
+    sure = np.log(np.maximum(_sure(topics, std), 1e-300))
+    scores = sure - (1 - relevance) * np.log(np.maximum(unigram, 1e-300))
     order = [np.lexsort((-own, -score)) for own, score in zip(topics, scores, strict=True)]
-    return np.array(order)[:, :n_words]
+    apart = set_apart(topics, unigram, std)
+    return [row[own[row]][:n_words] for row, own in zip(order, apart, strict=True)]
+
+
+def _sure(topics: Floats, std: Floats | None) -> Floats:
+    return topics if std is None else topics - NOISE_DEVIATIONS * std
 
 
 def divergences(topics: Floats, others: Floats) -> Floats:

@@ -52,16 +52,26 @@ def test_words_of_all_topics_step_back_where_lift_counts(model):
     assert [row[0] for row in spoken.top_words(1, names, relevance=0.6)] == ["ship", "tax"]
 
 
-def test_words_that_noise_could_have_put_there_do_not_lead(model):
-    topics = np.array([[0.45, 0.5, 0.05]])
+def test_words_that_set_a_topic_apart_are_more_likely_there_whatever_the_noise(model):
+    topics = np.array([[0.45, 0.5, 0.05], [0.44, 0.55, 0.01]])
     state = {"components_": topics, "unigram_": np.array([0.5, 0.4999, 0.0001])}
-    state["n_features_in_"] = 3
+    state |= {"n_features_in_": 3, "topic_prior_": np.ones(2), "topic_prior_std_": np.full(2, 0.1)}
     names = ["said", "ship", "rare"]
-    sure = altered(model, components_std_=np.full((1, 3), 0.001), **state)
-    noisy = altered(model, components_std_=np.full((1, 3), 0.03), **state)
-    for relevance in (0.0, 0.3, 0.6):
-        assert sure.top_words(1, names, relevance=relevance) == [["rare"]]
-        assert noisy.top_words(3, names, relevance=relevance)[0][-1] == "rare"
+    for std, apart in (
+        (0.001, [["rare"], ["ship", "rare"]]), (0.024, [["rare"], ["ship"]]), (0.03, [[], []]),
+        (np.array([[0.02], [0.03]]), [["rare"], []]),
+    ):  # fmt: skip
+        noisy = altered(model, components_std_=np.broadcast_to(std, (2, 3)), **state)
+        for relevance in (0.0, 0.3, 0.6):
+            found = noisy.top_words(3, names, relevance=relevance)
+            assert [sorted(row) for row in found] == [sorted(row) for row in apart]
+        # One statement, from one quantity: a hidden topic has no tight interval.
+        hidden = noisy.below_noise()
+        assert hidden.tolist() == [not row for row in apart]
+        low, high = noisy.shares_interval()
+        assert ((low == 0) & (high == 1))[hidden].all()
+        assert (high - low < 0.5)[~hidden].all()
+        assert noisy.topic_table(names)["share_high"][hidden].eq(1).all()
 
 
 @pytest.mark.parametrize(
@@ -94,13 +104,6 @@ def test_table_lists_topics_by_share_with_what_is_known_of_them(model):
     assert ((table["uncertainty"] > 0) & (table["uncertainty"] < 0.2)).all()
     assert (table["coherence"] < 0).all()
     assert not table["below_noise"].any()
-
-
-def test_a_topic_whose_share_may_be_zero_is_hidden_by_noise(model):
-    std = model.topic_prior_std_.copy()
-    std[-1] = model.topic_prior_[-1]
-    hidden = altered(model, topic_prior_std_=std).below_noise()
-    assert hidden.tolist() == [False] * (len(std) - 1) + [True]
 
 
 def test_coherence_is_that_of_pairs(exact, comfortable):
