@@ -7,8 +7,9 @@ before, values and coordinates included there. *Sweep*: alternating least square
 same, rank 10, biases and all variances with it; an iteration of conjugate gradients of cmfrec
 and of implicit takes turns in the same process, in single precision and on one thread.
 *Slices*: 66 690 units of 80 columns, of
-which 4 700 000 entries are drawn and the distinct ones kept, rank 10. *Tensors*: as in
-``completion_kernels``. Times are medians, with their ranges.
+which 4 700 000 entries are drawn and the distinct ones kept, rank 10. *Core*: all values of
+12 x 24 x 365, a Tucker model of ranks (5, 5, 20) with noise of half their deviation, which
+settles. *Tensors*: as in ``completion_kernels``. Times are medians, with their ranges.
 """
 
 import math
@@ -33,6 +34,7 @@ from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCPCompletion
 from sktensor_dp.tensor.cp_completion import complete_cp
 from sktensor_dp.tensor.sorted_entries import SortedEntries
+from sktensor_dp.tensor.tucker_completion import TuckerCompletion, complete_tucker
 
 __all__ = ["run"]
 
@@ -50,6 +52,7 @@ def run(report: Report) -> None:
     with threadpool_limits(1, "blas"):
         measure_slices(report)
         measure_sweep(report)
+        measure_core(report)
         completion_kernels.measure_speed(report)
     measure_completion(report)
 
@@ -120,6 +123,20 @@ def measure_sweep(report: Report) -> None:
     for name, times in seconds.items():
         ratio = ours / float(np.median(times))
         report.bar(f"{title}: over {name}", ratio, SWEEP_BARS[name])
+
+
+def measure_core(report: Report) -> None:
+    shape, ranks = ((6, 12, 60), (2, 2, 6)) if report.quick else ((12, 24, 365), (5, 5, 20))
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((n, r)) for n, r in zip(shape, ranks, strict=True)]
+    T = np.einsum("abc,ia,jb,kc->ijk", rng.standard_normal(ranks), *factors)
+    values = (T / T.std() + 0.5 * rng.standard_normal(shape)).ravel()
+    entries = SortedEntries(np.indices(shape).reshape(3, -1).T, shape)
+    found: list[TuckerCompletion] = []
+    seconds = cpu(lambda: found.append(complete_tucker(entries, values, ranks, random_state=0)))
+    title = f"Tucker model of {' x '.join(map(str, shape))}, ranks {ranks}"
+    write(report, title, [["ours", seconds, "", f"{found[0].n_iter} sweeps"]])
+    report.bar(f"{title}: CPU s", seconds, 10.0)
 
 
 def sweeps_of_peers(

@@ -126,7 +126,7 @@ class _BlockGaussNewton:
             moment = index_set.sums(place, base[:, None] * rows)
             gram = index_set.grams(place, rows)
         else:
-            sums = core_equations(self._factors, index_set.coordinates, base)
+            sums = core_equations(index_set, self._factors, base)
             gram, moment = sums[0][None], sums[1][None]
         return moment, gram, float(np.trace(gram, axis1=1, axis2=2).sum()) / len(base)
 

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.fft
 import scipy.sparse
 
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.tensor.normal_equations import core_equations
-from sktensor_dp.tensor.sorted_entries import SortedEntries
+from sktensor_dp.tensor.sorted_entries import SortedEntries, kronecker_rows
 from sktensor_dp.tensor.whitening import Operator, top_eigenpairs
 
 # Up to this length of a mode the Gram matrix of its unfolding is formed.
@@ -65,9 +65,13 @@ def fit_core(
     n_used = min(n, max(20 * size, _CORE_MULTIPLICATIONS // size**2)) if is_solved else n
     used = slice(None) if n_used == n else rng.choice(n, n_used, replace=False)
     coordinates, targets = entries.coordinates[used], values[used]
-    gram, moment, _ = core_equations(factors, coordinates, targets, with_gram=is_solved)
     if not is_solved:
+        moment = np.zeros(size)
+        for span in spans(n, size):
+            moment += targets[span] @ kronecker_rows(factors, coordinates[span])
         return (moment * (math.prod(entries.shape) / n)).reshape(ranks)
+    part = entries if n_used == n else SortedEntries(coordinates, entries.shape)
+    gram, moment, _ = core_equations(part, factors, targets)
     gram[np.diag_indices(size)] += np.trace(gram) / n_used + np.finfo(float).tiny
     return np.linalg.solve(gram, moment).reshape(ranks)
 

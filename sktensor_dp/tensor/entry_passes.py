@@ -7,7 +7,7 @@ import scipy.sparse
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.normal_equations import NormalEquations
-from sktensor_dp.tensor.sorted_entries import Integers, SortedEntries
+from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 # Numbers of products of rows that are formed at once, for all fibres: 64 MB.
 _NUMBERS = 2**23
@@ -26,36 +26,25 @@ class EntryPasses:
         longest, shortest = int(np.argmax(self._shape)), int(np.argmin(self._shape))
         self._inner = shortest if entries.n_modes == 2 and longest != shortest else longest
         self._outer = entries.others(self._inner)
-        rows = [entries.rows(k) for k in self._outer]
-        self._order = np.lexsort(rows) if len(rows) > 1 else entries.order(self._outer[0])
-        rows = [of[self._order] for of in rows]
-        first = np.ones(entries.n_entries, dtype=bool)
-        first[1:] = np.any([of[1:] != of[:-1] for of in rows], axis=0)
-        begins = np.flatnonzero(first)
-        self._begins, self._sizes = begins, np.diff(np.append(begins, entries.n_entries))
-        self._rows: dict[int, Integers] = {
-            k: of[begins] for k, of in zip(self._outer, rows, strict=True)
-        }
-        kind = scipy.sparse.get_index_dtype(maxval=max(entries.n_entries, *self._shape))
-        self._columns = entries.rows(self._inner)[self._order].astype(kind, copy=False)
-        self._pointers = np.append(begins, entries.n_entries).astype(kind)
-        self._observed = self._matrix(np.ones(entries.n_entries))
+        self._fibres = entries.fibres(self._inner)
+        self._rows = dict(zip(self._outer, self._fibres.coordinates.T, strict=True))
+        self._observed = self._fibres.matrix(np.ones(entries.n_entries))
 
     def arrange(self, values: Floats) -> Floats:
         """Values of the entries, sorted by fibre."""
-        return np.asarray(values, dtype=np.float64)[self._order]
+        return np.asarray(values, dtype=np.float64)[self._fibres.order]
 
     def at(self, numbers: Floats, mode: int) -> Floats:
         """``numbers[i]`` at every entry, i its row in the mode, arranged."""
         if mode == self._inner:
-            return numbers.take(self._columns)
-        return np.repeat(numbers.take(self._rows[mode]), self._sizes)
+            return numbers.take(self._fibres.rows)
+        return np.repeat(numbers.take(self._rows[mode]), self._fibres.sizes)
 
     def row_sums(self, arranged: Floats, mode: int) -> Floats:
         """Sums of arranged values over each row of a mode, of shape (n_m,)."""
-        rows, sums = self._columns, arranged
+        rows, sums = self._fibres.rows, arranged
         if mode != self._inner:
-            rows, sums = self._rows[mode], np.add.reduceat(arranged, self._begins)
+            rows, sums = self._rows[mode], np.add.reduceat(arranged, self._fibres.begins)
         return np.bincount(rows, sums, minlength=self._shape[mode]).astype(np.float64)
 
     def equations(
@@ -66,7 +55,7 @@ class EntryPasses:
         second_moments: Sequence[Floats],
     ) -> NormalEquations:
         """Normal equations of a mode's factor; `second_moments` hold packed E[a a'] of rows a."""
-        matrix, size = self._matrix(targets), second_moments[mode].shape[1]
+        matrix, size = self._fibres.matrix(targets), second_moments[mode].shape[1]
         moment = self._sums(mode, factors, matrix)
         tables = [np.hstack(pair) for pair in zip(second_moments, factors, strict=True)]
         sums = self._sums(mode, tables, self._observed)
@@ -91,16 +80,11 @@ class EntryPasses:
 
     def _column_blocks(self, width: int) -> Iterator[slice]:
         """Slices of columns for which products of rows are formed at once."""
-        step = max(_NUMBERS // len(self._begins), 1)
+        step = max(_NUMBERS // len(self._fibres), 1)
         return (slice(first, first + step) for first in range(0, width, step))
 
     def _members(self, mode: int) -> scipy.sparse.csc_matrix:
         """Sparse matrix (n_m, n_fibres) with ones where a fibre lies in a row of a mode."""
-        n = len(self._begins)
+        n = len(self._fibres)
         layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
         return scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
-
-    def _matrix(self, values: Floats) -> scipy.sparse.csr_matrix:
-        """Sparse matrix of shape (n_fibres, n_inner) with `values` at the entries."""
-        size = (len(self._begins), self._shape[self._inner])
-        return scipy.sparse.csr_matrix((values, self._columns, self._pointers), size)

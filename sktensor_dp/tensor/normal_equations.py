@@ -4,14 +4,14 @@ A packed matrix is the upper triangle of a symmetric one, row by row.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.tensor.arrays import Floats, rows_at_once, spans
-from sktensor_dp.tensor.sorted_entries import NUMBERS_EACH, Integers, SortedEntries, kronecker_rows
+from sktensor_dp.tensor.arrays import Floats, spans
+from sktensor_dp.tensor.sorted_entries import Fibres, SortedEntries, kronecker_rows
 from sktensor_dp.tensor.symmetric import diagonal_positions
 
 
@@ -124,8 +124,6 @@ _LEAST_PIVOT = 1e-14
 # Numbers of a block of matrices (2 MB): calls are few.
 _SYSTEM_NUMBERS = 2**18
 
-Design = Callable[[slice], Floats]
-
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
@@ -138,37 +136,50 @@ class NormalEquations:
 
 
 def normal_equations(
-    entries: SortedEntries, mode: int, design: Design, rank: int, targets: Floats
+    fibres: Fibres, factors: Sequence[Floats], targets: Floats, mixing: Floats | None = None
 ) -> NormalEquations:
-    """Normal equations of all rows of a mode; `design` maps sorted entries to their z, (r, b)."""
-    sizes = (rank * (rank + 1) // 2, rank, rank)
-    gram, moment, total = (np.zeros((size, entries.shape[mode])) for size in sizes)
-    for span, rows, starts in entries.blocks(mode, rows_at_once(NUMBERS_EACH)):
-        z = design(span)
-        # A row cut in two by the end of a block is met again in the next one.
-        gram[:, rows] += np.add.reduceat(_products(z), starts, axis=1)
-        total[:, rows] += np.add.reduceat(z, starts, axis=1)
-        moment[:, rows] += np.add.reduceat(z * targets[span], starts, axis=1)
-    return NormalEquations(gram.T.copy(), moment.T.copy(), total.T.copy())
+    """Normal equations of all rows of a mode, for targets sorted by its fibres: z is the Kronecker
+    product of an entry's rows in the other modes' `factors`, or `mixing` times it.
+    """
+    # All entries of a fibre have one z.
+    width = math.prod(factor.shape[1] for factor in factors)
+    rank = width if mixing is None else len(mixing)
+    size, ones = rank * (rank + 1) // 2, np.ones(len(targets))
+    sums, moment = np.zeros((fibres.length, size + rank)), np.zeros((fibres.length, rank))
+    for part in spans(len(fibres), size + rank + width, caches=16):
+        z = kronecker_rows(factors, fibres.coordinates[part])
+        z = z if mixing is None else z @ mixing.T
+        sums += fibres.matrix(ones, part).T @ np.hstack([packed_products(z), z])
+        moment += fibres.matrix(targets, part).T @ z
+    return NormalEquations(sums[:, :size], moment, sums[:, size:])
 
 
 def core_equations(
-    factors: Sequence[Floats],
-    coordinates: Integers,
-    targets: Floats,
-    *,
-    with_gram: bool = True,
+    entries: SortedEntries, factors: Sequence[Floats], targets: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Sums over entries of z z', x z and z, z the Kronecker product of an entry's factor rows."""
-    size = math.prod(factor.shape[1] for factor in factors)
-    gram = np.zeros((size, size) if with_gram else (0, 0))
-    moment, total = np.zeros(size), np.zeros(size)
-    for span in spans(len(targets), size):
-        design = kronecker_rows(factors, coordinates[span])
-        if with_gram:
-            gram += design.T @ design
-        moment += design.T @ targets[span]
-        total += design.sum(axis=0)
+    ranks = [factor.shape[1] for factor in factors]
+    size, n_modes = math.prod(ranks), len(ranks)
+    # Row by row of the mode for which that takes the fewest products.
+    costs = [
+        entries.n_entries * (size // rank) ** 2 + length * size**2
+        for rank, length in zip(ranks, entries.shape, strict=True)
+    ]
+    mode = int(np.argmin(costs))
+    fibres, own, rank, width = entries.fibres(mode), factors[mode], ranks[mode], size // ranks[mode]
+    others = [ranks[k] for k in entries.others(mode)]
+    found = normal_equations(
+        fibres, [factors[k] for k in entries.others(mode)], targets[fibres.order]
+    )
+    packed = packed_products(own).T @ found.gram
+    gram = packed[packed_places(rank).ravel()][:, packed_places(width).ravel()]
+    gram = gram.reshape(rank, rank, width, width).swapaxes(1, 2)
+    gram = gram.reshape(rank, *others, rank, *others)
+    gram = np.moveaxis(gram, (0, n_modes), (mode, n_modes + mode)).reshape(size, size)
+    moment, total = (
+        np.moveaxis((own.T @ sums).reshape(rank, *others), 0, mode).ravel()
+        for sums in (found.moment, found.design)
+    )
     return gram, moment, total
 
 
@@ -219,12 +230,3 @@ def _solve_block(packed: Floats, b: Floats, rank: int) -> tuple[Floats, Floats]:
     own = [row[: rank - i] for i, row in enumerate(rows[:rank])]
     roots_of_inverses(own, pivots[:rank])
     return found, products_of_roots(own)
-
-
-def _products(z: Floats) -> Floats:
-    """Packed z z' for the columns z of an array of shape (r, n)."""
-    first, second = np.triu_indices(len(z))
-    products = np.empty((len(first), z.shape[1]))
-    for position, (i, j) in enumerate(zip(first, second, strict=True)):
-        np.multiply(z[i], z[j], out=products[position])
-    return products

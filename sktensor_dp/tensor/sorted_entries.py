@@ -66,6 +66,7 @@ class SortedEntries:
         self._orders: dict[int, Integers] = {}
         self._pointers: dict[int, Integers] = {}
         self._sorted: dict[tuple[int, int], Integers] = {}
+        self._fibres: dict[int, Fibres] = {}
 
     def others(self, mode: int) -> list[int]:
         """List of all modes except `mode`."""
@@ -98,21 +99,16 @@ class SortedEntries:
             self._sorted[mode, of] = self.rows(of)[self.order(mode)]
         return self._sorted[mode, of]
 
-    def sorted_coordinates(self, mode: int) -> list[Integers]:
-        """Coordinates in every mode, each of shape (n_entries,), of entries sorted by `mode`."""
-        return [self.sorted_column(mode, of) for of in range(self.n_modes)]
+    def fibres(self, mode: int) -> "Fibres":
+        """Entries fibre by fibre along a mode."""
+        if mode not in self._fibres:
+            self._fibres[mode] = Fibres(self, mode)
+        return self._fibres[mode]
 
     def row_sums(self, values: ArrayLike, mode: int) -> Floats:
         """Sums (n_m,), over the entries of each row of a mode, of values in the order given."""
         rows, numbers = self.coordinates[:, mode], np.asarray(values, dtype=np.float64)
         return np.bincount(rows, numbers, minlength=self.shape[mode]).astype(np.float64)
-
-    def sorted_row_sums(self, values: Floats, mode: int) -> Floats:
-        """Sums, of shape (n_m,), over each row of a mode, of values sorted by that mode."""
-        sums = np.zeros(self.shape[mode])
-        seen = np.flatnonzero(self.counts[mode])
-        sums[seen] = np.add.reduceat(values, self.row_pointers(mode)[seen])
-        return sums
 
     def at_entries(self, effects: Sequence[Floats]) -> Floats:
         """Sum of `effects[m][i_m]` over the modes m at every entry, of shape (n_entries,)."""
@@ -144,6 +140,36 @@ class SortedEntries:
             last = min(first + size, self.n_entries)
             rows = slice(*np.searchsorted(begins, [first + 1, last]) - [1, 0])
             yield slice(first, last), seen[rows], np.maximum(begins[rows] - first, 0)
+
+
+class Fibres:
+    """Observed entries sorted by fibre: entries of a fibre differ in one mode alone."""
+
+    def __init__(self, entries: SortedEntries, mode: int) -> None:
+        n, others = entries.n_entries, entries.others(mode)
+        columns = [entries.rows(k) for k in others]
+        self.order = np.lexsort(columns) if len(columns) > 1 else entries.order(others[0])
+        columns = [of[self.order] for of in columns]
+        first = np.ones(n, dtype=bool)
+        first[1:] = np.any([of[1:] != of[:-1] for of in columns], axis=0)
+        self.begins = np.flatnonzero(first)
+        self.sizes = np.diff(np.append(self.begins, n))
+        # Of each fibre, in the other modes.
+        self.coordinates = np.array([of[self.begins] for of in columns]).T
+        kind = _index_type(max(n, *entries.shape))
+        self.length, self._pointers = entries.shape[mode], np.append(self.begins, n).astype(kind)
+        self.rows = entries.rows(mode)[self.order].astype(kind, copy=False)
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def matrix(self, values: Floats, part: slice = slice(None)) -> scipy.sparse.csr_matrix:
+        """Sparse matrix (n_fibres, n_m) of sorted values in their rows, or a part of the fibres."""
+        first, last, _ = part.indices(len(self))
+        begin, end = self._pointers[[first, last]]
+        pointers = self._pointers[first : last + 1] - begin
+        layout = (values[begin:end], self.rows[begin:end], pointers)
+        return scipy.sparse.csr_matrix(layout, (last - first, self.length))
 
 
 def add_at(total: Floats, effects: Floats, rows: Integers) -> None:

@@ -16,13 +16,13 @@ from sktensor_dp.tensor.arrays import (
     extreme_scale,
 )
 from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, check_options, complete_cp
-from sktensor_dp.tensor.normal_equations import (
-    Design,
-    core_equations,
-    normal_equations,
-    solve_rows,
+from sktensor_dp.tensor.normal_equations import core_equations, normal_equations, solve_rows
+from sktensor_dp.tensor.sorted_entries import (
+    SortedEntries,
+    as_values,
+    row_effects,
+    tucker_values,
 )
-from sktensor_dp.tensor.sorted_entries import SortedEntries, as_values, tucker_values
 from sktensor_dp.tensor.symmetric import diagonal_positions
 
 # Least share of the entries that counts as degrees of freedom of the residuals.
@@ -128,7 +128,8 @@ def complete_tucker(
 
     Notes
     -----
-    A sweep costs O(n_entries (prod r_m)^2) for the core, which is for small cores.
+    A sweep costs O(n_entries (prod r_m / r_k)^2 + n_k (prod r_m)^2 + (prod r_m)^3) for the core,
+    k the mode for which that is least.
 
     References
     ----------
@@ -191,7 +192,9 @@ class _Alternation:
         self._deviation = deviation
         self._offset = start.mean
         self._values = (values - start.mean) / deviation
-        self._sorted_values = [entries.sort(self._values, m) for m in range(entries.n_modes)]
+        self._sorted_values = [
+            self._values[entries.fibres(m).order] for m in range(entries.n_modes)
+        ]
         self._counts = [counts.astype(np.float64) for counts in entries.counts]
         self._mean = 0.0
         self._biases = [bias / deviation for bias in start.biases]
@@ -248,33 +251,16 @@ class _Alternation:
             converged=converged,
         )
 
-    def _design(self, mode: int) -> Design:
-        """Function from a span of sorted entries to the core times the others' rows, (r_m, n)."""
-        others = self._entries.others(mode)
-        columns = self._entries.sorted_coordinates(mode)
-        # The mode's own index goes last, where it outlives the contractions.
-        core = np.moveaxis(self._core, mode, -1)
-
-        def contract(span: slice) -> Floats:
-            first = self._factors[others[0]][columns[others[0]][span]]
-            z = first @ core.reshape(core.shape[0], -1)
-            for position, k in enumerate(others[1:], start=1):
-                unfolded = z.reshape(len(first), core.shape[position], -1)
-                z = np.einsum("br,brs->bs", self._factors[k][columns[k][span]], unfolded)
-            return np.ascontiguousarray(z.T)
-
-        return contract
-
     def _update_factor(self, mode: int) -> None:
         """Update the rows and biases of a mode given the rest; the core takes up their scale."""
-        entries, counts = self._entries, self._counts[mode]
-        targets = self._sorted_values[mode] - self._mean
-        columns = entries.sorted_coordinates(mode)
-        for k in entries.others(mode):
-            targets -= self._biases[k].take(columns[k])
+        entries, counts, others = self._entries, self._counts[mode], self._entries.others(mode)
+        fibres = entries.fibres(mode)
+        of_fibres = row_effects([self._biases[k] for k in others], fibres.coordinates)
+        targets = self._sorted_values[mode] - np.repeat(self._mean + of_fibres, fibres.sizes)
         rank = self._core.shape[mode]
-        equations = normal_equations(entries, mode, self._design(mode), rank, targets)
-        sums = entries.sorted_row_sums(targets, mode)
+        unfolded = np.moveaxis(self._core, mode, 0).reshape(rank, -1)
+        equations = normal_equations(fibres, [self._factors[k] for k in others], targets, unfolded)
+        sums = np.bincount(fibres.rows, targets, minlength=len(counts)).astype(np.float64)
         bias_ridge = self._variance / self._bias_scales[mode]
         ridge = np.full(rank, self._regularization * self._variance)
         bias, rows, inverse = solve_rows(equations, counts, sums, bias_ridge, ridge)
@@ -292,19 +278,22 @@ class _Alternation:
         """Update mean and core by ridge regression, and the variances of core and noise by EM."""
         entries, size = self._entries, self._core.size
         left = self._values - entries.at_entries(self._biases)
-        gram, moment, total = core_equations(self._factors, entries.coordinates, left)
-        core, n = self._core.reshape(-1), entries.n_entries
+        gram, moment, total = core_equations(entries, self._factors, left)
+        # In coordinates in which the core's entries are independent.
+        sizes, frame = np.linalg.eigh(gram)
+        sizes = np.maximum(sizes, 0.0)
+        core, moment, total = (frame.T @ part for part in (self._core.ravel(), moment, total))
+        n = entries.n_entries
         variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
         for _ in range(_VARIANCE_STEPS):
             self._mean = float(left.sum() - total @ core) / n
-            precision = gram / self._variance + np.eye(size) / variance
-            covariance = np.linalg.inv(precision)
-            core = covariance @ (moment - self._mean * total) / self._variance
-            variance = max(float(np.mean(core**2 + np.diag(covariance))), _LEAST_VARIANCE)
-        self._core = core.reshape(self._core.shape)
+            spread = 1 / (sizes / self._variance + 1 / variance)
+            core = spread * (moment - self._mean * total) / self._variance
+            variance = max(float(np.mean(core**2 + spread)), _LEAST_VARIANCE)
+        self._core = (frame @ core).reshape(self._core.shape)
         centred = left - self._mean
         squares = centred @ centred - 2.0 * core @ (moment - self._mean * total)
-        self._residual = max(float(squares + core @ gram @ core), 0.0)
+        self._residual = max(float(squares + sizes @ core**2), 0.0)
         freedom = max(n - self._freedom.sum() - size, _LEAST_FREEDOM * n)
         self._variance = max(self._residual / freedom, self._noise_floor)
 

@@ -5,9 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from sktensor_dp.tensor import entry_passes
+from sktensor_dp.tensor import normal_equations as normal_equations_module
 from sktensor_dp.tensor.arrays import of_same_shape
 from sktensor_dp.tensor.entry_passes import EntryPasses
 from sktensor_dp.tensor.normal_equations import (
+    core_equations,
     normal_equations,
     packed_products,
     solve_rows,
@@ -72,12 +74,14 @@ def full(found):
 def test_normal_equations_are_sums_over_rows(problem):
     entries, factors, values, _ = problem
     for mode in range(entries.n_modes):
-        z = designs(entries, factors, mode)
-        ordered = np.array([entries.sort(column, mode) for column in z.T])
-        targets = entries.sort(values, mode)
-        for found in (
-            equations(entries, mode, factors, values),
-            normal_equations(entries, mode, lambda span, o=ordered: o[:, span], 3, targets),
+        fibres, others = entries.fibres(mode), [factors[k] for k in entries.others(mode)]
+        mixing = np.random.default_rng(0).standard_normal((2, 3 ** len(others)))
+        kronecker = kronecker_rows(others, entries.coordinates[:, entries.others(mode)])
+        targets = values[fibres.order]
+        for found, z in (
+            (equations(entries, mode, factors, values), designs(entries, factors, mode)),
+            (normal_equations(fibres, others, targets), kronecker),
+            (normal_equations(fibres, others, targets, mixing), kronecker @ mixing.T),
         ):
             expected = by_row(entries, mode, z[:, :, None] * z[:, None, :])
             np.testing.assert_allclose(full(found), expected, atol=1e-12)
@@ -102,18 +106,35 @@ def test_second_moments_replace_products(problem):
         np.testing.assert_allclose(full(found), by_row(entries, mode, products), atol=1e-10)
 
 
+@pytest.mark.usefixtures("block_size")
+def test_equations_of_a_core_form_a_product_of_rows_for_each_fibre(problem, monkeypatch):
+    entries, factors, values, _ = problem
+    formed = []
+
+    def counted(chosen, coordinates):
+        formed.append(len(coordinates))
+        return kronecker_rows(chosen, coordinates)
+
+    monkeypatch.setattr(normal_equations_module, "kronecker_rows", counted)
+    parts = [a[:, : 1 + k % 3] for k, a in enumerate(factors)]
+    z = kronecker_rows(parts, entries.coordinates)
+    for found, expected in zip(
+        core_equations(entries, parts, values), (z.T @ z, z.T @ values, z.sum(axis=0)), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-11)
+    assert sum(formed) in [len(entries.fibres(mode)) for mode in range(entries.n_modes)]
+
+
 def test_sums_and_counts(problem):
     entries, _, values, _ = problem
     for mode in range(entries.n_modes):
         expected = by_row(entries, mode, values)
         np.testing.assert_allclose(entries.row_sums(values, mode), expected, atol=1e-12)
-        found = entries.sorted_row_sums(entries.sort(values, mode), mode)
-        np.testing.assert_allclose(found, expected, atol=1e-12)
         counts = by_row(entries, mode, np.ones(len(values)))
         np.testing.assert_array_equal(entries.counts[mode], counts)
         assert entries.counts[mode][-1] == 0  # a row never seen is there
         np.testing.assert_array_equal(np.diff(entries.row_pointers(mode)), counts)
-        sorted_rows = entries.sorted_coordinates(mode)[mode]
+        sorted_rows = entries.sorted_column(mode, mode)
         assert (np.diff(sorted_rows) >= 0).all()
 
 
