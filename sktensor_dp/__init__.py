@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sktensor_dp.model_selection import (
         PrivateKFold,
         PrivateSearchCV,
+        check_inputs,
         make_private_scorer,
         scale_by_ranges,
     )
@@ -55,6 +56,7 @@ else:
         "PrivateTuckerCompletion": "completion",
         "RowIndex": "completion",
         "UnitParameters": "completion",
+        "check_inputs": "model_selection",
         "load_statement": "privacy.statement",
         "make_private_scorer": "model_selection",
         "normalise_labels": "queries.labels",
@@ -101,6 +103,7 @@ __all__ = [
     "UnitParameters",
     "UnprotectedScoreWarning",
     "UnsoundClaimWarning",
+    "check_inputs",
     "load_statement",
     "make_private_scorer",
     "normalise_labels",

@@ -1,10 +1,10 @@
-"""Scores of released models on held-out units."""
+"""Scores of released models on held-out units, and how many of their rows are as expected."""
 
 import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,8 @@ from sktensor_dp.topics.inference import (
 
 # The sum of logarithms that one document can count for, on either side.
 MOST_GAIN = 5.0
+# Columns whose rows are tested at once.
+MOST_TESTS = 10_000
 # Steps of inference: more change a document's gain by little.
 N_STEPS = 5
 # Any prior that a fit can have is below, and above the least no quotient is 0 / 0.
@@ -108,6 +110,33 @@ class HeldOutScores(Signed):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.score(chunk.X, chunk.y)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchingRows(Signed):
+    """Sum over units of the fraction of their rows that match, minus one half, for each test."""
+
+    name, family = "matching_rows", "scores"
+    description = "fraction of a unit's rows that match public lists and bounds"
+    laws = (GAUSSIAN, LAPLACE)
+    middle: ClassVar[float] = 0.5  # is subtracted from the fractions
+
+    # Of a `HeldOutChunk` whose `X` (n_rows, n_tests) says which rows match.
+
+    n_tests: int
+
+    def __post_init__(self) -> None:
+        check_number("n_tests", self.n_tests, (1, MOST_TESTS))
+
+    def _largest_norms(self) -> tuple[float, float]:
+        # A fraction is at most one half away from the middle.
+        half = SUM_SLACK / 2
+        return math.sqrt(self.n_tests) * half, self.n_tests * half
+
+    def total(self, chunk: HeldOutChunk) -> Floats:
+        """Sum over the units of `chunk` of their fractions minus one half, of shape (n_tests,)."""
+        fractions = [chunk.units.means(matches) - self.middle for matches in chunk.X.T]
+        return np.array([math.fsum(found.tolist()) for found in fractions])
 
 
 @dataclass(frozen=True, eq=False)

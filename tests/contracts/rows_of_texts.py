@@ -9,7 +9,7 @@ import numpy as np
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
 from sktensor_dp.queries.query import SUM_SLACK, UnitCount
-from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
+from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores, MatchingRows
 from sktensor_dp.queries.text import (
     N_BUCKETS,
     VOTE,
@@ -134,6 +134,33 @@ def score_case(grouped: bool) -> Case:
                 found=0.99)  # fmt: skip
 
 
+class Matches(Scores):
+    """Rows that pass each of some tests, or not."""
+
+    def space(self, rng: Rng) -> int:  # type: ignore[override]
+        return int(rng.integers(1, 5))
+
+    def units(self, rng: Rng, query: Any, space: int, n: int) -> list[Floats]:  # type: ignore[override]
+        ends = [np.full((1, query.n_tests), passed) for passed in (True, False)]
+        return [*ends, *(self.other(rng, query, space) for _ in range(8))]
+
+    def other(self, rng: Rng, query: Any, space: int) -> Floats:  # type: ignore[override]
+        size = int(rng.choice([1, 2, 8, 5000])) if self.grouped else 1
+        return rng.random((size, query.n_tests)) < rng.choice([0.0, 0.5, 1.0])
+
+    def changed(self, rng: Rng, unit: Floats, query: Any, space: int) -> Floats:  # type: ignore[override]
+        unit = unit.copy()
+        unit[rng.integers(len(unit))] ^= rng.random(query.n_tests) < 0.5
+        return unit
+
+
+def match_case(grouped: bool) -> Case:
+    ends = np.ones((3 if grouped else 1, 4), bool), np.zeros((1, 4), bool)
+    return Case("matching_rows", "any tests", Matches(grouped),
+                lambda rng, n: MatchingRows(n), lambda _: (MatchingRows(4), 4, *ends),
+                slack=SUM_SLACK, found=0.99)  # fmt: skip
+
+
 def even(m: int) -> WordVotes:
     return WordVotes(m, math.sqrt(m), np.full(N_BUCKETS, 0.2))
 
@@ -149,4 +176,6 @@ CASES = [
               slack=1 + 3 * VOTE, most=1 + 1e-12),
     score_case(False),
     score_case(True),
+    match_case(False),
+    match_case(True),
 ]  # fmt: skip

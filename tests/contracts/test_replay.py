@@ -30,7 +30,7 @@ EVERY_RELEASE = (
     "components, mixture", "mixture", "components, moment tensor", "components, tensor",
     "components, iteration", "TuckerCompletion, slices with components",
     "CPCompletion, sufficient_statistics", "CPCompletion, gradient",
-    "CPCompletion, range chosen",
+    "CPCompletion, range chosen", "check",
     "CP, output, resolved, entries", "CP, pairs, epsilon 1, fit",
 )  # fmt: skip
 

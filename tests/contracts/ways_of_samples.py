@@ -17,6 +17,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
+from sktensor_dp.model_selection.input_check import InputCheck
 from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import symmetrize
 from sktensor_dp.topic_page import write_topic_page
@@ -284,6 +285,11 @@ SEARCHES: list[tuple[str, Any, Any]] = [
 ]  # fmt: skip
 
 
+def _check(check: InputCheck, X: np.ndarray) -> InputCheck:
+    check.ask({"one": X[:, 0] > 0, "other": X[:, 1] > 0}, X[:, 2].astype(int))
+    return check
+
+
 def _with_a_ledger(delta: float) -> PrivateTensorPowerMethod:
     payer = BudgetAccountant(9.0, 1e-3)
     return PrivateTensorPowerMethod(2, data_norm=2.0, delta=delta, accountant=payer, **STREAM)
@@ -299,5 +305,7 @@ UNRELATED = [
     *product(SINGLE_TOPICS, WAYS, _single_topics),
     *product({"tensor": {}, "tensor, resolved": {"epsilon": 1e4, "max_iter": 4}},
              {"whole": fit_tensor}, _tensor),
+    Row("check", lambda delta: InputCheck("sample", "add_remove", 1.0, delta, None), _check,
+        lambda rng: (rng.poisson(3.0, (200, 3)), -rng.poisson(3.0, (200, 3)))),
     *(_search(*of, place) for place, of in enumerate(SEARCHES)),
 ]  # fmt: skip

@@ -1,0 +1,187 @@
+"""A check of data against public lists and bounds, before the budget of a fit is spent."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.frames import as_numbers
+from sktensor_dp.checks.parameters import OneOf, check_parameters
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
+from sktensor_dp.estimator.inputs import checked_groups
+from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.model_selection.scores import held_out
+from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
+from sktensor_dp.privacy.payer import Payer
+from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
+from sktensor_dp.privacy.report import UNITS, PrivacyReport
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.scores import MatchingRows
+
+# Standard deviation of the noise that a check is given the budget for, the largest fraction of a
+# budget that it takes, and the deviation from which on it is no use.
+AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
+
+
+class InputCheck(Payable):
+    """Released fractions of rows that match, as :func:`check_inputs` returns them.
+
+    Attributes
+    ----------
+    fractions : dict of str to float
+        Mean over units of the fraction of their rows that match, for each test, with noise.
+    sigma : float
+        Standard deviation of that noise.
+    privacy_report_ : PrivacyReport
+        What was released, and what it cost.
+    """
+
+    fractions: dict[str, float]
+    sigma: float
+    privacy_report_: PrivacyReport
+
+    def __init__(
+        self,
+        unit: str,
+        neighbours: str,
+        epsilon: float,
+        delta: float,
+        accountant: BudgetAccountant | None,
+    ) -> None:
+        self.unit, self.neighbours = unit, neighbours
+        self.epsilon, self.delta, self.accountant = epsilon, delta, accountant
+
+    def ask(self, matches: Any, groups: Any) -> None:
+        """Release the fractions; `low` names those that are below one half, whatever the noise."""
+        tests, flags = list(matches), _flags(matches)
+        labels = checked_groups(groups, len(flags), self.neighbours)
+        units = held_out(flags, None, labels)
+        counted, query = self.neighbours == "add_remove", MatchingRows(len(tests))
+        if not (counted or units.n_units):
+            raise ValueError("matches must hold at least one row, got none.")
+        plan = ReleasePlan.split(self.epsilon, self.delta, {query.name: 1.0})
+        payer = Payer("check_inputs", self._accountant_to_charge())
+        with Session(
+            units, plan.before_count() if counted else plan, payer,
+            unit=unit_of(self.unit, labels is not None), neighbours=self.neighbours,
+        ) as ask:  # fmt: skip
+            n = ask.count()
+            ask.follow(plan)
+            answer = ask(query)
+        self.privacy_report_ = ask.report()
+        # Means are divided by a count that is noisy itself, but for what lies at the middle.
+        of_count = [row.sigma / n for row in self.privacy_report_.rows if row.name == COUNT]
+        self.sigma = math.hypot(answer.sigma, query.middle * sum(of_count))
+        found = dict(zip(tests, answer.value.tolist(), strict=True))
+        self.fractions = {name: min(max(x + query.middle, 0.0), 1.0) for name, x in found.items()}
+        self.low = [name for name, x in found.items() if x < -2 * answer.sigma]
+
+
+def _flags(matches: Any) -> np.ndarray[Any, Any]:
+    """Say for each row and test whether it matches: booleans of shape (n_rows, n_tests)."""
+    # How many rows there are may be private.
+    expected = (
+        "matches must map the name of each test to an array of booleans, True where a row matches; "
+        "one value for each row, and none missing"
+    )
+    if not isinstance(matches, Mapping) or not matches:
+        raise ValueError(f"{expected}.")
+    columns = [
+        read(lambda one=one: np.asarray(as_numbers(one, "matches")), "matches")  # type: ignore[misc]
+        for one in matches.values()
+    ]
+    if any(one.dtype != bool or one.ndim != 1 or len(one) != len(columns[0]) for one in columns):
+        raise ValueError(f"{expected}.")
+    return np.column_stack(columns)
+
+
+def check_inputs(
+    matches: Mapping[str, ArrayLike],
+    *,
+    groups: ArrayLike | None = None,
+    unit: str = "sample",
+    neighbours: str = "replace_one",
+    epsilon: float = 0.1,
+    delta: float = 1e-6,
+    accountant: BudgetAccountant | None = None,
+) -> InputCheck:
+    """Check data against public lists and bounds, before the budget of a fit is spent.
+
+    A wrong column or key of a join finds nothing, and costs as much as a right one. A check finds
+    it at a small part of the budget.
+
+    Parameters
+    ----------
+    matches : mapping of str to array-like of bool, each of shape (n_rows,)
+        For each test, such as "item is listed" or "age in bounds", whether a row passes it. Each
+        value may depend on its row and on public numbers alone.
+    groups : array-like of shape (n_rows,), optional
+        Label of the person behind each row: protects all rows of a person, who all count alike.
+    unit : str, default="sample"
+        Name of what a row is, as the fit protects it: "sample", "document" or "entry".
+    neighbours : {"replace_one", "add_remove"}, default="replace_one"
+        As of the fit. Where the number of units is private, one percent of the check counts them.
+    epsilon, delta : float, default=0.1 and 1e-6
+        Cost of the check; :meth:`BudgetAccountant.split` divides a budget.
+    accountant : BudgetAccountant, optional
+        Charged before anything is computed; by default that of the surrounding ``with`` block.
+
+    Returns
+    -------
+    InputCheck
+        ``fractions`` by test, the ``sigma`` of their noise, and ``privacy_report_``.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If fewer than half of the rows match for some test, by more than two deviations of the
+        noise: the message shows the released fraction. The check is charged all the same.
+    ValueError
+        If `matches` are no booleans, or groups are malformed; nothing is charged.
+
+    Notes
+    -----
+    **Privacy.** *Unit*: a row; with `groups` all rows of a group, by any number of others.
+    *Public*: the number of units, unless they come and go, names and number of tests. *Releases*:
+    ``matching_rows``, whose noise has a standard deviation of ``sqrt(n_tests) / (n mu)`` for `n`
+    units, and ``unit_count`` where their number is private. *Not covered*: tests whose answer for
+    a row depends on other rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktensor_dp import check_inputs
+    >>> listed = np.isin(["Up", "Alien", "Up", "Jaws"] * 5000, ["Up", "Alien", "Jaws"])
+    >>> check = check_inputs({"film is listed": listed})
+    >>> check.fractions["film is listed"] > 0.9, check.sigma < 0.01
+    (True, True)
+    """
+    check = InputCheck(unit, neighbours, epsilon, delta, accountant)
+    known = PrivateEstimatorMixin._privacy_constraints
+    names = ("epsilon", "delta", "accountant")
+    own = {"unit": [OneOf(*UNITS)], "neighbours": [OneOf("replace_one", "add_remove")]}
+    check_parameters(check, {**{name: known[name] for name in names}, **own})
+    check.ask(matches, groups)
+    if check.low:
+        shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in check.low)
+        raise NotEnoughDataError(
+            f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). Is it the "
+            "right column, and are list and bounds the right ones? Only this check was charged."
+        )
+    return check
+
+
+def check_fraction(n_units: int, mu: float, n_tests: int, neighbours: str) -> float:
+    """Fraction of a budget `mu` (of its square) that a check takes; 0 where it would be no use."""
+    if math.isinf(mu):
+        return MOST_FRACTION
+    query = MatchingRows(n_tests)
+    moved = query.sensitivity("l2", neighbours)
+    if neighbours == "add_remove":
+        moved = math.hypot(moved, query.middle / math.sqrt(COUNT_FRACTION))
+    of_all = moved / (n_units * mu)
+    fraction = min(MOST_FRACTION, (of_all / AIM) ** 2)
+    return fraction if of_all <= USELESS * math.sqrt(fraction) else 0.0

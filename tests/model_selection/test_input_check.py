@@ -1,0 +1,64 @@
+"""A check of data against public lists, charged for itself."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sktensor_dp import BudgetAccountant, NotEnoughDataError, check_inputs
+from sktensor_dp.model_selection.input_check import AIM, MOST_FRACTION, USELESS, check_fraction
+from sktensor_dp.privacy.calibration import gaussian_mu
+
+PERSONS = np.arange(30_000) // 3
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed: int) -> None:
+    rng, budget = np.random.default_rng(seed), BudgetAccountant(4.0, 1e-6)
+    mu = gaussian_mu(4.0, 1e-6)
+    fraction = check_fraction(10_000, mu, 2, neighbours)
+    part, _ = budget.split([fraction, 1 - fraction])
+    given = {"groups": PERSONS, "neighbours": neighbours, "accountant": budget, **part}
+    listed = pd.Series(rng.random(len(PERSONS)) < 0.97)
+    check = check_inputs({"listed": listed, "in bounds": listed | True}, **given)
+    # Five deviations, of which the mean of 30,000 coins has its own.
+    assert abs(check.fractions["listed"] - 0.97) < 5 * check.sigma + 0.005
+    assert check.sigma < 0.05
+    assert check.privacy_report_.unit == "person"
+    with pytest.raises(NotEnoughDataError, match=r"Too few rows match \(listed: ") as raised:
+        check_inputs({"listed": rng.random(len(PERSONS)) < 0.08, "in bounds": listed}, **given)
+    assert "in bounds" not in str(raised.value)
+    assert len({entry.fit for entry in budget.entries}) == 2
+    assert budget.total()[0] < 0.3
+
+
+def test_a_person_with_many_rows_counts_as_one() -> None:
+    groups = np.append(np.zeros(10_000, int), np.arange(1, 1001))
+    check = check_inputs({"listed": groups <= 600}, groups=groups, epsilon=np.inf)
+    assert check.fractions["listed"] == pytest.approx(601 / 1001)
+    assert check.sigma == 0
+
+
+def test_its_part_of_a_budget_follows_from_public_numbers() -> None:
+    mu = gaussian_mu(1.0, 1e-6)
+    sigmas = []
+    for n in (100, 1_000, 10_000, 100_000):
+        fraction = check_fraction(n, mu, 2, "replace_one")
+        assert 0 <= fraction <= MOST_FRACTION
+        sigmas.append(np.sqrt(2 / fraction) / (n * mu) if fraction else np.inf)
+    assert sigmas == pytest.approx([np.inf, 0.0422, AIM, AIM], rel=0.01)
+    assert sigmas[1] < USELESS
+
+
+@pytest.mark.parametrize(
+    "matches",
+    [{}, [True], {"a": [1, 0]}, {"a": [True, None]}, {"a": [True]}, {"a": [True, False, True]},
+     {"a": pd.array([True, None])}],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_test_of_each_row_is_refused_before_the_charge(matches: object) -> None:
+    budget = BudgetAccountant(1.0)
+    with pytest.raises(ValueError, match=r"matches must map|length is not the number|one row"):
+        check_inputs(matches, groups=[1, 2], accountant=budget)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'unit' parameter"):
+        check_inputs({"a": [True, False]}, unit="text", accountant=budget)
+    assert not budget.entries
