@@ -34,7 +34,7 @@ from benchmarks.report import Report
 from benchmarks.scale_ratings import measure_ratings
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
-from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 
 __all__ = ["run"]

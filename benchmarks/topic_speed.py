@@ -19,9 +19,9 @@ from benchmarks.corpora import lda, zipf_base
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA
+from sktensor_dp.data.counts import CountChunk, CountChunks
 from sktensor_dp.privacy.mechanisms import gaussian_pair_masses
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.queries.counts import CountChunk, CountChunks
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.questions import MEAN_FIELD
 

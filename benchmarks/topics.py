@@ -30,10 +30,10 @@ from benchmarks.metrics import token_logarithms
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.metrics import coherence
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.spectral_lda.questions import DocumentQuestions
 from sktensor_dp.topics.shrinkage import denoise_frequencies
 

@@ -17,10 +17,11 @@ from benchmarks.corpora import forum, read_labelled
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCountVectorizer
+from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.selection import largest_weight
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.text import N_BUCKETS, TextChunks, WordVotes
+from sktensor_dp.queries.texts import N_BUCKETS, WordVotes
 
 __all__ = ["run"]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RowIndex,
         UnitParameters,
     )
+    from sktensor_dp.data.labels import normalise_labels
     from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
     from sktensor_dp.model_selection import (
         PrivateKFold,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport
     from sktensor_dp.privacy.statement import load_statement
     from sktensor_dp.privacy.unsafe import unsafe_recorded_releases, unsafe_seeded_noise
-    from sktensor_dp.queries.labels import normalise_labels
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
     from sktensor_dp.text import PrivateCountVectorizer, PrivateOneHotEncoder
 else:
@@ -59,7 +59,7 @@ else:
         "check_inputs": "model_selection",
         "load_statement": "privacy.statement",
         "make_private_scorer": "model_selection",
-        "normalise_labels": "queries.labels",
+        "normalise_labels": "data.labels",
         "scale_by_ranges": "model_selection",
         "unsafe_recorded_releases": "privacy.unsafe",
         "unsafe_seeded_noise": "privacy.unsafe",

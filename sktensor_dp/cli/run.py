@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from sktensor_dp.checks.display import Table, as_text, plain
 from sktensor_dp.cli.folder import Folder
+from sktensor_dp.data.labels import as_labels, distinct, normalise_labels
 from sktensor_dp.estimator.forecast import least_number
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.labels import as_labels, distinct, normalise_labels
 
 # Options that do not say what was learned from, or that a run says itself; those of columns.
 ASIDE = {

@@ -14,7 +14,7 @@ from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
-from sktensor_dp.privacy.registry import registry_entry
+from sktensor_dp.privacy.opendp_registry import registry_entry
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
 

@@ -17,6 +17,10 @@ from sktensor_dp.checks.frames import is_dask, refuse_lazy
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
+from sktensor_dp.data.entries import EntryChunks, ValueRange, are_repeated, as_entries
+from sktensor_dp.data.labels import as_labels, distinct
+from sktensor_dp.data.slices import SliceChunks, SliceReader
+from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.estimator.inputs import (
     check_columns,
     computed,
@@ -25,11 +29,7 @@ from sktensor_dp.estimator.inputs import (
     row_partitions,
 )
 from sktensor_dp.privacy.execution import DaskPartitions
-from sktensor_dp.queries.entries import EntryChunks, ValueRange, are_repeated, as_entries
-from sktensor_dp.queries.labels import as_labels, distinct
 from sktensor_dp.queries.query import SIZE_EDGES
-from sktensor_dp.queries.slices import SliceChunks, SliceReader
-from sktensor_dp.queries.sums import PartialQuery
 
 # Squares and ratios of squares of values within these neither overflow nor vanish.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50

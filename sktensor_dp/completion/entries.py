@@ -14,17 +14,13 @@ from sktensor_dp.completion.gradient_descent import fit_gradients
 from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
 from sktensor_dp.completion.questions import EntryQuestions
+from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import Fitted
-from sktensor_dp.queries.entries import IndexSet
 from sktensor_dp.queries.gradients import LARGEST, LEAST_RIDGE, Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
-from sktensor_dp.tensor.shared_parameters import (
-    SharedComponents,
-    SharedEffects,
-    clipped_response,
-)
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects, clipped_response
 from sktensor_dp.tensor.tucker_completion import (
     Model,
     complete_tucker,

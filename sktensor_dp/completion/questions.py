@@ -6,15 +6,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.entries import (
-    Entries,
-    EntryPairs,
-    IndexSet,
-    RowSums,
-    ValueHistogram,
-)
+from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHistogram
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
 from sktensor_dp.queries.query import SIZE_EDGES, Query
 from sktensor_dp.queries.slices import (

@@ -20,15 +20,8 @@ from sktensor_dp.completion.coordinates import (
 from sktensor_dp.completion.fold_in import UnitParameters
 from sktensor_dp.completion.model import SharedModel, shared_model
 from sktensor_dp.completion.row_names import Indices, checked_mode, names_of, row_number
-from sktensor_dp.queries.entries import as_entries
-from sktensor_dp.tensor.arrays import (
-    Floats,
-    Integers,
-    TopRows,
-    blocks,
-    top_rows,
-    top_rows_by_parts,
-)
+from sktensor_dp.data.entries import as_entries
+from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, blocks, top_rows, top_rows_by_parts
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.unit_parameters import fold_in_units
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.checks.errors import call_untrusted, read_each
 from sktensor_dp.checks.parameters import check_sizes
-from sktensor_dp.queries.sources import TextsInParts
+from sktensor_dp.data.sources import TextsInParts
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 # First line of a table by which spreadsheets know the delimiter, and beginnings of cells that they

@@ -28,13 +28,12 @@ from sktensor_dp.checks.parameters import (
     check_parameters,
     nearest,
 )
+from sktensor_dp.data.sources import is_read_in_parts
+from sktensor_dp.data.sums import OneThread
+from sktensor_dp.data.units import Chunks
 from sktensor_dp.estimator.callbacks import Callbacks
 from sktensor_dp.estimator.facts import PublicFacts
-from sktensor_dp.exceptions import (
-    NotEnoughDataWarning,
-    PrivacyLeakWarning,
-    UnprotectedScoreWarning,
-)
+from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning, UnprotectedScoreWarning
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
 from sktensor_dp.privacy.calibration import gaussian_mu
@@ -42,9 +41,6 @@ from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import LARGEST_COUNT, Session, printer
-from sktensor_dp.queries.query import Chunks
-from sktensor_dp.queries.sources import is_read_in_parts
-from sktensor_dp.queries.sums import OneThread
 
 
 class FittedStateMixin:

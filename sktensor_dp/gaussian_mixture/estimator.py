@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
+from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, as_incomplete
 from sktensor_dp.estimator.ball import chosen_ball, worst_samples
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
@@ -48,7 +49,7 @@ from sktensor_dp.mixtures.uncertainty import std_of_means
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import NormHistogram
-from sktensor_dp.queries.samples import IncompleteChunk, IncompleteChunks, LiftedBall, as_incomplete
+from sktensor_dp.queries.samples import LiftedBall
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 
 Names = Sequence[str] | NDArray[Any] | None

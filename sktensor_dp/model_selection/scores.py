@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import as_numbers, refuse_other_columns
 from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, shown
+from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, take
@@ -27,7 +28,6 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.query import SCORE
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.queries.units import Units
 
 Floats = NDArray[np.float64]
 

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters
+from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.base import (
     COLUMNS,
     LARGEST_EPSILON,
@@ -84,7 +85,6 @@ from sktensor_dp.privacy.selection import (
     trial_cost,
 )
 from sktensor_dp.privacy.unsafe import refuse_recording
-from sktensor_dp.queries.labels import distinct
 from sktensor_dp.queries.scores import HeldOutScores
 
 

@@ -13,9 +13,9 @@ from sklearn.utils import indexable
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import is_dask, taken
 from sktensor_dp.checks.parameters import Number, shown
+from sktensor_dp.data.labels import as_labels, distinct
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
-from sktensor_dp.queries.labels import as_labels, distinct
 
 
 def checked_units(

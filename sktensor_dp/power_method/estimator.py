@@ -16,6 +16,10 @@ from sktensor_dp.checks.errors import read_each
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.frames import is_dask, refuse_other_columns
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
+from sktensor_dp.data.counts import CountChunks, as_counts
+from sktensor_dp.data.samples import SampleChunks, TensorChunk, as_samples
+from sktensor_dp.data.sources import PartitionedSource
+from sktensor_dp.data.units import split_chunk
 from sktensor_dp.estimator.ball import worst_samples
 from sktensor_dp.estimator.base import (
     COUNTS,
@@ -76,10 +80,6 @@ from sktensor_dp.power_method.stream import (
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.counts import CountChunks, as_counts
-from sktensor_dp.queries.samples import SampleChunks, TensorChunk, as_samples
-from sktensor_dp.queries.sources import PartitionedSource
-from sktensor_dp.queries.units import split_chunk
 from sktensor_dp.spectral_lda.plan import TopicPlan, forecast_topics
 from sktensor_dp.spectral_lda.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator

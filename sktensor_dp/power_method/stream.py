@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.data.labels import distinct
+from sktensor_dp.data.samples import SampleChunks
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
@@ -32,8 +34,7 @@ from sktensor_dp.power_method.recipe import (
 )
 from sktensor_dp.privacy.parts import assigned
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.labels import distinct
-from sktensor_dp.queries.samples import PowerIterations, SampleChunks
+from sktensor_dp.queries.samples import PowerIterations
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.batch_mean import BatchMean
 from sktensor_dp.tensor.power_method import OnlinePowerMethod

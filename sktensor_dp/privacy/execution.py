@@ -8,9 +8,9 @@ from typing import Any
 
 from sktensor_dp.checks.errors import call_untrusted, read_each
 from sktensor_dp.checks.frames import column_names, refuse_other_columns
-from sktensor_dp.queries.sources import PartitionedSource, check_chunks
-from sktensor_dp.queries.sums import PartialQuery, PartialSum
-from sktensor_dp.queries.units import gathered, piece_of, split_by_group, split_chunk
+from sktensor_dp.data.sources import PartitionedSource, check_chunks
+from sktensor_dp.data.sums import PartialQuery, PartialSum
+from sktensor_dp.data.units import gathered, piece_of, split_by_group, split_chunk
 
 __all__ = ["PartialQuery", "PartialSum", "PartitionedSource", "ThreadedPartitions"]
 

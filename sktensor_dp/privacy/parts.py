@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from sktensor_dp.data.labels import distinct
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.queries.labels import distinct
 
 Integers = NDArray[np.intp]
 Coins = NDArray[np.uint64]  # (n_units, 2): 128 random bits of each unit

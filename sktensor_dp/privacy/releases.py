@@ -19,7 +19,7 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     samples,
     scores,
     slices,
-    text,
+    texts,
 )
 from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED, Law
 from sktensor_dp.queries.query import REGISTERED, Family, Query

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.data.sums import COVERED_UNITS, excess
+from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.mechanisms import Mechanism, deviation_of, sigma_of
@@ -19,8 +21,7 @@ from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import PartitionSelection
-from sktensor_dp.queries.query import Chunks, Product, Query, UnitCount
-from sktensor_dp.queries.sums import COVERED_UNITS, excess
+from sktensor_dp.queries.query import Product, Query, UnitCount
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt

@@ -32,6 +32,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.checks.parameters import OneOf
+from sktensor_dp.data.counts import CountChunk, as_counts
+from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
@@ -44,9 +46,8 @@ from sktensor_dp.published.power_method import (
     noisy_columns,
     noisy_power_iteration,
 )
-from sktensor_dp.queries.counts import Clip, CountChunk, CountNorm, as_counts
+from sktensor_dp.queries.counts import Clip, CountNorm
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
-from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.tensor import Whitener, robust_tensor_power_method, whitener
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.symmetric import (

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sktensor_dp.checks.parameters import Number
+from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claims import claim_of_call
@@ -44,7 +45,6 @@ from sktensor_dp.published.single_topic import (
     topics_of_eigenpairs,
     validated_counts,
 )
-from sktensor_dp.queries.counts import CountChunk
 from sktensor_dp.queries.moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import Whitener
 from sktensor_dp.tensor.arrays import Floats

@@ -1,36 +1,27 @@
-"""Counts of words in documents, norms of what a unit adds, and sums of counts."""
+"""Queries for word frequencies, and norms of what a unit adds to sums of counts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.data.counts import CountChunk, UnitWords
+from sktensor_dp.data.sums import NORM_SLACK
+from sktensor_dp.data.units import rows_of, scale_to, sum_over_rows
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import (
     LIMIT,
-    NORM_SLACK,
     NonNegative,
     NormBins,
     check_array,
     check_number,
     norms_within,
 )
-from sktensor_dp.queries.units import (
-    RowChunk,
-    RowChunks,
-    rows_of,
-    scale_to,
-    sum_over_rows,
-)
-from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape
+from sktensor_dp.tensor.arrays import Floats
 
-# Beyond any document; sixth powers and single precision stay far from overflow, whose
-# NaN would pass every clip.
-LARGEST_COUNT = 2.0**30
 # Weights of the diagonal, and lengths of words in a whitened space: cubes of counts times
 # these stay far from overflow.
 DIAGONAL, LARGEST_WHITENER = (1e-6, 1e6), 1e30
@@ -39,141 +30,6 @@ MIN_TOKENS = 3
 # Pairs of words that are held at once, and those of one unit beyond which its own norm is not
 # worth its cost.
 PAIRS_AT_ONCE, PAIRS_OF_A_UNIT = 2**22, 2**26
-
-
-def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
-    """Validate `X` as whole numbers >= 0; return float64 CSR, with counts clipped at 2**30."""
-    # The bounds of moments hold for whole numbers >= 0 alone; counts above 2**30 are taken for it.
-    counts = sp.csr_matrix(X, dtype=np.float64)
-    if not np.isfinite(counts.data).all():
-        raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
-    if counts.data.size and counts.data.min() < 0:
-        raise ValueError(f"Negative values in data passed as {name}; counts must be >= 0.")
-    if not counts.has_canonical_format:
-        counts = counts.copy()
-        counts.sum_duplicates()
-    if not np.array_equal(np.floor(counts.data), counts.data):
-        raise ValueError(
-            f"{name} must hold counts, which are whole numbers; it holds fractions. Pass counts "
-            "that are neither normalised nor weighted: CountVectorizer or "
-            "PrivateCountVectorizer in the place of TfidfVectorizer."
-        )
-    bounded = np.minimum(counts.data, LARGEST_COUNT)
-    if not np.array_equal(bounded, counts.data) or not counts.data.all():
-        counts = sp.csr_matrix((bounded, counts.indices.copy(), counts.indptr.copy()), counts.shape)
-        counts.eliminate_zeros()
-    return counts
-
-
-@dataclass(frozen=True, eq=False)
-class UnitWords:
-    """Layout for adding up counts by unit, with a place for each (unit, word) that occurs."""
-
-    # (n_units,): number of documents of each unit, and 0 of those that are left out.
-    sizes: Integers
-    rows: Integers  # (n_rows,): documents of the units, in their order
-    per_row: Integers  # (n_rows,): number of their counts
-    stored: Integers  # (nnz,): where their counts stand among all counts
-    places: Integers  # (nnz,): place of each among the different words of units
-    # (n_places,): word and unit of each place.
-    words: Integers
-    owners: Integers
-
-    @classmethod
-    def of(cls, X: sp.csr_matrix, of_rows: Integers, chosen: NDArray[np.bool_]) -> "UnitWords":
-        """Lay out the rows of `X` whose unit, by `of_rows`, is in the mask `chosen`."""
-        rows = np.flatnonzero(chosen[of_rows])
-        per_row = np.diff(X.indptr)[rows]
-        ends = np.cumsum(per_row)
-        starts = np.repeat(X.indptr[rows] - ends + per_row, per_row)
-        stored = starts + np.arange(len(starts))
-        owners = of_rows[rows]
-        # Places in the order of units; sums at a place are of one unit, in the order of its rows.
-        keys = np.repeat(owners, per_row) * X.shape[1] + X.indices[stored]
-        different, places = np.unique(keys, return_inverse=True)
-        sizes = np.bincount(owners, minlength=len(chosen))
-        return cls(
-            sizes, rows, per_row, stored, places, *reversed(np.divmod(different, X.shape[1]))
-        )
-
-
-class CountChunk(RowChunk):
-    """Word counts of the documents of some units, with cached power sums of each document."""
-
-    # Moments and their norms ask for the same words one after the other.
-    _restricted: "tuple[NDArray[np.intp], CountChunk] | None" = None
-
-    @cached_property
-    def rows(self) -> NDArray[np.intp]:
-        """Row (document) of each stored count, of shape (nnz,)."""
-        return np.repeat(np.arange(self.X.shape[0]), np.diff(self.X.indptr))
-
-    @cached_property
-    def lengths(self) -> Floats:
-        """Number of tokens of each document, of shape (n_documents,)."""
-        return self.sum_over_words(lambda c: c)
-
-    @cached_property
-    def squares(self) -> Floats:
-        """Sum of the squared counts of each document, of shape (n_documents,)."""
-        return self.sum_over_words(np.square)
-
-    @cached_property
-    def by_words(self) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-        """Order of documents by number of distinct words, and float32 counts in that order."""
-        order = np.argsort(np.diff(self.X.indptr), kind="stable")
-        # Singles first: rows are copied, and half as much memory is.
-        return order, of_same_shape(self.X, self.X.data.astype(np.float32))[order]
-
-    def sum_over_words(self, function: Callable[[Floats], Floats]) -> Floats:
-        """Sum of `function(count)` over each document's words; `function` maps 0 to 0."""
-        values = function(self.X.data)
-        sums = np.bincount(self.rows, weights=values, minlength=self.X.shape[0])
-        return sums.astype(np.float64, copy=False)
-
-    @cached_property
-    def unit_squares(self) -> Floats:
-        """Squared Euclidean norm of each unit's mean count vector, of shape (n_units,)."""
-        totals = CountChunk(self.units.sums(self.X)).squares
-        return totals / self.units.sizes / self.units.sizes
-
-    @cached_property
-    def unit_words(self) -> UnitWords:
-        """`UnitWords` of the units with several documents, for their exact norms."""
-        return UnitWords.of(self.X, self.units.of_rows, self.units.sizes > 1)
-
-    @cached_property
-    def sorted_unit_words(self) -> UnitWords:
-        """`UnitWords` of the units with several documents, in the row order of `by_words`."""
-        order, counts = self.by_words
-        return UnitWords.of(counts, self.units.of_rows[order], self.units.sizes > 1)
-
-    def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
-        """Chunk with the columns `words` only (None: all), and lengths of whole documents."""
-        # Lengths stay those of the whole documents: the restriction is a restriction of the
-        # moments.
-        if words is None:
-            return self
-        if self._restricted is None or self._restricted[0] is not words:
-            part = CountChunk(self.X[:, words].tocsr(), self.units)
-            part.__dict__["lengths"] = self.lengths
-            self._restricted = (words, part)
-        return self._restricted[1]
-
-
-class CountChunks(RowChunks[CountChunk]):
-    """Word counts of documents, validated and yielded as `CountChunk`, once for each release."""
-
-    noun, _chunk = "documents", CountChunk
-
-    def _checked_part(self, part: Any) -> sp.csr_matrix:
-        """Counts of one chunk as CSR; refuses another number of columns than `n_features`."""
-        counts = as_counts(part, "a chunk")
-        if counts.shape[1] != self.n_features:
-            raise ValueError(
-                f"A chunk has {counts.shape[1]} features; n_features is {self.n_features}."
-            )
-        return counts
 
 
 class Norm(Protocol):

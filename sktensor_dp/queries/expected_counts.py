@@ -9,17 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.queries.counts import CountChunk, CountNorm, norms_of_mean_counts
+from sktensor_dp.data.counts import CountChunk
+from sktensor_dp.data.sums import NORM_SLACK
+from sktensor_dp.data.units import rows_of, scale_to, sum_over_rows
+from sktensor_dp.queries.counts import CountNorm, norms_of_mean_counts
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
-from sktensor_dp.queries.query import (
-    LIMIT,
-    NORM_SLACK,
-    NonNegative,
-    check_array,
-    check_number,
-    norms_within,
-)
-from sktensor_dp.queries.units import rows_of, scale_to, sum_over_rows
+from sktensor_dp.queries.query import LIMIT, NonNegative, check_array, check_number, norms_within
 from sktensor_dp.tensor.arrays import Floats, Integers, Singles, of_same_shape, rows_at_once
 from sktensor_dp.topics.inference import topic_posterior
 

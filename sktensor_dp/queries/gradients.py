@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from sktensor_dp.queries.entries import WEIGHT_SIZES, EntryChunks, IndexSet
+from sktensor_dp.data.entries import EntryChunks, IndexSet
+from sktensor_dp.data.sums import SUM_SLACK, AccurateSum
+from sktensor_dp.queries.entries import WEIGHT_SIZES
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL_ROWS
-from sktensor_dp.queries.query import HALF, SUM_SLACK, Query, check_array, check_number
-from sktensor_dp.queries.sums import AccurateSum
+from sktensor_dp.queries.query import HALF, Query, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats, blocks, rows_at_once, spans
 from sktensor_dp.tensor.arrays import Integers as Places
 from sktensor_dp.tensor.sorted_entries import derivatives, kronecker_rows

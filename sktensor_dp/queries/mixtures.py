@@ -9,6 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.data.samples import SampleChunk
+from sktensor_dp.data.sums import NORM_SLACK
+from sktensor_dp.data.units import sum_over_rows
 from sktensor_dp.mixtures.clipping import Scales
 from sktensor_dp.mixtures.gaussians import (
     Gaussians,
@@ -19,16 +22,7 @@ from sktensor_dp.mixtures.gaussians import (
     whitened_rows,
 )
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL
-from sktensor_dp.queries.query import (
-    NORM_SLACK,
-    RADIUS,
-    Bounded,
-    Signed,
-    check_array,
-    check_number,
-)
-from sktensor_dp.queries.samples import SampleChunk
-from sktensor_dp.queries.units import sum_over_rows
+from sktensor_dp.queries.query import RADIUS, Bounded, Signed, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 

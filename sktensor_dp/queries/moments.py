@@ -7,11 +7,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.data.counts import CountChunk
+from sktensor_dp.data.sums import AccurateSum
+from sktensor_dp.data.units import rows_of, sum_over_rows
 from sktensor_dp.queries.counts import (
     DIAGONAL,
     MIN_TOKENS,
     Clip,
-    CountChunk,
     CountNorm,
     PairNorm,
     TripleNorm,
@@ -22,8 +24,6 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.laws import GAUSSIAN_SYMMETRIC, LAPLACE_SYMMETRIC, SPHERICAL
 from sktensor_dp.queries.query import NonNegative, Signed, check_number, norms_within
-from sktensor_dp.queries.sums import AccurateSum
-from sktensor_dp.queries.units import rows_of, sum_over_rows
 from sktensor_dp.tensor.arrays import Floats, blocks, of_same_shape, spans
 from sktensor_dp.tensor.symmetric import n_unique
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.data.sums import AccurateSum, units_of
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, Law, Norm
-from sktensor_dp.queries.sums import AccurateSum, units_of
 from sktensor_dp.tensor.arrays import Floats
 
 Range = tuple[float, float]
@@ -25,10 +25,6 @@ RADIUS: Range = (1e-45, 1e45)
 HALF: Range = (1e-60, 1e60)
 # Sizes of the bounds of a score, and of their distance: squares of widths of values.
 SCORE: Range = (1e-125, 1e125)
-# Relative error of single precision, of long sums, and of both together.
-NORM_SLACK = 1 + 2e-4
-# Sensitivities of sums are this much larger than proved: it pays for rounding in them.
-SUM_SLACK = 1 + 1e-6
 
 
 # Kinds of raw data that queries read.
@@ -97,23 +93,6 @@ class Query:
             return float(self.l2_contribution if norm == "l2" else self.l1_contribution)
         # Neighbours that are told in words replace something, too.
         return float(self.l2_sensitivity if norm == "l2" else self.l1_sensitivity)
-
-
-class Chunks:
-    """Raw data in chunks of whole units, read once for each release, here or where it lies."""
-
-    n_units: int  # protected persons, documents or rows; private with ``add_remove``
-    grouped: bool = False  # whether units are persons, with several rows each
-    announced: bool = False  # whether it is read before the charge, to check what was announced
-    apart: bool = False  # whether it lies elsewhere, and is summed there instead of iterated over
-
-    def __iter__(self) -> Any:
-        """Yield the chunks, in the form that the queries' ``total`` takes."""
-        raise NotImplementedError
-
-    def sum(self, query: Any) -> Any:
-        """Sum of `query` over all units, each counted once, where the data is `apart`."""
-        raise NotImplementedError
 
 
 class Bounded(Query):

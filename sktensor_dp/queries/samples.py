@@ -1,21 +1,19 @@
-"""Samples, the rows of a matrix, and queries for their moments in a ball."""
+"""Queries for moments of samples in a ball, and for steps of the power method."""
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from sktensor_dp.data.samples import SampleChunk, TensorChunk
+from sktensor_dp.data.sums import NORM_SLACK
+from sktensor_dp.data.units import rows_of, scale_to, sum_over_rows
 from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_SYMMETRIC, LAPLACE, SPHERICAL
 from sktensor_dp.queries.query import (
     LIMIT,
-    NORM_SLACK,
     RADIUS,
-    Chunks,
     NonNegative,
     NormBins,
     Query,
@@ -23,143 +21,17 @@ from sktensor_dp.queries.query import (
     check_array,
     check_number,
 )
-from sktensor_dp.queries.units import (
-    RowChunk,
-    RowChunks,
-    Units,
-    rows_of,
-    scale_to,
-    sum_over_rows,
-)
-from sktensor_dp.tensor.arrays import Floats, row_by_row, rows_at_once
+from sktensor_dp.tensor.arrays import Floats, row_by_row
 from sktensor_dp.tensor.symmetric import (
     HALVED_FROM,
-    Oracle,
     n_unique,
     symmetric_outer_sum,
     symmetric_to_coordinates,
 )
 
-# Entries beyond are taken for it: squares and their sums stay far from overflow, whose
-# NaN would pass every clip.
-LARGEST_ENTRY = 1e100
-# Of a row, that are squared and added at once: of longer ones numpy breaks sums where its
-# buffer ends.
-COLUMNS_AT_ONCE = 2**12
 # Of a projected sample, and of the square of a sample's norm times a residual weight: the
 # square of what it contributes is far from overflow.
 LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
-
-
-def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
-    """Validate samples (rows): return float64, dense or CSR, with entries clipped at 1e100."""
-    kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
-    samples = kind(X, dtype=np.float64)
-    entries = samples.data if sp.issparse(samples) else samples
-    # NaN fails both comparisons; no temporary of the size of the data is made.
-    largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
-    if not np.isfinite(largest):
-        raise ValueError(f"{name} contains NaN or infinity; samples must be finite numbers.")
-    if sp.issparse(samples) and not samples.has_canonical_format:
-        samples = samples.copy()
-        samples.sum_duplicates()
-        largest = np.inf
-    if largest > LARGEST_ENTRY:
-        samples = samples.copy()
-        entries = samples.data if sp.issparse(samples) else samples
-        np.clip(entries, -LARGEST_ENTRY, LARGEST_ENTRY, out=entries)
-    return samples
-
-
-def _square_norms(X: Any) -> Floats:
-    """Squared norm of each row of a matrix, whose digits do not depend on the other rows."""
-    if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    X = np.ascontiguousarray(X)
-    sums = np.zeros(len(X))
-    for start in range(0, X.shape[1], COLUMNS_AT_ONCE):
-        part = X[:, start : start + COLUMNS_AT_ONCE]
-        sums += np.einsum("ij,ij->i", part, part)
-    return sums
-
-
-class SampleChunk(RowChunk):
-    """Samples (rows) of some units, with their norms computed once."""
-
-    # One radius is in use at a time, and asked for block by block.
-    _scales: tuple[float, Floats] | None = None
-
-    @cached_property
-    def square_norms(self) -> Floats:
-        """Squared Euclidean norm of each sample, of shape (n_samples,)."""
-        # Block by block: a copy of the data may not fit beside it.
-        sums = [_square_norms(self.X[rows]) for rows in self.blocks(1)]
-        return np.concatenate([np.zeros(0), *sums])
-
-    def scales(self, radius: float) -> Floats:
-        """Clipping factor in (0, 1] of each sample that puts it into the ball of `radius`."""
-        if self._scales is None or self._scales[0] != radius:
-            norms = NORM_SLACK * np.sqrt(self.square_norms)
-            self._scales = (radius, scale_to(norms, radius))
-        return self._scales[1]
-
-    def blocks(self, width: int, within: slice | None = None) -> Iterator[slice]:
-        """Slices of the rows in `within` that, with `width` numbers a row, fit into the cache."""
-        n_rows, n_features = self.X.shape
-        stored = -(-self.X.nnz // max(n_rows, 1)) if sp.issparse(self.X) else n_features
-        size = rows_at_once(max(width, stored))
-        within = slice(0, n_rows) if within is None else within
-        for start in range(within.start, within.stop, size):
-            yield slice(start, min(start + size, within.stop))
-
-
-class SampleChunks(RowChunks[SampleChunk]):
-    """Samples, validated and yielded as `SampleChunk`, once for each release."""
-
-    noun, _chunk = "samples", SampleChunk
-
-    def _checked_part(self, part: Any) -> Floats | sp.csr_matrix:
-        """Samples of one chunk; refuses another number of columns than `n_features`."""
-        samples = as_samples(part, "a chunk")
-        if samples.ndim != 2 or samples.shape[1] != self.n_features:
-            # How many rows it has may be private.
-            has = f"{samples.shape[1]} features" if samples.ndim == 2 else f"{samples.ndim} axes"
-            raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
-        return samples
-
-
-class IncompleteChunk(SampleChunk):
-    """Samples with missing cells: 0 in `X`, and False in `observed`; None where none is missing."""
-
-    def __init__(self, X: Any, units: Units | None = None) -> None:
-        self.observed: NDArray[np.bool_] | None = None
-        if not sp.issparse(X) and np.isnan(X).any():
-            self.observed = ~np.isnan(X)
-            X = np.where(self.observed, X, 0.0)
-        super().__init__(X, units)
-
-
-class IncompleteChunks(SampleChunks):
-    """Samples in which NaN is a missing cell, yielded as `IncompleteChunk`."""
-
-    _chunk = IncompleteChunk
-
-    def _checked_part(self, part: Any) -> Floats | sp.csr_matrix:
-        """Samples of one chunk, as those of `SampleChunks`, in which cells may be missing."""
-        return as_incomplete(part, super()._checked_part)
-
-
-def as_incomplete(X: Any, validate: Callable[[Any], Any] = as_samples) -> Any:
-    """Validate samples in which NaN is a missing cell, which stays NaN."""
-    if sp.issparse(X):
-        return validate(X)
-    X = np.asarray(X, np.float64)
-    missing = np.isnan(X)
-    return (
-        np.where(missing, np.nan, validate(np.where(missing, 0.0, X)))
-        if missing.any()
-        else validate(X)
-    )
 
 
 class SampleNorm:
@@ -456,21 +328,6 @@ class PowerIterations(Signed):
         outside /= math.sqrt(3)
         outside += self.frame @ within
         return outside @ self.unmixing
-
-
-@dataclass(frozen=True, eq=False)
-class TensorChunk(Chunks):
-    """Symmetric tensor that is itself the private data, as one chunk."""
-
-    oracle: Oracle  # maps U of shape (d, L) to T(I, u, u) for its columns u
-    n_units: int = 1
-
-    # Entries are at most this many times the largest change: beside much larger ones rounding of an
-    # answer would outweigh it.
-    largest_ratio: ClassVar[float] = 1e6
-
-    def __iter__(self) -> Iterator["TensorChunk"]:
-        yield self
 
 
 @dataclass(frozen=True, eq=False)

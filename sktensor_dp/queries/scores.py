@@ -10,11 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from sktensor_dp.checks.errors import read
-from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.data.counts import CountChunk
+from sktensor_dp.data.sums import SUM_SLACK
+from sktensor_dp.data.units import Chunks, Units
 from sktensor_dp.queries.expected_counts import LARGEST_SHARE
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
-from sktensor_dp.queries.query import SCORE, SUM_SLACK, Chunks, Signed, check_array, check_number
-from sktensor_dp.queries.units import Units
+from sktensor_dp.queries.query import SCORE, Signed, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.inference import (
     TINY,

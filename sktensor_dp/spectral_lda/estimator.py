@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import is_dask
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
+from sktensor_dp.data.counts import CountChunks, as_counts
 from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
@@ -39,7 +40,6 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.counts import CountChunks, as_counts
 from sktensor_dp.spectral_lda.fitted import (
     LIMITS,
     SavedTopics,

@@ -16,6 +16,10 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn import get_config
 
 from sktensor_dp.checks.errors import call_untrusted
+from sktensor_dp.data.sources import TextsInParts
+from sktensor_dp.data.sums import PartialQuery
+from sktensor_dp.data.texts import TextChunks, WordCounts
+from sktensor_dp.data.units import Chunks
 from sktensor_dp.estimator.inputs import (
     checked_groups,
     mapped_partitions,
@@ -25,10 +29,6 @@ from sktensor_dp.estimator.inputs import (
     worker_copy,
 )
 from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
-from sktensor_dp.queries.query import Chunks
-from sktensor_dp.queries.sources import TextsInParts
-from sktensor_dp.queries.sums import PartialQuery
-from sktensor_dp.queries.text import TextChunks, WordCounts
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 MISSING = "Drop missing documents, or replace them by ''."

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.text import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.queries.texts import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text import defaults
 from sktensor_dp.text.plan import LENGTH, WordPlan
 

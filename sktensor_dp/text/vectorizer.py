@@ -15,36 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.frames import as_documents, refuse_other_columns
-from sktensor_dp.checks.parameters import (
-    Constraint,
-    InstanceOf,
-    Number,
-    OneOf,
-    Such,
-    check_sizes,
-)
-from sktensor_dp.estimator.base import (
-    NEIGHBOURS,
-    NONE,
-    Fitted,
-    PrivateEstimatorMixin,
-)
+from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, Such, check_sizes
+from sktensor_dp.data.sources import is_read_in_parts
+from sktensor_dp.data.texts import TextChunks
+from sktensor_dp.estimator.base import NEIGHBOURS, NONE, Fitted, PrivateEstimatorMixin
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.inputs import mark_unit
 from sktensor_dp.model_files.container import require
-from sktensor_dp.model_files.fields import (
-    ABSENT,
-    NUMBERS,
-    Numbers,
-    Plain,
-    Real,
-    SavedState,
-    Words,
-)
+from sktensor_dp.model_files.fields import ABSENT, NUMBERS, Numbers, Plain, Real, SavedState, Words
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, ReleasePlan
-from sktensor_dp.queries.sources import is_read_in_parts
-from sktensor_dp.queries.text import TextChunks
 from sktensor_dp.text.documents import (
     LazyTexts,
     as_sparse_interface,

@@ -15,11 +15,13 @@ from internals import probed
 from sessions import opened
 
 from sktensor_dp.completion.questions import EntryQuestions, SliceQuestions
+from sktensor_dp.data.entries import EntryChunks
+from sktensor_dp.data.slices import SliceChunks
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.unsafe import Recorder
-from sktensor_dp.queries.entries import EntryChunks, ValueHistogram
+from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.queries.gradients import Jacobian
-from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SliceChunks
+from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 GAUSSIAN, PURE = PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.9)

@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from contracts.sensitivities import Case, Extreme, Floats, Rng, ravelled
 
+from sktensor_dp.data.counts import CountChunk, CountChunks, as_counts
+from sktensor_dp.data.sums import NORM_SLACK
+from sktensor_dp.data.units import Units
 from sktensor_dp.queries.counts import (
     Clip,
-    CountChunk,
-    CountChunks,
     CountNorm,
     Norm,
     NormHistogram,
@@ -20,12 +21,10 @@ from sktensor_dp.queries.counts import (
     TripleNorm,
     WhitenedTripleNorm,
     WordFrequencies,
-    as_counts,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.query import NORM_SLACK, UnitCount
-from sktensor_dp.queries.units import Units
+from sktensor_dp.queries.query import UnitCount
 
 D = 6
 

@@ -7,16 +7,10 @@ from typing import Any
 import numpy as np
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.queries.entries import (
-    Entries,
-    EntryChunks,
-    EntryPairs,
-    IndexSet,
-    RowSums,
-    ValueHistogram,
-)
+from sktensor_dp.data.entries import EntryChunks, IndexSet
+from sktensor_dp.data.sums import SUM_SLACK
+from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHistogram
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
-from sktensor_dp.queries.query import SUM_SLACK
 
 
 def bounds(rng: Rng) -> tuple[float, float]:

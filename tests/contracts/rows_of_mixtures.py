@@ -9,12 +9,12 @@ from contracts.rows_of_counts import of_groups
 from contracts.rows_of_samples import SAMPLES, D, changed_sample, samples
 from contracts.sensitivities import Case, Floats, Rng
 
+from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, as_incomplete
+from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.mixtures.clipping import Scales, clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.start import SPHERE_SCALES
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
-from sktensor_dp.queries.query import NORM_SLACK
-from sktensor_dp.queries.samples import IncompleteChunk, IncompleteChunks, as_incomplete
 
 
 def rows(rng: Rng, query: Any) -> Floats:

@@ -31,7 +31,7 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.samples import LiftedBall, ThirdMoments
-from sktensor_dp.queries.text import N_BUCKETS, WordVotes
+from sktensor_dp.queries.texts import N_BUCKETS, WordVotes
 
 INF, NAN = math.inf, math.nan
 # Stand in data wherever its values may be anything, and in no message.

@@ -9,21 +9,18 @@ import numpy as np
 from contracts.rows_of_counts import Rows, of_groups
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
+from sktensor_dp.data.samples import SampleChunk, SampleChunks, TensorChunk, as_samples
+from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.queries.counts import NormHistogram
-from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,
     ProjectedThirdMoments,
-    SampleChunk,
-    SampleChunks,
     SampleNorm,
     SecondMoments,
-    TensorChunk,
     TensorPowerIterations,
     ThirdMomentHistogram,
     ThirdMoments,
-    as_samples,
 )
 from sktensor_dp.tensor.symmetric import tensor_oracle
 

@@ -12,14 +12,14 @@ import numpy as np
 from contracts.rows_of_entries import bounds, raw
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
+from sktensor_dp.data.slices import SliceChunks
+from sktensor_dp.data.sums import SUM_SLACK
 from sktensor_dp.queries.entries import ValueHistogram
-from sktensor_dp.queries.query import SUM_SLACK
 from sktensor_dp.queries.slices import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
-    SliceChunks,
     UnitLevels,
 )
 from sktensor_dp.tensor.shared_parameters import SharedEffects

@@ -8,18 +8,12 @@ from typing import Any
 import numpy as np
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.queries.query import SUM_SLACK, UnitCount
+from sktensor_dp.data.sums import SUM_SLACK
+from sktensor_dp.data.texts import WordCounts, checksums
+from sktensor_dp.data.units import Units
+from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores, MatchingRows
-from sktensor_dp.queries.text import (
-    N_BUCKETS,
-    VOTE,
-    DocumentFrequencies,
-    WordBuckets,
-    WordCounts,
-    WordVotes,
-    checksums,
-)
-from sktensor_dp.queries.units import Units
+from sktensor_dp.queries.texts import N_BUCKETS, VOTE, DocumentFrequencies, WordBuckets, WordVotes
 
 WORDS = [f"w{i}" for i in range(30)]
 

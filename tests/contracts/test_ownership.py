@@ -16,14 +16,14 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
+from sktensor_dp.data.counts import CountChunks
+from sktensor_dp.data.samples import SampleChunks
+from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.published.completion import (
     gradient_perturbation,
     input_perturbation,
     output_perturbation,
 )
-from sktensor_dp.queries.counts import CountChunks
-from sktensor_dp.queries.samples import SampleChunks
-from sktensor_dp.queries.text import TextChunks
 
 COPY = {"topics": PrivateSpectralLDA, "samples": PrivateTensorPowerMethod}
 

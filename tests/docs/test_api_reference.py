@@ -12,7 +12,7 @@ MODULES = (
     "sktensor_dp.plotting",
     "sktensor_dp.privacy.audit",
     "sktensor_dp.privacy.execution",
-    "sktensor_dp.privacy.registry",
+    "sktensor_dp.privacy.opendp_registry",
     "sktensor_dp.published",
     "sktensor_dp.tensor",
     "sktensor_dp.topic_page",

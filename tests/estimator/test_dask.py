@@ -23,8 +23,8 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
 )
+from sktensor_dp.data.units import gathered, split_by_group
 from sktensor_dp.privacy.execution import FAN_IN, DaskPartitions
-from sktensor_dp.queries.units import gathered, split_by_group
 
 N, D, SECRET = 700, 6, 987654321
 CHUNKS = (90, 1, 300, 309)

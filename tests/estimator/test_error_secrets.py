@@ -29,8 +29,8 @@ from sktensor_dp import (
     make_private_scorer,
 )
 from sktensor_dp.checks.errors import call_untrusted, read
+from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.datasets import load_texts
-from sktensor_dp.queries.text import TextChunks
 
 pytestmark = [pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")]
 

@@ -31,12 +31,12 @@ from sktensor_dp import (
     make_private_scorer,
     unsafe_seeded_noise,
 )
+from sktensor_dp.data.units import Units
 from sktensor_dp.estimator import base
 from sktensor_dp.model_selection.scores import UnitScores, answers
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.queries.units import Units
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),

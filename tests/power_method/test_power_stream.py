@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from small_samples import INF, cosines, directions, model, orthonormal_rows, seeded, tiny
 
 from sktensor_dp import NotEnoughDataWarning
-from sktensor_dp.queries.query import NORM_SLACK
+from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
 
 

@@ -14,21 +14,18 @@ from contracts.rows_of_texts import WORDS
 from contracts.test_sensitivity import CASES
 from sessions import opened
 
+from sktensor_dp.data.counts import CountChunk, as_counts
+from sktensor_dp.data.entries import EntryChunks, IndexSet
+from sktensor_dp.data.samples import SampleChunk, as_samples
+from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.audit import AuditResult, audit_samples
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.queries.counts import (
-    Clip,
-    CountChunk,
-    CountNorm,
-    WordFrequencies,
-    as_counts,
-)
-from sktensor_dp.queries.entries import EntryChunks, IndexSet, RowSums
+from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
+from sktensor_dp.queries.entries import RowSums
 from sktensor_dp.queries.gradients import RidgeBlock
-from sktensor_dp.queries.query import Chunks
-from sktensor_dp.queries.samples import LiftedBall, SampleChunk, SecondMoments, as_samples
+from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 
 pytestmark = pytest.mark.nightly
 

@@ -16,14 +16,15 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.completion.questions import EntryQuestions, SliceQuestions
+from sktensor_dp.data.entries import EntryChunks
+from sktensor_dp.data.samples import SampleChunks
+from sktensor_dp.data.slices import SliceChunks
 from sktensor_dp.estimator.ball import chosen_ball
 from sktensor_dp.privacy.answer import range_reached
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.entries import EntryChunks
 from sktensor_dp.queries.query import SIZE_EDGES, bins_of
-from sktensor_dp.queries.samples import LiftedBall, SampleChunks
-from sktensor_dp.queries.slices import SliceChunks
+from sktensor_dp.queries.samples import LiftedBall
 
 EDGES = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
 WIDE = (-float(SIZE_EDGES[-1]), float(SIZE_EDGES[-1]))

@@ -26,6 +26,8 @@ from internals import answering
 from replaying import replay, state
 
 from sktensor_dp import BudgetAccountant, BudgetError, PrivateSpectralLDA, load_statement
+from sktensor_dp.data.counts import CountChunks
+from sktensor_dp.data.sums import COVERED_UNITS, excess
 from sktensor_dp.privacy.audit import worst_case
 from sktensor_dp.privacy.plan import (
     BY_COUNT,
@@ -35,8 +37,7 @@ from sktensor_dp.privacy.plan import (
     ReleasePlan,
 )
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
-from sktensor_dp.queries.sums import COVERED_UNITS, excess
+from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 
 # Fits on so little say so, and some that their samples are longer than the public norm.
 pytestmark = [

@@ -29,11 +29,12 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
 )
+from sktensor_dp.data.counts import CountChunks
+from sktensor_dp.data.sums import AccurateSum, OneThread
 from sktensor_dp.privacy.execution import PartialQuery, PartitionedSource, ThreadedPartitions
-from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
+from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.query import Query
-from sktensor_dp.queries.sums import AccurateSum, OneThread
-from sktensor_dp.queries.text import KeyedSum
+from sktensor_dp.queries.texts import KeyedSum
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 SECRET = 987654321

@@ -16,9 +16,10 @@ import pytest
 from contracts.sensitivities import leaves
 from contracts.test_sensitivity import CASES
 
+from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.releases import CATALOGUE, Release
-from sktensor_dp.queries.entries import Entries, EntryPairs, IndexSet
+from sktensor_dp.queries.entries import Entries, EntryPairs
 from sktensor_dp.queries.samples import TensorPowerIterations
 
 ROOT = Path(__file__).parents[2]

@@ -18,21 +18,18 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
 )
+from sktensor_dp.data.counts import CountChunks
+from sktensor_dp.data.slices import SliceChunks
+from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import Clip, CountChunks, CountNorm, WordFrequencies
+from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments
-from sktensor_dp.queries.query import REGISTERED, Chunks
+from sktensor_dp.queries.query import REGISTERED
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
-from sktensor_dp.queries.slices import (
-    ReleasedEffects,
-    SharedFactorSums,
-    SharedRowSums,
-    SliceChunks,
-    UnitLevels,
-)
+from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # The data is too small for anything but these tests, and some fits say so.

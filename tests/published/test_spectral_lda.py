@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from plain_moments import TOPICS, WEIGHTS, exact_corpus, hockey_stick, u_statistics
 
+from sktensor_dp.data.counts import CountChunk, as_counts
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published import agn, avn, dp_spectral_lda, spectral_lda
 from sktensor_dp.published.spectral_lda import (
@@ -15,7 +16,6 @@ from sktensor_dp.published.spectral_lda import (
     printed_sigma,
     private_lower_bound,
 )
-from sktensor_dp.queries.counts import CountChunk, as_counts
 
 # That configurations 2 to 4 warn is tested with the claims.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")

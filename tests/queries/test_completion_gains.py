@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 from batchings import documents_of_any_length, random_batchings
 
-from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.data.counts import CountChunk
+from sktensor_dp.data.units import Units
 from sktensor_dp.queries.scores import MOST_GAIN, CompletionGains, TopicGain
-from sktensor_dp.queries.units import Units
 from sktensor_dp.topics.inference import collapsed_proportions, topic_posterior
 
 WORDS = 40

@@ -8,17 +8,11 @@ import pytest
 from sessions import opened
 
 from sktensor_dp.completion.questions import EntryQuestions
+from sktensor_dp.data.entries import EntryChunks, IndexSet, as_entries
+from sktensor_dp.data.slices import SliceChunks
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.entries import (
-    MOST_DIGITS,
-    EntryChunks,
-    EntryPairs,
-    IndexSet,
-    RowSums,
-    as_entries,
-)
+from sktensor_dp.queries.entries import MOST_DIGITS, EntryPairs, RowSums
 from sktensor_dp.queries.gradients import Jacobian, RidgeBlock
-from sktensor_dp.queries.slices import SliceChunks
 
 SHAPE, N, LIMITS, MIDDLE, HALF = (5, 7, 3), 60, (1.0, 5.0), 3.0, 2.0
 of_blocks = pytest.mark.parametrize("block", [None, 9])

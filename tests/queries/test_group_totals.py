@@ -14,33 +14,31 @@ from contracts import rows_of_counts, rows_of_samples
 from internals import unit_norms
 from looped_documents import pair_coordinates, sizes_and_terms
 
+from sktensor_dp.data.counts import CountChunk, CountChunks, as_counts
+from sktensor_dp.data.samples import SampleChunk, as_samples
+from sktensor_dp.data.sums import NORM_SLACK
+from sktensor_dp.data.units import Units
 from sktensor_dp.queries.counts import (
     Clip,
-    CountChunk,
-    CountChunks,
     CountNorm,
     NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
-    as_counts,
     unit_factors,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import LARGEST_TERMS
-from sktensor_dp.queries.query import NORM_SLACK, UnitCount
+from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,
     ProjectedThirdMoments,
-    SampleChunk,
     SampleNorm,
     SecondMoments,
     ThirdMomentHistogram,
     ThirdMoments,
-    as_samples,
 )
-from sktensor_dp.queries.units import Units
 
 CASES = [case for module in (rows_of_counts, rows_of_samples) for case in module.CASES
          if case.data.grouped]  # fmt: skip

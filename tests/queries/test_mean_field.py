@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from batchings import documents_of_any_length, random_batchings
 from scipy.special import psi
 
-from sktensor_dp.queries.counts import CountChunk
+from sktensor_dp.data.counts import CountChunk
+from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.queries.expected_counts import (
     N_THREADS,
     ExpectedCounts,
@@ -19,7 +20,6 @@ from sktensor_dp.queries.expected_counts import (
     run_in_batches,
     single_precision,
 )
-from sktensor_dp.queries.query import NORM_SLACK
 from sktensor_dp.topics.inference import expected_log_proportions, variational_proportions
 
 

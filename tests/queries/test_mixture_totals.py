@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from contracts.rows_of_mixtures import gains, rows, statistics
 from scipy.stats import multivariate_normal
 
+from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, SampleChunk
 from sktensor_dp.queries.mixtures import MixtureStatistics, Seen
-from sktensor_dp.queries.samples import IncompleteChunk, IncompleteChunks, SampleChunk
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 KINDS = [(shape, pooled) for shape in ("full", "diag", "spherical") for pooled in (False, True)]

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from sktensor_dp import unsafe_seeded_noise
+from sktensor_dp.data.counts import CountChunk, as_counts
+from sktensor_dp.data.samples import SampleChunk
+from sktensor_dp.data.units import scale_to
 from sktensor_dp.exceptions import PrivacyLeakWarning
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.queries.counts import Clip, CountChunk, as_counts, weights
+from sktensor_dp.queries.counts import Clip, weights
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.samples import SampleChunk
-from sktensor_dp.queries.units import scale_to
 
 ROWS = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 5.0]])
 NORMS = np.array([math.nan, math.inf, 0.0, 1.0, 4.0])

@@ -17,22 +17,20 @@ from looped_documents import (
     whitened_moment,
 )
 
+from sktensor_dp.data.counts import LARGEST_COUNT, CountChunk, CountChunks, as_counts
+from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.queries.counts import (
-    LARGEST_COUNT,
     Clip,
-    CountChunk,
-    CountChunks,
     CountNorm,
     NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
     WordFrequencies,
-    as_counts,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.query import NORM_SLACK, Product
+from sktensor_dp.queries.query import Product
 
 D, WORDS = 7, np.array([1, 2, 5])
 FORMATS = {

@@ -6,15 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sktensor_dp.queries.entries import EntryChunks, EntryPairs, IndexSet, RowSums
+from sktensor_dp.data.entries import EntryChunks, IndexSet
+from sktensor_dp.data.slices import SliceChunks
+from sktensor_dp.queries.entries import EntryPairs, RowSums
 from sktensor_dp.queries.gradients import Jacobian, RidgeBlock
-from sktensor_dp.queries.slices import (
-    MOST_CELLS,
-    ReleasedEffects,
-    SharedFactorSums,
-    SharedRowSums,
-    SliceChunks,
-)
+from sktensor_dp.queries.slices import MOST_CELLS, ReleasedEffects, SharedFactorSums, SharedRowSums
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 SHAPE, N = (5, 7, 3), 60

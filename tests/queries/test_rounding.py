@@ -15,20 +15,22 @@ import scipy.sparse as sp
 from contracts import rows_of_counts, rows_of_samples
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
+from sktensor_dp.data.counts import CountChunk, CountChunks, as_counts
+from sktensor_dp.data.entries import IndexSet
+from sktensor_dp.data.samples import SampleChunk, SampleChunks, TensorChunk
+from sktensor_dp.data.sums import NORM_SLACK, UNITS_AT_ONCE, AccurateSum, split_sum, sums_by_row
+from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import (
     Clip,
-    CountChunk,
-    CountChunks,
     CountNorm,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
     WordFrequencies,
-    as_counts,
 )
-from sktensor_dp.queries.entries import IndexSet, RowSums
+from sktensor_dp.queries.entries import RowSums
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
 from sktensor_dp.queries.moments import (
     LARGEST_TERMS,
@@ -36,15 +38,7 @@ from sktensor_dp.queries.moments import (
     TripleMoments,
     WhitenedTripleMoments,
 )
-from sktensor_dp.queries.query import NORM_SLACK, Chunks
-from sktensor_dp.queries.samples import (
-    PowerIterations,
-    SampleChunk,
-    SampleChunks,
-    TensorChunk,
-    TensorPowerIterations,
-)
-from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, split_sum, sums_by_row
+from sktensor_dp.queries.samples import PowerIterations, TensorPowerIterations
 from sktensor_dp.tensor.symmetric import symmetrize, tensor_oracle
 
 N = 20_000

@@ -13,27 +13,20 @@ import pytest
 import scipy.sparse as sp
 from internals import questions
 
-from sktensor_dp.power_method.recipe import (
-    power_step,
-    projected_third_moments,
-    third_moments,
-)
+from sktensor_dp.data.samples import LARGEST_ENTRY, SampleChunk, SampleChunks, as_samples
+from sktensor_dp.power_method.recipe import power_step, projected_third_moments, third_moments
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.samples import (
-    LARGEST_ENTRY,
     NORM_SLACK,
     LiftedBall,
     PowerIterations,
     ProjectedThirdMoments,
-    SampleChunk,
-    SampleChunks,
     SecondMoments,
     ThirdMomentHistogram,
     ThirdMoments,
-    as_samples,
 )
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_to_coordinates
 

@@ -9,24 +9,14 @@ import scipy.sparse as sp
 
 from sktensor_dp import PrivateCPCompletion
 from sktensor_dp.completion.questions import SliceQuestions
+from sktensor_dp.data.slices import SliceChunks, by_unit
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.slices import (
-    MOMENT_WEIGHT,
-    SharedFactorSums,
-    SliceChunks,
-    by_unit,
-    clipped_moments,
-)
+from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, clipped_moments
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.shared_parameters import SharedEffects
-from sktensor_dp.tensor.unit_parameters import (
-    CellEntries,
-    CellUnits,
-    EntryEffects,
-    summable,
-)
+from sktensor_dp.tensor.unit_parameters import CellEntries, CellUnits, EntryEffects, summable
 
 N_UNITS, SHARED, N_CELLS, RANK = 60, (3, 4), 12, 3
 LIMITS = (-2.0, 2.0)

@@ -8,15 +8,9 @@ from sessions import opened
 from slice_entries import SHAPE, N, entries
 
 from sktensor_dp.completion.questions import SliceQuestions
+from sktensor_dp.data.slices import SliceChunks, SliceReader
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.slices import (
-    ReleasedEffects,
-    SharedFactorSums,
-    SharedRowSums,
-    SliceChunks,
-    SliceReader,
-    UnitLevels,
-)
+from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 

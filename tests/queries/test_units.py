@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sktensor_dp import normalise_labels
-from sktensor_dp.queries.labels import as_labels, digests, distinct
-from sktensor_dp.queries.samples import SampleChunks
-from sktensor_dp.queries.sums import UNITS_AT_ONCE
-from sktensor_dp.queries.units import GroupBuffer, GroupTable, Units, in_order
+from sktensor_dp.data.labels import as_labels, digests, distinct
+from sktensor_dp.data.samples import SampleChunks
+from sktensor_dp.data.sums import UNITS_AT_ONCE
+from sktensor_dp.data.units import GroupBuffer, GroupTable, Units, in_order
 
 SECRET = "opensesame"
 N_ROWS = 4711

@@ -13,8 +13,8 @@ from scipy.optimize import linear_sum_assignment
 
 from benchmarks.laws import AUTO, MARGIN, Law, error
 from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import CountChunks
 from sktensor_dp.spectral_lda.plan import plan_topics
 from sktensor_dp.spectral_lda.questions import DocumentQuestions
 

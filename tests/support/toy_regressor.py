@@ -3,11 +3,11 @@
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
+from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import Fitted, PrivateEstimatorMixin
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
-from sktensor_dp.queries.units import Units
 
 NAME = "held_out_scores"
 

@@ -9,7 +9,7 @@ import pytest
 from ways_to_fit import report_of
 
 from sktensor_dp.cli import main
-from sktensor_dp.privacy.registry import TO_FILL_IN, registry_entry
+from sktensor_dp.privacy.opendp_registry import TO_FILL_IN, registry_entry
 
 # What the registry's schema of July 2026 asks of a draft, and the choices that it gives.
 FIELDS = {

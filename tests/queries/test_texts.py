@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
+from sktensor_dp.data.texts import TextChunks, WordCounts, checksums
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.selection import (
@@ -16,16 +17,7 @@ from sktensor_dp.privacy.selection import (
     selection_threshold,
 )
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.text import (
-    N_BUCKETS,
-    VOTE,
-    DocumentFrequencies,
-    TextChunks,
-    WordBuckets,
-    WordCounts,
-    WordVotes,
-    checksums,
-)
+from sktensor_dp.queries.texts import N_BUCKETS, VOTE, DocumentFrequencies, WordBuckets, WordVotes
 
 WORDS = [f"w{i}" for i in range(30)]
 

@@ -20,6 +20,10 @@ UNITS_AT_ONCE = 2**14
 COVERED_UNITS = 2**22
 # Slack in the sensitivity of sums over more units than that, for as many again.
 EXCESS = 1e-4
+# Relative error of single precision, of long sums, and of both together.
+NORM_SLACK = 1 + 2e-4
+# Sensitivities of sums are this much larger than proved: it pays for rounding in them.
+SUM_SLACK = 1 + 1e-6
 # Numbers that are worked on at once (128 kB): all that is formed of them stays in the cache.
 BLOCK_NUMBERS = 2**14
 # Sum of the squared numbers of terms up to which plain sums do.

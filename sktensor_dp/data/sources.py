@@ -6,7 +6,7 @@ from typing import Any
 
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.frames import is_dask, is_table
-from sktensor_dp.queries.sums import PartialQuery, PartialSum
+from sktensor_dp.data.sums import PartialQuery, PartialSum
 
 
 class PartitionedSource(ABC):

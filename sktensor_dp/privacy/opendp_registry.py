@@ -33,7 +33,7 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
     Examples
     --------
     >>> from sktensor_dp import PrivateSpectralLDA
-    >>> from sktensor_dp.privacy.registry import registry_entry
+    >>> from sktensor_dp.privacy.opendp_registry import registry_entry
     >>> report = PrivateSpectralLDA(1, epsilon=4.0).fit([[3, 1, 2]] * 2000).privacy_report_
     >>> registry_entry(report)["deployment"]["privacy_loss"]["privacy_unit"]
     'document'

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from sktensor_dp.checks.errors import error_or, read, read_each
 from sktensor_dp.checks.frames import as_numbers
-from sktensor_dp.queries.labels import EXPECTED, ONE_GROUP, as_labels, digests, distinct, joined
-from sktensor_dp.queries.query import Chunks
-from sktensor_dp.queries.sources import PartitionedSource, is_grouped, summed
-from sktensor_dp.queries.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery
+from sktensor_dp.data.labels import EXPECTED, ONE_GROUP, as_labels, digests, distinct, joined
+from sktensor_dp.data.sources import PartitionedSource, is_grouped, summed
+from sktensor_dp.data.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
 
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
@@ -172,6 +171,23 @@ def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
     if hasattr(rows, "tocsr"):
         rows = rows.tocsr()
     return [(rows[parts == part], labels[parts == part]) for part in range(n_parts)]
+
+
+class Chunks:
+    """Raw data in chunks of whole units, read once for each release, here or where it lies."""
+
+    n_units: int  # protected persons, documents or rows; private with ``add_remove``
+    grouped: bool = False  # whether units are persons, with several rows each
+    announced: bool = False  # whether it is read before the charge, to check what was announced
+    apart: bool = False  # whether it lies elsewhere, and is summed there instead of iterated over
+
+    def __iter__(self) -> Any:
+        """Yield the chunks, in the form that the queries' ``total`` takes."""
+        raise NotImplementedError
+
+    def sum(self, query: Any) -> Any:
+        """Sum of `query` over all units, each counted once, where the data is `apart`."""
+        raise NotImplementedError
 
 
 Chunk = TypeVar("Chunk", bound="RowChunk")

@@ -1,0 +1,193 @@
+"""Observed entries of a tensor, validated; the unit of privacy is one value."""
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.data.sums import sums_by_row
+from sktensor_dp.data.units import Chunks
+from sktensor_dp.tensor.arrays import Floats, Integers, read_only
+from sktensor_dp.tensor.sorted_entries import SortedEntries
+
+# Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
+LARGEST_COORDINATE = 2**52
+
+
+def as_entries(
+    coordinates: Any, values: Any, shape: Sequence[int] | None = None
+) -> tuple[Integers, Floats, tuple[int, ...]]:
+    """Validate entries: return `coordinates` as intp, `values` as float64, and the shape."""
+    # How many entries there are may be private.
+    X = np.asarray(coordinates)
+    if X.ndim != 2 or X.shape[1] < 2:
+        has = f"{X.ndim} axes" if X.ndim != 2 else f"{X.shape[1]} columns"
+        raise ValueError(
+            f"X must hold the coordinates of entries, of shape (n_observed, n_modes) with "
+            f"n_modes >= 2; it has {has}."
+        )
+    y = np.asarray(values)
+    if y.dtype.kind not in "iufb" or y.ndim != 1:
+        raise ValueError(
+            f"y must hold one number for each row of X, in an array of as many; got an array of "
+            f"type {y.dtype} with {y.ndim} axes."
+        )
+    if len(y) != len(X):
+        raise ValueError(
+            "y must hold one number for each row of X; its length is not the number of rows."
+        )
+    with np.errstate(all="ignore"):  # whether a longer type overflows is told by the error alone
+        y = y.astype(np.float64, copy=False)
+    if not np.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity; leave out what was not observed.")
+    rows = None if shape is None else checked_shape(shape, X.shape[1])
+    _check_coordinates(X, rows)
+    X = X.astype(np.intp, copy=False)
+    if rows is None:
+        rows = tuple(int(largest) + 1 for largest in X.max(axis=0, initial=-1))
+    return X, y, rows
+
+
+def are_repeated(coordinates: Integers, shape: Sequence[int]) -> bool:
+    """Return True if two rows of valid `coordinates` are equal."""
+    columns = list(coordinates.T)
+    if math.prod(shape) < 2**63:  # one number for each place is sorted faster
+        columns = [np.sort(np.ravel_multi_index(tuple(columns), tuple(shape)))]
+    else:
+        order = np.lexsort(columns)
+        columns = [column[order] for column in columns]
+    equal = [column[1:] == column[:-1] for column in columns]
+    return bool(np.logical_and.reduce(equal).any())
+
+
+def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
+    """Validate `shape`: one int >= 1 for each of `n_modes` columns of coordinates."""
+    rows = tuple(shape)
+    # Of a bool nobody would say that it counts rows.
+    counts = [isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in rows]
+    if len(rows) != n_modes or not all(counts):
+        raise ValueError(
+            f"shape must hold one int >= 1 for each of the {n_modes} columns of X; got {shape!r}."
+        )
+    return tuple(int(n) for n in rows)
+
+
+def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
+    """Raise ValueError unless `X` holds integers in ``[0, shape)``, column by column."""
+    if X.dtype.kind not in "iuf":
+        raise ValueError(
+            f"X must have integer coordinates, got type {X.dtype}; encode categories first, for "
+            "example with sklearn.preprocessing.OrdinalEncoder."
+        )
+    if X.dtype.kind == "f" and not (np.isfinite(X) & (np.rint(X) == X)).all():
+        raise ValueError("X must have integer coordinates; some are fractional, NaN or infinite.")
+    if (X < 0).any():
+        raise ValueError("X must have coordinates >= 0; some are negative.")
+    limits = (LARGEST_COORDINATE,) * X.shape[1] if shape is None else shape
+    if (np.array(limits) <= X).any():
+        beyond = "too large" if shape is None else f"beyond shape {shape}"
+        raise ValueError(
+            f"X has coordinates {beyond}; they count from 0. With row_names ids may be anything."
+        )
+
+
+def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless `unit_mode` is a mode of a tensor with this shape."""
+    if not 0 <= unit_mode < len(shape):
+        raise ValueError(f"unit_mode must be one of 0..{len(shape) - 1}, got {unit_mode!r}.")
+
+
+class ValueRange(Chunks):
+    """Public range that values are clipped to, and centred on the middle of."""
+
+    public: ClassVar[tuple[str, ...]] = ("shape", "half", "middle")  # to sessions
+    values: Floats
+
+    def __init__(self, bounds: tuple[float, float]) -> None:
+        low, high = bounds
+        # Written so that NaN fails; halves first, as the width of all floats would overflow.
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")
+        self.half = high / 2 - low / 2
+        self.middle = low / 2 + high / 2
+        if not 0 < 2 * self.half < math.inf:
+            raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
+
+    def centred(self, values: Floats) -> Floats:
+        """Values clipped to the range, minus its middle, so within ``[-half, half]`` exactly."""
+        # Values beyond are clamped before the difference: it might overflow, and warn.
+        reach = abs(self.middle) + self.half
+        centred = np.clip(values, -reach, reach)
+        centred -= self.middle
+        return np.clip(centred, -self.half, self.half, out=centred)
+
+    def within(self, bounds: tuple[float, float]) -> Self:
+        """Copy with values clipped to a narrower range, which was released."""
+        found = copy.copy(self)
+        ValueRange.__init__(found, bounds)
+        found.values = read_only(found.centred(self.values + self.middle))
+        return found
+
+
+class IndexSet(SortedEntries):
+    """Coordinates of observed values, with sums over the rows of a mode that hardly round."""
+
+    def sums(self, mode: int, terms: Floats) -> Floats:
+        """Sum `terms` (n_entries, ...) over the entries in each row of `mode`; (n_rows, ...)."""
+        return sums_by_row(self.rows(mode), terms, self.shape[mode])
+
+    def grams(self, mode: int, rows: Floats) -> Floats:
+        """Sums of ``z z'`` over the entries of each row of `mode`, z their `rows`; (n, r, r)."""
+        r = rows.shape[1]
+        result = np.empty((self.shape[mode], r, r))
+        for a in range(r):
+            part = self.sums(mode, rows[:, a, None] * rows[:, a:])
+            result[:, a, a:] = result[:, a:, a] = part
+        return result
+
+    def balanced_weights(self) -> Floats:
+        """Weights ``count ** -0.5`` of entries for each mode, of sum 1; (n_entries, n_modes)."""
+        weights = np.empty((self.n_entries, len(self.shape)), order="F")
+        for m, counts in enumerate(self.counts):
+            # Rows without entries are never looked up.
+            weights[:, m] = (np.maximum(counts, 1) ** -0.5)[self.rows(m)]
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
+
+
+class EntryChunks(ValueRange):
+    """Values at public coordinates; the unit of privacy is one value."""
+
+    public = (*ValueRange.public, "index_set")
+
+    def __init__(
+        self,
+        coordinates: Integers,  # (n_observed, n_modes): public; equal ones are values of their own
+        values: Floats,  # (n_observed,): private; kept clamped, minus the middle of the bounds
+        shape: tuple[int, ...],  # public
+        bounds: tuple[float, float],  # public
+    ) -> None:
+        super().__init__(bounds)
+        if len(values) == 0:
+            raise ValueError("X and y hold no entries; at least one has to be observed.")
+        self.shape, self.n_units = shape, len(values)
+        self.values = read_only(self.centred(values))
+        self._coordinates = read_only(coordinates)
+
+    @cached_property
+    def index_set(self) -> IndexSet:
+        """Coordinates of observed values; public."""
+        # Handed over, not held: it has coordinates of its own.
+        return IndexSet(vars(self).pop("_coordinates"), self.shape)
+
+    @property
+    def shares(self) -> Floats:
+        """Share of each value in its unit, of shape (n_observed,): all of it."""
+        return np.ones(len(self.values))
+
+    def __iter__(self) -> Iterator["EntryChunks"]:
+        return iter([self])

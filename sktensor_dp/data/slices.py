@@ -1,0 +1,154 @@
+"""Entries that one index of a mode holds; the unit of privacy is all of them."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.checks.errors import error_or
+from sktensor_dp.checks.frames import as_numbers
+from sktensor_dp.data.entries import ValueRange, as_entries, check_unit_mode, checked_shape
+from sktensor_dp.data.units import Piece, gathered, split
+from sktensor_dp.tensor.arrays import Floats, Integers, read_only
+
+
+class SliceChunks(ValueRange):
+    """Entries of a tensor grouped by unit: all entries of one index of `unit_mode`."""
+
+    # Entries observed more than once are merged into one, with the mean of their clamped values.
+
+    def __init__(
+        self,
+        coordinates: Integers,  # (n_observed, n_modes): private; kept distinct, sorted by unit
+        values: Floats,  # (n_observed,): private; kept clamped, minus the middle of the bounds
+        shape: tuple[int, ...],  # public
+        unit_mode: int,
+        bounds: tuple[float, float],  # public
+        # True if this chunk holds some units of a data set only. They are numbered among those
+        # that have entries here; units without entries add nothing to any sum.
+        part: bool = False,
+    ) -> None:
+        super().__init__(bounds)
+        check_unit_mode(unit_mode, shape)
+        self.shape, self.unit_mode = shape, unit_mode
+        self.n_units = shape[unit_mode]
+        order = by_unit(coordinates, values, shape, unit_mode)
+        coordinates = coordinates.take(order, axis=0)
+        values = self.centred(values.take(order))
+        first = np.zeros(len(values), dtype=bool)
+        first[:1] = True
+        for column in coordinates.T:
+            first[1:] |= column[1:] != column[:-1]
+        if not first.all():
+            group = np.cumsum(first) - 1
+            coordinates = coordinates[first]
+            values = np.bincount(group, weights=values) / np.bincount(group)
+            np.clip(values, -self.half, self.half, out=values)
+        self.coordinates, self.values = read_only(coordinates), read_only(values)
+        self.units = coordinates[:, unit_mode]
+        if part:
+            present, self.units = np.unique(self.units, return_inverse=True)
+            self.n_units = len(present)
+        self._count_norms: dict[int, Floats] = {}
+
+    @cached_property
+    def by_cells(self) -> sp.csr_matrix:
+        """Values as a CSR matrix of units by cells, of shape (n_units, n_cells)."""
+        shared = np.delete(self.shape, self.unit_mode)
+        others = np.delete(self.coordinates, self.unit_mode, axis=1)
+        columns = np.ravel_multi_index(tuple(others.T), shared).astype(np.int32)
+        pointers = np.zeros(self.n_units + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
+        size = (self.n_units, int(shared.prod()))
+        return sp.csr_matrix((self.values, columns, pointers), size)
+
+    @property
+    def shares(self) -> Floats:
+        """Share of each value in its unit, of shape (n_entries,)."""
+        return np.asarray(1 / np.bincount(self.units)[self.units])
+
+    def count_norms(self, mode: int) -> Floats:
+        """Norm of each unit's numbers of entries in the rows of `mode`, at least 1."""
+        if mode not in self._count_norms:
+            self._count_norms[mode] = self._norms_of_counts(self.coordinates[:, mode])
+        return self._count_norms[mode]
+
+    def _norms_of_counts(self, rows: Integers) -> Floats:
+        """Norms of `count_norms`, from the row of each entry in the mode."""
+        if len(self.shape) == 2:
+            # No row twice: entries are distinct.
+            return np.sqrt(np.maximum(np.bincount(self.units, minlength=self.n_units), 1.0))
+        # Runs of equal (unit, row) pairs are the numbers that are not 0.
+        order = np.lexsort([rows, self.units])
+        units, rows = self.units[order], rows[order]
+        first = np.ones(len(units), dtype=bool)
+        first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
+        counts = np.bincount(np.cumsum(first) - 1).astype(float)
+        squares = np.bincount(units[first], weights=counts**2, minlength=self.n_units)
+        return np.sqrt(np.maximum(squares, 1.0))
+
+    def __iter__(self) -> Iterator["SliceChunks"]:
+        return iter([self])
+
+
+def by_unit(
+    coordinates: Integers, values: Floats, shape: tuple[int, ...], unit_mode: int
+) -> Integers:
+    """Order that sorts entries by unit, then by the other modes, then by value."""
+    # Sorted by value last, so that a mean does not depend on the order of the rows.
+    columns = [coordinates[:, unit_mode]]
+    columns += [coordinates[:, m] for m in reversed(range(len(shape))) if m != unit_mode]
+    if math.prod(shape) < 2**63:  # one number for each place is sorted faster
+        lengths = [shape[unit_mode], *[n for m, n in enumerate(shape) if m != unit_mode][::-1]]
+        columns = [np.ravel_multi_index(tuple(columns), lengths)]
+    return np.lexsort([values, *columns[::-1]])
+
+
+@dataclass(frozen=True)
+class SliceReader:
+    """Public parameters by which workers turn a partition's entries into units."""
+
+    shape: tuple[int, ...]
+    unit_mode: int
+    bounds: tuple[float, float]
+    released: tuple[float, float] | None = None  # narrower range, if a fit has found one
+
+    @classmethod
+    def checked(
+        cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: tuple[float, float]
+    ) -> Self:
+        """Build a reader after checking that shape and mode fit the coordinates."""
+        rows = checked_shape(shape, n_modes)
+        check_unit_mode(unit_mode, rows)
+        return cls(rows, unit_mode, bounds)
+
+    def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
+        """Split a partition's entries by a hash of their unit; errors are returned."""
+        return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
+
+    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
+        X, y = (as_numbers(part, "a partition") for part in (X, y))
+        coordinates, values, _ = as_entries(X, y, self.shape)
+        # Coordinates are exact in double precision.
+        table = np.column_stack([coordinates, values])
+        return split(table, coordinates[:, self.unit_mode], n_parts)
+
+    def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
+        """Join the pieces that hold the same units, or return the first error."""
+        found = gathered(pieces)
+        if isinstance(found, Exception):
+            return found
+        return error_or(lambda: self._chunk(found[0]), "Reading entries")
+
+    def _chunk(self, table: NDArray[np.float64]) -> SliceChunks:
+        coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
+        return SliceChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
+
+    def __call__(self, partition: SliceChunks) -> SliceChunks:
+        """Return the partition, a chunk that queries can read, within the released range."""
+        return partition if self.released is None else partition.within(self.released)

@@ -1,0 +1,140 @@
+"""Words of documents, numbered and counted by unit."""
+
+import itertools
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.checks.errors import call_untrusted
+from sktensor_dp.data.units import Chunks, Units
+from sktensor_dp.tensor.arrays import read_only
+
+Integers = NDArray[np.integer[Any]]
+
+CHUNK_SIZE = 4096
+# Documents whose words are strings at one time, before they are numbers.
+BLOCK = 1024
+
+
+class Words:
+    """Distinct words of a corpus, numbered in the order of their first occurrence."""
+
+    def __init__(self) -> None:
+        self._places: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """All words by number; after this no word can be added."""
+        self._places.default_factory = None
+        return list(self._places)
+
+    @cached_property
+    def ranks(self) -> Integers:
+        """Rank of each word in a fixed order (checksum, then text), by which ties are broken."""
+        # Two words compare alike in every corpus; the order in which a corpus happens to show them
+        # would let one document steer the ties of others.
+        keys = list(zip(self.checksums.tolist(), self.names, strict=True))
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        ranks = np.empty(len(order), np.intp)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    @cached_property
+    def checksums(self) -> Integers:
+        """Fixed checksum (CRC-32) of each word."""
+        return checksums(self.names)
+
+    def numbers(self, documents: list[list[str]]) -> Integers:
+        """Number of each word of `documents`, one after the other; new words get new numbers."""
+        stream = itertools.chain.from_iterable(documents)
+        return np.fromiter(map(self._places.__getitem__, stream), np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class WordCounts:
+    """Word counts of units (documents or groups of documents), by number of the word."""
+
+    words: Words  # of the corpus
+    counts: sp.csr_matrix  # (n_units, n_words): without duplicates, and read-only
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", read_only(self.counts))
+
+    @classmethod
+    def of(cls, documents: Iterable[Iterable[str]]) -> "WordCounts":
+        """Count the words of `documents`, each an iterable of words."""
+        words, lengths = Words(), [np.zeros(1, np.intp)]
+        numbers: list[Integers] = [np.zeros(0, np.int32)]
+        documents = iter(documents)
+        while block := [list(one) for one in itertools.islice(documents, BLOCK)]:
+            numbers.append(words.numbers(block))
+            lengths.append(np.fromiter(map(len, block), np.intp, len(block)))
+        stream, ends = np.concatenate(numbers), np.cumsum(np.concatenate(lengths))
+        shape = (len(ends) - 1, len(words.names))
+        counts = sp.csr_matrix((np.ones(len(stream), np.int32), stream, ends), shape)
+        counts.sum_duplicates()
+        return cls(words, counts)
+
+    def __len__(self) -> int:
+        return int(self.counts.shape[0])
+
+    def joined(self, groups: NDArray[Any]) -> "WordCounts":
+        """Word counts of each group of documents, in the order of the groups' labels."""
+        order, units = Units.gathered(groups)
+        rows = self.counts if order is None else self.counts[order]
+        shape = (units.n, rows.shape[1])
+        parts = (rows.data, rows.indices, rows.indptr[units.starts])
+        # A copy, since summing duplicates writes to the memory of the documents' own counts.
+        counts = sp.csr_matrix(parts, shape, copy=True)
+        counts.sum_duplicates()
+        return WordCounts(self.words, counts)
+
+
+class TextChunks(Chunks):
+    """Words of documents, split by `analyze` and yielded as `WordCounts` of some units."""
+
+    columns: Sequence[str] = ()  # names of the columns whose categories are the words
+
+    def __init__(
+        self,
+        documents: Iterable[Any],
+        analyze: Callable[[Any], Iterable[str]],
+        *,
+        groups: NDArray[Any] | None = None,
+    ) -> None:
+        self.word_counts = call_untrusted(
+            lambda: WordCounts.of(map(analyze, documents)), "Splitting documents into words"
+        )
+        self.grouped = groups is not None
+        self._units = self.word_counts
+        if groups is not None:
+            self._units = self.word_counts.joined(groups)
+        self.n_units = len(self._units)
+        found = set(map(type, self.word_counts.words.names))
+        kinds = {kind for kind in found if not issubclass(kind, str)}
+        if kinds:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise TypeError(f"The analyzer must return strings, got objects of type {names}.")
+
+    def __iter__(self) -> Iterator[WordCounts]:
+        # A chunk of no units, where there are none.
+        return map(self._chunk, range(0, max(self.n_units, 1), CHUNK_SIZE))
+
+    def _chunk(self, start: int) -> WordCounts:
+        """Up to 4096 units from `start` on."""
+        stop = min(start + CHUNK_SIZE, self.n_units)
+        return WordCounts(self._units.words, self._units.counts[start:stop])
+
+
+def checksums(words: Iterable[str]) -> Integers:
+    """Fixed checksum (CRC-32) of each word."""
+    encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), words)
+    return np.fromiter(map(zlib.crc32, encoded), np.int64)
