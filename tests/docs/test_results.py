@@ -12,8 +12,8 @@ from sktensor_dp import BudgetAccountant
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-GUIDE = re.findall(r"\]\((\w+\.md)\)", (DOCS / "guide.md").read_text("utf-8"))
-PAGES = [DOCS / name for name in (*GUIDE, "results.md", "peers.md")] + sorted(
+GUIDE = re.findall(r"^(\w+)$", (DOCS / "guide.md").read_text("utf-8"), re.MULTILINE)
+PAGES = [DOCS / f"{name}.md" for name in (*GUIDE, "results", "peers")] + sorted(
     (DOCS / "how_to").glob("*.md")
 )
 INCLUDE = re.compile(r"```\{results\} (\S+)\n(?::data: .+\n)?(?::source: (.+)\n)?```")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = ("start", "tutorials", "privacy", "how_to")
-GUIDE = re.findall(r"\]\((\w+)\.md\)", (DOCS / "guide.md").read_text("utf-8"))
+GUIDE = re.findall(r"^(\w+)$", (DOCS / "guide.md").read_text("utf-8"), re.MULTILINE)
 PAGES = [
     *sorted(page for folder in FOLDERS for page in (DOCS / folder).glob("*.md")),
     *(DOCS / f"{name}.md" for name in GUIDE),
