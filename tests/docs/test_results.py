@@ -64,6 +64,18 @@ def test_a_number_that_no_file_has_is_seen() -> None:
     assert NUMBER.findall(text) == [".123", "4.5", "12", "1,200"]
 
 
+def test_the_paper_has_numbers_of_files_and_cites_what_it_lists() -> None:
+    paper, references = (
+        (ROOT / "paper" / f"paper.{end}").read_text("utf-8") for end in ("md", "bib")
+    )
+    body = paper.split("\n---\n")[1]
+    named = re.findall(r"`((?:docs/results|benchmarks)/\w+\.csv)`", body)
+    cells = re.split(r"[,\n]", "\n".join((ROOT / name).read_text("utf-8") for name in named))
+    assert set(NUMBER.findall(re.sub(r"`[^`]*`", "", body))) <= set(cells)
+    assert set(re.findall(r"@(\w+)", body)) == set(re.findall(r"^@\w+\{(\w+),", references, re.M))
+    assert 1000 <= len(body.split()) <= 1500
+
+
 def test_every_file_is_shown_and_names_its_command() -> None:
     shown = {file: source for page in DOCS.rglob("*.md") for file, source in included(page).items()}
     assert set((DOCS / "results").glob("*.csv")) <= set(shown)
