@@ -18,8 +18,8 @@ from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCountVectorizer
 from sktensor_dp.data.texts import TextChunks
+from sktensor_dp.privacy.partition_selection import largest_weight
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.selection import largest_weight
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.texts import N_BUCKETS, WordVotes
 

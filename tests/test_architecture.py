@@ -43,24 +43,26 @@ CORE = {
     "calibration": core(""),
     "plan": core("calibration"),
     "composition": core("plan"),
-    "selection": core("calibration noise plan /queries.laws"),
-    "report": core("/checks composition plan selection /queries.laws"),
+    "trials": core("calibration noise plan"),
+    "partition_selection": core("noise plan /queries.laws"),
+    "report": core("/checks composition plan trials /queries.laws"),
     "opendp_registry": core("report"),
     # It reads what anyone may have written, and adds it up without data or noise.
-    "stated": core("/queries.laws"),
+    "statement_fields": core("/queries.laws"),
     "statement": core(
-        "/checks /exceptions mechanisms.sigma_of composition plan report stated /queries.laws"
+        "/checks /exceptions mechanisms.sigma_of composition plan report statement_fields "
+        "/queries.laws"
     ),
-    "spending": core("/exceptions calibration plan"),
-    "ledger": core("/exceptions plan spending"),
-    "accountant": core("/checks /exceptions calibration ledger plan spending"),
+    "charges": core("/exceptions calibration plan"),
+    "ledger": core("/exceptions charges plan"),
+    "accountant": core("/checks /exceptions calibration charges ledger plan"),
     "mechanisms": core("calibration noise plan /queries.laws /queries.query.Coordinates /tensor"),
     "parts": core("noise /data.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": core("/exceptions accountant calibration noise report"),
-    "releases": core("mechanisms selection /queries"),
+    "catalogue": core("mechanisms partition_selection /queries"),
     "answer": core("plan"),
-    "payer": core("accountant ledger plan spending"),
+    "payer": core("accountant charges ledger plan"),
     "session": core("/privacy /data /queries"),
     "execution": core("/checks /data"),
 }
@@ -73,7 +75,7 @@ COUNTER = core(
 BESIDE = {
     "published": core("calibration noise"),
     "cli": core(
-        "accountant calibration composition ledger opendp_registry plan report spending statement"
+        "accountant calibration composition ledger charges opendp_registry plan report statement"
     ),
 }
 # Functions of public numbers: a threshold checked before anything is charged, what trials may
@@ -82,8 +84,8 @@ BESIDE = {
 EXTRA_NAMES = core(
     "mechanisms.LEAST_EPSILON mechanisms.piecewise_deviation mechanisms.piecewise_variance "
     "noise.OneProcess "
-    "selection.failure_of_trials selection.largest_weight selection.secret_trials "
-    "selection.selection_threshold selection.stop_probability selection.trial_cost "
+    "partition_selection.largest_weight partition_selection.selection_threshold "
+    "trials.failure_of_trials trials.secret_trials trials.stop_probability trials.trial_cost "
     "unsafe.refuse_recording"
 )
 # Functions that turn what the caller passed into validated raw data, and compute nothing.

@@ -12,7 +12,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.catalogue import CATALOGUE
 
 RELEASE = re.compile(r"``(" + "|".join(sorted(CATALOGUE, key=len, reverse=True)) + r")``")
 # Plain text in docstrings that reStructuredText would take for its own: |x| and n_components_,.

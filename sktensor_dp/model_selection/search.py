@@ -78,7 +78,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, Payabl
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.selection import (
+from sktensor_dp.privacy.trials import (
     failure_of_trials,
     secret_trials,
     stop_probability,

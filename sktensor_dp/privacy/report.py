@@ -22,7 +22,7 @@ from sktensor_dp.privacy.plan import (
     budget_fractions,
     fraction_of,
 )
-from sktensor_dp.privacy.selection import stop_probability, trial_cost
+from sktensor_dp.privacy.trials import stop_probability, trial_cost
 from sktensor_dp.queries.laws import law_of
 
 FORMAT, VERSION = "sktensor_dp privacy statement", 1

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from sktensor_dp.data.sums import COVERED_UNITS, excess
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.mechanisms import Mechanism, deviation_of, sigma_of
 from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.payer import NOBODY, Payer
 from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.selection import PartitionSelection
 from sktensor_dp.queries.query import Product, Query, UnitCount
 
 if TYPE_CHECKING:

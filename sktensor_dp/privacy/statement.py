@@ -21,7 +21,7 @@ from sktensor_dp.privacy.report import (
     allowed_trial,
     written,
 )
-from sktensor_dp.privacy.stated import statement_of
+from sktensor_dp.privacy.statement_fields import statement_of
 from sktensor_dp.queries.laws import law_of
 
 MOST_BYTES, DEEPEST = 16 * 2**20, 60

@@ -33,7 +33,7 @@ Family = Literal["units", "texts", "counts", "samples", "tensors", "entries", "s
 # orthonormal ones of a symmetric array or matrix, or those of a histogram of pairs.
 Coordinates = Literal["entries", "symmetric", "matrix", "pairs"]
 # Queries by name: every step at which raw data can become public. `CATALOGUE` in
-# ``privacy/releases.py`` is made of it, with mechanisms.
+# ``privacy/catalogue.py`` is made of it, with mechanisms.
 REGISTERED: "dict[str, type[Query]]" = {}
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.privacy.partition_selection import largest_weight
 from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.selection import largest_weight
 from sktensor_dp.queries.texts import DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text import defaults
 

@@ -18,7 +18,7 @@ from privacy.test_audit_releases import COST, audited
 from replaying import watch
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon
-from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.catalogue import CATALOGUE
 
 HEAD = ("release", "replayed", "moved", "attained", "largest", "law", "epsilon", "claim")
 EXPLAINED = """

@@ -7,7 +7,7 @@ from contracts.rows_of_claims import PURE
 from contracts.rows_of_laws import ROWS, fits, lies_on
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.queries.laws import PIECEWISE
 
 

@@ -12,7 +12,7 @@ from contracts.replay_rows import SMALL, check, named
 from replaying import replay, state, watch
 
 from sktensor_dp import NotEnoughDataWarning
-from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.catalogue import CATALOGUE
 
 ROWS = [
     *SMALL, *ways_of_samples.UNRELATED, *ways_of_completions.UNRELATED, *neighbours.ROWS,

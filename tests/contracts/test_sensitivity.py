@@ -17,9 +17,9 @@ from contracts import (
 )
 from contracts.sensitivities import Floats, Row, attained, leaves, measured
 
+from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.unsafe import Recorder
 from sktensor_dp.queries.gradients import RidgeBlock
 from sktensor_dp.queries.laws import PIECEWISE

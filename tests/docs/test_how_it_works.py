@@ -16,7 +16,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.catalogue import CATALOGUE
 
 PAGE = Path(__file__).parents[2] / "docs" / "how_it_works.md"
 BOUNDS = {"bounds": (-3, 3), "random_state": 0}

@@ -23,13 +23,13 @@ from sktensor_dp.model_selection.scores import UNKNOWN_WORD, UnitScores, word_co
 from sktensor_dp.model_selection.steps import row_by_row
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.selection import (
+from sktensor_dp.privacy.statement import load_statement
+from sktensor_dp.privacy.trials import (
     failure_of_trials,
     selection_delta,
     stop_probability,
     trial_cost,
 )
-from sktensor_dp.privacy.statement import load_statement
 
 INF = float("inf")
 PER_TOKEN = "log_likelihood_per_token"

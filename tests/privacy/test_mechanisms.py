@@ -24,6 +24,7 @@ from sktensor_dp import (
 from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.data.counts import CountChunks, as_counts
 from sktensor_dp.data.entries import EntryChunks
+from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.mechanisms import (
     WHOLE,
     Mechanism,
@@ -42,7 +43,6 @@ from sktensor_dp.privacy.mechanisms import (
 )
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE

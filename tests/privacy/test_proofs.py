@@ -17,8 +17,8 @@ from contracts.sensitivities import leaves
 from contracts.test_sensitivity import CASES
 
 from sktensor_dp.data.entries import IndexSet
+from sktensor_dp.privacy.catalogue import CATALOGUE, Release
 from sktensor_dp.privacy.mechanisms import Mechanism
-from sktensor_dp.privacy.releases import CATALOGUE, Release
 from sktensor_dp.queries.entries import Entries, EntryPairs
 from sktensor_dp.queries.samples import TensorPowerIterations
 

@@ -10,7 +10,7 @@ from internals import answering
 from ways_to_fit import WAYS, report_of
 
 from sktensor_dp import BudgetAccountant, PrivacyLeakWarning, unsafe_recorded_releases
-from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.catalogue import CATALOGUE
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     StatementError,
 )
+from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
-from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import (
     MOST_BYTES,

@@ -16,7 +16,7 @@ from contracts.rows_of_counts import Rows
 from contracts.sensitivities import Case
 from contracts.test_sensitivity import CASES
 
-from sktensor_dp.privacy.releases import CATALOGUE
+from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.session import check_sensitivity, released_sensitivity
 from sktensor_dp.queries.gradients import Jacobian
 

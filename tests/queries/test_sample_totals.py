@@ -15,9 +15,9 @@ from internals import questions
 
 from sktensor_dp.data.samples import LARGEST_ENTRY, SampleChunk, SampleChunks, as_samples
 from sktensor_dp.power_method.recipe import power_step, projected_third_moments, third_moments
+from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.releases import CATALOGUE
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.samples import (
     NORM_SLACK,

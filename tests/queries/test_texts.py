@@ -9,13 +9,13 @@ from scipy.special import ndtr, ndtri
 
 from sktensor_dp.data.texts import TextChunks, WordCounts, checksums
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.selection import (
+from sktensor_dp.privacy.partition_selection import (
     STEP,
     gaussian_partition_selection,
     largest_weight,
     selection_threshold,
 )
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.texts import N_BUCKETS, VOTE, DocumentFrequencies, WordBuckets, WordVotes
 

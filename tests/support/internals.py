@@ -17,7 +17,7 @@ from sktensor_dp.estimator.base import FittedStateMixin
 from sktensor_dp.model_selection.search import Trials
 from sktensor_dp.privacy import sampling
 from sktensor_dp.privacy.mechanisms import Mechanism, sigma_of
-from sktensor_dp.privacy.selection import PartitionSelection
+from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.scores import HeldOutScores
 from sktensor_dp.tensor import row_effects

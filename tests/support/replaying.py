@@ -31,10 +31,10 @@ import numpy as np
 import pytest
 
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.releases import CATALOGUE
-from sktensor_dp.privacy.selection import PartitionSelection
+from sktensor_dp.privacy.partition_selection import PartitionSelection
 
 PLAIN = (str, bytes, int, float, complex, np.generic, type, slice, Path, np.dtype)
 # Methods of a source that coordinates reach in units of their sensitivity, and its norm there.

@@ -8,7 +8,7 @@ noise it may be released with, and by how much one unit can move it, which its p
 from dataclasses import dataclass
 
 from sktensor_dp.privacy.mechanisms import MECHANISMS, Mechanism
-from sktensor_dp.privacy.selection import PartitionSelection
+from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     counts,
     entries,

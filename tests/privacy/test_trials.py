@@ -16,7 +16,7 @@ from scipy.stats import chisquare, geom
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.selection import (
+from sktensor_dp.privacy.trials import (
     secret_trials,
     selection_delta,
     selection_epsilon,
