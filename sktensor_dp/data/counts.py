@@ -15,14 +15,14 @@ from sktensor_dp.data.units import (
 )
 from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape
 
-# Beyond any document; sixth powers and single precision stay far from overflow, whose
-# NaN would pass every clip.
+# No document has more. Sixth powers of counts stay far from overflow: NaN would pass every clip.
 LARGEST_COUNT = 2.0**30
 
 
 def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
     """Validate `X` as whole numbers >= 0; return float64 CSR, with counts clipped at 2**30."""
-    # The bounds of moments hold for whole numbers >= 0 alone; counts above 2**30 are taken for it.
+    # The bounds of moments hold only for whole numbers >= 0; counts above 2**30 are replaced by
+    # 2**30.
     counts = sp.csr_matrix(X, dtype=np.float64)
     if not np.isfinite(counts.data).all():
         raise ValueError(f"{name} contains NaN or infinity; counts must be finite numbers >= 0.")
@@ -48,7 +48,7 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
 class UnitWords:
     """Layout for adding up counts by unit, with a place for each (unit, word) that occurs."""
 
-    # (n_units,): number of documents of each unit, and 0 of those that are left out.
+    # (n_units,): number of documents of each unit; 0 for units that are left out.
     sizes: Integers
     rows: Integers  # (n_rows,): documents of the units, in their order
     per_row: Integers  # (n_rows,): number of their counts
@@ -67,7 +67,7 @@ class UnitWords:
         starts = np.repeat(X.indptr[rows] - ends + per_row, per_row)
         stored = starts + np.arange(len(starts))
         owners = of_rows[rows]
-        # Places in the order of units; sums at a place are of one unit, in the order of its rows.
+        # Sort places by unit, so that counts at a place are added in the order of the unit's rows.
         keys = np.repeat(owners, per_row) * X.shape[1] + X.indices[stored]
         different, places = np.unique(keys, return_inverse=True)
         sizes = np.bincount(owners, minlength=len(chosen))
@@ -79,7 +79,7 @@ class UnitWords:
 class CountChunk(RowChunk):
     """Word counts of the documents of some units, with cached power sums of each document."""
 
-    # Moments and their norms ask for the same words one after the other.
+    # Last restriction: moments and their norms need the same words one after the other.
     _restricted: "tuple[NDArray[np.intp], CountChunk] | None" = None
 
     @cached_property
@@ -101,7 +101,7 @@ class CountChunk(RowChunk):
     def by_words(self) -> tuple[NDArray[np.intp], sp.csr_matrix]:
         """Order of documents by number of distinct words, and float32 counts in that order."""
         order = np.argsort(np.diff(self.X.indptr), kind="stable")
-        # Singles first: rows are copied, and half as much memory is.
+        # Convert to float32 before rows are copied, which halves the memory of the copy.
         return order, of_same_shape(self.X, self.X.data.astype(np.float32))[order]
 
     def sum_over_words(self, function: Callable[[Floats], Floats]) -> Floats:
@@ -129,8 +129,7 @@ class CountChunk(RowChunk):
 
     def restricted(self, words: NDArray[np.intp] | None) -> "CountChunk":
         """Chunk with the columns `words` only (None: all), and lengths of whole documents."""
-        # Lengths stay those of the whole documents: the restriction is a restriction of the
-        # moments.
+        # Lengths stay those of the whole documents: the moments are restricted, not the documents.
         if words is None:
             return self
         if self._restricted is None or self._restricted[0] is not words:

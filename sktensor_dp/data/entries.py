@@ -14,7 +14,7 @@ from sktensor_dp.data.units import Chunks
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-# Rows of a mode are arrays' lengths; far beyond memory, and exact in double precision.
+# Largest coordinate: far beyond the length of any mode, and exact in double precision.
 LARGEST_COORDINATE = 2**52
 
 
@@ -22,7 +22,7 @@ def as_entries(
     coordinates: Any, values: Any, shape: Sequence[int] | None = None
 ) -> tuple[Integers, Floats, tuple[int, ...]]:
     """Validate entries: return `coordinates` as intp, `values` as float64, and the shape."""
-    # How many entries there are may be private.
+    # The number of entries may be private: errors must not show it.
     X = np.asarray(coordinates)
     if X.ndim != 2 or X.shape[1] < 2:
         has = f"{X.ndim} axes" if X.ndim != 2 else f"{X.shape[1]} columns"
@@ -67,7 +67,7 @@ def are_repeated(coordinates: Integers, shape: Sequence[int]) -> bool:
 def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
     """Validate `shape`: one int >= 1 for each of `n_modes` columns of coordinates."""
     rows = tuple(shape)
-    # Of a bool nobody would say that it counts rows.
+    # A bool is an int in Python, but no number of rows.
     counts = [isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in rows]
     if len(rows) != n_modes or not all(counts):
         raise ValueError(
@@ -109,7 +109,8 @@ class ValueRange(Chunks):
 
     def __init__(self, bounds: tuple[float, float]) -> None:
         low, high = bounds
-        # Written so that NaN fails; halves first, as the width of all floats would overflow.
+        # `not (...)` refuses NaN. Halves come first, since the width of the whole range of floats
+        # overflows.
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")
         self.half = high / 2 - low / 2
@@ -119,7 +120,7 @@ class ValueRange(Chunks):
 
     def centred(self, values: Floats) -> Floats:
         """Values clipped to the range, minus its middle, so within ``[-half, half]`` exactly."""
-        # Values beyond are clamped before the difference: it might overflow, and warn.
+        # Values beyond the range are clamped before the subtraction, which could overflow and warn.
         reach = abs(self.middle) + self.half
         centred = np.clip(values, -reach, reach)
         centred -= self.middle
@@ -153,7 +154,7 @@ class IndexSet(SortedEntries):
         """Weights ``count ** -0.5`` of entries for each mode, of sum 1; (n_entries, n_modes)."""
         weights = np.empty((self.n_entries, len(self.shape)), order="F")
         for m, counts in enumerate(self.counts):
-            # Rows without entries are never looked up.
+            # Rows without entries are never looked up, so their count may be raised to 1.
             weights[:, m] = (np.maximum(counts, 1) ** -0.5)[self.rows(m)]
         weights /= weights.sum(axis=1, keepdims=True)
         return weights
@@ -181,7 +182,7 @@ class EntryChunks(ValueRange):
     @cached_property
     def index_set(self) -> IndexSet:
         """Coordinates of observed values; public."""
-        # Handed over, not held: it has coordinates of its own.
+        # Hand the coordinates over and keep no copy of them.
         return IndexSet(vars(self).pop("_coordinates"), self.shape)
 
     @property

@@ -14,8 +14,8 @@ from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import as_numbers
 
 Integers = NDArray[np.intp]
-# Integers of 64 bits, or objects: Python's own strings, or integers beyond 64 bits. Text of NumPy
-# gives each label the room of the longest one, and drops NULs at its end.
+# 64-bit integers, or Python objects (strings, or larger integers). Strings of NumPy would take the
+# room of the longest label each, and drop NULs at the end.
 Labels = NDArray[Any]
 
 EXPECTED = (
@@ -31,7 +31,8 @@ ONE_GROUP = (
     "groups must hold at least two different labels: one group alone is all of the data, and "
     "nothing could be learnt that protects it."
 )
-# Odd, near 2^64 over the golden ratio: products with it spread integers evenly (Knuth, volume 3).
+# Odd number near 2^64 over the golden ratio: multiplying by it spreads integers evenly (Knuth,
+# volume 3).
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -45,8 +46,8 @@ def as_labels(groups: Any, n_rows: int, name: str = "groups") -> Labels:
 
 def read_labels(groups: Any, n_rows: int | None, name: str) -> Labels:
     """Labels of one kind, which may be malformed, from a column, an array or a list."""
-    # Errors show no label, and no number of rows: that of a unit is private. Of a list numpy would
-    # make text, and 'nan' of a label that is missing.
+    # Errors show no label, and no number of rows, as the number of rows of a unit is private. NumPy
+    # would turn a list with a missing label into text, with 'nan' as a label.
     expected = EXPECTED.format(name=name)
     if not isinstance(groups, np.ndarray):
         groups = as_numbers(groups, name)
@@ -76,7 +77,8 @@ def _of_one_kind(labels: NDArray[Any]) -> Labels | None:
     items = labels.tolist()
     kinds = set(map(type, items))
     if all(issubclass(kind, str) for kind in kinds):
-        # Of subclasses the plain text, which decides alone whether two are equal.
+        # Instances of subclasses of str are converted to plain strings: those alone decide which
+        # labels are equal.
         return _objects(items if kinds == {str} else list(map(str.__str__, items)))
     if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         return _integers(_objects(items if kinds == {int} else list(map(int, items))))
@@ -121,7 +123,7 @@ def _distinct(labels: Labels) -> tuple[Labels, Integers]:
     if labels.dtype.kind != "O":
         names, places = np.unique(labels, return_inverse=True)
         return names, places
-    # By their hashes, as Python's sets compare: only the different ones are sorted.
+    # Labels are hashed, as in Python's sets, and only the different ones are sorted.
     numbers: defaultdict[Any, int] = defaultdict(count().__next__)
     first = np.fromiter(map(numbers.__getitem__, labels.tolist()), np.intp, len(labels))
     known = list(numbers)
@@ -133,7 +135,7 @@ def _distinct(labels: Labels) -> tuple[Labels, Integers]:
 
 def joined(parts: list[Labels]) -> Labels | None:
     """Labels of several parts, one after the other; None if they are not of one kind."""
-    # Parts without rows have labels of no kind.
+    # Parts without rows have labels of no type.
     parts = [part for part in parts if len(part)] or parts[:1]
     return np.concatenate(parts) if len(set(map(are_texts, parts))) == 1 else None
 
@@ -185,13 +187,13 @@ def normalise_labels(labels: ArrayLike) -> Labels:
     found = read_labels(labels, None, "labels")
     if not len(found) or not are_texts(found):
         return found
-    # Equal labels share one object in memory.
+    # Equal labels share one object, to save memory.
     forms = {label: _normal(label) for label in set(found.tolist())}
     return _objects(list(map(forms.__getitem__, found.tolist())))
 
 
 def _normal(label: str) -> str:
     """Stripped, folded and composed form of a label, which is its own form."""
-    # Decomposed first: letters are folded alike in both forms.
+    # Decompose first: composed and decomposed letters are then folded alike.
     folded = unicodedata.normalize("NFD", label).casefold()
     return unicodedata.normalize("NFC", folded).strip()

@@ -22,11 +22,11 @@ from sktensor_dp.tensor.symmetric import (
     Oracle,
 )
 
-# Entries beyond are taken for it: squares and their sums stay far from overflow, whose
-# NaN would pass every clip.
+# Larger entries are replaced by this: sums of their squares stay far from overflow, and NaN would
+# pass every clip.
 LARGEST_ENTRY = 1e100
-# Of a row, that are squared and added at once: of longer ones numpy breaks sums where its
-# buffer ends.
+# Number of squares of a row that are added at once: in longer sums numpy splits where its buffer
+# ends.
 COLUMNS_AT_ONCE = 2**12
 
 
@@ -35,7 +35,7 @@ def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
     kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
     samples = kind(X, dtype=np.float64)
     entries = samples.data if sp.issparse(samples) else samples
-    # NaN fails both comparisons; no temporary of the size of the data is made.
+    # NaN fails both comparisons. No temporary array of the size of the data is made.
     largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
     if not np.isfinite(largest):
         raise ValueError(f"{name} contains NaN or infinity; samples must be finite numbers.")
@@ -65,13 +65,13 @@ def _square_norms(X: Any) -> Floats:
 class SampleChunk(RowChunk):
     """Samples (rows) of some units, with their norms computed once."""
 
-    # One radius is in use at a time, and asked for block by block.
+    # Scales of the last radius: one radius is in use at a time, for one block after another.
     _scales: tuple[float, Floats] | None = None
 
     @cached_property
     def square_norms(self) -> Floats:
         """Squared Euclidean norm of each sample, of shape (n_samples,)."""
-        # Block by block: a copy of the data may not fit beside it.
+        # By blocks, as a copy of all data may not fit into memory.
         sums = [_square_norms(self.X[rows]) for rows in self.blocks(1)]
         return np.concatenate([np.zeros(0), *sums])
 
@@ -101,7 +101,7 @@ class SampleChunks(RowChunks[SampleChunk]):
         """Samples of one chunk; refuses another number of columns than `n_features`."""
         samples = as_samples(part, "a chunk")
         if samples.ndim != 2 or samples.shape[1] != self.n_features:
-            # How many rows it has may be private.
+            # The number of rows may be private: the error shows columns only.
             has = f"{samples.shape[1]} features" if samples.ndim == 2 else f"{samples.ndim} axes"
             raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
         return samples
@@ -148,8 +148,8 @@ class TensorChunk(Chunks):
     oracle: Oracle  # maps U of shape (d, L) to T(I, u, u) for its columns u
     n_units: int = 1
 
-    # Entries are at most this many times the largest change: beside much larger ones rounding of an
-    # answer would outweigh it.
+    # Entries are clipped to this many times the largest change: rounding errors of larger ones
+    # would exceed the change.
     largest_ratio: ClassVar[float] = 1e6
 
     def __iter__(self) -> Iterator["TensorChunk"]:

@@ -29,8 +29,8 @@ class SliceChunks(ValueRange):
         shape: tuple[int, ...],  # public
         unit_mode: int,
         bounds: tuple[float, float],  # public
-        # True if this chunk holds some units of a data set only. They are numbered among those
-        # that have entries here; units without entries add nothing to any sum.
+        # True if this chunk holds only some units of a data set. They are numbered among the units
+        # with entries in the chunk; units without entries add nothing to any sum.
         part: bool = False,
     ) -> None:
         super().__init__(bounds)
@@ -81,9 +81,9 @@ class SliceChunks(ValueRange):
     def _norms_of_counts(self, rows: Integers) -> Floats:
         """Norms of `count_norms`, from the row of each entry in the mode."""
         if len(self.shape) == 2:
-            # No row twice: entries are distinct.
+            # Entries are distinct, so no row of the mode occurs twice in a unit.
             return np.sqrt(np.maximum(np.bincount(self.units, minlength=self.n_units), 1.0))
-        # Runs of equal (unit, row) pairs are the numbers that are not 0.
+        # Number of entries of each (unit, row) pair, from runs of equal pairs.
         order = np.lexsort([rows, self.units])
         units, rows = self.units[order], rows[order]
         first = np.ones(len(units), dtype=bool)
@@ -100,7 +100,7 @@ def by_unit(
     coordinates: Integers, values: Floats, shape: tuple[int, ...], unit_mode: int
 ) -> Integers:
     """Order that sorts entries by unit, then by the other modes, then by value."""
-    # Sorted by value last, so that a mean does not depend on the order of the rows.
+    # Values are the last key, so that a mean does not depend on the order of the rows.
     columns = [coordinates[:, unit_mode]]
     columns += [coordinates[:, m] for m in reversed(range(len(shape))) if m != unit_mode]
     if math.prod(shape) < 2**63:  # one number for each place is sorted faster
@@ -134,7 +134,7 @@ class SliceReader:
     def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
         X, y = (as_numbers(part, "a partition") for part in (X, y))
         coordinates, values, _ = as_entries(X, y, self.shape)
-        # Coordinates are exact in double precision.
+        # Coordinates are exact in double precision, so one table holds both.
         table = np.column_stack([coordinates, values])
         return split(table, coordinates[:, self.unit_mode], n_parts)
 

@@ -14,19 +14,19 @@ from threadpoolctl import ThreadpoolController
 from sktensor_dp.checks.errors import error_or
 from sktensor_dp.tensor.arrays import Floats, blocks
 
-# Units that are added one after the other before their sum is added accurately.
+# Number of units that are added plainly before their sum is added accurately.
 UNITS_AT_ONCE = 2**14
-# Units for which the slack of every sensitivity pays; beyond, what is missing is added.
+# Number of units whose rounding the slack of every sensitivity covers; `excess` covers more units.
 COVERED_UNITS = 2**22
-# Slack in the sensitivity of sums over more units than that, for as many again.
+# Relative increase of the sensitivity for every further `COVERED_UNITS` units.
 EXCESS = 1e-4
-# Relative error of single precision, of long sums, and of both together.
+# Slack for errors of single precision and of long sums together.
 NORM_SLACK = 1 + 2e-4
-# Sensitivities of sums are this much larger than proved: it pays for rounding in them.
+# Sensitivities of sums are larger than proved by this factor, which covers rounding errors.
 SUM_SLACK = 1 + 1e-6
-# Numbers that are worked on at once (128 kB): all that is formed of them stays in the cache.
+# Numbers in a block (128 kB): arrays of a few blocks stay in the cache.
 BLOCK_NUMBERS = 2**14
-# Sum of the squared numbers of terms up to which plain sums do.
+# Plain sums are accurate enough up to this sum of squared numbers of terms.
 PLAIN_SQUARES = 2**28
 
 
@@ -54,13 +54,13 @@ class AccurateSum:
             total, term = self._total[block], part[block]
             both = total + term
             taken = both - total
-            # What the addition has lost, exactly (Knuth's two-sum).
+            # Exact rounding error of the addition (Knuth's two-sum).
             self._rest[block] += (total - (both - taken)) + (term - taken)
             self._total[block] = both
 
     def merge(self, other: Self) -> None:
         """Add another running sum, which stays unchanged."""
-        # The first one is kept: it must not be that of another, which may be merged again.
+        # Copy the other sum's array, as the other sum may be merged again.
         if other._total is not None:
             self.add(other._total.copy() if self._total is None else other._total)
         if other._rest is not None:
@@ -75,7 +75,7 @@ class AccurateSum:
 
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
     """Apply a summation `add` to high and low digits of `terms` apart, to hardly round."""
-    # `add` adds up rows of an array shaped like `terms`, in any order, and does nothing else.
+    # `add` must add up rows of an array shaped like `terms`, in any order, and do nothing else.
     largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
     anchor = split_anchor(largest, len(terms), squares)
     if anchor is None:
@@ -91,10 +91,10 @@ def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
     """Power of 2 that splits terms up to `largest`; None where plain sums do."""
     if squares <= PLAIN_SQUARES:
         return None
-    # Above the sum of all moduli: multiples of its last digit add up without rounding. A
-    # little more than the largest, for terms that are products with numbers of 1 at most.
+    # A power of 2 above the sum of all moduli: multiples of its last digit add up without rounding.
+    # The factor leaves room for terms that are products with numbers of 1 at most.
     exponent = math.frexp(largest * (1 + 1e-12))[1] + math.frexp(n_terms)[1]
-    # Beyond, such sums overflow.
+    # A larger anchor would overflow.
     return math.ldexp(1.0, exponent) if exponent < 1023 else None
 
 
@@ -104,7 +104,7 @@ def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
     squares = float(np.square(np.bincount(rows, minlength=n_rows).astype(np.float64)).sum())
 
     def add(part: Floats) -> Floats:
-        # Without entries it would count in integers.
+        # bincount returns integers where there are no entries.
         return np.bincount(rows, weights=part, minlength=n_rows).astype(np.float64, copy=False)
 
     found = np.empty((n_rows, len(columns)))
@@ -113,7 +113,7 @@ def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
     return found.reshape(n_rows, *terms.shape[1:])
 
 
-# Of a partition as its holder has it: chunks as queries take them.
+# Turns a partition, as its holder has it, into the chunks that queries read.
 Reader = Callable[[Any], Iterable[Any]]
 
 
@@ -163,7 +163,7 @@ class PartialQuery:
         if isinstance(partition, Exception):
             raise partition
         total, n_units = self._nothing(), 0
-        # What a caller of before has set may differ from place to place.
+        # The caller's error state may differ between workers.
         with OneThread(), np.errstate(all="ignore"):
             for chunk in self.reader(partition):
                 total.add(self.query.total(chunk))
@@ -187,8 +187,8 @@ def _libraries() -> ThreadpoolController:
 class OneThread:
     """Context that limits BLAS to one thread in this process, so that sums have the same digits."""
 
-    # The limit belongs to the process: tasks overlap, and one that ends must not lift the limit of
-    # another. The last that ends takes it back.
+    # The limit belongs to the whole process. Tasks overlap, so only the last task to end may lift
+    # it.
 
     _lock = threading.Lock()
     _n_open = 0

@@ -20,7 +20,7 @@ from sktensor_dp.tensor.arrays import read_only
 Integers = NDArray[np.integer[Any]]
 
 CHUNK_SIZE = 4096
-# Documents whose words are strings at one time, before they are numbers.
+# Number of documents whose words are held as strings before they are numbered.
 BLOCK = 1024
 
 
@@ -39,8 +39,8 @@ class Words:
     @cached_property
     def ranks(self) -> Integers:
         """Rank of each word in a fixed order (checksum, then text), by which ties are broken."""
-        # Two words compare alike in every corpus; the order in which a corpus happens to show them
-        # would let one document steer the ties of others.
+        # The order must not depend on the corpus: otherwise one document could steer how ties of
+        # others are broken.
         keys = list(zip(self.checksums.tolist(), self.names, strict=True))
         order = sorted(range(len(keys)), key=keys.__getitem__)
         ranks = np.empty(len(order), np.intp)
@@ -92,7 +92,7 @@ class WordCounts:
         rows = self.counts if order is None else self.counts[order]
         shape = (units.n, rows.shape[1])
         parts = (rows.data, rows.indices, rows.indptr[units.starts])
-        # A copy, since summing duplicates writes to the memory of the documents' own counts.
+        # Copy: summing duplicates writes to the documents' own counts.
         counts = sp.csr_matrix(parts, shape, copy=True)
         counts.sum_duplicates()
         return WordCounts(self.words, counts)
@@ -125,7 +125,7 @@ class TextChunks(Chunks):
             raise TypeError(f"The analyzer must return strings, got objects of type {names}.")
 
     def __iter__(self) -> Iterator[WordCounts]:
-        # A chunk of no units, where there are none.
+        # Yield one chunk without units where there are no units.
         return map(self._chunk, range(0, max(self.n_units, 1), CHUNK_SIZE))
 
     def _chunk(self, start: int) -> WordCounts:

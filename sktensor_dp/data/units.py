@@ -55,7 +55,7 @@ class GroupTable:
             raise ValueError(ONE_GROUP)
         counts = np.concatenate([np.bincount(of, minlength=len(names)) for names, of in read])
         last = np.zeros(len(labels), np.intp)
-        # In the order of chunks: the last one that has a group stays.
+        # Later chunks overwrite earlier ones, so the last chunk of each group stays.
         last[places] = np.repeat(np.arange(len(read)), [len(names) for names, _ in read])
         return cls(labels, np.bincount(places, counts, len(labels)).astype(np.intp), last)
 
@@ -86,7 +86,7 @@ class GroupBuffer:
         self._table = table
         self._left = table.sizes.copy()
         self._n_chunks = 0
-        # Rows that wait, by the number of the chunk that they wait for: each is moved once.
+        # Waiting rows by the chunk that completes their groups: each row is moved once.
         self._waiting: defaultdict[int, list[tuple[Any, Integers]]] = defaultdict(list)
 
     def add(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
@@ -101,7 +101,7 @@ class GroupBuffer:
         if (ends == chunk).all():
             self._waiting[chunk].append((rows, places))
         else:
-            # Copies: a caller may use the memory of a chunk for the next one.
+            # Copy: the caller may reuse the memory of a chunk for the next one.
             for end, some in _parted(ends):
                 self._waiting[end].append((rows[some], places[some]))
         ready = [part for part in self._waiting.pop(chunk, []) if len(part[1])]
@@ -113,13 +113,13 @@ class GroupBuffer:
         return stacked([X for X, _ in ready]), found
 
     def check_empty(self) -> None:
-        """Raise ValueError if the source ended before the last row of some group."""
+        """Raise ValueError if the source ended before the last row of a group."""
         if self._left.any():
             raise ValueError(CHANGED)
 
 
 def _parted(numbers: Integers) -> Iterator[tuple[int, Integers]]:
-    """Each different number, and the places where it stands in order."""
+    """Each different number, with the places at which it stands."""
     order = np.argsort(numbers, kind="stable")
     cuts = np.flatnonzero(np.diff(numbers[order])) + 1
     for some in np.split(order, cuts):
@@ -191,7 +191,7 @@ class Chunks:
 
 
 Chunk = TypeVar("Chunk", bound="RowChunk")
-# Whose rows can be cut apart without copying what they hold.
+# Types whose rows can be sliced as views, without a copy.
 BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
 Prepared = Callable[[Iterable[Any]], Iterable[Any]]
 
@@ -226,7 +226,7 @@ class Units:
 
     def means(self, values: Floats) -> Floats:
         """Mean of `values` (n_rows,) over the rows of each unit; (n_units,)."""
-        # In the order of the rows: the digits depend on nothing but the unit's own.
+        # Added in the order of the rows, so that digits depend on the unit's own rows only.
         sums = np.bincount(self.of_rows, weights=values, minlength=self.n)
         return sums.astype(np.float64, copy=False) / self.sizes
 
@@ -248,7 +248,7 @@ class Units:
 
 def scale_to(norms: Floats, limit: float) -> Floats:
     """Clipping factors ``min(1, limit / norm)``, of the shape of `norms`; 0 for a norm of NaN."""
-    # A norm of NaN is scaled to 0, as an infinite one is: no comparison would stop it.
+    # A norm of NaN passes every comparison with a limit: scale it to 0, as an infinite one.
     if math.isinf(limit):
         return np.ones_like(norms)
     factors = limit / np.maximum(norms, limit)
@@ -275,7 +275,7 @@ def rows_of(X: Any, rows: slice) -> Any:
     ends = X.indptr[rows.start : rows.stop + 1]
     stored = slice(ends[0], ends[-1])
     part = sp.csr_matrix((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
-    # Given to the constructor, arrays of less than half of their memory would be copied.
+    # Set attributes: the constructor would copy arrays that use less than half of their memory.
     part.data, part.indices, part.indptr = X.data[stored], X.indices[stored], ends - ends[0]
     return part
 
@@ -308,7 +308,8 @@ class RowChunk:
     """Rows `X` of some whole units; subclasses cache what successive queries need of them."""
 
     def __init__(self, X: Any, units: Units | None = None) -> None:
-        # Of a caller, or shared with other chunks: whoever changes rows makes a copy.
+        # Read-only: the caller or other chunks may share this memory; whoever changes rows makes a
+        # copy.
         self.X = read_only(X)
         self.units = Units.single(X.shape[0]) if units is None else units
 
@@ -316,16 +317,16 @@ class RowChunk:
 class RowChunks(Chunks, Generic[Chunk]):
     """Rows of a data set, yielded in chunks of whole units, once for each release."""
 
-    # Chunks are cut where they hold more than 2**14 rows, so that sums over the rows of one stay
-    # accurate; a unit with more stays whole, and sums over its rows are cut.
+    # Chunks are cut after 2**14 rows, between units, so that sums over their rows stay accurate. A
+    # unit with more rows stays whole; sums over its rows are cut instead.
 
     noun = "rows"
     _chunk: type[Chunk]  # what queries take rows of whole units as
 
     def __init__(
         self,
-        # Validated rows as one matrix, or an iterable of the caller's chunks, pairs (rows, labels)
-        # where units have several rows, or a `PartitionedSource`.
+        # Validated rows as one matrix; or an iterable of the caller's chunks, pairs (rows, labels)
+        # where units have several rows; or a `PartitionedSource`.
         source: Any,
         n_units: int | None,  # announced by the caller, and checked; None where it is private
         n_features: int,  # announced by the caller
@@ -354,7 +355,7 @@ class RowChunks(Chunks, Generic[Chunk]):
             order, units = Units.gathered(groups)
             self.n_units = units.n
             self._whole = self._cut(source if order is None else source[order], units)
-        # Whether chunks are to be read to check them against what was announced.
+        # True if the source has to be read once and compared with the announced numbers.
         self.announced = self._whole is None and not self.apart
 
     def _checked_part(self, part: Any) -> Any:
@@ -409,8 +410,8 @@ class RowChunks(Chunks, Generic[Chunk]):
             if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
             if waiting is None or groups is None or self._table is None:
-                # What validating and counting rows takes is bounded by a block, however large a
-                # partition is. Sums are cut at the same rows, so their digits are the same.
+                # Validate and count in blocks, which bounds the memory for a large partition. Sums
+                # are cut at the same rows, so their digits stay the same.
                 parts: Iterable[Any] = [X]
                 if isinstance(X, BY_ROWS) and X.ndim == 2:
                     parts = (rows_of(X, rows) for rows in blocks(X.shape[0], UNITS_AT_ONCE))
@@ -426,7 +427,7 @@ class RowChunks(Chunks, Generic[Chunk]):
         if waiting is not None:
             waiting.check_empty()
         if self._announced_units is None and not any_rows:
-            # Chunks without a row are data, no chunk at all is a mistake.
+            # A chunk without rows is allowed; a source without chunks is a mistake.
             if rows is None:
                 raise ValueError(
                     "source must yield a chunk, which may have no rows; it yielded none."
@@ -447,6 +448,6 @@ class RowReader:
         """Yield the chunks of a partition, each with whole units."""
         chunks: Any = self.kind([partition], None, self.n_features, prepared=self.prepared)
         yield from chunks
-        # Rows without labels would be units of their own, which is another guarantee.
+        # Rows without labels would each be a unit, which is another guarantee.
         if chunks.grouped != self.grouped:
             raise ValueError(MIXED)

@@ -22,13 +22,13 @@ from sktensor_dp.queries.query import (
 )
 from sktensor_dp.tensor.arrays import Floats
 
-# Weights of the diagonal, and lengths of words in a whitened space: cubes of counts times
-# these stay far from overflow.
+# Weights of the diagonal, and the largest norm of a row of a whitener: cubes of counts times these
+# stay far from overflow.
 DIAGONAL, LARGEST_WHITENER = (1e-6, 1e6), 1e30
-# Fewest tokens for which all three moments are defined.
+# Fewest tokens for which the first three moments are defined.
 MIN_TOKENS = 3
-# Pairs of words that are held at once, and those of one unit beyond which its own norm is not
-# worth its cost.
+# Number of pairs of words held at once; units with more than the second number of pairs get a
+# cheaper bound than their exact norm.
 PAIRS_AT_ONCE, PAIRS_OF_A_UNIT = 2**22, 2**26
 
 
@@ -71,8 +71,8 @@ class CountNorm:
 class PairNorm:
     """Norm of a unit's pair moment: 2 l M2_ij for i < j and `diagonal_weight` l M2_ii."""
 
-    # `diagonal_weight` sqrt(2) is sqrt(2) times the Frobenius norm, 1 the norm of the histogram of
-    # word pairs.
+    # A `diagonal_weight` of sqrt(2) gives sqrt(2) times the Frobenius norm, 1 the norm of the
+    # histogram of word pairs.
 
     diagonal_weight: float
     words: NDArray[np.intp] | None = field(default=None, compare=False)
@@ -121,7 +121,7 @@ def _pair_norms(
     lengths, data = part.lengths[rows][at.rows], X.data[at.stored]
     weight = (lengths >= 2) / np.maximum(lengths - 1, 1) / at.sizes[of_rows[at.rows]]
     weighted = data * np.repeat(weight, at.per_row)
-    # A column for each word of each unit: products of columns stay within a unit.
+    # One column for each word of each unit, so that products of columns stay within a unit.
     layout = (at.places, np.append(0, np.cumsum(at.per_row)))
     shape = (len(at.rows), len(at.words))
     counts = sp.csr_matrix((data, *layout), shape=shape)
@@ -162,7 +162,7 @@ class TripleNorm:
         pairs = chunk.sum_over_words(lambda c: (c * (c - 1)) ** 2)
         own = chunk.sum_over_words(lambda c: (c**2 * (c - 1)) ** 2)
         same = chunk.sum_over_words(lambda c: (c * (c - 1) * (c - 2)) ** 2)
-        # Squares of the entries over ordered distinct (i, j, k), over (i, i, j), and over i.
+        # Squares of the entries with three different indices, with two, and with one.
         distinct = np.maximum(p2**3 - 3 * p2 * p4 + 2 * p6, 0)
         repeated = np.maximum(pairs * p2 - own, 0)
         total, lengths = distinct + 3 * repeated + same, chunk.lengths
@@ -174,8 +174,8 @@ class TripleNorm:
 class WhitenedTripleNorm:
     """Upper bound on the norm of ``l M3(W, W, W)``, W the `whitener` (n_words, k) of `words`."""
 
-    # The smaller of the triangle inequality on its three terms and of the mean of |w_a| |w_b| |w_c|
-    # over ordered draws of three different tokens.
+    # The smaller of two bounds: the triangle inequality on the three terms, and the mean of |w_a|
+    # |w_b| |w_c| over ordered draws of three different tokens.
 
     whitener: Floats
     words: NDArray[np.intp] | None = None
@@ -189,8 +189,8 @@ class WhitenedTripleNorm:
         row_norms = np.linalg.norm(self.whitener, axis=1)
         p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))
         triangle = triangle_of_terms(X @ self.whitener, p2, p3)
-        # The elementary symmetric polynomial cancels: what rounding may hide is added, which
-        # grows with the length of the sums.
+        # The polynomial cancels. Its rounding error grows with the number of words; a bound on it
+        # is added.
         hidden = 2e-15 * (np.diff(X.indptr) + 8) * p1**3
         distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + hidden
         lengths = chunk.lengths
@@ -210,7 +210,8 @@ def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floa
 
 def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
     """Factor in [0, 1] of each unit that brings its norm within the limits of all `clips`."""
-    # The same factor scales all moments of a unit, so that their identities survive clipping.
+    # All moments of a unit are scaled by one factor, so that identities between them survive
+    # clipping.
     factors = np.ones(chunk.units.n)
     for clip in clips:
         if np.isfinite(clip.limit):
@@ -252,7 +253,7 @@ class WordFrequencies(NonNegative):
     description = "weighted mean counts of every word"
     laws = (GAUSSIAN, LAPLACE)
 
-    # `clip` is of a CountNorm: its limit bounds what one document adds.
+    # `clip` must have a CountNorm: its limit bounds the contribution of one document.
 
     clip: Clip
     clips: tuple[Clip, ...] = ()

@@ -14,12 +14,12 @@ from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, PIECEWISE
 from sktensor_dp.queries.query import HALF, Query, bins_of, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats, Integers, check_shape, rows_at_once
 
-# Of the largest of numbers of which squares are taken: few digits are lost, none overflows.
+# Range for the largest of some numbers whose squares are taken: no overflow, and few digits are
+# lost.
 WEIGHT_SIZES = (1e-100, 1e120)
-# Residuals are rounded to so many binary digits at most, so that all sums are exact: of
-# integers below 2 to this power.
+# Residuals are rounded to at most so many binary digits; sums of integers below 2**52 are exact.
 MOST_DIGITS, EXACT = 12, 52
-# Public numbers within these leave residuals finite before they are clipped.
+# Ranges of public numbers for which residuals are finite before they are clipped.
 SCALE, LARGEST = (1e-100, 1e100), 1e100
 
 
@@ -33,7 +33,7 @@ class ValueHistogram(Query):
 
     edges: Floats  # increasing; public
 
-    # A unit adds a point of the probability simplex, or 0 without values.
+    # Contributions lie in the probability simplex, or are 0 for units without values.
     l2_sensitivity = math.sqrt(2) * SUM_SLACK
     l1_sensitivity = 2 * SUM_SLACK
 
@@ -51,7 +51,8 @@ class Entries(Query):
     description = "the value of every entry"
     laws = (GAUSSIAN, PIECEWISE)
 
-    # Nothing is multiplied with it: the bound holds for any R that noise can be scaled by.
+    # Half the width R of the range. Any R that noise can be scaled by is allowed, as R is not
+    # multiplied by anything.
     half: float  # half of R; public
 
     @property
@@ -115,13 +116,13 @@ class EntryPairs(Query):
     description = "sums over rows of products of their clipped residuals in two columns"
     laws = (GAUSSIAN, LAPLACE)
 
-    # A residual is a value minus its public prediction, over `scale`, clipped to [-1, 1], times the
-    # root of its row's weight, rounded to a public grid. Residuals in one cell are added.
+    # A residual is (value - public prediction) / `scale`, clipped to [-1, 1], times the root of its
+    # row's weight, rounded to a public grid. Residuals in one cell are added.
 
     index_set: IndexSet  # where values of a matrix were observed; public
-    # (n_observed,): subtracted from values, which are centred; public.
+    # (n_observed,): public predictions, which are subtracted from centred values.
     predictions: Floats = field(repr=False)
-    # (n_rows,): of the products of each row, from 0 to 1; public.
+    # (n_rows,): public weight of the products of each row, from 0 to 1.
     weights: Floats = field(repr=False)
     scale: float  # residual that is clipped to 1; public
     half: float  # half of the width of the range of values; public
@@ -148,7 +149,7 @@ class EntryPairs(Query):
 
     def _largest_move(self, others: Floats) -> float:
         """Bound on the change by one value, from the norm or sum of its row's `others`."""
-        # Where nothing can move any number is right.
+        # With zero sensitivity any positive value is a bound.
         moves = 2 * self._limits[self._rows] ** 2 * others
         return SUM_SLACK * (float(moves.max()) or 1.0)
 

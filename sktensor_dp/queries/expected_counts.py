@@ -18,33 +18,35 @@ from sktensor_dp.queries.query import LIMIT, NonNegative, check_array, check_num
 from sktensor_dp.tensor.arrays import Floats, Integers, Singles, of_same_shape, rows_at_once
 from sktensor_dp.topics.inference import topic_posterior
 
-# Beyond any prior that can be told from an infinite one; sums with counts stay far from
-# overflow in single precision, where infinity less infinity is a NaN.
+# Larger priors have the same effect. Sums with counts stay far from overflow in single precision,
+# where inf - inf is NaN.
 LARGEST_PRIOR = 1e30
-# Of what counts of a word are divided by: ratios of counts stay far from overflow.
+# Range of the divisors of counts: the quotients stay far from overflow.
 SCALES = (1e-3, 1e3)
-# Rows of topics are distributions up to rounding.
+# Rows of topics sum to 1 up to rounding.
 LARGEST_SHARE = 1 + 1e-6
-# Array operations release the interpreter's lock; more threads would wait for memory.
+# Number of threads: array operations release the interpreter's lock, but more threads would wait
+# for memory.
 N_THREADS = min(os.cpu_count() or 1, 4)
-# Batches below which threads cost more than they gain.
+# With fewer batches threads cost more than they gain.
 FEWEST_BATCHES = 8
 PROPORTIONS = 2**15
-# Documents are computed by this many, or some by other instructions than the rest.
+# Batches have a multiple of this many documents, so that all go through the same vector
+# instructions.
 LANES = 16
-# Least probability of a word in single precision: its square does not underflow, or a
-# norm could come out as 0.
+# Least probability of a word in single precision: its square does not underflow, and no norm
+# becomes 0.
 TINY = 1e-15
-# Its reciprocal is finite in single precision.
+# Least prior: its reciprocal is finite in single precision.
 LEAST_PRIOR = 1e-30
 # exp(psi(y + 1 / 2)) = y + sum_i SERIES[i] y^(-1 - 2 i) for y >= 2.5, with a relative error of
 # 1.4e-8: the polynomial whose largest error is least.
 SERIES = tuple(map(np.float32, (0.0416648801, -0.00635123769, 0.00267505036)))
-# A proportion is at least exp of this of the largest: products with topics stay normal numbers,
-# which are much faster than those below.
+# Proportions are at least exp(this) times the largest: products with topics stay normal numbers,
+# which are much faster than subnormal ones.
 LEAST_EXPONENT = np.float32(-50)
-# Arrays of topics by documents that a batch works in: proportions, moved ones, priors, and those
-# of `exp_digamma`.
+# Number of work arrays (topics by documents) of a batch: posterior parameters before and after a
+# step, priors, and four more for `exp_digamma`.
 N_ARRAYS = 7
 
 
@@ -65,7 +67,7 @@ class ExpectedCounts(NonNegative):
     limit: float
     order: int = 2
     n_iter: int = 10
-    # Each word's counts are divided by its own, before the norm is taken.
+    # Divisor of each word's counts before the norm is taken.
     scales: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -91,7 +93,7 @@ class ExpectedCounts(NonNegative):
         """Clipped sum of expected counts, of shape (n_components, n_features)."""
         with np.errstate(all="ignore"):
             ratios, scaled = (self._single if self.single else self._mixed)(chunk)
-            # In double precision: sums of many documents must not round.
+            # In double precision: rounding in sums over many documents would exceed the slack.
             result = sum_over_rows(len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows])
         return result.T if self.single else result.T * self.topics
 
@@ -110,7 +112,7 @@ class ExpectedCounts(NonNegative):
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Sparse ratios and clipped topic proportions, under LDA by mean field."""
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
-        # Of units whose bound exceeds the limit the exact norm is computed.
+        # Compute the exact norm only where the cheap bound exceeds the limit.
         asked = (norms > self.limit) & (self.order == 2)
         alone = (asked & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
@@ -118,7 +120,8 @@ class ExpectedCounts(NonNegative):
             chunk, *single_precision(self.topics, self.prior), self.n_iter, alone, weights
         )
         expected, ratios = field.expected, field.ratios
-        # NaN is no more than a limit: a document that has any adds nothing.
+        # A document whose counts are not finite contributes nothing: NaN would pass a comparison
+        # with the limit.
         lost = np.asarray(~np.isfinite(expected).all(axis=1))
         if not np.isfinite(ratios.data).all():
             rows = np.repeat(np.arange(len(lost)), np.diff(ratios.indptr))
@@ -157,9 +160,9 @@ def single_precision(topics: Floats, prior: Floats) -> tuple[Singles, Singles]:
 class MeanField:
     """Mean-field inference of topic proportions for the documents of a chunk."""
 
-    # All steps but the first and last go twice as far as plain mean field, up to half the way from
-    # there to the prior: seven come as near the fixed point as ten plain ones. Each document is
-    # computed by itself, to the last bit: see `LANES`.
+    # All steps but the first and last are over-relaxed by a factor of 2, at most half-way to the
+    # prior: seven come as near to the fixed point as ten plain ones. Each document is computed
+    # independently of the others, to the last bit (see `LANES`).
 
     def __init__(
         self,
@@ -170,13 +173,13 @@ class MeanField:
         asked: NDArray[np.bool_],
         weights: Singles | None = None,
     ) -> None:
-        # Documents by their number of words; rows of all else are in this order.
+        # Documents sorted by their number of words; rows of all other arrays have this order.
         self.order, counts = chunk.by_words
         self._counts, self._topics, self._prior = counts, topics, prior
         self._n_iter, self._asked, self._weights = n_iter, asked[self.order], weights
         self._even_counts = (chunk.lengths[self.order] / len(prior)).astype(np.float32)
-        # Proportions of topics, of which the largest is 1; counts over their mixture of topics,
-        # times the weights of words; and Euclidean norms of ``ratios * expected @ topics``.
+        # Proportions of topics, scaled so that the largest is 1; weighted counts over the mixture
+        # of topics; and Euclidean norms of ``ratios * expected @ topics``.
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
         self.ratios = of_same_shape(counts, np.zeros(counts.nnz, dtype=np.float32))
         self.norms = np.full(counts.shape[0], np.inf)
@@ -222,8 +225,8 @@ class MeanField:
 
 def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
     """``exp(psi(gamma))``, each column up to a factor, in the first of five work arrays."""
-    # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. The factor makes
-    # the last three terms 0 where they are least, so that the largest value is 2.5 or more.
+    # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. A factor per
+    # column subtracts the least of the last three terms, so that the largest result is 2.5 or more.
     value, lost, inverse, square, series = space
     np.add(gamma, np.float32(2), out=lost)
     lost *= gamma
@@ -249,8 +252,8 @@ def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
 
 def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Integers) -> Floats:
     """Euclidean norms of ``ratios * expected * own`` for the columns (documents) `asked`."""
-    # Columns are repeated up to a full number of lanes. They are taken, not indexed: that may
-    # change the order of memory, and with it that of sums.
+    # Repeat columns up to a multiple of `LANES`. `take` keeps the order of memory; indexing may
+    # change it, and with it the order of sums.
     columns = np.resize(asked, -(-len(asked) // LANES) * LANES)
     of_topics, of_words = own.take(columns, axis=2), ratios.take(columns, axis=1)
     squares = np.einsum("kln,kn->ln", of_topics**2, expected.take(columns, axis=1) ** 2)
@@ -261,14 +264,14 @@ def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Integers) ->
 
 def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_components: int) -> None:
     """Call `work` on batches of documents sorted by their number of words, in several threads."""
-    # At most 4 MB of singles to a batch, and enough batches for threads, unless they get smaller
-    # than 1 MB. Calls on small arrays are slow.
+    # At most 4 MB of float32 in a batch, and enough batches for the threads, but none below 1 MB,
+    # as calls on small arrays are slow.
     least, most = rows_at_once(1, 1 / 2), rows_at_once(1, 2)
     room = min(max(counts.nnz * n_components // FEWEST_BATCHES, least), most)
     batches = list(batches_of(np.diff(counts.indptr), n_components, room))
 
     def run(batch: slice) -> None:
-        # A thread does not know what its caller ignores, and warnings are outputs.
+        # Threads do not inherit the caller's error state, and warnings are outputs.
         with np.errstate(all="ignore"):
             work(batch)
 

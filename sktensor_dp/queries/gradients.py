@@ -16,7 +16,7 @@ from sktensor_dp.tensor.arrays import Floats, blocks, rows_at_once, spans
 from sktensor_dp.tensor.arrays import Integers as Places
 from sktensor_dp.tensor.sorted_entries import derivatives, kronecker_rows
 
-# Entries that are added one after the other before their sum is added accurately.
+# Number of entries that are added plainly before their sum is added accurately.
 ENTRIES_AT_ONCE = 2**8
 
 
@@ -106,13 +106,13 @@ class Jacobian:
         return np.prod(columns, axis=0)
 
 
-# Regularisation, relative to the trace, below which the factors of a matrix are rounding.
+# Least ridge relative to the trace: below it the factors of a matrix are rounding errors.
 LEAST_RIDGE = 1e-10
-# Shortest z that noise is scaled to; rows with shorter ones release nothing.
+# Rows whose vectors z are all shorter than this release nothing.
 SHORTEST = 1e-100
-# Of a number of z; sums of their squares are far from overflow.
+# Largest entry of z: sums of squares stay far from overflow.
 LARGEST = 1e120
-# Span, z of shape (r, b), rows of the mode, and where each of them begins.
+# A block: its span, z of shape (r, b), rows of the mode, and the first entry of each row.
 _Block = tuple[slice, Floats, Places, Places]
 
 
@@ -130,8 +130,8 @@ class RidgeBlock(Query):
     index_set: IndexSet  # where values were observed; public
     mode: int  # of the factor
     rows: Floats = field(repr=False)  # (n_entries, r): z of each entry; public
-    # Diagonal of the ridge, >= 0, of one number or r. It is raised to 1e-10 of the trace of
-    # ``sum z z'``, and to 1e-200 where one of both is more than 0.
+    # Diagonal of the ridge, >= 0, one number or r. It is raised to 1e-10 of the trace of ``sum z
+    # z'``, and to 1e-200 where one of both is above 0.
     regularization: float | Floats
     half: float  # half of R; public
 
@@ -156,8 +156,8 @@ class RidgeBlock(Query):
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Rows of the factor over their `scales`, of shape (n_rows, r)."""
-        # However badly conditioned A is, what a value is multiplied with has a length that is
-        # looked at: rounding has nothing to enlarge.
+        # Every vector that multiplies a value is checked to have length 1 at most, so an inaccurate
+        # inverse of A cannot enlarge the change.
         order = self.index_set.order(self.mode)
         along = np.ascontiguousarray(self._frames[1].transpose(1, 2, 0))
         terms = np.empty(self.rows.shape)
@@ -173,9 +173,9 @@ class RidgeBlock(Query):
         grams = self.index_set.grams(self.mode, self.rows)
         ridge = np.broadcast_to(np.asarray(self.regularization, float), self.rows.shape[1:])
         least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
-        # Where there is nothing to divide by, any matrix does.
+        # Where ridge and z are 0 any diagonal may stand.
         diagonal = np.maximum(ridge, least)
-        # Others are not so small that inverses overflow.
+        # Raise positive diagonals, so that inverses do not overflow.
         diagonal = np.where(diagonal > 0, np.maximum(diagonal, SHORTEST**2), 1.0)
         A = grams + diagonal[:, :, None] * np.eye(self.rows.shape[1])
         inverse_roots = np.linalg.inv(np.linalg.cholesky(A))
@@ -192,7 +192,7 @@ class RidgeBlock(Query):
     def _blocks(self) -> Iterator[_Block]:
         """Yield blocks of entries sorted by row: span, z (r, b), rows, and where each begins."""
         order = self.index_set.order(self.mode)
-        # A matrix for each entry of a block: it has to stay in the cache.
+        # One matrix for each entry of a block has to fit into the cache.
         size = rows_at_once(max(self.rows.shape[1], 4) ** 2, caches=1 / 2)
         for span, rows, starts in self.index_set.blocks(self.mode, size):
             z = np.ascontiguousarray(self.rows[order[span]].T, dtype=np.float64)
@@ -223,7 +223,7 @@ class EntryGradients(Query):
     def __post_init__(self) -> None:
         largest = self._norms.max()
         check_number("half the range", self.half, HALF)
-        # Where nothing can move there is nothing to multiply with; NaN is not 0.
+        # With derivatives of 0 there is nothing to add, and 0 * NaN would be NaN.
         if largest != 0:
             check_number("the largest norm of the Jacobian", largest, WEIGHT_SIZES)
 
@@ -244,7 +244,7 @@ class EntryGradients(Query):
 
     def _largest_move(self, norms: Floats) -> float:
         """Width of the range times the largest of `norms`; the width itself if all are 0."""
-        # Where nothing can move, any noise is enough.
+        # With zero sensitivity any positive value is a bound.
         return SUM_SLACK * (float((2 * self.half * norms).max()) or 2 * self.half)
 
     def total(self, chunk: EntryChunks) -> Floats:

@@ -22,15 +22,15 @@ class Law:
 
 
 GAUSSIAN = Law("gaussian", "l2")
-# On the distinct entries of a symmetric array.
+# Noise on the distinct entries of a symmetric array.
 GAUSSIAN_SYMMETRIC = Law("gaussian, symmetric", "l2")
-# On totals by key, of which those that reach a threshold are released.
+# Noise on totals by key; totals below a threshold are not released.
 GAUSSIAN_THRESHOLDED = Law("gaussian, thresholded", "l2", fails=True)
 LAPLACE = Law("laplace", "l1", pure=True)
 LAPLACE_SYMMETRIC = Law("laplace, symmetric", "l1", pure=True)
-# Of density exp(-epsilon |noise| / sensitivity).
+# Noise of density proportional to exp(-epsilon |noise| / sensitivity).
 SPHERICAL = Law("spherical laplace", "l2", pure=True, spherical=True)
-# Only for statistics of which neighbours differ in one row, and in one number.
+# Independent noise for each row: private only for statistics of which neighbours differ in one row.
 SPHERICAL_ROWS = Law("spherical laplace, by rows", "l2", pure=True, spherical=True)
 PIECEWISE = Law("piecewise", "l1", pure=True)
 

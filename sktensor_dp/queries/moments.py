@@ -27,7 +27,7 @@ from sktensor_dp.queries.query import NonNegative, Signed, check_number, norms_w
 from sktensor_dp.tensor.arrays import Floats, blocks, of_same_shape, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
-# Documents, and words, whose terms are added one after the other.
+# Number of documents, and of words, whose terms are added plainly.
 TERMS_AT_ONCE = 2**12
 
 
@@ -40,7 +40,8 @@ def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats
         cubes.add(_triple_products(seen, weighted, all_alike=True))
         ones.add(np.asarray(part.T @ weight[rows]))
         pairs.add(np.asarray(part.T @ weighted))
-    # Words that occur twice or three times, in one product: twice is in three places.
+    # Words that occur twice and three times, in one product: a repeated word stands in three
+    # places.
     repeated = pairs.value() - (2 / 3) * ones.value()[:, None] * B
     twice = AccurateSum()
     for words in blocks(len(B), TERMS_AT_ONCE):
@@ -61,8 +62,8 @@ def words_in_use(X: sp.csr_matrix, basis: Floats) -> tuple[sp.csr_matrix, Floats
 
 def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
     """``sum_n A_na A_nb C_nc``, (k, k, k); `all_alike` if rows of C are multiples of those of A."""
-    # Columns in the order of memory, one a at a time: nothing larger than A is formed, and of
-    # entries that are equal one is computed.
+    # Columns are contiguous and taken one at a time, so that nothing larger than A is formed; equal
+    # entries are computed once.
     k = A.shape[1]
     columns, result = np.ascontiguousarray(A.T), np.zeros((k, k, k))
     for a in range(k):
@@ -74,9 +75,11 @@ def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
     return result
 
 
-# Terms of a triple moment, of which most cancels, are at most this much larger than its limit.
+# Sums of absolute terms of a triple moment, most of which cancel, are at most this many times its
+# limit.
 LARGEST_TERMS = 16.0
-# From so many words eigenvectors are searched for, to a tolerance that single precision is within.
+# From this many words on eigenvectors are found by iteration, whose tolerance single precision can
+# reach.
 SINGLE_FROM = 600
 
 
@@ -89,7 +92,7 @@ class PairMoments(NonNegative):
     laws = (GAUSSIAN_SYMMETRIC, LAPLACE_SYMMETRIC)
     coordinates = "pairs"
 
-    # `clip` is of a PairNorm (L2), or of a CountNorm of order 1 (L1 and L2).
+    # `clip` must have a PairNorm (L2), or a CountNorm of order 1 (L1 and L2).
 
     clip: Clip
     diagonal_weight: float
@@ -113,7 +116,7 @@ class PairMoments(NonNegative):
             )
 
     def _largest_norms(self) -> tuple[float, float]:
-        # All masses of ``l M2`` sum to the number of tokens.
+        # All entries of ``l M2`` sum to the number of tokens l.
         return norms_within(self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2)
 
     def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
@@ -129,8 +132,8 @@ class PairMoments(NonNegative):
 
     def add_products(self, chunk: CountChunk, V: Floats, total: Floats) -> None:
         """Add to `total` the parts of ``M @ V``, M the sum of `chunk`, without forming M."""
-        # Only without noise, where rounding is no matter of privacy. The last column is that of
-        # the diagonal, which is taken off once: of many words, V is larger than a chunk.
+        # Used without noise only, so rounding needs no bound. The last column holds the diagonal,
+        # subtracted once at the end: with many words, V is larger than a chunk.
         X, weight = self._weighted(chunk)
         if len(V) > SINGLE_FROM:
             order, X = chunk.restricted(self.words).by_words
@@ -151,10 +154,10 @@ def _pair_sums(X: sp.csr_matrix, weight: Floats) -> Floats:
     transposed = X.T.tocsr()
     scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)))
     found = np.empty((n_words, n_words))
-    # Some words at a time, with all others: there is room for one matrix of many words.
+    # A block of words at a time, since memory holds only one matrix of all words.
     for words in spans(n_words, n_words, caches=4):
         found[words] = (transposed[words] @ scaled).toarray()
-    # Not the square minus the count: sums of both would leave digits of each other.
+    # Computed as c (c - 1): the difference of two sums would leave rounding errors.
     np.fill_diagonal(found, of_same_shape(X, X.data * (X.data - 1)).T @ weight)
     return found
 
@@ -172,7 +175,8 @@ class _Triples:
 
     def weights(self, chunk: CountChunk, projected: Floats) -> Floats:
         """Weight of each document within all clips; 0 for fewer than three tokens."""
-        # Terms are bounded beside their sum: where they cancel, digits of large ones would be left.
+        # Sums of absolute terms are bounded too: where large terms cancel, their rounding errors
+        # would remain.
         X, lengths = chunk.restricted(self.words).X, chunk.lengths
         products = np.maximum((lengths - 1) * (lengths - 2), 1)
         counted = lengths >= MIN_TOKENS
@@ -201,7 +205,7 @@ class WhitenedTripleMoments(_Triples, Signed):
     laws = (GAUSSIAN_SYMMETRIC, SPHERICAL)
     coordinates = "symmetric"
 
-    # The first clip is of a WhitenedTripleNorm of the same W.
+    # The first clip must have a WhitenedTripleNorm of the same W.
 
     def __post_init__(self) -> None:
         norm = self.clips[0].norm
@@ -221,8 +225,8 @@ class TripleMoments(_Triples, NonNegative):
     laws = (GAUSSIAN_SYMMETRIC, SPHERICAL)
     coordinates = "symmetric"
 
-    # The first clip is of a TripleNorm, or of a CountNorm of order 1, which bounds every norm of
-    # it. The bound on the whole tensor covers its part at `words`.
+    # The first clip must have a TripleNorm, or a CountNorm of order 1, which bounds the former. A
+    # bound on the whole tensor also bounds its part at `words`.
 
     def __post_init__(self) -> None:
         if not isinstance(self.clips[0].norm, TripleNorm) and self.clips[0].norm != CountNorm(1):

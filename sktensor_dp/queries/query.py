@@ -12,28 +12,28 @@ from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, Law, Norm
 from sktensor_dp.tensor.arrays import Floats
 
 Range = tuple[float, float]
-# Sizes of numbers that are counted to find a norm or a range: twenty bins a decade, ending at
-# round numbers such as 5 and 100, as scales do. Larger numbers count as the largest.
+# Edges of histograms of norms and values: twenty a decade, ending at round numbers such as 5 and
+# 100, as scales do. The last bin is open.
 SIZE_EDGES = np.array([float(f"{10 ** (i / 20):.1f}e{k}") for k in range(-7, 9) for i in range(20)])
-# Norms that contributions are clipped to. Norms below are so small beside them that it does
-# not matter how few digits they have.
+# Range of the limits that contributions are clipped to. Norms far below the limit may lose digits,
+# which does not matter beside it.
 LIMIT: Range = (1e-120, 1e140)
-# Of a ball of samples, whose third moments have its sixth power as a square; and the largest
-# change of a tensor's entry.
+# Range of the radius of a ball of samples, whose sixth power is squared in third moments, and of
+# the largest change of a tensor's entry.
 RADIUS: Range = (1e-45, 1e45)
-# Of the width of a range of values; values are within a hundred times the larger.
+# Range of half the width of a range of values; values are at most a hundred times as large.
 HALF: Range = (1e-60, 1e60)
-# Sizes of the bounds of a score, and of their distance: squares of widths of values.
+# Range of the bounds of a score and of their distance: scores may be squared widths of values.
 SCORE: Range = (1e-125, 1e125)
 
 
 # Kinds of raw data that queries read.
 Family = Literal["units", "texts", "counts", "samples", "tensors", "entries", "slices", "scores"]
-# Coordinates of a sum in which its bounds hold, and in which noise is added: its entries, the
-# orthonormal ones of a symmetric array or matrix, or those of a histogram of pairs.
+# Coordinates in which the bounds of a sum hold and noise is added: its entries, the orthonormal
+# coordinates of a symmetric array or matrix, or the histogram of pairs.
 Coordinates = Literal["entries", "symmetric", "matrix", "pairs"]
 # Queries by name: every step at which raw data can become public. `CATALOGUE` in
-# ``privacy/catalogue.py`` is made of it, with mechanisms.
+# ``privacy/catalogue.py`` adds how noise is drawn.
 REGISTERED: "dict[str, type[Query]]" = {}
 
 
@@ -91,14 +91,14 @@ class Query:
         """Sensitivity of the sum in a norm: to replacing a unit, or to adding or removing one."""
         if neighbours == "add_remove":
             return float(self.l2_contribution if norm == "l2" else self.l1_contribution)
-        # Neighbours that are told in words replace something, too.
+        # Relations that a query describes in words of its own replace something too.
         return float(self.l2_sensitivity if norm == "l2" else self.l1_sensitivity)
 
 
 class Bounded(Query):
     """Query of which one unit's contribution has bounded norms: it gives `_largest_norms` alone."""
 
-    # Largest L2 distance of two contributions over the largest norm of one.
+    # Largest L2 distance of two contributions, divided by the largest norm of one.
     farthest: ClassVar[float]
 
     def _largest_norms(self) -> tuple[float, float]:
@@ -177,7 +177,7 @@ class UnitCount(Query):
     description = "number of units, where one more or less is hidden: all else is divided by it"
     laws = (GAUSSIAN, LAPLACE)
 
-    # Replacing a unit does not change it: there it is public, and never released.
+    # Replacing a unit does not change the number, which is public then and never released.
     l2_sensitivity = l1_sensitivity = 0.0
     l2_contribution = l1_contribution = 1.0
 
@@ -190,7 +190,7 @@ class UnitCount(Query):
 class Product:
     """Sum that gives ``M @ V`` for a `query` whose total is a matrix M, without forming M."""
 
-    # Asked for under `epsilon=inf` alone, in the place of a query that was admitted.
+    # Used under `epsilon=inf` only, in place of a query that the session admitted.
 
     query: Any
     V: NDArray[np.float64]

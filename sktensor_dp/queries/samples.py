@@ -29,8 +29,8 @@ from sktensor_dp.tensor.symmetric import (
     symmetric_to_coordinates,
 )
 
-# Of a projected sample, and of the square of a sample's norm times a residual weight: the
-# square of what it contributes is far from overflow.
+# Largest projection of a sample, and largest squared norm times residual weight: squares of
+# contributions stay far from overflow.
 LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
 
 
@@ -99,7 +99,7 @@ class SecondMoments(NonNegative):
     ball: LiftedBall
 
     def _largest_norms(self) -> tuple[float, float]:
-        # The product of z z' and w w' is (z'w)^2, never negative.
+        # The inner product of z z' and w w' is (z'w)^2, never negative.
         return self.ball.norm**2, math.inf
 
     def total(self, chunk: SampleChunk) -> Floats:
@@ -132,8 +132,8 @@ class SecondMoments(NonNegative):
 class _ThirdMoments:
     """Third moments of units in the span of `basis`, with a bound on the norm of each."""
 
-    # With `y = basis' z` and s the squared distance of z from the span of the basis it is `y (x) y
-    # (x) y` and, where `residual_weight` rho is not 0, `rho s y`.
+    # With `y = basis' z` and s the squared distance of z from the span, the moment is `y (x) y (x)
+    # y`, followed by `rho s y` if rho (`residual_weight`) is not 0.
 
     basis: Floats
     ball: LiftedBall
@@ -249,7 +249,7 @@ class ThirdMoments(ProjectedThirdMoments):
         return self.ball.farthest_cubes
 
     def _largest_norms(self) -> tuple[float, float]:
-        # A projection of ``z (x) z (x) z`` is not longer.
+        # A projection of ``z (x) z (x) z`` is not longer than it.
         return self.ball.norm**3, math.inf
 
     @property
@@ -258,10 +258,9 @@ class ThirdMoments(ProjectedThirdMoments):
         return n_unique(self.basis.shape[0], 3)
 
 
-# Combinations of starts whose pair products are smaller than this share of the
-# largest are rounding.
+# Singular values below this fraction of the largest are rounding errors.
 NULL_PAIRS = 1e-12
-# Of starts on a private tensor, of which fourth powers are taken; they need not be of length 1.
+# Range for the entries of starts on a private tensor, whose fourth powers are taken.
 START_SIZES = (1e-10, 1e10)
 
 
@@ -273,9 +272,9 @@ class PowerIterations(Signed):
     description = "one step of the power method on the third moment of samples, from all starts"
     laws = (GAUSSIAN, SPHERICAL)
 
-    # `T(I, u, u)` are products of `z (x) z (x) z` with symmetric parts of `e_i (x) u (x) u`, which
+    # `T(I, u, u)` are products of `z (x) z (x) z` with symmetric parts of `e_i (x) u (x) u`. These
     # are far from orthonormal where starts are alike, and shorter by `sqrt(3)` outside their span.
-    # In orthonormal coordinates the whole batch of starts has the sensitivity of one, `2 R^3`.
+    # In orthonormal coordinates a batch of starts has the sensitivity of a single one, `2 R^3`.
 
     starts: Floats
     radius: float
@@ -289,8 +288,8 @@ class PowerIterations(Signed):
             raise ValueError("the starts must be unit vectors, one in each column.")
         frame = np.linalg.qr(self.starts)[0]
         pairs = _squares(self.starts.T @ frame).T
-        # Not sums of answers times an inverse: where starts are nearly alike, that would
-        # magnify rounding beyond what one sample may add.
+        # Release orthonormal coordinates, not answers times an inverse: if starts are nearly alike
+        # the inverse would magnify rounding errors.
         left, lengths, right = np.linalg.svd(pairs, full_matrices=False)
         kept = lengths > NULL_PAIRS * lengths[0]
         object.__setattr__(self, "frame", frame)
@@ -314,7 +313,7 @@ class PowerIterations(Signed):
         scales, share = chunk.scales(self.radius), chunk.units.shares
         for rows in chunk.blocks(len(self.pairs), part):
             samples = chunk.X[rows]
-            # Scaled one by one: the cube of a scale may be too small a number.
+            # Scale each product: the cube of a scale could underflow.
             seen = np.asarray(samples @ self.frame) * scales[rows, None]
             factors = scales[rows, None] * share[rows, None]
             mixed += samples.T @ (_squares(seen) @ self.pairs * factors)
@@ -352,8 +351,8 @@ class TensorPowerIterations(Query):
     @property
     def l2_sensitivity(self) -> float:
         """``6 bound sqrt(sum_u u_i^4)`` at the worst row i of the starts, with rounding."""
-        # Rounding of an answer, to which all entries contribute, is paid for by `NORM_SLACK`, or
-        # added where that is not enough.
+        # All entries contribute to the rounding error of an answer. `NORM_SLACK` covers it, or else
+        # it is added.
         largest = math.sqrt((self.starts**4).sum(axis=1).max())
         with_rounding = self.bound * (6 * largest + 2 * self._rounding)
         return max(NORM_SLACK * 6 * self.bound * largest, with_rounding)
@@ -362,7 +361,8 @@ class TensorPowerIterations(Query):
     def _rounding(self) -> float:
         """Bound on the L2 rounding error of all answers together, for `bound` = 1."""
         d = len(self.starts)
-        # Longest chain of roundings: one product with all pairs, or one with half the tensor.
+        # Number of roundings of one entry: in one product with all pairs, or in one with half of
+        # the tensor.
         steps = max(d**2 + 6 if d < HALVED_FROM else 0, 3 * d + 4)
         sizes = np.abs(self.starts).sum(axis=0) ** 2
         share = steps * 2.0**-53 * TensorChunk.largest_ratio

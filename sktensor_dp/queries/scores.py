@@ -24,13 +24,13 @@ from sktensor_dp.topics.inference import (
     topic_posterior,
 )
 
-# The sum of logarithms that one document can count for, on either side.
+# Bound on the gain of one document, in nats.
 MOST_GAIN = 5.0
-# Columns whose rows are tested at once.
+# Number of columns whose rows are tested at once.
 MOST_TESTS = 10_000
-# Steps of inference: more change a document's gain by little.
+# Number of steps of inference: further steps hardly change the gain.
 N_STEPS = 5
-# Any prior that a fit can have is below, and above the least no quotient is 0 / 0.
+# Priors of fits are smaller than the first; the second keeps quotients from 0 / 0.
 LARGEST_CONCENTRATION, LEAST_PRIOR = 1e20, 1e-20
 
 
@@ -60,7 +60,7 @@ class HeldOutScores(Signed):
     laws = (GAUSSIAN, LAPLACE)
 
     # `score` maps (X, y) to one number for each row, computed from that row and released values
-    # alone. NaN is taken for `low`.
+    # only. NaN is replaced by `low`.
 
     score: Callable[[Any, Any], Any]
     low: float
@@ -77,7 +77,7 @@ class HeldOutScores(Signed):
         return self.low / 2 + self.high / 2
 
     def _largest_norms(self) -> tuple[float, float]:
-        # One number, which is as far from the middle as a bound at most.
+        # A clipped score is at most this far from the middle.
         half = (self.high - self.low) * SUM_SLACK / 2
         return half, half
 
@@ -86,23 +86,23 @@ class HeldOutScores(Signed):
         n_rows = int(chunk.units.starts[-1])
         if n_rows == 0:
             return np.zeros(1)  # models refuse what has no rows
-        # Whether anything overflows or warns may depend on one unit.
+        # Whether a warning occurs may depend on one unit.
         with np.errstate(all="ignore"):
             found = self._found(chunk)
-            # The original message would quote what is none.
+            # The original message could quote data.
             scores = read(
                 lambda: np.asarray(found, dtype=np.float64), "The score",
                 lambda message: "Scoring must return numbers.",
             )  # fmt: skip
         if scores.shape != (n_rows,):
-            # How many rows there are may be private.
+            # The number of rows may be private.
             raise ValueError(
                 "Scoring must return one number for each held-out row, in an array of as many."
             )
         scores = np.where(np.isnan(scores), self.low, scores)
         half = self.high / 2 - self.low / 2
         centred = np.clip(np.clip(scores, self.low, self.high) - self.middle, -half, half)
-        # A mean may leave the bounds by its rounding, which grows with its rows.
+        # Clip again: rounding may carry a mean of many rows out of the bounds.
         means = np.clip(chunk.units.means(centred), -half, half)
         return np.array([math.fsum(means.tolist())])
 
@@ -122,7 +122,7 @@ class MatchingRows(Signed):
     laws = (GAUSSIAN, LAPLACE)
     middle: ClassVar[float] = 0.5  # is subtracted from the fractions
 
-    # Of a `HeldOutChunk` whose `X` (n_rows, n_tests) says which rows match.
+    # Reads a `HeldOutChunk` whose `X` (n_rows, n_tests) says which rows match.
 
     n_tests: int
 
@@ -150,8 +150,8 @@ class CompletionGains(HeldOutScores):
         return cls(gain, -MOST_GAIN, MOST_GAIN)
 
     def _found(self, chunk: CountChunk) -> Any:  # type: ignore[override]
-        # Chunks may be summed in threads, where filters of warnings are everyone's: those that
-        # leave last would put back those that another has set. This score warns of nothing.
+        # Filters of warnings are shared by all threads, so this method sets none; its score does
+        # not warn.
         return self.score(chunk.X, None)
 
 
@@ -163,10 +163,10 @@ class TopicGain:
     weights: Floats  # (n_components,): their shares
     concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
     # Other topics, whose log-probability of the same words is subtracted; None for the word
-    # frequencies to which the topics mix.
+    # frequencies of the topics' mixture.
     against: "TopicGain | None" = None
-    # Whether the tokens of a word that a document repeats are in both halves: of texts, which
-    # repeat their words, this is most of what topics gain.
+    # True if tokens of one word are divided between both halves: repeated words are most of what
+    # topics gain.
     divides_words: bool = False
 
     def __post_init__(self) -> None:
@@ -198,10 +198,10 @@ class TopicGain:
 
 def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Split the counts of each document into words to infer from and words to score."""
-    # Which half a word is in depends on its number alone, so that it is public.
+    # The half of a word depends on its number only, so the split is public.
     hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
     asked = hidden.astype(np.float64).take(X.indices)
-    # Of tokens of one word every second is asked for, and the odd one as the word is.
+    # Every second token of a word is in the scored half; an odd token goes to the half of the word.
     asked = np.floor((X.data + asked) / 2) if divides_words else asked * X.data
     return _where_positive(X, X.data - asked), _where_positive(X, asked)
 

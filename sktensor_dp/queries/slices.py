@@ -24,21 +24,21 @@ from sktensor_dp.tensor.unit_parameters import (
     fold_in_units,
 )
 
-# Most cells of a unit, combinations of shared rows, in which components have a number each.
+# Largest number of cells (combinations of shared rows) for which components are fitted.
 MOST_CELLS = 2**14
-# Units that are added before their sum is added accurately.
+# Number of units that are added plainly before their sum is added accurately.
 UNITS_AT_ONCE = 750
 LEAST_BLOCK = 64
-# Raises the eigenvalues of a moment, relative to their sum: far above rounding in a test for
-# negative ones, and far below what is released.
+# Added to the diagonal of a moment, relative to its trace: far above rounding errors and far below
+# the released precision.
 LEAST_EIGENVALUE = 1e-12
-# Lengths below it are taken for 0: squares of what is above are far from underflow.
+# Smaller lengths count as 0, so that squares stay far from underflow.
 LEAST_LENGTH = 1e-100
-# Public numbers within these make no number of a unit overflow but the norm of its moment, which
+# Range of public numbers: within it only the norm of a unit's moment can overflow, and the moment
 # is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
 LEAST_UNIT = 1e-60
-# Weight of a unit's second moment beside its sums: it is a few numbers, and learnt easily.
+# Weight of a unit's second moment beside its sums: it has few numbers, so noise hurts it less.
 MOMENT_WEIGHT = 0.25
 
 
@@ -70,7 +70,7 @@ class UnitLevels(Query):
         counts, means = _unit_means(chunk, chunk.values)
         squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.units]))
         deviations = np.sqrt(squares / np.maximum(counts, 1))
-        # Rounding may carry a unit out of the half disc.
+        # Rounding may carry a contribution out of the half disc.
         excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
         points = np.array([means / excess, deviations / excess])
         return np.asarray(points.sum(axis=1))
@@ -86,7 +86,7 @@ class ReleasedEffects:
 
     def check(self, scale: float) -> None:
         """Raise ValueError for numbers that may overflow in a fit, relative to `scale`."""
-        # Relative to the scale all numbers are what they are for values of any other unit.
+        # Numbers relative to `scale` must be independent of the data's unit of measurement.
         if not LEAST_UNIT <= scale <= 1 / LEAST_UNIT:
             raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}, got {scale!r}.")
         if not SMALLEST <= self.noise_variance / scale**2 <= LARGEST:
@@ -116,7 +116,7 @@ class ReleasedEffects:
         )  # fmt: skip
         left = chunk.values - self.level
         left -= at.effects
-        # One number after the other: an entry's last bits do not depend on where it stands.
+        # Add one number at a time, so that an entry's last bits do not depend on its place.
         for own, of in zip(means.T, at.design(), strict=True):
             left -= own.take(chunk.units) * of
         return np.where(np.isfinite(left), left, 0.0)
@@ -130,7 +130,8 @@ class SharedRowSums(Query):
     description = "sums over units of their clipped residuals in each row of a shared mode"
     laws = (GAUSSIAN, LAPLACE)
 
-    # A unit adds ``(S, C) / |C|``: sums of clipped residuals and numbers of entries in each row.
+    # A unit contributes ``(S, C) / |C|``: sums of clipped residuals and numbers of entries in each
+    # row.
 
     mode: int  # any mode but the units'
     shape: tuple[int, ...]  # of the tensor; public
@@ -138,7 +139,7 @@ class SharedRowSums(Query):
     scale: float  # residual that is clipped to 1; public
     order: int = 2  # norm of C that a unit is divided by: 1 bounds the L1 norm too
 
-    # L2 distance of two units' contributions, before rounding.
+    # Largest L2 distance of two contributions, before rounding.
     farthest: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
@@ -192,7 +193,7 @@ class SharedFactorSums(Query):
     laws = (GAUSSIAN,)
 
     # A unit fits its own parameters. Its clipped residuals and its weights of components are each
-    # divided by their norm, so that every unit adds as much as the bound allows, in each cell.
+    # divided by their norms, so every unit contributes as much as the bound allows.
 
     shape: tuple[int, ...]  # of the tensor; public
     level: float  # mean level of units, minus the middle of the range; public
@@ -201,7 +202,7 @@ class SharedFactorSums(Query):
     noise_variance: float  # of values about the model, in each unit's own fit; public
     scale: float  # residual that is clipped to 1; public
 
-    # L2 distance of two units' sums, without their moments and before rounding.
+    # Largest L2 distance of two contributions, without moments and before rounding.
     farthest: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
@@ -243,7 +244,7 @@ class SharedFactorSums(Query):
         return result.value()
 
     def _of_units(self, units: CellUnits, entries: CellEntries) -> Iterator[Floats]:
-        """Yield the totals of at most 750 units each, so that they are added accurately."""
+        """Yield totals of at most 750 units each, so that they are added accurately."""
         means, roots = units.posteriors(entries)
         weights = means[N_PLAIN:]
         residuals = entries.residuals(means[:N_PLAIN], units.terms[: N_PLAIN - 1], self.scale)
@@ -262,7 +263,7 @@ def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Float
     """Packed ``Y Y' + w w'``, and the factor that makes each norm, over r, at most its weight."""
     packed, diagonal = products_of_roots(roots, weights), diagonal_positions(len(weights))
     with np.errstate(over="ignore"):
-        # Rounding in a product is far below what is added to the diagonal.
+        # The ridge is far above rounding errors of the product.
         ridge = np.zeros(packed.shape[1])
         for place in diagonal:
             ridge += packed[place]

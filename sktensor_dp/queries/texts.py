@@ -16,19 +16,19 @@ from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_THRESHOLDED, LAPLACE
 from sktensor_dp.queries.query import NonNegative
 from sktensor_dp.tensor.arrays import Floats
 
-# More words than any document has.
+# No document has more words.
 LARGEST_NUMBER = 2**52
-# Of a checksum. Rare words of a large corpus then share one with few others.
+# Number of buckets of the checksum: few rare words of a large corpus share a bucket.
 N_BUCKETS = 2**18
-# Step of votes, and what norms of votes of a million words lose at most so that rounding takes none
-# past its bound; with more words it is more, in proportion.
+# Grid of votes; and the relative slack that keeps rounded norms within their bound, for up to a
+# million words, in proportion beyond.
 VOTE, VOTE_SLACK, SLACK_WORDS = 2.0**-20, 1e-9, 10**6
 
 
 class KeyedSum(Counter[str]):
     """Running sum of numbers by key (word)."""
 
-    # A counter adds by `update`, in C.
+    # `Counter.update` adds in C.
     add = merge = Counter.update
 
     def value(self) -> Self:
@@ -44,8 +44,8 @@ class WordBuckets(NonNegative):
     description = "share of documents, weighted, in each bucket of a checksum of words"
     laws = (GAUSSIAN,)
 
-    # All buckets are released, empty ones too, so a document may have any number of words. Numbers
-    # are whole multiples of `VOTE`, so that sums are exact in any order.
+    # All buckets are released, empty ones too, so a document may have any number of words.
+    # Contributions are multiples of `VOTE`, so sums are exact in any order.
 
     def _largest_norms(self) -> tuple[float, float]:
         return 1.0, math.inf
@@ -58,7 +58,7 @@ class WordBuckets(NonNegative):
         """Sum of the contributions of the units to each bucket, of shape (n_buckets,)."""
         sizes = np.diff(chunk.counts.indptr)
         documents = np.repeat(np.arange(len(sizes)), sizes)
-        # Sorted: numpy finds distinct integers by their hashes, which takes forty times as long.
+        # Sorting is forty times as fast here as numpy's hashing of distinct integers.
         pairs = np.sort(
             documents * N_BUCKETS + chunk.words.checksums[chunk.counts.indices] % N_BUCKETS
         )
@@ -94,9 +94,8 @@ class DocumentFrequencies(WordContributions):
     description = "share of documents that contain each released word"
     laws = (GAUSSIAN, LAPLACE)
 
-    # A document counts towards the `max_words_per_document` of them that it uses most. Ties go by a
-    # fixed checksum of the word, which every document ranks alike. The choice looks at nothing but
-    # the document.
+    # A document counts for its `max_words_per_document` most used of these words. Ties go by a
+    # fixed checksum of the word, so the choice depends on that document only.
 
     words: tuple[str, ...]
 
@@ -117,9 +116,9 @@ class WordVotes(WordContributions):
     description = "words for which enough documents vote, each with its votes"
     laws = (GAUSSIAN_THRESHOLDED,)
 
-    # The words are private. A document votes for the words of largest weight. Its votes have the L2
-    # norm of a document frequency: one for every word where it is full and weights are even. They
-    # are whole multiples of `VOTE`, so that sums are exact in any order.
+    # The words are private. A document votes for its words of largest weight; the L2 norm of its
+    # votes is at most that of one vote for each of `max_words_per_document` words. Votes are
+    # multiples of `VOTE`, so sums are exact in any order.
 
     largest: float
     weights: Floats
@@ -144,7 +143,7 @@ class WordVotes(WordContributions):
         """Sum of the votes of the units in `chunk` for each word, by word."""
         weights = np.asarray(self.weights, np.float64)[chunk.words.checksums % N_BUCKETS]
         documents, kept = chosen_words(chunk, self.max_words_per_document, weights)
-        # The largest weight of a document is 1 then, and no square of it is lost.
+        # Weights relative to the document's largest, so that no square underflows.
         largest = np.zeros(len(chunk))
         np.maximum.at(largest, documents, weights[kept])
         votes = weights[kept] / largest[documents]
@@ -157,13 +156,13 @@ class WordVotes(WordContributions):
 
 def chosen_words(chunk: WordCounts, most: int, weights: Floats) -> tuple[Integers, Integers]:
     """(unit, word) pairs that count: for each unit up to `most` words of positive weight."""
-    # Those of largest weight; of equal ones, those that the unit uses most.
+    # Words of largest weight; among equal weights, those that the unit uses most.
     sizes = np.diff(chunk.counts.indptr)
     among = weights[chunk.counts.indices] > 0
     documents = np.repeat(np.arange(len(sizes)), sizes)[among]
     columns, counts = chunk.counts.indices[among], chunk.counts.data[among]
     sizes = np.bincount(documents, minlength=len(sizes))
-    # Of most units all words count: only the others' are ranked.
+    # Rank words only for units that have more words than count.
     longer = (sizes > most)[documents]
     if not longer.any():
         return documents, columns
