@@ -20,7 +20,7 @@ from sktensor_dp.cli.ratings import Ratings
 from sktensor_dp.cli.run import HOPEFUL
 from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.cli.topics import SHARES, Topics
-from sktensor_dp.estimator.forecast import least_epsilon, least_number
+from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
@@ -49,7 +49,8 @@ def _show_forecast(options: Namespace) -> int:
     if options.find == "epsilon":
         least = least_epsilon(lambda value: run.changed(epsilon=value).is_enough())
         found = f"Enough from --epsilon {least} on, for {run.units}."
-        print(found if least else f"No epsilon up to 100 would be enough for {run.units}.")
+        most = f"{LARGEST_ADVISED:g}"
+        print(found if least else f"No epsilon up to {most} would be enough for {run.units}.")
     elif options.find:
         n = least_number(lambda n: run.changed(n).is_enough())
         where = f"at --epsilon {options.epsilon:g}."
@@ -68,7 +69,7 @@ def _run(options: Namespace) -> int:
             with progress.step("Reading"):
                 run.read()
             used = [f"{what}: {value}" for what, value in run.settings().items()]
-            if not options.forecast:
+            if path.is_dir() or not options.forecast:
                 first = math.inf if public else options.epsilon
                 folder = Folder(path, first, options.delta, options.budget, options.raise_budget)
                 folder.check(run.cost, run.ledger_unit, options.epsilon)
@@ -77,11 +78,13 @@ def _run(options: Namespace) -> int:
                 used.append(folder.spending(options.epsilon))
             progress.note("; ".join(used))
             _show_expected(run, progress)
-            if folder is None:
+            if folder is None or options.forecast:
                 progress.note("This was the forecast: nothing was spent.")
                 return 0
             if run.too_few() and not options.anyway:
-                raise NotEnoughDataError(_stopped(run))
+                raise NotEnoughDataError(_stopped(run, folder))
+            if run.unsaid() and not options.anyway:
+                raise NotEnoughDataError(f"{run.unsaid()}. Nothing was spent.")
             run.build(folder.keep())
             with progress.step(f"Learning {options.command}"):
                 # A model is kept as soon as it was paid for, whatever happens later.
@@ -129,15 +132,19 @@ def _show_expected(run: Any, progress: Progress) -> None:
     progress.note("\n".join(run.expected()))
 
 
-def _stopped(run: Any) -> str:
+def _stopped(run: Any, folder: Folder) -> str:
     """Say why a run stopped, and with what change of one option more can be expected."""
     ways = []
     for name in ("epsilon", "topics", "groups", "words"):
         value = getattr(run.options, name, 0)
         for power in range(1, 7):
             changed = value * 2**power if name == "epsilon" else value // 2**power
-            fewest = 0 if name == "epsilon" else 2  # one group is no answer
-            if changed >= fewest and run.changed(**{name: changed}).verdict() in HOPEFUL:
+            allowed = changed >= 2  # one group is no answer
+            if name == "epsilon":
+                allowed = changed <= LARGEST_ADVISED and folder.covers(
+                    run.cost(changed), run.ledger_unit
+                )
+            if allowed and run.changed(**{name: changed}).verdict() in HOPEFUL:
                 ways.append(f"--{name} {changed:g}")
                 break
     ways.append(f"{run.least()} {run.unit}s")

@@ -78,6 +78,7 @@ class Folder:
             self._before = Balance(first, delta, Spending())
         # As it will be once the run begins.
         self._budget = self._before.epsilon if wanted is None else wanted
+        self._limited = self._known or wanted is not None
         self._spent, self._n_before = self.ledger.total()[0], len(self.ledger.entries)
 
     def keep(self) -> BudgetAccountant:
@@ -99,16 +100,12 @@ class Folder:
                 "folder for it. Nothing was spent."
             )
 
-        balance = replace(self._before, epsilon=self._budget)
-
-        def is_beyond(value: float) -> bool:
-            entry = LedgerEntry("sktensor-dp", "run", 1, cost(value), unit)
-            return not balance.covers(balance.spent.plus([entry]))
-
-        if not is_beyond(epsilon):
+        if self.covers(cost(epsilon), unit):
             return
+        balance = replace(self._before, epsilon=self._budget)
         hundredths = range(1, ceil(100 * min(epsilon, self._budget)) + 1)
-        left = bisect_left(hundredths, True, key=lambda n: is_beyond(n / 100)) / 100
+        fit = bisect_left(hundredths, True, key=lambda n: not self.covers(cost(n / 100), unit))
+        left = fit / 100
         both = PrivacyCost.total([(balance.spent.cost, 1), (cost(epsilon), 1)])
         needed = both.epsilon_at(balance.delta)
         less = "Ask for less (--epsilon), or decide" if left else "Decide"
@@ -124,6 +121,12 @@ class Folder:
             f"{f'--epsilon {left:g}' if left else 'nothing'} is left (epsilons of runs add up to "
             f"less than their sum). {advice}. Nothing was spent."
         )
+
+    def covers(self, cost: PrivacyCost, unit: str) -> bool:
+        """Return whether the budget is enough for one more run; a first run may set it."""
+        balance = replace(self._before, epsilon=self._budget)
+        entry = LedgerEntry("sktensor-dp", "run", 1, cost, unit)
+        return not self._limited or balance.covers(balance.spent.plus([entry]))
 
     def spending(self, epsilon: float) -> str:
         """Say what a run is about to spend of the budget."""

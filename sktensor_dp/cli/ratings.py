@@ -96,10 +96,6 @@ class Ratings(Run):
         seen = (noise - now) / (noise - exact) if noise > exact else 1.0
         return next((said for said, least in SEEN if seen >= least), "too few")
 
-    def too_few(self) -> bool:
-        """Return whether nothing better than the average rating can be expected."""
-        return self.verdict() == "too few"
-
     def hidden(self) -> list[str]:
         """Sentences on the order of items, where it is chance, and on directions of taste."""
         order = ["The order of items is chance: noise hides how they differ."]

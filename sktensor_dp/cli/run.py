@@ -10,7 +10,7 @@ from typing import Any, Self
 from sktensor_dp.checks.display import Table, as_text, plain
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import as_labels, distinct, normalise_labels
-from sktensor_dp.estimator.forecast import least_number
+from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -132,6 +132,10 @@ class Run:
         """Return whether nothing of use can be expected."""
         return self.verdict() not in HOPEFUL
 
+    def unsaid(self) -> str:
+        """Sentence that asks for a public guess that the verdict depends on; "" if for none."""
+        return ""
+
     def is_enough(self) -> bool:
         """Return whether nine of ten runs find what is asked for."""
         return self.verdict() == "enough"
@@ -172,7 +176,9 @@ class Run:
 
     def doubts(self) -> str:
         """Say what noise hides, and what would help; "" if nothing."""
-        ways = [f"more {self.unit}s", "a larger --epsilon"]
+        ways = [f"more {self.unit}s"]
+        if self.options.epsilon < LARGEST_ADVISED:
+            ways.append("a larger --epsilon")
         if self.n_seen():
             ways.append(f"a smaller --{self.option}")
         hidden = self.hidden()

@@ -13,7 +13,7 @@ from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.files import public_names, table_of
 from sktensor_dp.cli.folder import Folder
-from sktensor_dp.cli.run import VERDICTS, Run
+from sktensor_dp.cli.run import HOPEFUL, VERDICTS, Run
 from sktensor_dp.datasets.texts import read_columns
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import TopicsDisplay
@@ -33,6 +33,8 @@ ENGLISH = sorted(ENGLISH_STOP_WORDS.union(PIECES.split()))
 # Verdicts on K topics, by the number of words over K ** 1.5: of few words topics cannot be told
 # apart. ``python -m benchmarks forecasts_of_words`` finds nine in ten runs to be as these say.
 ENOUGH_WORDS = (("enough", 10.0), ("may be enough", 4.0), ("likely too few", 1.0))
+# Words of an ordinary text, taken if nobody says, and of a short one, such as a title.
+LENGTH, SHORT = 100, 10
 SHARES = "PRIVATE-document-shares.csv"
 
 
@@ -100,8 +102,26 @@ class Topics(Run):
         return {**super().settings(), "words": f"{found}at most {self.options.words:,}"}
 
     def forecast(self) -> Any:
-        """Forecast of topics in texts of a hundred words."""
-        return self.models["topics"].forecast(self.n_units, self.options.words)
+        """Forecast of topics."""
+        words = self.options.words
+        return self.models["topics"].forecast(self.n_units, words, document_length=self._length)
+
+    @property
+    def _length(self) -> int:
+        """Words of a text, by a public guess."""
+        return int(self.options.words_per_text or LENGTH)
+
+    def unsaid(self) -> str:
+        """Sentence that asks how long texts are, where the verdict depends on it."""
+        if self.options.words_per_text or getattr(self.options, "file", Path()) is None:
+            return ""  # the built-in texts are as long as is assumed
+        short = self.changed(words_per_text=SHORT).verdict()
+        if self.too_few() or short in HOPEFUL:
+            return ""
+        return (
+            f"If a text has about {SHORT} words, not {LENGTH}, it is {short}: say how many it has, "
+            "about, by --words-per-text"
+        )
 
     def verdict(self) -> str:
         """Verdict on topics of the words that can be expected, the worse of two."""
@@ -117,17 +137,17 @@ class Topics(Run):
         if fewest > 1:
             lines.append(
                 f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out: "
-                f"of ordinary texts about {n_words:,} are kept."
+                f"of ordinary texts of {self._length} words about {n_words:,} are kept."
             )
         if n_words < (needed := math.ceil(ENOUGH_WORDS[0][1] * k**1.5)):
             lines.append(f"To find all {k} topics takes about {needed:,} words.")
-        return lines
+        return [*lines, *filter(None, [self.unsaid()])]
 
     def _words_expected(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""
         if self._known:
             return len(self._known), 1.0
-        forecast = self.models["words"].forecast(self.n_units)
+        forecast = self.models["words"].forecast(self.n_units, document_length=self._length)
         return forecast.n_words, forecast.threshold
 
     def n_seen(self) -> int:

@@ -11,12 +11,14 @@ from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
 MOST_UNITS = 10**9
-# Numbers of three digits from .01 to 100.
-N_EPSILONS = 3601
+# A larger epsilon protects next to nothing: no forecast advises it.
+LARGEST_ADVISED = 10.0
+# Numbers of three digits from .01 to that.
+N_EPSILONS = 2701
 
 
 def least_epsilon(reached: Callable[[float], bool]) -> float | None:
-    """Least epsilon of three digits, from .01 to 100, that reaches something; None if none does."""
+    """Least epsilon of three digits, from .01 to 10, that reaches something; None if none does."""
 
     def epsilon(place: int) -> float:
         decade, step = divmod(place, 900)
@@ -167,7 +169,7 @@ class Forecast(Sought):
         Returns
         -------
         float or None
-            From .01 to 100, to three digits; None if 100 is not enough. Costs no privacy.
+            From .01 to 10, to three digits; None if 10 is not enough. Costs no privacy.
         """
         reached = self._judged(verdict)
         return least_epsilon(lambda epsilon: reached(self._again(epsilon=epsilon)))

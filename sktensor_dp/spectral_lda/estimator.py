@@ -568,7 +568,7 @@ class PrivateSpectralLDA(
         return TopRows(rows, values)
 
     def forecast(
-        self, n_samples: int, n_features: int, *, document_length: float = 100.0
+        self, n_samples: int, n_features: int, *, document_length: int = 100
     ) -> TopicForecast:
         """Say what a fit would release and how well, from public numbers alone.
 
@@ -576,8 +576,8 @@ class PrivateSpectralLDA(
         ----------
         n_samples, n_features : int
             Size of the data to come; a private number (`neighbours`) as it is released.
-        document_length : float, default=100.0
-            Typical number of tokens of a document.
+        document_length : int, default=100
+            Typical number of tokens of a document: a public guess. Short ones show less.
 
         Returns
         -------
@@ -593,14 +593,14 @@ class PrivateSpectralLDA(
         True
         """
         self._check_parameters()
-        check_sizes(n_samples=n_samples, n_features=n_features)
+        sizes = {"n_samples": n_samples, "n_features": n_features}
+        sizes["document_length"] = document_length
+        check_sizes(**sizes)
         plan, asked = self._plan(n_samples, n_features), self._concentration()
         found = forecast_topics(
             plan, n_samples, n_features, document_length, asked, self.delta == 0, self.neighbours,
         )  # fmt: skip
-        sizes = {"n_samples": n_samples, "n_features": n_features}
-        question = Question.of(self, **sizes, document_length=document_length)
-        return replace(found, _question=question)
+        return replace(found, _question=Question.of(self, **sizes))
 
     def _document_lengths(self, X: Any) -> Any:
         """Number of tokens of each document."""

@@ -170,7 +170,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
             raise ValueError(f"X must have the columns {list(self.columns_)}, got {names}.")
         return super().transform(rows)
 
-    def forecast(
+    def forecast(  # type: ignore[override]  # a row has a value in each column
         self, n_samples: int, n_columns: int = 1, *, grouped: bool = False
     ) -> WordForecast:
         """Forecast from how many rows on a category is kept, about, from public numbers.

@@ -45,9 +45,8 @@ class WordForecast:
     threshold : float
         Number of documents, about, from which a word is kept, as ``threshold_``.
     n_words : int or None
-        Number of words, about, that are kept of ordinary texts of a hundred words, or of
-        ``max_words_per_document`` if these are fewer. None for categories, which follow no
-        common law.
+        Number of words, about, that are kept of ordinary texts of so many words as were asked
+        about. None for categories, which follow no common law.
     """
 
     n_documents: int
@@ -104,9 +103,9 @@ class WordPlan:
         return math.isinf(self.releases.epsilon)
 
 
-def expected_words(threshold: float, n_documents: int, vectorizer: Any) -> int:
-    """Number of words that enough of `n_documents` ordinary texts contain."""
-    length = min(vectorizer.max_words_per_document, LENGTH)
+def expected_words(threshold: float, n_documents: int, vectorizer: Any, length: float) -> int:
+    """Number of words that enough of `n_documents` ordinary texts of a `length` contain."""
+    length = min(vectorizer.max_words_per_document, length)
     common = COMMON * length / LENGTH * n_documents / threshold
     n = common - OFFSET if threshold <= n_documents else 0.0
     return round(min(max(n, 0.0), vectorizer.max_features or math.inf))
@@ -117,7 +116,7 @@ def plan_words(
     n_documents: int,
     noun: str = "documents",
     *,
-    length: int = LENGTH,
+    length: float = LENGTH,
     one_each: bool = False,
 ) -> WordPlan:
     """Plan a vocabulary for units (`noun`) of about `length` words, or one word if `one_each`."""

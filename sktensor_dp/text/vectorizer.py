@@ -369,13 +369,16 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         refuse_other_columns(X, self.get_feature_names_out().tolist())
         return call_untrusted(partial(super().inverse_transform, X), "Looking up words")
 
-    def forecast(self, n_documents: int) -> WordForecast:
+    def forecast(self, n_documents: int, *, document_length: int = 100) -> WordForecast:
         """Forecast the threshold of the vocabulary from public numbers.
 
         Parameters
         ----------
         n_documents : int
             Documents to come; groups of documents, where they will be fitted with groups.
+        document_length : int, default=100
+            Different words of a typical document, beside stop words: a public guess. The more,
+            the less does each of them count.
 
         Returns
         -------
@@ -395,11 +398,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         (88, 184)
         """
         self._check_parameters()
-        check_sizes(n_documents=n_documents)
+        check_sizes(n_documents=n_documents, document_length=document_length)
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
-        threshold = plan_words(self, n_documents).threshold
-        return WordForecast(n_documents, threshold, expected_words(threshold, n_documents, self))
+        threshold = plan_words(self, n_documents, length=document_length).threshold
+        n_words = expected_words(threshold, n_documents, self, document_length)
+        return WordForecast(n_documents, threshold, n_words)
 
     def _marked(self, counts: Any) -> Any:
         """Counts, marked with the unit of a learned vocabulary, which the next fit has to share."""

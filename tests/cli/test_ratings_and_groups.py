@@ -301,26 +301,27 @@ def test_forecasts_need_no_file(command: Command, arguments: tuple, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "persons", "topics", "words", "said"),
-    # Of six collections, 1 to 14 words were kept in the first case; 115 to 394 in the last one,
+    ("epsilon", "persons", "topics", "length", "words", "said"),
+    # Of six collections, 1 to 14 words were kept in the first case; 115 to 394 in that of 6,000,
     # and 4 to 10 topics found.
     [
-        (0.4, 3000, 10, 9, "Too few"),
-        (0.4, 3000, 3, 9, "Likely too few"),
-        (1, 3000, 10, 48, "Likely too few"),
-        (4, 1000, 5, 61, "May be enough"),
-        (4, 3000, 10, 222, "May be enough"),
-        (4, 6000, 10, 464, "Enough"),
-        (1, 300, 3, 0, "Too few"),
+        (0.4, 3000, 10, 100, 9, "Too few"),
+        (0.4, 3000, 3, 100, 9, "Likely too few"),
+        (1, 3000, 10, 100, 48, "Likely too few"),
+        (4, 1000, 5, 100, 61, "May be enough"),
+        (4, 3000, 10, 100, 222, "May be enough"),
+        (4, 6000, 10, 100, 464, "Enough"),
+        (4, 6000, 10, 8, 117, "Likely too few"),
+        (1, 300, 3, 100, 0, "Too few"),
     ],
 )
 def test_few_words_foretell_few_topics(
-    command: Command, epsilon: float, persons: int, topics: int, words: int, said: str
+    command: Command, epsilon: float, persons: int, topics: int, length: int, words: int, said: str
 ) -> None:
     asked = ("--epsilon", epsilon, "--persons", persons, "--topics", topics)
-    shown = command("forecast", "topics", *asked).out
+    shown = command("forecast", "topics", *asked, "--words-per-text", length).out
     assert shown.startswith(f"{said}: ")
-    assert f"of ordinary texts about {words} are kept." in shown
+    assert f"of ordinary texts of {length} words about {words} are kept." in shown
     assert ("topics takes about" in shown) is (said != "Enough")
 
 

@@ -139,18 +139,40 @@ def test_a_forecast_spends_nothing_and_reads_no_words(
 
 @pytest.mark.usefixtures("no_fit")
 def test_too_few_persons_stop_it_with_ways_on(command: Command, tmp_path: Path) -> None:
-    asked = topics_of_persons(tmp_path, 200)
-    done = command(*asked)
+    asked = topics_of_persons(tmp_path, 1000)
+    done = command(*asked, "--epsilon", 2)
     assert done.status == 2
     last = done.err.splitlines()[-1]
     assert last.startswith("error: too few persons for this, so it stopped; nothing was spent")
-    assert "--epsilon " in last
+    assert "--epsilon 8 " in last
+    # No more is advised than the folder has, and never more than 10.
+    last = command(*asked, "--epsilon", 2, "--budget", 7).err.splitlines()[-1]
+    assert re.search(r"More can be expected with --topics \d or about", last)
+    asked = topics_of_persons(tmp_path, 600)
+    last = command(*asked, "--epsilon", 4).err.splitlines()[-1]
+    assert re.search(r"More can be expected with --topics \d or about", last)
     assert last.endswith("--anyway")
     # What was not spent sets no budget, so that advice can be followed.
     assert not (tmp_path / "private-topics" / LEDGER).exists()
     # Of so few nothing else can be expected at this epsilon.
     last = command(*asked, "--epsilon", 0.5).err.splitlines()[-1]
     assert re.search(r"More can be expected with about [0-9]+,000 persons\. To go on", last)
+
+
+@pytest.mark.usefixtures("no_fit")
+def test_how_long_texts_are_is_asked_where_the_verdict_depends_on_it(
+    command: Command, tmp_path: Path
+) -> None:
+    asked = topics_of_persons(tmp_path, 6000)
+    last = command(*asked).err.splitlines()[-1]
+    assert last.startswith("error: If a text has about 10 words, not 100, it is likely too few:")
+    assert last.endswith("by --words-per-text. Nothing was spent.")
+    assert not (tmp_path / "private-topics" / LEDGER).exists()
+    shown = command(*asked, "--words-per-text", 100, "--forecast")
+    assert shown.status == 0
+    assert "Enough: " in shown.err
+    assert "If a text has" not in shown.err
+    assert "If a text has" in command("forecast", "topics", "--persons", 6000).out
 
 
 @pytest.mark.usefixtures("no_fit")

@@ -158,7 +158,7 @@ plt.show()
 # :doc:`/budget`.
 #
 # Ask the other way round, too: the least epsilon that is enough for the
-# documents you have. ``None`` would say that no epsilon up to 100 is.
+# documents you have. ``None`` would say that no epsilon up to 10 is.
 
 figure, axis = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for n_topics, colour in zip(
