@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from sktensor_dp.checks.frames import new_frame
 
-# A site of one's own: what `make docs` built, served or as a file.
+# Environment variable with the address of a documentation site: a server or a folder.
 VARIABLE = "SKTENSOR_DP_DOCS"
 
 
@@ -20,7 +20,7 @@ def link_to(page: str) -> str:
 
 
 Row = Sequence[str]
-# Columns of costs, of which a release has those of its kind of noise.
+# Columns of costs; a release has a value in those of its kind of noise.
 COSTS = ("mu", "epsilon", "delta")
 NUMBER = ' style="text-align:right"'
 
@@ -39,7 +39,7 @@ class Table:
 class Shown:
     """Mixin that displays an object as the table that its ``_table`` returns."""
 
-    # Page of the documentation that explains it.
+    # Page of the documentation that explains the object.
     _page: ClassVar[str] = ""
 
     def _table(self) -> Table:
@@ -53,7 +53,7 @@ class Shown:
         return str(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        # What IPython shows, also of what has a repr of one line for the sake of others'.
+        # IPython calls this, also for classes whose repr is one line.
         printer.text(repr(self) if cycle else str(self))
 
     def _repr_html_(self) -> str:
@@ -62,7 +62,7 @@ class Shown:
 
 def cell(name: str, value: Any) -> str:
     """Text of a release's cell; empty for None and for a cost of another kind of noise."""
-    # A release has one kind of cost; the others are not 0 but not asked for.
+    # A release has one kind of cost; the cells of the other kinds stay empty.
     if value is None or (name in COSTS and value == 0):
         return ""
     if name == "fraction":

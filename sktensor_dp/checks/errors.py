@@ -11,8 +11,8 @@ import numpy as np
 
 Result = TypeVar("Result")
 
-# Messages of numpy and scikit-learn that name shapes, types, and names of columns (which
-# are public) and no entry. Whatever is not listed is taken to quote what it read.
+# Messages of numpy and scikit-learn that name shapes, types and (public) names of columns, but no
+# entry. All other messages are taken to quote data.
 SHOWS_NONE = re.compile(
     "|".join(
         (
@@ -41,27 +41,27 @@ SHOWS_NONE = re.compile(
     ),
     re.DOTALL,
 )
-# Classes that take other arguments than a message, quote it, or mean something to generators;
-# and those that say nothing.
+# Exceptions that take other arguments than a message, quote it, or stop generators; and the base
+# classes of all exceptions.
 NO_MESSAGE = {
     UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError, ExceptionGroup,
     BaseExceptionGroup, KeyError, StopIteration, StopAsyncIteration, Exception, BaseException,
     object,
 }  # fmt: skip
-# What is no single number for each entry, as numpy and Python say it: by its type.
+# Messages of numpy and Python that name the type of an entry that is no single number.
 NO_NUMBER = re.compile(
     r"(float|int)\(\) argument must be [a-z, -]+, not '[\w.]+'|must be real number, not [\w.]+"
 )
-# An imputer, which scikit-learn advises, would learn from private data.
+# Replaces scikit-learn's advice to use an imputer, which would learn from private data.
 NO_GAPS = (
     "Put a public constant in place of missing values, chosen without the data: an imputer would "
     "learn from private values. A table with gaps can be completed by PrivateCPCompletion."
 )
-# What of that names a number of rows, which may be private.
+# Messages that name a number of rows, which may be private.
 SHOWS_ROWS = re.compile(r"shape|samples?\b")
 OWN = __name__.split(".")[0]
-# Of whoever ends a program or a generator. What else is no Exception, such as the panics of
-# libraries in Rust, says what they were at, and that is data.
+# Exceptions that end a program or a generator. Other exceptions that are no `Exception`, such as
+# panics of libraries in Rust, may quote data.
 PASSED = (KeyboardInterrupt, SystemExit, GeneratorExit)
 END = object()
 
@@ -72,8 +72,9 @@ def read(
     reword: Callable[[str], str | None] = lambda message: None,
 ) -> Result:
     """Return ``call()``, in which another library reads `name`; replace its errors."""
-    # The new text is ``reword(message)``, or where that is None one that is known to hold no data.
-    # An error it raises is told anew: of its kind, without an entry of the data in it or behind it.
+    # The new text is ``reword(message)``, or if that is None a text that is known to hold no data.
+    # The new error has the type of the old one, and neither it nor its context holds an entry of
+    # the data.
     try:
         with np.errstate(all="ignore"):
             return call()
@@ -86,14 +87,14 @@ def read(
             f"{name} cannot be read: {type(error).__name__}. The message may quote data and is "
             "not shown."
         )
-    # Not in the handler, which would leave the error in the context of this one.
+    # Raised after the handler, which would keep the old error as the context of this one.
     raise raised
 
 
 def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
     """Return ``call()``, untrusted code on raw data; its errors tell only type and place."""
-    # `doing` begins the message; `rows_private` hides numbers of rows.
-    # The library's own errors pass as they are, others are told by their type and place.
+    # `doing` begins the message; `rows_private` hides numbers of rows. Errors of this library pass
+    # unchanged; of others only type and place are shown.
     try:
         with np.errstate(all="ignore"):
             return call()
@@ -106,7 +107,7 @@ def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool
 
 def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
     """Return ``call()`` on a worker, or its error without data."""
-    # Schedulers write errors that are raised into their logs, together with the data.
+    # Schedulers log raised errors together with the data: return the error instead.
     try:
         return call_untrusted(call, doing)
     except Exception as error:
@@ -114,7 +115,7 @@ def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
 
 
 def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
-    """Yield the items of a caller's iterable; its errors are raised anew without data."""
+    """Yield the items of a caller's iterable; its errors are raised again without data."""
     items = call_untrusted(lambda: iter(source), doing)
     while (item := call_untrusted(lambda: next(items, END), doing)) is not END:
         yield item
@@ -134,7 +135,7 @@ def _of_conversion(error: BaseException, name: str) -> Exception | None:
         return ValueError(f"{gap.group()}. {NO_GAPS}")
     if said.startswith("Expected unique column names"):
         return ValueError(f"{name} must have columns of different names; or pass an array.")
-    # Types without a common one, and objects that are no number.
+    # Mixed types, and objects that are no number.
     if isinstance(error, TypeError) and NO_NUMBER.fullmatch(said):
         return TypeError(f"{name} must hold numbers: {said}.")
     if isinstance(error, ValueError) and said.startswith("setting an array element"):
@@ -159,7 +160,8 @@ def _named_by_place(error: BaseException, doing: str, rows_private: bool) -> Bas
     """Return the error if it shows no data, or one of its type with file and line only."""
     place = _place(error)
     file = place.tb_frame.f_code.co_filename
-    # What others say of data is told by place alone, unless it is known to show none.
+    # Errors of other packages are shown by type and place only, unless their message is known to
+    # hold no data.
     others = _package(place) == "sklearn" and not (
         rows_private and SHOWS_ROWS.search(_message(error))
     )

@@ -9,7 +9,8 @@ import numpy as np
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# An error after the charge would lose a paid fit, and may depend on one unit before it.
+# An overflow that raises after the charge would lose a paid fit, and before it may depend on one
+# unit.
 OWN: dict[Any, Any] = {"all": "ignore"}
 
 
@@ -27,7 +28,7 @@ def under_own_errors(method: Method) -> Method:
 class OwnErrors:
     """Mixin whose subclasses run their public methods under the package's own error state."""
 
-    # Those behind ``available_if`` are no functions, and carry the decorator themselves.
+    # Methods behind ``available_if`` are no functions; they carry the decorator themselves.
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

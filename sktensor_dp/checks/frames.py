@@ -12,7 +12,7 @@ from narwhals import dependencies
 from sktensor_dp.checks.errors import read
 
 BACKENDS = ("pandas", "polars", "pyarrow")
-# Packages whose classes compute later.
+# Packages whose collections are lazy.
 DASK = ("dask", "dask_expr")
 LAZY = (
     dependencies.is_polars_lazyframe,
@@ -22,8 +22,8 @@ LAZY = (
     dependencies.is_pyspark_connect_dataframe,
 )
 
-# Kinds of data are told by type, never by an attribute: columns of a data frame are attributes
-# too, and a column may have any name.
+# Kinds of data are recognised by type, not by attributes: any column of a data frame is an
+# attribute too.
 
 
 def is_dask(data: Any) -> bool:
@@ -49,7 +49,7 @@ def refuse_lazy(data: Any, name: str) -> None:
 def _known(data: Any, name: str) -> Any:
     """Wrap a table or column of pandas, polars or pyarrow by narwhals; None for anything else."""
     refuse_lazy(data, name)
-    # What frames are not is not worth a look; Dask computes later.
+    # Skip plain types, which are no frames, and lazy Dask collections.
     if isinstance(data, np.ndarray | np.generic | list | tuple | str | bytes) or sp.issparse(data):
         return None
     if is_dask(data):
@@ -94,14 +94,14 @@ def kinds_of(data: Any, name: str) -> list[tuple[str, str]]:
         types = [data.dtype]
     elif types is not None and np.ndim(types) == 0:  # of a column
         types = [types]
-    # Those of numpy and pandas say what they are, and no object is looked at to know.
+    # Types of numpy and pandas columns say their kind without a look at the objects.
     if types is not None and all(isinstance(getattr(kind, "kind", None), str) for kind in types):
         return [(_kind_of(one), str(one)) for one in types]
     known = _known(data, name)
     if known is None:
         return []
     found = [known.dtype] if isinstance(known, nw.Series) else list(known.schema.values())
-    # The values of a category would tell what is in the data.
+    # Only the name of the type: the values of a categorical column are data.
     return [(_kind_of_column(one), type(one).__name__) for one in found]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import EllipsisType, NoneType
 from typing import Any, Protocol
 
-# What messages quote of parameters: a table that was passed in the wrong place is none of it.
+# Types whose values error messages may quote; a table in the place of a parameter is none of them.
 PLAIN = (numbers.Number, str, bytes, type, NoneType, EllipsisType)
 MOST_SHOWN, LONGEST_SHOWN = 10, 200
 # Names that other libraries have for parameters of this one.
@@ -63,7 +63,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Such:
-    """Constraint: a value that a function `accepts`, described by `said` in messages."""
+    """Constraint: a value that a function `accepts`, which messages describe by `said`."""
 
     accepts: Callable[[Any], bool]
     said: str
@@ -104,7 +104,7 @@ class Numbers(Such):
 
 
 def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constraint]]) -> None:
-    """Raise ValueError for the first parameter that none of its alternatives accepts."""
+    """Raise ValueError for the first parameter that satisfies none of its constraints."""
     for name, alternatives in constraints.items():
         value = getattr(estimator, name)
         if not any(constraint.accepts(value) for constraint in alternatives):
@@ -148,7 +148,7 @@ def check_sizes(**sizes: Any) -> None:
             raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")
 
 
-# Bytes where the system does not tell: beyond what is common.
+# Assumed memory in bytes where the system does not say: more than is common.
 UNKNOWN_SIZE = 2.0**37
 
 

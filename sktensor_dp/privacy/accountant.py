@@ -41,7 +41,7 @@ LEGEND = (
     "fraction: of the budget, all uses together; of its mu^2 for Gaussian releases, of its epsilon "
     "for others"
 )
-# Who scores each fold by itself, and what a sum of such charges does not say.
+# Name of private scorers, which are charged for each fold, and a note on the sum of their charges.
 SCORER = "PrivateScorer"
 FOLDS = (
     "Each score was charged for the rows that it was given. Over folds the total is a guarantee if "
@@ -58,7 +58,7 @@ def _checked(name: str, value: Any, rule: str, allowed: Callable[[float], bool])
             number = float(value)
     if allowed(number):
         return number
-    # Python refuses to write very long ints; anything but a short number may be data.
+    # Very long integers cannot be printed, and anything but a short number may be data.
     long = isinstance(value, int) and abs(value) > 1e9
     short = isinstance(value, Real | str) and not long and len(repr(value)) < 30
     raise ValueError(
@@ -93,9 +93,9 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
     ]
 
 
-# The ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last.
+# Open ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last.
 OPENED: "ContextVar[tuple[BudgetAccountant | None, ...]]" = ContextVar("opened", default=(None,))
-# Blocks that any thread of this process holds open. Appending and removing are atomic.
+# Open blocks of all threads of this process. Appending and removing are atomic.
 HELD: "list[BudgetAccountant]" = []
 
 
@@ -164,7 +164,7 @@ class BudgetAccountant(Shown):
     """
 
     _page = "reference/generated/sktensor_dp.BudgetAccountant.html"
-    # Whether fits without accountant in other threads are refused while a block is open.
+    # Fits without accountant in other threads are refused while a block is open.
     _holds_others = True
     _part_of_search = False  # whether a search pays for all fits that it charges
 
@@ -185,7 +185,7 @@ class BudgetAccountant(Shown):
             raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
         if units not in ("one", "any"):
             raise ValueError(f"units must be 'one' or 'any', got {units!r}.")
-        # SQLite is not loaded with the package.
+        # Imported here, so that importing the package does not load SQLite.
         from sktensor_dp.privacy.ledger import Ledger
 
         self._ledger = Ledger(path, scope)
@@ -477,9 +477,9 @@ class BudgetAccountant(Shown):
     def __exit__(self, *exc_info: Any) -> None:
         if self._holds_others and self in HELD:
             HELD.remove(self)
-        # Its own block, whichever were entered since: a generator that yields inside a block is
-        # left when it goes on or is collected, in the midst of its caller's blocks. One that is
-        # left in another context than it was entered in has nothing to close there.
+        # Remove this block, not the last one: a generator that yields inside a block may leave it
+        # after other blocks were entered. If it leaves in another context, there is nothing to
+        # remove.
         blocks = OPENED.get()
         places = [place for place, other in enumerate(blocks) if other is self]
         if not places:
@@ -517,12 +517,12 @@ class BudgetAccountant(Shown):
             now = self._ledger.balance()
             budget, spent = f"epsilon={now.epsilon!r}, ", f"spent epsilon {_total(now)[0]:.6g}"
         except LedgerError:
-            # A repr that raises would hide the error that is being shown.
+            # An error in repr would hide the error that is being displayed.
             budget, spent = "", "ledger not readable"
         return f"BudgetAccountant({budget}delta={self.delta!r}{kept}): {spent}"
 
 
-# Set in pickles that were made while a block was open.
+# Key in pickles that were made while a block was open.
 PICKLED_INSIDE = "_pickled_inside_block"
 
 
@@ -552,7 +552,7 @@ class Payable:
 
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()
-        # Whichever thread pickles: what goes to workers is pickled in a thread of its own.
+        # True for any thread: what goes to workers may be pickled in another thread.
         inside = bool(HELD) and self.accountant is None
         return {**state, PICKLED_INSIDE: True} if inside else state
 

@@ -11,7 +11,7 @@ from sktensor_dp.privacy.plan import PrivacyCost
 
 Floats = NDArray[np.float64]
 
-# Share of a histogram beyond either end of a range that is chosen by it.
+# Fraction of a histogram beyond each end of the range that is chosen from it.
 BEYOND = 0.01
 
 
@@ -27,7 +27,7 @@ class Answer:
     keys: list[str] | None = None  # released words, of queries whose words are private
 
     def as_sum(self) -> "Answer":
-        """Sum over units in the place of the mean."""
+        """Answer as a sum over units instead of a mean."""
         n = self.n
         return replace(
             self, value=self.value * n, sigma=self.sigma * n, sensitivity=self.sensitivity * n, n=1
@@ -45,7 +45,7 @@ class Answer:
         return edge_reached(self.value, self.sigma, edges, quantile, pure=self.cost.epsilon > 0)
 
     def range_of(self, edges: Floats) -> tuple[float, float, bool]:
-        """Edges beyond which a hundredth of a histogram lies; True if it shows anything."""
+        """Edges with a hundredth of it beyond each; True if the histogram shows anything."""
         return range_reached(self.value, self.sigma, edges, BEYOND, pure=self.cost.epsilon > 0)
 
 
@@ -53,9 +53,9 @@ def edge_reached(
     share: Floats, sigma: float, edges: Floats, quantile: float, *, pure: bool
 ) -> float:
     """Upper edge of the bin in which noisy shares of bins, of noise `sigma`, reach a `quantile`."""
-    # Bins that noise alone would fill are taken for empty, or many empty ones would add up: up
-    # to the universal threshold of Donoho & Johnstone (1994) for Gaussian noise, and up to a
-    # level that Laplace noise exceeds in one histogram of a hundred.
+    # Bins that noise alone could fill count as empty, as many empty ones would add up. The
+    # threshold is the universal one of Donoho & Johnstone (1994) for Gaussian noise; for Laplace
+    # noise it is exceeded in one histogram of a hundred.
     n_bins = len(edges) - 1
     level = math.sqrt(2 * math.log(n_bins))
     if pure:
@@ -67,9 +67,10 @@ def edge_reached(
     return float(edges[1 + int(np.argmax(reached))])
 
 
-# Numbers of bins that are merged to find a range: the least that show so much of what any shows.
+# Numbers of bins that are merged to find a range. The least is taken that shows at least `SEEN` of
+# the most that any shows.
 MERGED, SEEN = (1, 2, 4, 8, 16, 32), 0.8
-# Probability that noise alone fills a bin of a histogram: a range would reach far beyond the data.
+# Probability that noise alone fills a bin of a histogram, which would give far too wide a range.
 FALSE_BIN = 1e-3
 
 
@@ -77,7 +78,7 @@ def range_reached(
     share: Floats, sigma: float, edges: Floats, tail: float, *, pure: bool
 ) -> tuple[float, float, bool]:
     """Edges with a `tail` of noisy bins on either side; True if any exceeds the noise `sigma`."""
-    # Wider bins stand out of more noise, but say less well where a range ends.
+    # Wider bins stand out more clearly, but determine the ends of the range less precisely.
     sums = [share.reshape(-1, width).sum(axis=1) for width in MERGED]
     found = []
     for width, of in zip(MERGED, sums, strict=True):

@@ -36,7 +36,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# Thresholds that are tried, from each end of the pooled sample and evenly between them.
+# Number of thresholds from each end of the pooled sample, and as many evenly between them.
 N_TRIED = 200
 
 
@@ -165,7 +165,7 @@ def audit_samples(
     hits, false_hits, epsilon, mu = np.concatenate(parts, axis=1)
     best = int(epsilon.argmax())
     return AuditResult(
-        # Each pair of rates bounds both parameters.
+        # The best pair of rates for each parameter: all bounds hold together.
         epsilon_lower=float(epsilon.max()),
         mu_lower=float(mu.max()),
         delta=delta,
@@ -274,7 +274,7 @@ def _fitted_clone(estimator: Any, data: Any) -> Any:
     payers = [name for name in fresh.get_params() if name.split("__")[-1] == "accountant"]
     fresh.set_params(**dict.fromkeys(payers))
     with warnings.catch_warnings():
-        # What an audit's data are good for beside it is no concern, a thousand times over.
+        # The thousand fits of an audit may have too little data: no warning each time.
         warnings.simplefilter("ignore", NotEnoughDataWarning)
         return fresh.fit(*data) if isinstance(data, tuple) else fresh.fit(data)
 
@@ -412,7 +412,7 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
     return WorstCase(*found)
 
 
-# Where the largest rejected epsilon is looked for; no number of canaries shows more.
+# Grid for the largest rejected epsilon; no number of canaries shows more than its end.
 TRIED = np.linspace(0.0, 30.0, 60_001)
 
 
@@ -515,7 +515,7 @@ def one_run_audit(
 
 
 def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: float) -> float:
-    """Largest mu at which as many right guesses have a probability below `error`."""
+    """Largest mu at which this many right guesses have a probability below `error`."""
 
     def excess(mu: float) -> float:
         right = error * n_correct / n_canaries
@@ -523,7 +523,7 @@ def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: floa
         for j in range(n_correct - 1, -1, -1):
             more = max(float(ndtr(ndtri(min(right, 1.0)) - mu)) - wrong, 0.0)
             right, wrong = right + j / (n_guesses - j) * more, wrong + more
-        # Rounding is no reason to reject.
+        # Do not reject because of a rounding error.
         return (right + wrong) * n_canaries / n_guesses - 1 - 1e-9
 
     if n_correct == 0 or excess(0.0) <= 0:
@@ -532,7 +532,7 @@ def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: floa
 
 
 def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDArray[np.int_]:
-    """Guess a canary where scores are highest, something harmless where they are lowest.
+    """Guess a canary where scores are highest, and a harmless unit where they are lowest.
 
     Parameters
     ----------

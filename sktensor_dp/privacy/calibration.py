@@ -14,9 +14,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri
 
 SQRT_HALF = math.sqrt(0.5)
-# Below this mu, differences over an interval of length mu are taken as derivatives.
+# For smaller mu a difference over an interval of length mu is computed as a derivative.
 SMALL = 1e-5
-# Above this epsilon its last digit is no small part of a logarithm of a probability.
+# For larger epsilon its last digit changes the logarithm of a probability considerably.
 LARGE = 1e9
 # Bits of the double infinity.
 _INFINITY = 0x7FF << 52
@@ -34,25 +34,25 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     if math.isinf(far):
         return 0.0 if near > 0 else 1.0
     if mu < SMALL:
-        # The difference below, to a relative mu**2, by the slope at its middle.
+        # The difference below by its slope in the middle of the interval; relative error mu**2.
         middle = epsilon / mu * SQRT_HALF
         slope = 2 / math.sqrt(math.pi) - 2 * middle * erfcx(middle)
         return float(0.5 * math.exp(-near * near / 2) * mu * SQRT_HALF * max(slope, 0.0))
     if near > 0:
-        # exp(epsilon) = exp((far**2 - near**2) / 2) leaves a difference of Mills ratios,
-        # where a difference of logarithms would cancel at small epsilon and delta.
+        # Uses exp(epsilon) = exp((far**2 - near**2) / 2): a difference of Mills ratios, while a
+        # difference of logarithms would cancel for small epsilon and delta.
         ratios = erfcx(near * SQRT_HALF) - erfcx(far * SQRT_HALF)
         return float(0.5 * math.exp(-near * near / 2) * max(ratios, 0.0))
     between = 0.5 * (erf(far * SQRT_HALF) - erf(near * SQRT_HALF))
     if epsilon > LARGE:
-        # The sum below would be of two numbers whose rounding alone is more than it.
+        # The sum below would be smaller than the rounding errors of its two terms.
         beyond = 0.5 * math.exp(-near * near / 2) * erfcx(far * SQRT_HALF)
     else:
         beyond = -math.expm1(-epsilon) * math.exp(epsilon + log_ndtr(-far))
     return float(max(between - beyond, 0.0))
 
 
-# Of public numbers alone; a plan and what splits it ask for the same ones.
+# Arguments are public. A plan and the code that splits it ask for the same values.
 @lru_cache(maxsize=1024)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Largest mu for which ``mu``-GDP implies (epsilon, delta)-DP."""
@@ -63,7 +63,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         raise ValueError(f"delta must lie in (0, 1) for Gaussian noise, got {delta!r}.")
     if math.isinf(epsilon):
         return math.inf
-    # delta grows with mu, and to 1.
+    # delta grows with mu, up to 1.
     return math.nextafter(least_double(lambda mu: gaussian_delta(mu, epsilon) > delta), 0.0)
 
 
@@ -110,7 +110,7 @@ def concentrated_rho(epsilon: float, delta: float) -> float:
     """Largest known rho for which rho-zCDP implies (epsilon, delta)-DP."""
     if math.isinf(epsilon) or delta <= 0:
         return epsilon if math.isinf(epsilon) else 0.0
-    # Near the optimum for the rho that a cruder bound gives.
+    # Start from the optimum for the rho of a simpler bound.
     tail = math.sqrt(-math.log(delta))
     crude = epsilon / (math.hypot(tail, math.sqrt(epsilon)) + tail)
     if crude == 0:
@@ -127,7 +127,7 @@ def _conversion(more: float, delta: float) -> float:
 
 def _least(value: Callable[[float], float], root: float, delta: float) -> float:
     """Minimum of `value` over Rényi orders ``1 + m`` near the best for ``rho = root ** 2``."""
-    # They lie around what the leading terms ask for; `root` is that of rho.
+    # The leading terms of the bound give a first guess; `root` is the root of rho.
     guess = math.log(min(max(math.sqrt(-math.log(delta)) / root, 1e-3), 1e150))
     found = minimize_scalar(
         lambda log: value(math.exp(log)),
@@ -146,7 +146,7 @@ def least_double(holds: Callable[[float], bool]) -> float:
 
 
 def _double(place: int) -> float:
-    """Non-negative double number `place` in increasing order, by its bit pattern."""
+    """Non-negative double with number `place` in increasing order, by its bit pattern."""
     return float(struct.unpack("<d", place.to_bytes(8, "little"))[0])
 
 

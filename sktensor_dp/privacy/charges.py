@@ -20,13 +20,13 @@ from sktensor_dp.privacy.calibration import (
 )
 from sktensor_dp.privacy.plan import ROUNDING, THRESHOLD_FRACTION, PrivacyCost, ReleasePlan
 
-# Finer than any cost a plan assigns, so rounding up stays far below ROUNDING.
+# Far finer than any planned cost, so that rounding up stays far below ROUNDING.
 UNIT = 10**40
 
-# What marks a unit that is hidden when it is added or removed, in files too: versions that do
-# not know it take it for another unit, and refuse to add up the two.
+# Suffix of the unit's name, in files too, for units that are added or removed. A version that does
+# not know the suffix takes it for another unit and refuses to add both up.
 ADDED_OR_REMOVED = ", added or removed"
-# Units that are rows of a table: one unit by several names.
+# Two names for one unit: a row of a table.
 ROWS = ("document", "sample")
 
 
@@ -66,7 +66,7 @@ class LedgerEntry:
         return self.unit + ADDED_OR_REMOVED * bool(self.unit and self.neighbours == "add_remove")
 
     def __post_init__(self) -> None:
-        # SQLite would keep an integer of numpy's as bytes, and leave it out of sums.
+        # SQLite would store an integer of numpy as bytes and leave it out of sums.
         object.__setattr__(self, "uses", operator.index(self.uses))
         if self.uses < 0:
             raise ValueError(f"uses must be >= 0, got {self.uses}: it would hand budget back.")
@@ -95,7 +95,7 @@ def _as_float(units: int) -> float:
 class Spending:
     """Exact sums of the costs charged to a ledger, and the units of privacy that they protect."""
 
-    # In units of 1e-40.
+    # Units of 1e-40.
     mu_squared: int = 0
     epsilon: int = 0
     delta: int = 0
@@ -158,7 +158,7 @@ class Spending:
 
     def vocabulary_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
         """Epsilon and delta that a budget leaves for each of `k` further vocabularies."""
-        # Together they are given the delta that is left, and set a fraction of it aside.
+        # Vocabularies share the delta that is left; each sets a fraction of its own aside.
         each = max(delta - self.cost.delta, 0.0) / k
         aside = THRESHOLD_FRACTION * each
         if each == 0 or math.isinf(epsilon):
@@ -228,7 +228,7 @@ def unit_and_neighbours(protects: str) -> tuple[str, str]:
 
 def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
     """Raise BudgetError if charges would protect another kind of unit, or other neighbours."""
-    # A ledger in which kinds are mixed goes on to take each of them.
+    # A ledger with mixed kinds of units accepts further charges of each of them.
     kinds = {_kind(unit) for unit in after}
     for unit in sorted(after - before):
         if len(kinds) == 1 or _kind(unit) in map(_kind, before):
@@ -253,7 +253,7 @@ def charges_of(
     plan: ReleasePlan, spender: str, unit: str = "", neighbours: str = "replace_one"
 ) -> list[LedgerEntry]:
     """Ledger entries for all releases of a plan, one for each."""
-    # Neighbours that are told in words replace something, too.
+    # Relations that a query describes in words of its own replace something too.
     relation = "add_remove" if neighbours == "add_remove" else "replace_one"
     return [
         LedgerEntry(

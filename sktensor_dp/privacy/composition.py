@@ -10,7 +10,7 @@ from typing import Literal
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 
 Kind = Literal["releases", "sequence", "parallel", "overlapping", "selection"]
-# More kinds of costs than this are covered by one that is at least each of them.
+# A node with more possible costs keeps one that covers them all.
 MOST_COSTS = 16
 
 
@@ -44,7 +44,7 @@ class ReleaseRecord:
 
     @property
     def cost(self) -> PrivacyCost:
-        """Cost of one use: of making the release once."""
+        """Cost of making the release once."""
         return PrivacyCost(self.mu, self.epsilon, self.delta)
 
 
@@ -62,16 +62,17 @@ class Part:
 class Composition:
     """Node of the tree that says how releases compose, from which a unit's cost is computed."""
 
-    # "releases": a leaf; each may read every unit. "sequence": every part may read every unit.
-    # "parallel": a unit is in one part only. "overlapping": a unit is in some of the parts, see
-    # `memberships`. "selection": the best of a secret number of trials like its only part.
+    # "releases": a leaf; each release may read every unit. "sequence": every part may read every
+    # unit. "parallel": a unit is in one part only. "overlapping": a unit is in some of the parts,
+    # as `memberships` says. "selection": the best of a secret number of trials; its only part is
+    # one trial.
 
     kind: Kind
     rows: tuple[ReleaseRecord, ...] = ()
     unused: tuple[PlannedRelease, ...] = ()  # paid for and not made
     parts: tuple[Part, ...] = ()
-    # For every kind of unit, in how many parts of which role it is: pairs of role and number.
-    # Kinds that are in fewer parts of every role than another are left out.
+    # For each kind of unit the pairs (role, number of parts of that role that it is in). A kind
+    # that is in no more parts of any role than another is left out.
     memberships: tuple[tuple[tuple[str, int], ...], ...] = ()
     n_trials: float = 1.0  # expected number of trials of a selection
     epsilon: float = 0.0  # that the selection satisfies
@@ -105,12 +106,12 @@ class Composition:
         return merged(rows) if self.kind == "parallel" else tuple(rows)
 
     def epsilon_at(self, delta: float) -> float:
-        """Smallest epsilon so that all of it is (epsilon, delta)-DP; may be infinite."""
+        """Smallest epsilon at which the whole is (epsilon, delta)-DP; may be infinite."""
         return max(cost.epsilon_at(delta) for cost in unit_costs(self))
 
     def beside(self, n_units: int, later: "Composition", n_later: int) -> "Composition":
         """Parallel composition with `later` on `n_later` other units; equal batches merge."""
-        # Of one kind only, as `later` is one batch.
+        # Only batches are joined, as `later` is a batch.
         ours = self.kind == "parallel" and all(part.role == "batch" for part in self.parts)
         parts = self.parts if ours else (Part("batch", n_units, self),)
         last, new = parts[-1], Part("batch", n_later, later)
@@ -126,7 +127,7 @@ def merged(rows: Iterable[ReleaseRecord]) -> tuple[ReleaseRecord, ...]:
 
 
 def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
-    """Possible costs to one unit: what each costs is at most one of them."""
+    """Possible costs to one unit; the true cost is at most one of them."""
     if node.kind == "releases":
         return (PrivacyCost.total(node.spent),)
     if node.kind == "selection":
@@ -151,7 +152,7 @@ def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
 def membership_costs(
     of_role: Mapping[str, Sequence[PrivacyCost]], membership: Iterable[tuple[str, int]]
 ) -> tuple[PrivacyCost, ...]:
-    """Possible costs to a unit in so many parts of each role: pairs (role, number)."""
+    """Possible costs to a unit in the given numbers of parts: pairs (role, number)."""
     return _combined([_repeated(of_role[role], count) for role, count in membership])
 
 

@@ -67,9 +67,9 @@ class ThreadedPartitions(PartitionedSource):
             yield waiting.popleft().result()
 
 
-# Sums that are merged by one task.
+# Number of sums that one task merges.
 FAN_IN = 8
-# How often a sum is asked for anew where workers were lost with what it needs.
+# How often a sum is attempted; it is repeated where a lost worker held what it needs.
 ATTEMPTS = 3
 
 
@@ -77,9 +77,9 @@ class DaskPartitions(PartitionedSource):
     """Delayed partitions of Dask over which queries are summed on its workers."""
 
     # With `grouped` partitions are pairs of rows and labels. With `kept` a cluster keeps them from
-    # the first sum on until this object is dropped, as forming them takes long.
-    # A task holds the key of its partition and of the query. A result that is computed twice, as
-    # its worker was lost or slow, has one key, and is merged by one task: it counts once.
+    # the first sum on until this object is dropped, as making them takes long. Tasks are named by
+    # partition and query: a result that is computed twice, because its worker was lost or slow, has
+    # one name and is merged once.
 
     def __init__(self, parts: Sequence[Any], *, grouped: bool = False, kept: bool = False) -> None:
         self._parts, self.grouped, self._kept = list(parts), grouped, kept
@@ -89,7 +89,7 @@ class DaskPartitions(PartitionedSource):
         """Regroup partitions of rows and labels so that all rows of a group are in one."""
         import dask
 
-        # By digests of labels: no partition learns of groups but its own, and nobody of all.
+        # Group by digests of labels: no process sees labels of other partitions.
         split = dask.delayed(split_by_group)
         pieces = [split(*part, len(rows)) for part in zip(rows, labels, strict=True)]
         return cls.rearranged(pieces, gathered, grouped=True)
@@ -116,7 +116,7 @@ class DaskPartitions(PartitionedSource):
 
         client = _client(self._parts)
         if client is None:
-            # One object of the graph, which threads share.
+            # One object in the task graph; threads share it.
             sent = dask.delayed(query, pure=False, traverse=False)
             (result,) = dask.compute(self._tree(sent))
             return result
@@ -133,14 +133,15 @@ class DaskPartitions(PartitionedSource):
         for _ in range(ATTEMPTS):
             sent = result = None
             try:
-                # Once to each worker: tasks name it. Where one worker is lost, others have it.
+                # Send the query once to each worker: tasks refer to it, and other workers have it
+                # if one is lost.
                 (sent,) = client.scatter([query], broadcast=True, hash=False)
                 result = client.compute(self._tree(sent))
                 return result.result()
             except (KilledWorker, CancelledError, CommClosedError, TimeoutError) as error:
                 lost = error
             finally:
-                # Workers drop the query and all sums.
+                # Release query and sums on the workers.
                 for future in (result, sent):
                     if future is not None:
                         future.release()

@@ -29,10 +29,10 @@ from sktensor_dp.privacy.plan import PrivacyCost
 
 APPLICATION = int.from_bytes(b"skdp", "big")
 VERSION = 1
-# How long to wait for other processes; a charge takes milliseconds.
+# Seconds to wait for other processes, and between two attempts; a charge takes milliseconds.
 PATIENCE, PAUSE = 60.0, 0.001
 
-# Exact sums are text: they have more digits than SQLite's integers.
+# Exact sums are stored as text: SQLite's integers have too few digits.
 SCHEMA = (
     """CREATE TABLE scopes (
         name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,
@@ -54,7 +54,7 @@ SCHEMA = (
     f"PRAGMA user_version = {VERSION}",
 )
 
-# Raises an error unless the spending of a balance may become the second.
+# Raises an error unless a balance may change to the given spending.
 Admission = Callable[[Balance, Spending], None]
 
 _gate = threading.RLock()
@@ -69,8 +69,8 @@ def connect(file: Path, mode: str) -> sqlite3.Connection:
     uri = f"{file.as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
     try:
-        # A rollback journal keeps everything in one file, which can be copied and moved;
-        # truncating it commits, and costs a tenth of deleting it.
+        # A rollback journal keeps everything in one file, which can be copied and moved. A commit
+        # truncates the journal, which costs a tenth of deleting it.
         (journal,) = connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
         if journal != "truncate":
             raise sqlite3.OperationalError(f"the journal mode is {journal} and cannot be changed")
@@ -85,8 +85,8 @@ def connect(file: Path, mode: str) -> sqlite3.Connection:
 
 def _begin(connection: sqlite3.Connection, statement: str) -> None:
     """Start a transaction, trying every millisecond for up to a minute while others hold a lock."""
-    # SQLite's own waiting backs off to a tenth of a second, and a process that charges in a loop
-    # would then keep others out for seconds.
+    # SQLite waits up to a tenth of a second between attempts: another process that charges in a
+    # loop would keep this one out for seconds.
     deadline = time.monotonic() + PATIENCE
     connection.execute("PRAGMA busy_timeout = 0")
     while True:
@@ -170,10 +170,10 @@ class Ledger:
         _check_encodes("scope", scope, str.encode)
         if path is not None:
             _check_encodes("path", path, os.fsencode)
-        # Links are followed: it names the file from any folder.
+        # Resolve links, so that the path names the same file from every folder.
         self.file = None if path is None else Path(path).resolve()
         self.scope = scope
-        # Changes of the scope this object knows of: a file with fewer is an older copy.
+        # Number of changes seen so far: a file with fewer changes is an older copy.
         self._seen = 0
         if self.file is None:
             self._process = os.getpid()
@@ -259,12 +259,12 @@ class Ledger:
         self, entries: Sequence[LedgerEntry], admit: Admission, ticket: str | None = None
     ) -> "Receipt":
         """Record charges unless `admit` raises, or redeem the ticket of an earlier batch."""
-        # A charge pays for the following batches of a stream too: each shows the ticket that the
-        # receipt of the batch before holds.
+        # One charge pays for all batches of a stream: each batch shows the ticket that the previous
+        # one got.
         later = os.urandom(16).hex()
         if ticket is not None and self._redeem(ticket, later):
             return Receipt(self, 0, later)
-        # Immediate: the lock for writing is taken before the balance is read.
+        # BEGIN IMMEDIATE takes the lock for writing before the balance is read.
         with self.transaction("BEGIN IMMEDIATE") as connection:
             before = self._balance(connection)
             after = before.spent.plus(entries)
@@ -288,7 +288,7 @@ class Ledger:
             self._check_age(connection)
             known = "UPDATE charges SET ticket = ? WHERE scope = ? AND ticket = ?"
             found = connection.execute(known, (later, self.scope, ticket)).rowcount
-            # An older copy of the file would take the ticket again.
+            # Count the change: an older copy of the file would accept the ticket again.
             step = "UPDATE scopes SET n_changes = n_changes + ? WHERE name = ?"
             connection.execute(step, (found, self.scope))
             n_changes = self._seen + found
@@ -302,7 +302,7 @@ class Ledger:
             known = "SELECT COUNT(*) FROM charges WHERE id = ? AND scope = ?"
             if connection.execute(known, (fit, self.scope)).fetchone() != (1,):
                 raise sqlite3.DatabaseError("it does not hold the charge of this release")
-            # NaN of sensitivity or sigma, which are undefined without noise, is stored as NULL.
+            # Sensitivity and sigma are NaN without noise, and stored as NULL.
             connection.execute(
                 "UPDATE releases SET sensitivity = ?, sigma = ? WHERE charge = ? AND name = ?",
                 (float(sensitivity), float(sigma), fit, release),
@@ -422,9 +422,9 @@ def _entry(
 class Receipt:
     """Receipt of a fit's charge, by which the ledger learns sensitivity and sigma of releases."""
 
-    # `ticket` stands for the next batch of the stream, if the fit is a batch of one: it is worth
-    # one batch, whichever copy of the model shows it first. `fit` is 0 for a batch that an earlier
-    # charge pays for, whose releases that charge has told of.
+    # `ticket` pays for one further batch of the stream, whichever copy of the model uses it first;
+    # None for other fits. `fit` is 0 for a batch that an earlier charge pays for, whose releases
+    # are described already.
 
     def __init__(self, ledger: Ledger, fit: int, ticket: str) -> None:
         self._ledger = ledger
@@ -433,8 +433,8 @@ class Receipt:
 
     def released(self, name: str, sensitivity: float, sigma: float) -> None:
         """Store sensitivity and sigma, public numbers, of a release that is about to be made."""
-        # Of several uses the ledger keeps the one of largest sensitivity (the cost fixes the ratio
-        # of the two), so equal ones cost one write.
+        # With several uses the ledger keeps the largest sensitivity (the cost fixes its ratio to
+        # sigma). Equal ones are written once.
         if self.fit and not sensitivity <= self._largest.get(name, -math.inf):
             self._ledger.describe(self.fit, name, sensitivity, sigma)
             self._largest[name] = sensitivity

@@ -44,7 +44,7 @@ from sktensor_dp.tensor.symmetric import (
 
 Floats = NDArray[np.float64]
 
-# Method of a source that adds noise to coordinates, of unit sensitivity.
+# Method of a noise source that adds noise to coordinates of sensitivity 1.
 Adding = Callable[..., Floats]
 
 
@@ -65,11 +65,11 @@ class Mechanism:
     """Law of noise, drawn in the coordinates of a query."""
 
     law: Law
-    # ``(value, sensitivity, strength, noise, *of_query) -> noisy value``, where strength is mu or
-    # epsilon, as the law spends it, and the value may be overwritten.
+    # ``(value, sensitivity, strength, noise, *of_query) -> noisy value``. The strength is mu or
+    # epsilon, whichever the law spends; the value may be overwritten.
     draw: Callable[..., Floats]
-    # Public attributes of the query that the noise depends on: the space that it is seen in a
-    # projection of, and the geometry there.
+    # Public attributes of the query that determine the noise: the dimension of the space before
+    # projection, and the weights of coordinates.
     of_query: tuple[str, ...] = ()
 
     def release(
@@ -132,19 +132,19 @@ def _noisy(
     noise: NoiseSource,
     *geometry: Any,
 ) -> Floats:
-    """Add noise by the method of a source that `law` tells, to the coordinates that `on` forms."""
+    """Add noise by the source's method for `law`, to the coordinates that `on` forms."""
     return on(value, sensitivity, lambda x: law(noise)(x, strength, *geometry))
 
 
 gaussian_vector = partial(_noisy, _on_entries, _gaussian)
-# Of this one the sensitivity is in L1.
+# Needs the L1 sensitivity.
 laplace_vector = partial(_noisy, _on_entries, _laplace)
-# Isotropic, on a third-order tensor: the sensitivity is in the Frobenius norm. Applied to a
-# projection `E(U, U, U)` with orthonormal `U` it has exactly the law of projecting isotropic noise
-# on the whole space.
+# Isotropic noise on a third-order tensor, by its sensitivity in the Frobenius norm. On a projection
+# `E(U, U, U)` with orthonormal `U` it has the law of projected isotropic noise on the whole space.
 gaussian_symmetric = partial(_noisy, _on_unique, _gaussian)
-# Of density exp(-epsilon |b|_2 / sensitivity), on symmetric arrays in the Frobenius norm (AVN). The
-# value is an orthonormal projection from a space of so many dimensions, where that is given last.
+# Density exp(-epsilon |b|_2 / sensitivity), on symmetric arrays in the Frobenius norm (AVN). The
+# last argument, if given, is the dimension of the space of which the value is an orthonormal
+# projection.
 spherical_laplace_vector = partial(_noisy, _on_entries, _spherical_laplace)
 spherical_laplace_symmetric = partial(_noisy, _on_unique, _spherical_laplace)
 
@@ -159,9 +159,9 @@ def _pair_masses(
     pair_weight: float = 2.0,
 ) -> Floats:
     """Add independent noise to the weighted distinct entries of a symmetric matrix, in place."""
-    # 2 and 1 are the histogram of pairs, sqrt(2) and 1 isotropic noise; less on the diagonal lets
-    # documents that repeat a word weigh less in the sensitivity. Some rows of the upper triangle
-    # at a time: beside a matrix of many words there is no room for another.
+    # Weights 2 and 1 give the histogram of pairs, sqrt(2) and 1 isotropic noise; a smaller diagonal
+    # weight reduces the sensitivity to documents that repeat a word. Rows of the upper triangle are
+    # drawn in blocks, as memory may not hold a second matrix of many words.
     released = value if value.flags.c_contiguous else value.T
     size, start = len(released), 0
     while start < size:
@@ -181,24 +181,24 @@ def spherical_laplace_rows(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
     """Add noise of density exp(-epsilon |b|_2 / sensitivity) to each row of a matrix."""
-    # Only for statistics of which neighbours differ in one row: `sensitivity` bounds its L2 norm.
+    # Private only if neighbours differ in one row, by at most `sensitivity` in L2.
     return noise.spherical_laplace_rows(value / sensitivity, epsilon) * sensitivity
 
 
-# The same on a matrix, beside which as little is held as beside one of pairs.
+# Isotropic Gaussian noise on a matrix, drawn in blocks as for pairs.
 gaussian_matrix = partial(_pair_masses, _gaussian, pair_weight=math.sqrt(2))
 gaussian_pair_masses = partial(_pair_masses, _gaussian)
-# Of these the sensitivity is in L1.
+# Needs the L1 sensitivity.
 laplace_pair_masses = partial(_pair_masses, _laplace)
 
 
-# Rounding to the grid moves a value by 2.4e-7 of its range at most.
+# Number of grid points to half the range: rounding moves a value by at most 2.4e-7 of the range.
 POINTS = 2**20
 # Probabilities are multiples of 1 / WHOLE.
 WHOLE = 2**64
-# Above it, e^epsilon is more than there are multiples.
+# For larger epsilon no multiple of 1 / WHOLE is small enough.
 LARGEST_EPSILON, LEAST_EPSILON = 44.0, 1e-9
-# More than the relative error of exp and expm1 in double precision.
+# Bound on the relative error of exp and expm1 in double precision.
 RELATIVE_ERROR = Fraction(1, 2**50)
 
 
@@ -214,9 +214,10 @@ class Piecewise:
             raise ValueError(f"epsilon must be at least {LEAST_EPSILON:g}, got {epsilon:g}.")
         epsilon = min(epsilon, LARGEST_EPSILON)
         self.points = points
-        # Near the window of least variance, for values spread evenly over their range.
+        # Window of nearly the least variance, for values spread evenly over their range.
         self.reach = round(points * math.exp(-epsilon / 3))
-        # Rounded down twice, here and to a multiple: the ratio never exceeds e^epsilon.
+        # Rounded down here and again to a multiple of 1 / WHOLE, so that the ratio never exceeds
+        # e^epsilon.
         ratio = 1 + Fraction(math.expm1(epsilon)) * (1 - RELATIVE_ERROR)
         share = self.window * ratio
         self.threshold = int(WHOLE * share / (share + 2 * points))
@@ -253,7 +254,7 @@ class Piecewise:
         near = noise.integers(WHOLE, size) < np.uint64(self.threshold)
         inside = own + noise.integers(self.window, size).astype(np.int64) - self.reach
         outside = noise.integers(2 * self.points, size).astype(np.int64) - outer
-        # Points outside are numbered as if the window were not there.
+        # Numbers of points outside skip the window.
         outside[outside >= own - self.reach] += self.window
         return np.where(near, inside, outside) / (2 * self.points * self.gain)
 
@@ -267,8 +268,8 @@ def piecewise_values(
     value: Floats, sensitivity: float, epsilon: float, noise: NoiseSource
 ) -> Floats:
     """Randomise each number by the piecewise mechanism, clipped to half the sensitivity."""
-    # Only for statistics of which neighbours differ in one number, with all numbers in
-    # `[-sensitivity / 2, sensitivity / 2]`: what is beyond is clipped.
+    # Private only if neighbours differ in one number. All numbers are clipped to `[-sensitivity /
+    # 2, sensitivity / 2]`.
     return Piecewise(epsilon).release(value / sensitivity, noise) * sensitivity
 
 
@@ -283,7 +284,7 @@ def piecewise_deviation(epsilon: float) -> float:
     return math.sqrt(piecewise_variance(epsilon, 0.0))
 
 
-# How each law is drawn, by the coordinates that the bounds of a query are stated in.
+# How each law is drawn in the coordinates in which a query states its bounds.
 MECHANISMS: dict[tuple[Law, Coordinates], Mechanism] = {
     (GAUSSIAN, "entries"): Mechanism(GAUSSIAN, gaussian_vector),
     (GAUSSIAN_SYMMETRIC, "symmetric"): Mechanism(GAUSSIAN_SYMMETRIC, gaussian_symmetric),
@@ -308,7 +309,7 @@ MECHANISMS: dict[tuple[Law, Coordinates], Mechanism] = {
 
 
 def deviation_of(mechanism: Mechanism, sigma: float, value: Floats, query: Any) -> float:
-    """Deviation of the noise along a coordinate, from `sigma`, a radius where it is spherical."""
+    """Deviation of the noise along a coordinate; a spherical law has a radius for `sigma`."""
     if not mechanism.law.spherical:
         return sigma
     if mechanism.law is SPHERICAL_ROWS:

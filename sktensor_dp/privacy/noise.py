@@ -27,11 +27,12 @@ from sktensor_dp.privacy.unsafe import Recorder, next_seed
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# The covering diameter may add this much to a unit sensitivity: 0.024 %.
+# The covering diameter of the grid may increase a sensitivity of 1 by this much (0.024 %).
 DIAMETER = 2.0**-12
-# Indices beyond are clipped, before and after noise of at most 2^62 is added: no overflow.
+# Grid indices are clipped to this before and after noise of at most 2^62 is added, so nothing
+# overflows.
 LARGEST_INDEX = 2**60
-# A step more than its rounding errors, so that noise is never too small by them.
+# Rounds a step up by more than its rounding errors, so that noise is never too small.
 ROUNDED_UP = 1 + 2.0**-50
 FORKED = (
     "This process was forked while a fit was running, and cannot go on with it: both would draw "
@@ -55,7 +56,7 @@ class Grid:
 
 
 class OneProcess:
-    """Process in which a fit began; forked copies must not go on with it, or noise would repeat."""
+    """Process in which a fit began; forked copies are refused, as their noise would repeat."""
 
     def __init__(self) -> None:
         self._number = os.getpid()
@@ -71,7 +72,7 @@ class NoiseSource:
 
     def __init__(self) -> None:
         self.recorder, seed = Recorder(), next_seed()
-        # Whether what it is added to is protected: not if the seed or exact values are known.
+        # True if the values are not protected, as the seed or the exact values are known.
         self.exposed = seed is not None or bool(self.recorder)
         if seed is not None:
             state = np.random.SeedSequence(seed).generate_state(8, np.uint32)
@@ -88,8 +89,8 @@ class NoiseSource:
 
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
         """Add Gaussian noise of cost `mu` to coordinates, of `size`, of L2 sensitivity 1."""
-        # Some coordinates of a vector of `size` may come at a time: the sensitivity is that of the
-        # whole, and so is the grid.
+        # Coordinates may be a part of a vector of `size`; sensitivity and grid are those of the
+        # whole vector.
         if math.isinf(mu):
             return coordinates
         size = coordinates.size if size is None else size
@@ -105,20 +106,21 @@ class NoiseSource:
     def spherical_laplace(
         self, coordinates: Floats, epsilon: float, ambient_dimension: int | None = None
     ) -> Floats:
-        """Add noise of density ``exp(-epsilon |b|_2)`` in a space, seen in these coordinates."""
-        # None: the coordinates are all of its dimensions.
+        """Add noise of density ``exp(-epsilon |b|_2)``, or its projection from a larger space."""
+        # Without an ambient dimension, the coordinates are the whole space.
         size = coordinates.size
         hidden = 0 if ambient_dimension is None else ambient_dimension - size
         return self.spherical_laplace_rows(coordinates[None], epsilon, hidden)[0]
 
     def spherical_laplace_rows(self, rows: Floats, epsilon: float, hidden: int = 0) -> Floats:
         """Add independent noise b of density ``exp(-epsilon |b|_2)`` to each row of a matrix."""
-        # For rows of which neighbours differ in one, by 1 at most. The norm of the noise, in all
-        # dimensions and the `hidden` ones, follows a Gamma law, and its direction is uniform.
+        # For rows of which neighbours differ in one, by 1 at most. Each row is a projection from a
+        # space with `hidden` more dimensions; there the norm of the noise has a Gamma law and its
+        # direction is uniform.
         if math.isinf(epsilon):
             return rows
         n_rows, size = rows.shape
-        # The covering diameter is that of all rows, in the sum of their L2 norms.
+        # Covering diameter in the sum of the rows' L2 norms.
         grid = self.grid(1 / epsilon, n_rows * math.sqrt(size))
         direction = self.standard_normal(n_rows * size).reshape(n_rows, size)
         squares = np.square(direction).sum(axis=1)
@@ -168,9 +170,8 @@ def _generator(key: int) -> np.random.Generator:
 
 def _rounded(values: Floats, step: float) -> Integers:
     """Values in whole grid steps, clipped to the largest index (NaN too)."""
-    # A projection onto a box never moves neighbours apart. It comes first: an overflow
-    # in the division would warn, and warnings are seen. NaN, which minimum and maximum would
-    # let pass and no integer can be, ends at the wall of the box.
+    # Clipping to a box increases no distance. It comes before the division, whose overflow would
+    # warn (warnings are outputs). `fmin` sends NaN to the border of the box.
     index = np.fmin(values, LARGEST_INDEX * step)
     np.fmax(index, -LARGEST_INDEX * step, out=index)
     index /= step
@@ -180,14 +181,14 @@ def _rounded(values: Floats, step: float) -> Integers:
 
 def _on_grid(coordinates: Floats, steps: Integers, grid: Grid) -> Floats:
     """Round coordinates to the grid, add noise in integer `steps`, and return the sum as floats."""
-    # What is released takes the place of the steps.
+    # Write the released values into the array of the steps.
     flat, steps = coordinates.reshape(-1), steps.reshape(-1)
     released = steps.view(np.float64)
     for start in range(0, flat.size, BLOCK):
         block = slice(start, start + BLOCK)
         total = _rounded(flat[block], grid.step)
         total += steps[block]
-        # Whatever the total, noise that was cut off at 2^62 is cut off here too.
+        # Clip again: noise was cut off at 2^62.
         np.minimum(total, LARGEST_INDEX, out=total)
         np.maximum(total, -LARGEST_INDEX, out=total)
         np.multiply(total, grid.step, out=released[block])

@@ -7,7 +7,7 @@ from sktensor_dp.privacy.report import PrivacyReport, rounded_down, written
 
 __all__ = ["registry_entry"]
 
-# What a statement cannot know; the registry asks for it.
+# Placeholder for what the registry asks and no statement holds.
 TO_FILL_IN = "TO FILL IN"
 
 

@@ -16,12 +16,12 @@ from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED, Law
 
 Floats = NDArray[np.float64]
 
-# Largest step of the grid: what rounding may add to a total, and to the noise as a fraction.
+# Largest step of the grid; rounding adds at most this to a total, and this fraction to the noise.
 STEP = 2.0**-20
-# Largest noise with a grid that fine: beyond twice as much, `NoiseSource.grid` has no more bits.
+# Largest deviation of noise for which a grid of that step has enough bits.
 LARGEST_SIGMA = 2.0**30
-# Points at which a threshold for weights is formed, how it may be divided, and by how much a larger
-# weight of a key may raise it.
+# Mesh on which the threshold is formed; candidates for its parameter a; and the relative increase
+# of the threshold that a larger weight may cost.
 MESH, PARTS, WORTH = 4000, (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5), 1.03
 
 
@@ -64,7 +64,7 @@ def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> fl
 
 def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
     """Standard deviation of the noise, with the most that rounding to its grid adds."""
-    # Rounding to doubles is forgiven.
+    # Tolerate rounding errors in doubles.
     if sensitivity > LARGEST_SIGMA * (1 + 1e-12) * cost.mu:
         raise ValueError(
             "words or other keys that come from the data are protected by noise of a standard "
@@ -76,9 +76,9 @@ def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
 
 def _threshold_of_weights(most: int, largest: float, sigma: float, delta: float) -> float:
     """Threshold that keys of one unit alone pass with probability `delta` at most."""
-    # A key with a weight v may fail with probability `delta * (a v^2 + 1 - a) / most`: these add up
-    # to delta at most, for every a in [0, 1]. Between two points of the mesh, the threshold that v
-    # needs is at most the one made of the larger v and of the smaller probability.
+    # A key of weight v may pass with probability `delta * (a v^2 + 1 - a) / most`; these add up to
+    # at most delta for every a in [0, 1]. Between two points of the mesh the threshold is at most
+    # that of the larger v at the smaller probability.
     weights = np.linspace(0.0, largest, MESH + 1)
     best = math.inf
     for part in PARTS:
@@ -107,9 +107,9 @@ def gaussian_partition_selection(
     keys = sorted(totals)
     values = np.fromiter(map(totals.__getitem__, keys), np.float64, len(keys))
     if sigma > 0:
-        # Where totals of neighbours agree, they round alike; where not, rounding moves them at
-        # most a step further apart, in no more keys than two units contribute to: the step
-        # need not depend on how many keys there are, which is private.
+        # Equal totals round alike. Totals that differ are moved apart by at most one step more, and
+        # two units contribute to a bounded number of keys. So the step does not depend on the
+        # number of keys, which is private.
         grid = noise.grid(sigma, 1.0, diameter=STEP)
         values = noise.add_noise(values, grid)
     kept = np.flatnonzero(values >= threshold)

@@ -14,7 +14,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 Integers = NDArray[np.intp]
 Coins = NDArray[np.uint64]  # (n_units, 2): 128 random bits of each unit
 
-# A fraction is rounded to a multiple of one over it, which is drawn exactly.
+# Fractions are rounded to multiples of 1 / STEPS, which can be drawn exactly.
 STEPS = 2**53
 
 

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Payer:
-    """Accountant that pays for a plan, or nobody; and the name under which it does."""
+    """Accountant that pays for a plan (None: nobody), and the name of the spender."""
 
     spender: str = ""  # as ledgers name it
     accountant: BudgetAccountant | None = None
-    # Of an earlier batch of a stream, disjoint from this one: its charge pays for this one too
-    # (parallel composition), if the ledger still holds it.
+    # Ticket of an earlier batch of a disjoint stream: if the ledger holds it, that batch's charge
+    # pays for this one too (parallel composition).
     ticket: str | None = None
     has_paid: bool = False  # for a batch disjoint from this one, in the same fit
 
     def charge(self, plan: ReleasePlan, unit: str, neighbours: str) -> "Receipt | None":
-        """Check and charge a whole plan; None where nobody pays, or has paid before."""
+        """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
         if self.accountant is None or self.has_paid:
             return None
         charges = charges_of(plan, self.spender, unit, neighbours)

@@ -8,15 +8,15 @@ from typing import TypedDict
 
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_misses, gaussian_mu
 
-# Splitting a budget and adding it up again rounds; nothing else is forgiven.
+# Tolerance for the rounding of a budget that is split and added up again.
 ROUNDING = 1e-9
-# The release of the number of units, where that is private, and its fraction of the budget.
+# Name of the count of units, where their number is private, and its fraction of the budget.
 COUNT, COUNT_FRACTION = "unit_count", 0.01
 # Fraction of its delta that a vocabulary sets aside for its threshold.
 THRESHOLD_FRACTION = 0.5
 # Fraction of a budget for the histogram by which a norm or a range is chosen.
 HISTOGRAM_FRACTION = 0.02
-# What the rest is called until the count has decided how it is shared out.
+# Name of the rest of a plan before the count decides how it is divided.
 BY_COUNT = "shared_out_by_unit_count"
 
 
@@ -39,11 +39,11 @@ class PrivacyCost:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        # A negative cost would hand budget back, and NaN would pass every comparison.
+        # A negative cost would give budget back, and NaN passes every comparison.
         for name, value in zip(("mu", "epsilon", "delta"), self.amounts, strict=True):
             if not (isinstance(value, Real) and value >= 0):
                 raise ValueError(f"{name} must be >= 0, got {value!r}.")
-            # Scalars of numpy's other types are less precise, and bytes to SQLite.
+            # Other scalar types of numpy are less precise, and SQLite stores them as bytes.
             object.__setattr__(self, name, float(value))
 
     @property
@@ -83,7 +83,7 @@ class PrivacyCost:
     def misses(self, false_positive_rate: float, delta: float) -> float:
         """Least false-negative rate of a test; pure noise counts by its epsilon at `delta`."""
         if self.epsilon == 0:
-            # With probability delta there is no noise.
+            # With probability delta the release has no noise.
             noisy = 1 - self.delta
             if false_positive_rate >= noisy:
                 return 0.0
@@ -152,7 +152,7 @@ class ReleasePlan:
     def before_count(self) -> "ReleasePlan":
         """Plan for a private number of units: 1 % for its count, all else as one open item."""
         whole = self.cost
-        # A delta that is set aside buys no part of a count.
+        # The count needs no delta of its own.
         count = PlannedRelease(COUNT, whole.part(COUNT_FRACTION, 0.0))
         rest = PlannedRelease(BY_COUNT, whole.part(1 - COUNT_FRACTION, whole.delta))
         return replace(self, planned=(count, rest))
@@ -167,7 +167,7 @@ class ReleasePlan:
             for one in plan.planned
         )
         most, now = rest.cost, replace(plan, planned=parts).cost
-        # Kinds of noise, and a delta set aside, may not be chosen in view of a release.
+        # The kind of noise, and the delta set aside, must not depend on a release.
         kinds = [(cost.mu > 0, cost.epsilon > 0, cost.delta) for cost in (now, most)]
         if not (kinds[0] == kinds[1] and now.is_within(most)):
             raise RuntimeError("the plan made by a count is not covered by what was charged.")
@@ -204,7 +204,7 @@ def budget_fractions(
 ) -> list[float | None]:
     """Fraction of (epsilon, delta) that each (cost, uses) takes; None if the budget is infinite."""
     set_aside = math.fsum(cost.delta * uses for cost, uses in costs)
-    # What is left of delta is spent on Gaussian tails.
+    # The rest of delta is for the tails of Gaussian noise.
     tails = delta - set_aside
     known = 0 < epsilon < math.inf
     mu = gaussian_mu(epsilon, tails) if known and 0 < tails < 1 else 0.0
@@ -219,9 +219,9 @@ def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | Non
         if part > 0 and not (of > 0 and math.isfinite(part) and math.isfinite(of)):
             return None
         ratios.append(part / of if part > 0 else 0.0)
-    # A product, since a power of a float raises where it overflows.
+    # Multiply: a power of a float raises an error where it overflows.
     fraction = uses * (ratios[0] * ratios[0] + ratios[1])
     if math.isinf(fraction):
         return None
-    # Above 1 where a budget was lowered after the charge.
+    # May exceed 1 if the budget was lowered after the charge.
     return 1.0 if math.isclose(fraction, 1.0, rel_tol=ROUNDING) else fraction

@@ -53,7 +53,7 @@ DISJOINT = (
     "batch. The caller answers for batches being disjoint."
 )
 
-# Rates of false alarms at which reports say what a test has to miss.
+# False alarm rates for which reports state the least rate of misses.
 FALSE_ALARMS = (0.01, 0.05, 0.1)
 
 
@@ -132,7 +132,7 @@ class PrivacyReport(Shown):
 
     @property
     def mu(self) -> float | None:
-        """Parameter of Gaussian differential privacy; None where other noise has a part in it."""
+        """Parameter of Gaussian differential privacy; None if other noise was used too."""
         costs = unit_costs(self.composition)
         gaussian = all(cost.epsilon == cost.delta == 0 for cost in costs)
         return max(cost.mu for cost in costs) if gaussian else None
@@ -304,12 +304,12 @@ def number_cells(row: ReleaseRecord, fraction: float | None) -> list[str]:
 
 
 def rounded_down(rate: float) -> float:
-    """Percent of a rate, to a tenth, no more than it is."""
+    """Percent of a rate, rounded down to a tenth."""
     return math.floor(1000 * rate + 1e-9) / 10
 
 
 def written(report: PrivacyReport) -> dict[str, Any]:
-    """Privacy statement of a report as plain Python values, in which infinity is a float."""
+    """Privacy statement of a report as plain Python values; infinity stays a float."""
     known, number = report.neighbours in RELATIONS, report.n_units
     return {
         "format": FORMAT,

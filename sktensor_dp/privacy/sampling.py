@@ -23,27 +23,27 @@ from numpy.typing import NDArray
 Words = Callable[[int], NDArray[np.uint64]]
 Integers = NDArray[np.int64]
 
-# The grid is at most 2^51 times finer than the scale: 2^11 scales are MAX_MAGNITUDE steps.
+# The grid is at most 2^51 times finer than the scale; MAX_MAGNITUDE steps are 2^11 scales.
 MAX_BITS, MAX_MAGNITUDE = 51, 2**62
 
 # A word, from the top: 16 bits of choice, the sign, 31 bits of place, 16 bits of lot.
 CHOICE_BITS, PLACE_BITS, LOT_BITS = 16, 31, 16
 LOT_MASK, LOT_BELOW = np.uint64(2**LOT_BITS - 1), np.int64(2**LOT_BITS - 1)
 PLACE_MASK = np.uint64(2 ** (PLACE_BITS + LOT_BITS) - 2**LOT_BITS)
-# Once the cell stands left of the place, a word is a magnitude in units of 2^-52.
+# A word with its cell left of the place is a magnitude in units of 2^-52.
 CELL_SHIFT = PLACE_BITS + LOT_BITS
 UNIT_BITS = CELL_SHIFT + 5
-# On finer grids than this, 16 more bits of place take the room of the lot.
+# On finer grids 16 more bits of place replace the lot.
 ONE_WORD_BITS = UNIT_BITS - LOT_BITS - 1
 # A second word adds 32 bits each to choice and lot.
 HALF, LOW_HALF = np.uint64(32), np.uint64(2**32 - 1)
 LONG_BITS = 48
-# Above the error of the ratio of densities from the place (2^-33) and from double
-# precision (2^-45), and that of the lot (2^-49).
+# More than the errors of the ratio of densities by the place (2^-33), by double precision (2^-45),
+# and of the lot (2^-49).
 MARGIN = 2.0**-32
 # Decimal sums of up to 10^4 terms have an error far below 10^(GUARD - digits).
 GUARD = 9
-# Products of up to 10^4 ratios, themselves such products, lose less than 10^8 times the last.
+# Digits lost in products of up to 10^4 ratios, which are such products themselves: less than 8.
 STEPS = 9
 # Words, tables and temporary arrays of a block stay in the cache.
 BLOCK = 2**15
@@ -54,8 +54,8 @@ class Density:
     """Symmetric noise density ``exp(-energy)``, up to a constant factor, decreasing from 0 on."""
 
     name: str  # of the law
-    # Function of the magnitude in cells, convex, a polynomial of degree 2 at most, of slope below
-    # 1/3 up to the quantile of 2^-48; takes decimal numbers and arrays.
+    # Energy as a function of the magnitude in cells: a convex polynomial of degree at most 2, with
+    # slope below 1/3 up to the quantile of 2^-48. Takes decimal numbers and arrays.
     energy: Callable[[Any], Any]
 
     def cumulative(self, digits: int) -> list[Decimal]:
@@ -72,9 +72,11 @@ class Density:
 
     @cached_property
     def table(self) -> Integers:
-        """Cell, and lot below which it is surely accepted (0 if open), by 16 bits of choice."""
-        # The cell stands left of the place in a word, the lots where a word has its lot. Where 16
-        # bits do not tell the cell, no lot is below.
+        """Cell, and the lot below which it is surely accepted (0 if undecided), by 16 bits of
+        choice.
+        """
+        # Cell and lot have the places that they have in a word. Where 16 bits do not determine the
+        # cell, the lot is 0: never accepted here.
         first = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))
         starts = first[first < 2**CHOICE_BITS]
         cells = np.arange(len(starts) + 1) << CELL_SHIFT
@@ -86,7 +88,7 @@ class Density:
         return table
 
     def cells(self, choices: NDArray[np.uint64]) -> Integers:
-        """Cell of each 48-bit choice; those equal to a border are decided elsewhere."""
+        """Cell of each 48-bit choice; choices equal to a border are settled elsewhere."""
         return np.searchsorted(self.bounds, choices, side="right").astype(np.int64)
 
 
@@ -98,8 +100,8 @@ def rounded_samples(law: Density, size: int, bits: int, words: Words) -> Integer
     """Draw samples of a law, times ``2^bits`` and rounded; `words` draws 64-bit random words."""
     if bits > MAX_BITS:
         raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}.")
-    # In whole blocks: of arrays that differ a little in size the system keeps several. What memory
-    # held before may be raw data, and what is released may be a view of the samples.
+    # Allocate whole blocks, since the system keeps several buffers for arrays of slightly different
+    # sizes. Such buffers may hold raw data, and released arrays may be views of the samples.
     whole = np.empty(size if size <= BLOCK else -(-size // BLOCK) * BLOCK, np.int64)
     whole[size:] = 0
     samples = whole[:size]
@@ -134,7 +136,7 @@ def _propose_block(law: Density, samples: Integers, bits: int, words: Words) -> 
         look = _second_look(law, word[waiting], words)
         magnitude[waiting] &= PLACE_MASK.view(np.int64) | LOT_BELOW
         magnitude[waiting] |= look.cells << CELL_SHIFT
-    # A real number is never half an odd integer, so that adding a half rounds to the nearest.
+    # Adding a half rounds to the nearest: a real number is never exactly half an odd integer.
     np.add(magnitude, 1 << (UNIT_BITS - 1 - bits), out=samples)
     samples >>= UNIT_BITS - bits
     if waiting.size:
@@ -153,7 +155,7 @@ def _propose_block(law: Density, samples: Integers, bits: int, words: Words) -> 
 
 
 class _Look(NamedTuple):
-    """Draws that one word did not settle, with 48 bits of choice and lot each, and the verdict."""
+    """Draws that one word left undecided, with 48 bits of choice and lot each, and the verdict."""
 
     choices: NDArray[np.uint64]
     lots: NDArray[np.uint64]
@@ -199,8 +201,8 @@ def _settle(
     law: Density, look: _Look, which: int, place_bits: tuple[int, int], words: Words
 ) -> tuple[int, bool]:
     """Decide cell and acceptance of one open draw, with more bits and decimal digits."""
-    # `place_bits`: the place as far as it is known, left of `CELL_SHIFT` binary digits, and how
-    # many of these are known.
+    # `place_bits`: the known part of the place in units of 2^-`CELL_SHIFT`, and its number of known
+    # bits.
     value, known = place_bits
     choice = _Revealed(int(look.choices[which]), LONG_BITS)
     lot = _Revealed(int(look.lots[which]), LONG_BITS)
@@ -258,7 +260,8 @@ def _cumulative(law: Density, digits: int) -> list[Decimal]:
 
 def _ratios(law: Density) -> Iterator[Decimal]:
     """Yield, for each cell, the density at its right edge over that at its left edge."""
-    # The energy is a polynomial of degree 2 at most: ratios of neighbours have one ratio.
+    # The energy is a polynomial of degree 2 at most, so successive ratios of neighbours have a
+    # constant ratio.
     zero, one, two = (law.energy(Decimal(cell)) for cell in range(3))
     ratio, change = (zero - one).exp(), (2 * one - two - zero).exp()
     while True:

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Statistics are divided by it, and noise is multiplied with it: neither overflows, nor has
-# too few digits.
+# Range of sensitivities: statistics are divided by it and noise is multiplied by it without
+# overflow or loss of digits.
 LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
-# Deviations of a released count, of Gaussian and of Laplace noise, that it is never off by.
+# A released count errs by fewer deviations than this, for Gaussian and for Laplace noise.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
 LARGEST_COUNT = 2**53
 # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
@@ -40,8 +40,8 @@ LARGEST_RELEASED = 2.0**53
 NO_ROOM = "there is too little memory for this release. What was charged stays charged."
 CLOSED = "the session is closed: its data has been dropped."
 
-# Called by `Session._record` before a release is made: with its record, its number, and that of all
-# planned ones. `printer` makes one, and `estimator/callbacks.py` another.
+# Called before each release is made, with its record, its number and the number of planned
+# releases: `printer` makes such a function, and so does `estimator/callbacks.py`.
 Watcher = Callable[[ReleaseRecord, int, int], None]
 
 
@@ -68,9 +68,9 @@ class Session(AbstractContextManager["Session"]):
     Leaving it drops the data; what was charged stays charged.
     """
 
-    # With neighbours="add_remove" the number of units is private. The plan is then one that was
-    # left open (ReleasePlan.before_count): `count` releases the number that takes its place, and
-    # `follow` fills the open part by the plan that is made with that number.
+    # With neighbours="add_remove" the number of units is private. The plan is then incomplete
+    # (ReleasePlan.before_count): `count` releases the number, and `follow` completes the plan with
+    # it.
 
     def __init__(
         self,
@@ -83,13 +83,14 @@ class Session(AbstractContextManager["Session"]):
         watchers: Iterable[Watcher] = (),
     ) -> None:
         self._plan, self._payer, self._unit, self._neighbours = plan, payer, unit, neighbours
-        # It refuses to record in another process, which is known before the charge.
+        # Remembers the process: a source that records exact values refuses other processes before
+        # the charge.
         self._noise = NoiseSource()
         self._units: Chunks | None = None
         self._given: Chunks | None = units
         self._watchers = [*watchers]
-        # What sums are divided by, and at least how many terms they have. A private number is
-        # in neither: only a count is released before there is another one.
+        # Divisor of sums, and bound on the number of their terms. With a private number both are 1
+        # until it is released.
         self.n_units = self._most_units = 1 if self.number_is_private else units.n_units
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
@@ -117,7 +118,7 @@ class Session(AbstractContextManager["Session"]):
             keys, value = mechanism.release(totals, made.sensitivity, made.cost, self._noise, query)
             return self._answer(made, value, made.sigma, keys)
         value = self._noisy_mean(query, mechanism, made)
-        # Of a sum, not of a mean over units: a tensor that is the data may be as large.
+        # The limit of a sum, not of a mean: a tensor that is itself the data may be as large.
         limit = LARGEST_RELEASED * made.sensitivity * self.n_units
         np.clip(value, -limit, limit, out=value)
         return self._answer(made, value, deviation_of(mechanism, made.sigma, value, query))
@@ -140,7 +141,7 @@ class Session(AbstractContextManager["Session"]):
     @property
     def ticket(self) -> str | None:
         """Proof of payment that the next batch of a stream shows to the ledger."""
-        # Without a ledger there is none: a batch that comes to one later is charged.
+        # Without a ledger there is no ticket: later batches with a ledger are charged.
         if self._payer.accountant is None:
             return None
         return self._payer.ticket if self._receipt is None else self._receipt.ticket
@@ -171,7 +172,7 @@ class Session(AbstractContextManager["Session"]):
         self._left[COUNT] = 0
 
     def public(self, name: str) -> Any:
-        """Fact of the data that its class declares as public, such as the shape of a tensor."""
+        """Public fact of the data, as its class declares it, such as the shape of a tensor."""
         units = self._read()
         if name not in type(units).public:
             raise RuntimeError(f"{name!r} is not among the public facts of {type(units).__name__}.")
@@ -183,7 +184,7 @@ class Session(AbstractContextManager["Session"]):
 
     def exact_product(self, query: Any) -> Callable[[Floats], Floats]:
         """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
-        # Only while the session is open: faster than to form the matrix.
+        # Only while the session is open. Products are faster than forming the matrix.
         if not self._admit(query, None).is_exact:
             raise RuntimeError(f"release {query.name!r} has a finite cost and needs noise.")
         return lambda V: query.of_products(self._mean(Product(query, V)), V)
@@ -196,7 +197,7 @@ class Session(AbstractContextManager["Session"]):
             delta=self._plan.delta,
             unit=self._unit,
             neighbours=self._neighbours,
-            # Of a fit that released nothing the number stays private: none is told.
+            # A fit without releases does not show a private number.
             n_units=self.n_units if rows or not self.number_is_private else 0,
             seeded=self._noise.exposed,
             composition=Composition("releases", rows=rows, unused=unused),
@@ -205,8 +206,8 @@ class Session(AbstractContextManager["Session"]):
 
     def _admit(self, query: Query, rest_of: type[Query] | None) -> _Admitted:
         """Check a query against catalogue and plan, take its use and record it."""
-        # Before the query is computed. Uses go in one step, after which nothing is refused: none
-        # can be had twice. A forked process has a copy of what is left, and could spend it again.
+        # Before the query is computed: all its uses are taken in one step that nothing can
+        # interrupt. A forked process has a copy of the plan and could spend it again.
         self._noise.process.check()
         entry = CATALOGUE.get(getattr(query, "name", ""))
         if entry is None or not isinstance(query, entry.query):
@@ -231,8 +232,8 @@ class Session(AbstractContextManager["Session"]):
         self, query: type[Query], rest_of: type[Query] | None
     ) -> tuple[str, int, PrivacyCost]:
         """Planned release that pays for a query, how many of its uses go, and their cost."""
-        # The choice of the next release may depend on earlier ones; costs are fixed in advance,
-        # and parts compose whatever each is chosen by.
+        # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
+        # compose.
         costs = {one.name: one.cost for one in self._plan.planned}
         paying, usual = (rest_of or query).name, costs.get(query.name)
         left = self._left.get(paying, 0)
@@ -268,12 +269,12 @@ class Session(AbstractContextManager["Session"]):
         self._records.append(row)
 
     def _noisy_mean(self, query: Query, mechanism: Mechanism, made: _Admitted) -> Floats:
-        """Mean of a query over units with noise; this and private keys alone read data."""
-        # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
+        """Noisy mean of a query; only this and the selection of private keys read data."""
+        # Under the caller's error state, whether rounding warns or raises may depend on one unit.
         with np.errstate(all="ignore"):
             value = self._mean(query)
-            # Queries keep contributions finite. Were one not, an error would tell, and NaN would
-            # pass the box that noise is added in.
+            # Queries keep contributions finite. If one did not, an error would show it, and NaN
+            # would pass the clip to the grid: replace such numbers by 0.
             if not made.is_exact and not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, made.sensitivity, made.cost, self._noise, query)
@@ -295,12 +296,12 @@ class Session(AbstractContextManager["Session"]):
             return self._total(query)
         except MemoryError:
             pass
-        # Not in the handler, which would leave the error in the context of this one.
+        # Raised after the handler, which would keep the old error as the context of this one.
         raise MemoryError(NO_ROOM)
 
     def _total(self, query: Any) -> Any:
         """Sum of a query over all chunks, or at the source where data lies elsewhere."""
-        # A source adds up where its parts lie; chunks lie in this process.
+        # A source adds up where its partitions lie; chunks are in this process.
         data = self._read()
         if data.apart:
             return data.sum(query)
@@ -323,7 +324,7 @@ class Session(AbstractContextManager["Session"]):
 
     def _mean(self, query: Query | Product) -> Floats:
         """Sum of a query divided by `n_units`, in place."""
-        # The sum is the session's own: dividing in place saves a copy.
+        # No one else holds the sum: dividing in place saves a copy.
         mean: Floats = self._sum(query)
         mean /= self.n_units
         return mean
@@ -333,7 +334,7 @@ def printer(spender: str) -> Watcher:
     """Watcher that writes a line per release to standard error."""
 
     def tell(row: ReleaseRecord, number: int, count: int) -> None:
-        # Public before the fit. Times are not told: a release may take longer for some data.
+        # All public. Times are not printed, as a release may take longer for some data.
         line = f"[{spender}] release {number} of {count}: {row.name}"
         with suppress(OSError, ValueError):  # a closed stream must not lose a paid fit
             print(line, file=sys.stderr, flush=True)
@@ -353,7 +354,7 @@ def released_sensitivity(
     if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
         return of_sum
     most = n_units if most_units is None else most_units
-    # A sum errs alike where it moves by half as much: the share of its rounding is twice as large.
+    # With half the sensitivity, the same rounding error is twice as large relative to it.
     terms = 2 * most if neighbours == "add_remove" else most
     return of_sum * (excess(terms) if terms > COVERED_UNITS else 1.0) / n_units
 

@@ -73,7 +73,7 @@ def _refused(constant: str) -> None:
 
 
 def _finite(text: str) -> float:
-    """Read a float; refuses one that overflows."""
+    """Read a float; refuse one that overflows."""
     value = float(text)
     if not math.isfinite(value):
         raise StatementError("a number is too large.")
@@ -81,7 +81,7 @@ def _finite(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    """Read an integer; refuses one that exceeds a float, which it is to its reader, too."""
+    """Read an integer; refuse one beyond the range of floats."""
     _finite(text)
     return int(text)
 
@@ -93,16 +93,17 @@ def schema_text() -> str:
 
 
 def problems(value: Any) -> Iterator[str]:
-    """Yield where a value is no statement, by the types of its fields."""
+    """Yield what makes a value no privacy statement, by the types of its fields."""
     return STATEMENT.problems(value, "the statement")
 
 
-# Adding up rounds, differently on other machines; roots are found to a part in 1e9.
+# Adding up in another order or on another machine rounds differently; roots have a relative error
+# of 1e-9.
 TOLERANCE = 1e-8
-# Where delta all but suffices, the last digits of an epsilon near 0 are rounding.
+# Where delta almost suffices without epsilon, smaller epsilons are rounding errors.
 SMALLEST_EPSILON = 1e-12
 MOST_REASONS, MOST_SELECTIONS = 20, 50
-# Keys that the statement of a ledger has.
+# Keys by which the statement of a ledger is recognised.
 OF_LEDGERS = {"scope", "entries", "spent"}
 
 
@@ -245,7 +246,7 @@ def _cost(row: dict[str, Any]) -> PrivacyCost:
 
 
 def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any]) -> Iterator[str]:
-    """Yield what does not add up, the total first; `again` is written anew from the report."""
+    """Yield each contradiction, that of the total first; `again` is rebuilt from the report."""
     whole, delta = report.composition, report.delta
     total = whole.epsilon_at(delta)
     if not _close(report.epsilon, total, SMALLEST_EPSILON):
@@ -272,7 +273,7 @@ def _without_words(value: Any) -> Any:
     """Copy of plain values without texts for people, which later versions may change."""
     if isinstance(value, list):
         return [_without_words(item) for item in value]
-    # Of neighbours in words the words are what is stated.
+    # A relation that is described in words keeps its words.
     kept = value.get("relation") == "in_words"
     return {key: item for key, item in value.items() if kept or key != "in_words"}
 
@@ -287,7 +288,7 @@ def _nodes(
 
 
 def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
-    """Yield releases with costs of a kind that their noise does not spend."""
+    """Yield releases that have a cost of another kind than their noise spends."""
     for number, row in enumerate(node.rows):
         law = law_of(row.mechanism)
         if (row.mu if law.pure else row.epsilon) > 0 or (row.delta > 0 and not law.fails):
@@ -317,7 +318,7 @@ def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) 
     batches = counted or all(part.role == "batch" for part in node.parts)
     if node.kind == "parallel" and batches and together != n_units:
         yield f"{place}.parts: parts must have {n_units} units together"
-    # The count of a part that overlaps with others may be the larger one by its noise.
+    # The noisy count of an overlapping part may exceed that of the whole.
     noisy, whole = counted and node.kind == "overlapping", node.kind in ("sequence", "selection")
     for number, part in enumerate(node.parts):
         if part.n_units != n_units if whole else part.n_units > n_units and not noisy:
@@ -325,7 +326,7 @@ def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) 
 
 
 def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
-    """Yield where two trees of plain values differ by more than rounding."""
+    """Yield differences of two trees of plain values beyond rounding."""
     if isinstance(stated, dict) and isinstance(again, dict) and stated.keys() == again.keys():
         for name in stated:
             yield from _differences(stated[name], again[name], f"{place}.{name}".lstrip("."))
@@ -340,7 +341,7 @@ def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
 
 
 def _isfloat(value: Any) -> bool:
-    """Return True for a number that is no bool."""
+    """Return True for a number other than a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -11,10 +11,10 @@ LARGEST, LONGEST = 10**15, 10_000
 
 
 class Field(Protocol):
-    """Type of a value."""
+    """Type of a field: says what values it accepts."""
 
     def problems(self, value: Any, place: str) -> Iterator[str]:
-        """Yield where a value, named by its `place`, is not of this type."""
+        """Yield how a value, named by its `place`, violates this type."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Text:
     longest: int = LONGEST
 
     def problems(self, value: Any, place: str) -> Iterator[str]:
-        """Yield whether it is no text, or too long."""
+        """Yield an error if the value is no text, or too long."""
         if not isinstance(value, str) or len(value) > self.longest:
             yield f"{place} must be a text of at most {self.longest} characters"
 
@@ -36,7 +36,7 @@ class OneOf:
     choices: tuple[str | int, ...]
 
     def problems(self, value: Any, place: str) -> Iterator[str]:
-        """Yield whether it is none of them."""
+        """Yield an error if the value is none of the allowed ones."""
         plain = isinstance(value, str | int | float) and not isinstance(value, bool)
         if not (plain and value in self.choices):
             yield f"{place} must be one of {', '.join(map(repr, self.choices))}"
@@ -47,14 +47,14 @@ class Flag:
     """True or false."""
 
     def problems(self, value: Any, place: str) -> Iterator[str]:
-        """Yield whether it is neither."""
+        """Yield an error if the value is not a bool."""
         if not isinstance(value, bool):
             yield f"{place} must be true or false"
 
 
 @dataclass(frozen=True)
 class Number:
-    """Number in a range, or another value that is allowed beside it."""
+    """Number in a range, or one further allowed value."""
 
     low: float = 0.0
     high: float = math.inf
@@ -62,7 +62,7 @@ class Number:
     beside: tuple[str | None, ...] = ()
 
     def problems(self, value: Any, place: str) -> Iterator[str]:
-        """Yield whether it is no number of the range."""
+        """Yield an error if the value is no number in the range."""
         if value is None or isinstance(value, str):
             allowed = value in self.beside
         else:
@@ -84,7 +84,7 @@ class Items:
     most: int = 100_000
 
     def problems(self, value: Any, place: str) -> Iterator[str]:
-        """Yield what is wrong with the list, or with its items."""
+        """Yield errors of the list and of its items."""
         if not isinstance(value, list) or not self.least <= len(value) <= self.most:
             yield f"{place} must be a list of {self.least} to {self.most} items"
             return
@@ -94,7 +94,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Record:
-    """Object that has these fields, and no other."""
+    """Object with exactly these fields."""
 
     fields: Mapping[str, Field]
 
@@ -115,12 +115,12 @@ class Record:
 
 @dataclass
 class Node:
-    """Object whose field `kind` says which record it is; a kind may hold others."""
+    """Object whose field `kind` selects its record; some kinds contain further nodes."""
 
     kinds: dict[str, Record] = field(default_factory=dict)
 
     def problems(self, value: Any, place: str) -> Iterator[str]:
-        """Yield that there is no such kind, or what is wrong with the record."""
+        """Yield an error for an unknown kind, or errors of the record."""
         kind = value.get("kind") if isinstance(value, dict) else None
         if not isinstance(kind, str) or kind not in self.kinds:
             yield f"{place} must have a kind, one of {', '.join(self.kinds)}"

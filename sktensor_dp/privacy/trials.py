@@ -9,20 +9,20 @@ from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu, least_d
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 
-# Probabilities of stopping are multiples of 1 / STEPS: exact in double precision, and
-# drawn exactly.
+# Probabilities of stopping are multiples of 1 / STEPS, which are exact in double precision and can
+# be drawn exactly.
 STEPS = 2**53
 
 
-# Roots are found to some 1e-12; a trial gets this much less than the root.
+# Roots have errors of about 1e-12; trials get less than the root by this fraction.
 SHORT = 1e-9
 
 
-# Below it nothing is allowed.
+# A cost below this counts as 0.
 LEAST = 1e-150
 
 
-# Part of the selection's delta that failures of trials take, where these set something aside.
+# Fraction of the selection's delta for failures of trials, if trials set a delta aside.
 FAILURES_FRACTION = 0.5
 
 
@@ -38,17 +38,17 @@ def failure_of_trials(delta: float, stop: float) -> float:
 
 def selection_delta(mu: float, stop: float, epsilon: float, failure: float = 0.0) -> float:
     """Delta at which the best of a geometric number of ``mu``-GDP trials is (epsilon, delta)-DP."""
-    # `stop` is the probability of stopping after a trial. If each trial fails to be mu-GDP with
-    # probability `failure`, delta includes `failure` times the mean number of trials.
-    # profile(epsilon - 2 rho) / stop, where `profile` maps epsilon to the trial's delta and
-    # stop (exp(rho) - 1) = (1 - stop) profile(rho).
+    # `stop` is the probability of stopping after a trial, and `failure` the delta that each trial
+    # sets aside. The result is profile(epsilon - 2 rho) / stop, where `profile` maps epsilon to the
+    # trial's delta, `failure` included, and rho solves stop (exp(rho) - 1) = (1 - stop)
+    # profile(rho).
     inner = epsilon - 2 * _tail_ratio(mu, stop, failure)
     return 1.0 if inner < 0 else min(1.0, (failure + gaussian_delta(mu, inner)) / stop)
 
 
 def selection_epsilon(epsilon: float, stop: float) -> float:
     """Epsilon of the best of a geometric number of trials that are each `epsilon`-DP."""
-    # Below three times epsilon, which it approaches for `stop` to 0.
+    # Less than three times epsilon, the limit for `stop` to 0.
     log_stop = math.log(stop)
     growth = np.logaddexp(epsilon, log_stop) - np.logaddexp(0.0, log_stop + epsilon)
     return float(epsilon + 2 * growth)
@@ -56,7 +56,7 @@ def selection_epsilon(epsilon: float, stop: float) -> float:
 
 def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) -> PrivacyCost:
     """Largest cost of each trial at which releasing the best is (epsilon, delta)-DP."""
-    # `failure` is the delta that each trial with Gaussian noise spends beside its noise.
+    # `failure` is the delta that each trial with Gaussian noise sets aside.
     if math.isinf(epsilon):
         gaussian = PrivacyCost(mu=math.inf, delta=failure)
         return gaussian if delta > 0 else PrivacyCost(epsilon=math.inf)
@@ -74,9 +74,9 @@ def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) 
 
 def secret_trials(stop: float) -> Iterator[list[int]]:
     """Iterate over a secret, geometric number of trials; yields 256 secret random bits for each."""
-    # Iterating yields 256 secret bits per trial, as four integers: all that the trial draws besides
-    # noise has to come from them. After each the iteration ends with probability `stop`. Both come
-    # from the source of noise; nothing seeds them.
+    # Each trial gets 256 secret bits as four integers, from which it must draw everything but
+    # noise. After each trial the iteration ends with probability `stop`. Both come from the source
+    # of noise and cannot be seeded.
     source, threshold = NoiseSource(), round(stop * STEPS)
     stopped = False
     while not stopped:
@@ -88,7 +88,7 @@ def _tail_ratio(mu: float, stop: float, failure: float) -> float:
     """Smallest rho with ``stop (exp(rho) - 1) >= (1 - stop) profile(rho)``, rounded up."""
 
     def covers(rho: float) -> bool:
-        # Steps of `stop` are 2**-53: growth by exp(100) is enough, and more would overflow.
+        # `stop` is at least 2**-53, so growth by exp(100) is enough; more would overflow.
         grown = stop * math.expm1(min(rho, 100.0))
         return grown >= (1 - stop) * (failure + gaussian_delta(mu, rho))
 
@@ -98,7 +98,7 @@ def _tail_ratio(mu: float, stop: float, failure: float) -> float:
 def _largest(allowed: Callable[[float], bool], high: float) -> float:
     """Largest number up to `high`, less a margin, up to which `allowed` holds."""
     low = 0.0 if not allowed(high) else high
-    # Bisection needs no sign changes of a value that is capped at 1.
+    # Bisection works without sign changes, as the value is capped at 1.
     while high - low > SHORT / 8 * high and high > LEAST:
         middle = (low + high) / 2
         low, high = (middle, high) if allowed(middle) else (low, middle)

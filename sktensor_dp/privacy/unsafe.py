@@ -56,9 +56,9 @@ def _open_blocks() -> tuple[_Block, ...]:
 @contextlib.contextmanager
 def _entered(block: Kind) -> Iterator[Kind]:
     """Keep a block open for what runs inside it."""
-    # A generator that yields inside a block is left when it goes on or is collected: after later
-    # blocks were entered, or in another thread. It ends then, and no other does; a token of the
-    # variable would bring back whatever there was before.
+    # A generator that yields inside a block may end it after later blocks were entered, or in
+    # another thread. Only this block is removed: resetting the variable would restore an older
+    # list.
     _blocks.set((*_open_blocks(), block))
     try:
         yield block
