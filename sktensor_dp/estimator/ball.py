@@ -44,7 +44,8 @@ def worst_samples(
     changed = samples.copy()
     last = n_samples - 1
     if isinstance(shuffled_by, numbers.Integral):
-        # A weight is read off the last batches, and fits deal rows out in this order.
+        # Weights of an online fit come from its last batches, and fits deal out rows in this order:
+        # the changed row has the last rank.
         last = int(public_ranks(n_samples, shuffled_by).argmax())
     changed[last] *= -1
     return (samples,), (changed,), statistic

@@ -70,7 +70,7 @@ OWN = ("sktensor_dp", "sklearn", "contextlib")  # whose lines say nothing to a c
 
 
 def level_of_caller() -> int:
-    """Stack level of the caller's line outside OWN packages, for ``warnings.warn``."""
+    """Stack level, for ``warnings.warn``, of the caller's line outside this package."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OWN:
         frame, level = frame.f_back, level + 1
@@ -105,10 +105,10 @@ COUNTS: Mapping[str, bool] = {"sparse": True, "positive_only": True, "categorica
 NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
     "neighbours": [OneOf("replace_one", "add_remove")]
 }
-# Conversions of epsilon overflow above the first; below the second pure noise has no grid.
+# Conversions of epsilon overflow above the first value; pure noise has no grid below the second.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
-# Gaussian noise has no grid below LEAST_MU, checked where epsilon is small; calibration lacks
-# digits below LEAST_DELTA.
+# Gaussian noise has no grid below LEAST_MU, which is checked where epsilon is small; calibration
+# loses its digits below LEAST_DELTA.
 LEAST_MU, SMALL_EPSILON, LEAST_DELTA = 1e-9, 1e-6, 1e-300
 REASONS = {
     "sample_weight": (
@@ -128,7 +128,8 @@ class Fitted:
     """Result of a recipe, the part of a fit that asks the session for releases."""
 
     attributes: Mapping[str, Any]  # fitted state to publish
-    # By released values; issued after publishing, as a caller may turn warnings into errors.
+    # Warnings from released values. They are issued after publishing, as a caller may turn them
+    # into errors.
     warnings: tuple[Warning, ...] = ()
     notes: tuple[str, ...] = ()  # for the report, by released values
 
@@ -240,7 +241,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
     _input_tags: Mapping[str, bool] = MappingProxyType({})
     _preserves_dtype: ClassVar[bool] = False  # whether transforms keep single precision
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {}
-    # For estimators without this parameter: units are replaced.
+    # For estimators without this parameter: neighbours replace a unit.
     neighbours: str = "replace_one"
 
     privacy_report_: PrivacyReport
@@ -262,12 +263,12 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
             )
 
     def _public_facts(self) -> PublicFacts:
-        """Facts that search, scorer and audit go by, from public numbers alone."""
+        """Public facts for search, scorer and audit, from parameters alone."""
         score = "log_likelihood" if hasattr(self, "score_samples") else None
         return PublicFacts(self._unit, score=score)
 
     def _check_public(self) -> None:
-        """Raise ValueError for parameters that contradict each other whatever the data are."""
+        """Raise ValueError for parameters that contradict each other for any data."""
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         """Raise an error for data that every fit would refuse, whatever is `searched`."""
@@ -286,8 +287,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
 
     def _validation_copy(self) -> Self:
         """Shallow copy of the estimator, with fitted attributes, that validation may write on."""
-        # Neither `copy` nor `clone`: no constructor or `__setstate__` of a subclass runs, and
-        # fitted attributes are kept.
+        # Not `copy` or `clone`: fitted attributes are kept, and no constructor or `__setstate__` of
+        # a subclass runs.
         copied = type(self).__new__(type(self))
         vars(copied).update(vars(self))
         return copied
@@ -317,10 +318,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         `unit` and `neighbours` are those of the estimator unless given. For batches of a stream,
         `ticket` is what the one before left, and `has_paid` is True if that was in the same fit.
         """
-        # Refusals first: of a plan that no one can pay for, and of a source of other sizes than
-        # announced. Where the number of units is private, the plan is left open until the session
-        # has counted them (`Session.count`, `Session.follow`). Entering the session charges, and
-        # each query of the caller's block is answered there. Leaving it drops the data.
+        # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced.
+        # If the number of units is private, the plan stays incomplete until the session has counted
+        # them (`Session.count`, `Session.follow`). Entering the session charges; the caller's block
+        # asks its queries; leaving it drops the data.
         payer = Payer(
             type(self).__name__, self._accountant_to_charge(), ticket=ticket, has_paid=has_paid
         )
@@ -329,14 +330,14 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         plan = plan.before_count() if counts else plan
         if units.announced and not payer.has_paid:
             self._read_through(units, plan, payer)
-        # Whether rows have groups is known once they have been read.
+        # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, units.grouped)
         if not (counts or has_paid):
             self._warn(self._warnings_of_delta(plan, units.n_units, unit))
         watchers = [printer(payer.spender)] if self.verbose else []  # type: ignore[attr-defined]
         number = None if counts else sum(planned.uses for planned in plan.planned)
-        # Products are small or bound by memory: threads that wait for each other made fits ten
-        # times slower on a busy machine, and none faster on an idle one.
+        # Products are small or limited by memory. On a busy machine more threads made fits ten
+        # times slower, and on an idle one no faster.
         with OneThread(), self._followed(number) as follower:
             ask = Session(
                 units, plan, payer, neighbours=relation, unit=unit,
@@ -366,7 +367,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
 
     def _warnings_of_delta(self, plan: ReleasePlan, n_units: int, unit: str) -> tuple[Warning, ...]:
         """Warning, if any, that delta is large for a public or released number of units."""
-        # A search warns once of its own delta.
+        # A search warns once, of its own delta.
         accountant = self._accountant_to_charge()
         in_search = accountant is not None and accountant._part_of_search
         if not plan.planned or math.isinf(plan.epsilon) or in_search:
@@ -391,7 +392,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
 
     def _adopt(self, report: PrivacyReport) -> None:
         """Replace the privacy report of this model by that of a search that chose it."""
-        # The search was charged as one: a stream that goes on is charged anew.
+        # The search was charged as a whole: a stream that goes on from its model is charged again.
         state = {**self._fitted_state(), "privacy_report_": report}
         if "_stream" in state:
             state["_stream"] = replace(state["_stream"], ticket=None)
@@ -427,6 +428,6 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         tags.input_tags = replace(tags.input_tags, **self._input_tags)
         if self._preserves_dtype:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        # Noise is drawn afresh at every fit, whatever random_state is.
+        # Two fits differ whatever random_state is, as noise is secret.
         tags.non_deterministic = True
         return tags

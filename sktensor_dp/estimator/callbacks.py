@@ -18,7 +18,7 @@ except ImportError:  # scikit-learn before 1.9
 
 HOOKS = ("on_fit_task_begin", "on_fit_task_end")
 CALLBACKS = "_skl_callbacks"
-# Where a search or a pipeline leaves the task that a fit is part of.
+# Attribute by which a search or a pipeline passes on the task that a fit belongs to.
 PARENT = "_parent_callback_ctx"
 
 
@@ -63,7 +63,7 @@ class Callbacks:
         """
         for callback in callbacks:
             _check(callback)
-        # On behalf of an estimator that does not inherit what else the mixin writes.
+        # Called on the class: the estimator does not inherit the other methods of that mixin.
         CallbackSupportMixin.set_callbacks(self, *callbacks)
         return self
 
@@ -93,7 +93,7 @@ class Callbacks:
                     follower.end()
                 follower.attempt(context.call_on_fit_task_end)
             finally:
-                # The end of a method with callbacks tears them down.
+                # Callbacks are torn down when a method with callbacks ends.
                 with_callbacks(lambda estimator: None)(shown)
         except Exception as error:
             if not has_run:
@@ -131,11 +131,11 @@ class Follower:
         """End the task of the last release, if there is one."""
         if self._open is not None:
             last, self._open = self._open, None
-            # A request to stop is ignored: the plan has been paid for.
+            # A request to stop is ignored, as the plan has been paid for.
             self.attempt(last.call_on_fit_task_end)
 
     def attempt(self, hook: Callable[..., Any]) -> None:
-        """Call a hook of the callbacks; an error of theirs is noted, and no more."""
+        """Call a hook of the callbacks; record an error of theirs and go on."""
         try:
             hook(estimator=self.estimator)
         except Exception as error:

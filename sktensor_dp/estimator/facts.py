@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Arguments of ``fit``, those of a neighbour, and a statistic that is larger for the neighbour.
+# Arguments of ``fit`` for data and for a neighbour, and a statistic that is larger for the
+# neighbour.
 Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
 
 
 def unknown(_: int | None) -> None:
-    """Worst case of an estimator that does not tell any."""
+    """Worst case of an estimator that declares none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class PublicFacts:
     releases_nothing: bool = False  # whether it learns nothing from the data and needs no budget
     score: str | None = None  # default of a search, unless the estimator is a regressor
     target_range: Sequence[float] | None = None  # (low, high) of targets and predictions
-    # Makes the function from texts to the number of words of each, where units are texts.
+    # Makes a function from texts to the number of words of each, if units are texts.
     word_counter: Callable[[], Callable[[Any], Any]] | None = None
-    # Neighbouring data of about so many units, a sensitivity apart; None if unknown.
+    # Maps a number of units to neighbouring data that are a sensitivity apart; None if unknown.
     worst_case: Callable[[int | None], Neighbours | None] = unknown

@@ -11,14 +11,14 @@ from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
 MOST_UNITS = 10**9
-# A larger epsilon protects next to nothing: no forecast advises it.
+# No forecast advises a larger epsilon: it protects next to nothing.
 LARGEST_ADVISED = 10.0
-# Numbers of three digits from .01 to that.
+# Number of epsilons of three digits from .01 to LARGEST_ADVISED.
 N_EPSILONS = 2701
 
 
 def least_epsilon(reached: Callable[[float], bool]) -> float | None:
-    """Least epsilon of three digits, from .01 to 10, that reaches something; None if none does."""
+    """Least epsilon of three digits, from .01 to 10, with ``reached(epsilon)``; or None."""
 
     def epsilon(place: int) -> float:
         decade, step = divmod(place, 900)
@@ -31,7 +31,7 @@ def least_epsilon(reached: Callable[[float], bool]) -> float | None:
 def least_number(
     reached: Callable[[int], bool], least: int = 1, most: int = MOST_UNITS
 ) -> int | None:
-    """Least number, from `least` to `most`, that reaches something; None if `most` does not."""
+    """Least number, from `least` to `most`, with ``reached(number)``; or None."""
     found = least + bisect_left(range(least, most + 1), True, key=reached)
     return found if found <= most else None
 
@@ -42,7 +42,7 @@ class Sought(Shown):
     _question: "Question | None"
 
     def _sized(self, n: int) -> dict[str, Any]:
-        """Arguments of ``forecast`` for `n` units that are like those asked about."""
+        """Arguments of ``forecast`` for `n` units, otherwise as in this forecast's question."""
         raise NotImplementedError
 
     def _again(self, epsilon: float | None = None, n: int | None = None) -> Self:
@@ -72,7 +72,7 @@ class Question:
         return cls(type(model), {**model.get_params(deep=False), "accountant": None}, numbers)
 
     def forecast(self, epsilon: float | None, numbers: dict[str, Any]) -> Any:
-        """Forecast at another `epsilon`, and with other `numbers`, where they are given."""
+        """Forecast of the question at another `epsilon` and with other `numbers`, if given."""
         other = {} if epsilon is None else {"epsilon": epsilon}
         return self.kind(**{**self.parameters, **other}).forecast(**{**self.numbers, **numbers})
 
@@ -136,8 +136,8 @@ class Forecast(Sought):
 
     _page = "tuning.html"
     unit: ClassVar[str] = "samples"
-    # Verdicts, each from so many times the samples needed; below the last, "too few". Of drawn
-    # mixtures and directions nine of ten fits turn out as the word says.
+    # Verdicts, each with its least ratio of available to needed samples; a smaller ratio is "too
+    # few". On drawn mixtures and directions nine of ten fits agree with the verdict.
     verdicts: ClassVar[tuple[tuple[str, float], ...]] = (
         ("enough", 2.0),
         ("may be enough", 1.0),
@@ -191,7 +191,7 @@ class Forecast(Sought):
         return least_number(lambda n: reached(self._again(n=n)))
 
     def _judged(self, verdict: str) -> Callable[[Self], bool]:
-        """Whether a forecast is as good as the `verdict`."""
+        """True if a forecast is at least as good as the `verdict`."""
         least = dict(self.verdicts).get(verdict)
         if least is None:
             known = ", ".join(repr(said) for said, _ in self.verdicts)
@@ -203,11 +203,11 @@ class Forecast(Sought):
 
     @property
     def _ratio(self) -> float:
-        """Number of samples over that which the factors of `verdicts` multiply."""
+        """Number of samples divided by the typically needed number."""
         return self.n_samples / self._typically_needed()
 
     def _typically_needed(self) -> float:
-        """Number of samples that the factors of `verdicts` multiply."""
+        """Number of samples that is typically needed."""
         return float(self.n_samples_needed)
 
     def _table(self) -> Table:

@@ -35,11 +35,11 @@ Rows = TypeVar("Rows")
 Kind = TypeVar("Kind")
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
-# Kinds of numpy that hold numbers.
+# Kinds of numpy's dtypes that hold numbers.
 NUMBERS = frozenset("biufc")
-# Kinds of a table that are kept; others become the first.
+# Types of a table that are kept; others are converted to the first.
 KEPT = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64))
-# How messages that quote entries begin, and what is said in their place.
+# Beginnings of messages that quote entries, and texts that replace them.
 QUOTING = {
     "could not convert": (
         "X must hold numbers; it holds values that are none. Count the words of texts first, for "
@@ -51,7 +51,7 @@ QUOTING = {
         "document or sample, and one column per word or feature."
     ),
 }
-# The same of messages that name the number of rows, where that is private.
+# Further messages to replace where the number of rows is private, which they name.
 COUNTING = {
     "Found array with 0 sample": "X must have rows; it has none.",
     "Found array with 0 feature": "X must have columns; it has none.",
@@ -80,7 +80,8 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
                 "the periods from 0 (for example days since the first), or leave them out."
             )
         if kind == "text":
-            # The type itself would tell how long the longest text is.
+            # The message must not show the type of a text array, which holds the length of the
+            # longest text.
             raise ValueError(f"{name} must hold numbers, got text; {text}.")
 
 
@@ -96,7 +97,7 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     refuse_other_kinds(given, "T", "encode it first")
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: T must hold real numbers.")
-    # numpy's own message quotes the entry.
+    # Replaces numpy's message, which quotes the entry.
     none = "T must hold numbers; it holds values that are none."
     return read(
         lambda: np.asarray(given, dtype=np.float64),
@@ -109,7 +110,7 @@ def with_nan(array: NDArray[Any]) -> NDArray[Any]:
     """The array, with NaN in the place of None and of the NA of pandas."""
     if array.dtype.kind != "O":
         return array
-    # The type is named as pandas need not be installed.
+    # Compare names of types, as pandas need not be installed.
     gaps = [item is None or type(item).__name__ == "NAType" for item in array.ravel().tolist()]
     return np.where(np.reshape(gaps, array.shape), np.nan, array)
 
@@ -119,7 +120,7 @@ def checked_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     given = read(lambda: np.asarray(as_numbers(mask, "mask")), "mask")
     if given.shape != shape:
         raise ValueError(f"mask must have shape {shape}, got {given.shape}.")
-    # NaN, and every text but the empty one, would count as True.
+    # NaN and any non-empty text would count as True.
     wrong = "mask must hold True or False, or 1 or 0, and nothing else."
     if given.dtype.kind not in "biufO":
         raise ValueError(wrong)
@@ -144,7 +145,7 @@ def checked_table(
     of rows is private. `missing` allows NaN.
     """
     counted = getattr(estimator, "neighbours", None) == "add_remove"
-    # Where units come and go, a fit takes data without any.
+    # If units are added or removed, a fit accepts data without rows.
     least, rows_private = 0 if counted and fits else 1, counted or grouped
     refuse_other_kinds(X, "X")
     if least == 0:
@@ -175,12 +176,12 @@ def checked_table(
 
 
 def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
-    """Return ``convert(X)``; a MemoryError is raised anew without the number of rows."""
+    """Return ``convert(X)``; a MemoryError is raised again without the number of rows."""
     try:
         return convert(X)
     except MemoryError:
         pass
-    # Not in the handler, which would leave the error in the context of this one.
+    # Raised after the handler, which would keep the old error as the context of this one.
     raise MemoryError("there is too little memory for X.")
 
 
@@ -205,7 +206,7 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
     if groups is None:
         return None
     labels = as_labels(groups, n_rows)
-    # Where groups come and go, one alone is data like any other.
+    # If groups are added or removed, a single group is allowed.
     if neighbours != "add_remove" and not are_several(labels):
         raise ValueError(ONE_GROUP)
     return labels
@@ -258,7 +259,7 @@ def source_chunks(
     if not number_is_private(n_samples, estimator.neighbours):
         check_sizes(n_samples=n_samples)
     check_sizes(n_features=n_features)
-    # An array whose items are chunks would be taken for checked rows.
+    # An array, whose items could be taken for chunks, is passed on as one table.
     whole = sp.issparse(source) or isinstance(source, np.ndarray)
     return chunks_class(
         Numeric(source) if whole else source, n_units=n_samples, n_features=n_features,
@@ -284,7 +285,7 @@ class Numeric:
             if not isinstance(given, np.ndarray):
                 given = as_numbers(given, "a chunk")
             if len(given.shape) != 2:
-                # Its shape would tell how many rows it has, which may be private.
+                # The shape would show the number of rows, which may be private.
                 raise ValueError(f"a chunk must be two-dimensional, got {len(given.shape)} axes.")
             yield given if groups is None else (given, groups)
 
@@ -303,14 +304,14 @@ MARK = "_sktensor_dp_unit"
 
 
 def mark_unit(counts: Any, report: PrivacyReport) -> Any:
-    """Note on a result which unit and neighbours the fit protects that it rests on; return it."""
+    """Mark a result with the unit and neighbours that its fit protects; return it."""
     with suppress(AttributeError):
         setattr(counts, MARK, (report.unit == "person", report.neighbours))
     return counts
 
 
 def check_mark(X: Any, grouped: bool, neighbours: str) -> None:
-    """Raise ValueError if `X` carries the mark of a fit with other units or neighbours."""
+    """Raise ValueError if `X` has the mark of a fit with other units or neighbours."""
     persons, relation = getattr(X, MARK, (grouped, neighbours))
     if persons != grouped:
         have = ("with groups", "without groups")
@@ -335,7 +336,7 @@ def check_same(name: str, before: Any, now: Any) -> None:
         )
 
 
-# Attributes that no worker needs; some cannot leave this process.
+# Attributes that workers do not need; some cannot be pickled.
 NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
 
 
@@ -412,7 +413,7 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
         items = read(lambda: np.asarray(given), name)
         if items.shape != (X.shape[0],):
             raise ValueError(unequal)
-        # By itself Dask would name it by a digest of what it holds.
+        # Without `name=False` Dask would name the array by a digest of the data.
         given = da.from_array(items, chunks=(X.chunks[0],), name=False)
     elif hasattr(type(given), "chunks") and hasattr(type(X), "chunks"):
         if getattr(given, "ndim", 1) != 1:
@@ -431,7 +432,7 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
 
 
 def worker_copy(estimator: Any, stays: Iterable[str]) -> Any:
-    """Copy of an estimator for workers, without its accountant and the attributes `stays`."""
+    """Copy of an estimator for workers, without its accountant and the attributes in `stays`."""
     copied = copy.copy(estimator)
     copied.accountant = None
     for name in stays:
@@ -462,7 +463,7 @@ def mapped_partitions(
     import dask
     import dask.array as da
 
-    # One object of the graph: it goes to a worker once, not with every partition.
+    # One object of the graph: it is sent to a worker once, not with every partition.
     once = dask.delayed(call, pure=False, traverse=False)
     blocks = [
         da.from_delayed(once(part, pure=False), shape, dtype=dtype, meta=meta)

@@ -12,7 +12,7 @@ from sktensor_dp.privacy.composition import Composition, Part
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 
-# With folds: fractions of a trial for a last fit on all units, and for the score that a unit is in.
+# Fractions of a trial with folds: for the last fit on all units, and for the score of a unit.
 REFIT, SCORE = 0.5, 0.05
 
 NOT_PLANNED = (
@@ -24,8 +24,8 @@ NOT_PLANNED = (
 class TrialAccountant(BudgetAccountant):
     """Accountant of one fit of a search: allows its planned cost and kind of noise, no more."""
 
-    # It is asked before any query is computed, so what it refuses depends on public numbers.
-    # The search has been charged: fits elsewhere are none of its business.
+    # A trial's plan is checked before any query, so a refusal depends on public numbers. The search
+    # as a whole has been charged, so this accountant does not affect other fits.
     _holds_others = False
     _part_of_search = True
 
@@ -37,7 +37,7 @@ class TrialAccountant(BudgetAccountant):
         """Record the charges in `entries`, or raise BudgetError if they exceed the allowed cost."""
         asked = [(entry.cost, entry.uses) for entry in entries]
         cost = PrivacyCost.total([(self.cost, 1), *asked])
-        # Of each kind: a trial of mixed kinds has another profile than either.
+        # Compare each kind of cost: trials of mixed kinds of noise have another privacy profile.
         if not cost.is_within(self._allowed):
             raise BudgetError(
                 "A fit of the search asked for more than its part, or for another kind of noise "
@@ -90,7 +90,7 @@ def divided_among(
     cost: PrivacyCost, steps: Mapping[str, Any], fractions: Mapping[str, float] | None
 ) -> dict[str, PrivacyCost]:
     """Cost of each private step of a fit by name, in proportion to `fractions` (None: equal)."""
-    # A step that learns nothing from the data needs nothing; those that set delta aside share it.
+    # Steps that learn nothing need no budget; steps that set a delta aside share it.
     given = dict.fromkeys(steps, 1.0) if fractions is None else fractions
     facts = {name: step._public_facts() for name, step in steps.items()}
     weights = {n: 0.0 if of.releases_nothing else float(given[n]) for n, of in facts.items()}
@@ -140,6 +140,6 @@ def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tu
         left = cost.delta / set_aside - cost.delta
         epsilon, left = as_parameters(PrivacyCost(mu=cost.mu), left)
         return epsilon, left / (1 - set_aside)
-    # Beyond this delta no epsilon is needed at all.
+    # At a larger delta no epsilon would be needed.
     delta = min(delta, gaussian_delta(cost.mu, 0.0) / 2)
     return gaussian_epsilon(cost.mu, delta), delta

@@ -21,8 +21,8 @@ from sktensor_dp.privacy.report import UNITS, PrivacyReport
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.scores import MatchingRows
 
-# Standard deviation of the noise that a check is given the budget for, the largest fraction of a
-# budget that it takes, and the deviation from which on it is no use.
+# A check aims at this standard deviation of its noise and takes at most this fraction of a budget;
+# from the last deviation on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
 
 
@@ -72,7 +72,7 @@ class InputCheck(Payable):
             ask.follow(plan)
             answer = ask(query)
         self.privacy_report_ = ask.report()
-        # Means are divided by a count that is noisy itself, but for what lies at the middle.
+        # The divisor is a noisy count too; its error has no effect on fractions in the middle.
         of_count = [row.sigma / n for row in self.privacy_report_.rows if row.name == COUNT]
         self.sigma = math.hypot(answer.sigma, query.middle * sum(of_count))
         found = dict(zip(tests, answer.value.tolist(), strict=True))
@@ -82,7 +82,7 @@ class InputCheck(Payable):
 
 def _flags(matches: Any) -> np.ndarray[Any, Any]:
     """Say for each row and test whether it matches: booleans of shape (n_rows, n_tests)."""
-    # How many rows there are may be private.
+    # The number of rows may be private.
     expected = (
         "matches must map the name of each test to an array of booleans, True where a row matches; "
         "one value for each row, and none missing"

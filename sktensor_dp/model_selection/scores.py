@@ -51,7 +51,7 @@ def answers(question: Callable[[Any], Any], X: Any) -> Floats:
             raise ValueError("a model must say one number of each row")
         return found
 
-    # No error leaves, as it would tell of a row.
+    # An error would depend on a row, so none leaves.
     with suppress(Exception):
         return ask(X)
     rows = X.tocsr() if sp.issparse(X) else X  # of other formats none can be taken
@@ -61,8 +61,8 @@ def answers(question: Callable[[Any], Any], X: Any) -> Floats:
             ask(one_row(rows, row))
             refused[row] = False
     if not refused.all():
-        # Another row in the place of each of these: as many are asked about, so that the answers
-        # about the others are the same to the last bit.
+        # Ask again with another row in the place of each refused one: with equally many rows the
+        # answers about the others stay the same to the last bit.
         whole = take(rows, np.where(refused, np.argmin(refused), np.arange(len(refused))))
         with suppress(Exception):
             return np.where(refused, math.nan, ask(whole))
@@ -71,20 +71,19 @@ def answers(question: Callable[[Any], Any], X: Any) -> Floats:
 
 WordCounter = Callable[[Any], Any]
 
-# Names of scores, and the method of a model that they are made from.
+# Names of scores, with the method of a model that each needs.
 SCORES = {
     "log_likelihood": "score_samples",
     "log_likelihood_per_token": "score_samples",
     "neg_mean_absolute_error": "predict",
     "neg_mean_squared_error": "predict",
 }
-# Log-likelihood per token is clipped at twice that of evenly likely words.
+# Log-likelihood per token is clipped at this multiple of that of equally likely words.
 WORST_TOKEN = 2.0
-# Probability that scores of texts give to each word that a vocabulary does not have, a public
-# number: about that of one of the rarer words of a language. A vocabulary that is small pays it
-# often. Such scores are clipped at its logarithm.
+# Public probability of each word that a vocabulary lacks, about that of a rare word of a language.
+# Scores of texts are clipped at its logarithm.
 UNKNOWN_WORD = 1e-5
-# Of a size and distance for which noise has a grid.
+# Range of score bounds for which noise has a grid.
 RANGE = Numbers(
     Number(-SCORE[1], SCORE[1]), 2, f"two finite numbers, low < high, of size {SCORE[1]:g} at most"
 )
@@ -296,7 +295,7 @@ def make_private_scorer(
 
 
 class PrivateScorer(Payable, BaseEstimator):
-    """A scorer as :func:`make_private_scorer` makes it, with requests for `groups` by routing."""
+    """Scorer of :func:`make_private_scorer`, which can request `groups` by metadata routing."""
 
     __metadata_request__score: ClassVar[dict[str, str]] = {"estimator": UNUSED}
 
@@ -317,7 +316,7 @@ class PrivateScorer(Payable, BaseEstimator):
     def score(
         self, estimator: Any, X: Any, y: Any = None, *, groups: ArrayLike | None = None
     ) -> float:
-        """Noisy mean score of a fitted estimator over rows, or over groups of means over theirs."""
+        """Noisy mean score of a fitted estimator over rows, or over means of groups of rows."""
         model = row_by_row(getattr(estimator, "best_estimator_", estimator))
         steps = [*private_steps(model).values()]
         for step in steps:

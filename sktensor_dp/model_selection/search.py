@@ -116,10 +116,11 @@ class Trials:
     neighbours: str
 
     def best(self, stop: float) -> Trial:
-        """Best of trials each of which is the last with probability `stop`, fitted to all rows."""
+        """Best of a random number of trials, each the last with probability `stop`; refitted."""
         best: Trial | None = None
         for bits in secret_trials(stop):
-            # Fits keep their own warnings; one from elsewhere in each trial would count them.
+            # Fits collect their own warnings; other warnings, one for each trial, would show their
+            # number.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 trial = self._guarded(partial(self.run, bits), "A trial of the search")
@@ -131,14 +132,14 @@ class Trials:
         return self._guarded(partial(self.refitted, best), "The last fit")
 
     def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
-        """Call `make`; its errors are raised anew without data and name the action `doing`."""
+        """Call `make`; its errors are raised again without data and name the action `doing`."""
         private = self.labels is not None or self.neighbours == "add_remove"
         return call_untrusted(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
         """Draw a candidate by secret `bits` of its own, and fit and score it on each split."""
-        # An error leaves the search at once, as if trials that fail had the highest score:
-        # that, too, is a selection of the best.
+        # An error ends the search at once, as if it had the highest score: that is a selection of
+        # the best too.
         rng = secret_random_state(bits)
         (params,) = ParameterSampler(self.distributions, 1, random_state=rng)
         template = configured(self.search.estimator, params, rng)
@@ -153,13 +154,14 @@ class Trials:
                 caught += told
                 parts += [_fit_part(model, "fit"), part_of([report], "score")]
         except NotEnoughDataError as error:
-            # So say released values or public numbers: an output like any other.
+            # The error follows from released values or public numbers, so it is an output like any
+            # other.
             return Trial(-math.inf, params, None, (), (), str(error))
         mean = math.fsum(scores) / len(scores)
         return Trial(mean, params, model, tuple(parts), tuple(caught))
 
     def refitted(self, trial: Trial) -> Trial:
-        """Fit the best candidate to all rows; without folds the trial itself."""
+        """Best candidate fitted to all rows; without folds the trial's own model."""
         if self.costs.refit is None:
             return trial
         everything = np.ones(len(self.splits.parts), dtype=bool)
@@ -181,9 +183,9 @@ class Trials:
         told = {}
         if self.labels is not None:
             told = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
-        # The innermost accountant is the one that is charged: an enclosing block, which the
-        # whole search has been charged to, is not asked again. Names of steps say where groups go;
-        # requests that they may carry would be for others.
+        # The trial's accountant is entered last, so it is charged, not an enclosing block, which
+        # the whole search was charged to. Groups are passed by names of steps; requests for routing
+        # would interfere.
         unrouted = config_context(enable_metadata_routing=False)
         with TrialAccountant(cost), unrouted, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -216,12 +218,12 @@ def _fit_part(model: Any, role: str) -> Part:
 
 def secret_random_state(bits: Sequence[int]) -> np.random.RandomState:
     """Generator of one trial's draws other than noise, seeded by secret `bits` of its own."""
-    # What the winning trial drew is published; trials share no generator, so it tells
-    # nothing of what others drew.
+    # The winner's draws are published. Trials share no generator, so these draws show nothing of
+    # other trials.
     return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(list(bits))))
 
 
-# Below it the cost of a trial vanishes.
+# For smaller epsilon the cost of a trial becomes 0.
 LEAST_EPSILON = 1e-6
 
 
@@ -346,7 +348,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         "n_trials": [Number(1, 1e6)],
         "cv": [OneOf(None), Number(2, MOST_FOLDS, integer=True)],
         "test_size": [Number(0, 1, closed="neither")],
-        # A trial costs a part of it, which the estimator has to accept.
+        # A trial gets a part of epsilon, which the estimator has to accept.
         "epsilon": [Number(LEAST_EPSILON, LARGEST_EPSILON), Number(math.inf, math.inf)],
     }
 
@@ -429,7 +431,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         private = labels is not None or neighbours == "add_remove"
         y = checked_targets(scoring, self.estimator, X, y, "scoring")
         X = checked_rows(self.estimator, X)
-        # As in a fit, data that none takes is refused before anything is charged.
+        # Data that every fit would refuse is refused before anything is charged.
         first, rows = call_untrusted(
             partial(before_private, self.estimator, X), "A step", rows_private=private
         )
@@ -464,7 +466,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         self._publish(state)
         if neighbours == "add_remove":
             self._warn_of_delta(delta, state["privacy_report_"].n_units, unit)
-        # What numpy says of the rows a step was shown is no release.
+        # Only these warnings follow from released values; numpy's may depend on rows.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
         for told in (told for told in best.warnings if issubclass(told.category, ours)):
             warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
@@ -514,13 +516,13 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
     def _attributes(self, best: Trial, delta: float) -> dict[str, Any]:
         """Fitted attributes of the search that ended with the trial `best`."""
         steps = private_steps(best.model).values()
-        # Public, or as the trial has released it.
+        # The number of units: public, or as the trial released it.
         number = sum(part.n_units for part in (best.parts[-1:] if self.cv else best.parts))
         report = report_of_search(
             [step.privacy_report_ for step in steps], composed(self.cv, best.parts, number), number,
             epsilon=float(self.epsilon), delta=delta, n_trials=float(self.n_trials),
         )  # fmt: skip
-        # Their own reports tell what one fit costs, which is not what it cost to choose it.
+        # Reports of single fits would show the cost of one fit, not that of the search.
         for step in steps:
             step._adopt(report)
         state = {

@@ -30,14 +30,14 @@ def checked_units(
             )
     if groups is None and neighbours != "add_remove":
         return (*read(partial(indexable, X, y), "X or y"), None)
-    # How many rows there are is private then.
+    # The number of rows is private in this case.
     said = "X and y must be tables, arrays or lists with equally many rows."
     X, y = read(partial(indexable, X, y), "X or y", lambda message: said)
     return X, y, checked_groups(groups, n_rows(X), neighbours)
 
 
 def take(data: Any, rows: NDArray[np.intp] | slice) -> Any:
-    """Rows of an array, a sparse matrix, a data frame or a list by index or slice; None of None."""
+    """Rows of an array, sparse matrix, data frame or list, by indices or a slice; None for None."""
     return None if data is None else taken(data, rows)
 
 

@@ -19,12 +19,12 @@ from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, sho
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.model_selection.splits import n_rows, one_row
 
-# Parameters of private steps that the search sets itself, or that decide what it protects.
+# Parameters of private steps that the search sets, or that decide what it protects.
 OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours")
-# Classes of scikit-learn that learn nothing, and treat every row by itself.
+# Classes of scikit-learn that learn nothing and treat every row separately.
 VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
 STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
-# Combinations of listed values that are tried before anything is charged, at most.
+# At most this many combinations of listed values are checked before anything is charged.
 MOST_COMBINATIONS = 256
 RANGE = Numbers(Number(-1e100, 1e100), 2, "(low, high), two finite numbers with low < high")
 
@@ -70,7 +70,7 @@ class RowByRow(TransformerMixin, BaseEstimator):
     def _made(self, row: Any) -> Any:
         """Row of finite numbers, or text, that the function makes of a one-row table; or None."""
         with suppress(Exception):  # whatever it says
-            # A function may write to what it is given, which is a view of the caller's rows.
+            # Copy: the function may write to its argument, which is a view of the caller's rows.
             found = self.transformer.transform(row.copy())
             found = sp.csr_matrix(found) if sp.issparse(found) else np.asarray(found)
             if found.ndim == 1 and isinstance(text := found.tolist()[0], str):
@@ -319,9 +319,8 @@ def delta_in_use(
 
 def configured(estimator: Any, params: Mapping[str, Any], rng: Any) -> Any:
     """Clone of an estimator with the parameters of a candidate, not verbose, seeded by `rng`."""
-    # `rng` is secret: numpy's global generator would be left in a state that tells how many
-    # trials there were. A pipeline that is made anew has no cache, which would keep on disk what
-    # trials that lost have fitted.
+    # `rng` is secret. numpy's global generator would end in a state that shows the number of
+    # trials. A new pipeline has no cache, which would keep fits of losing trials on disk.
     model = with_values(estimator, params)
     private_steps(model)
     for step in steps_of(model).values():
@@ -344,7 +343,7 @@ def _refuse_unlisted(step: Any, where: str) -> None:
     kind = _kind(step)
     right = kind in STATELESS or isinstance(step, RowByRow | RangeScaler)
     if kind in VECTORIZERS:
-        # Functions of the caller's may fail on a row, or keep it.
+        # Functions of the caller may fail on a row, or keep it.
         functions = (step.preprocessor, step.tokenizer, step.analyzer, step.strip_accents)
         right = step.input == "content" and not any(map(callable, functions))
         right = right and (kind != "CountVectorizer" or step.vocabulary is not None)

@@ -13,15 +13,15 @@ from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.sorted_entries import SortedEntries, kronecker_rows
 from sktensor_dp.tensor.whitening import Operator, top_eigenpairs
 
-# Up to this length of a mode the Gram matrix of its unfolding is formed.
+# Largest length of a mode for which the Gram matrix of its unfolding is formed.
 _DENSE_GRAM = 600
-# A core of more entries is projected instead of solved for: its normal equations would
-# take over 8 MB, and all of the time.
+# Cores with more entries are projected, not solved for: normal equations would take over 8 MB and
+# most of the time.
 _MOST_SOLVED = 1024
-# Multiplications that the normal equations of a core may cost beyond 20 entries for
-# each unknown.
+# Most multiplications for the normal equations of a core with more than 20 entries for each
+# unknown.
 _CORE_MULTIPLICATIONS = 2**34
-# The largest core that components are read from when there are three modes or more.
+# Largest core from which components are computed for three modes or more.
 _LARGEST_CORE = 4096
 
 _RANDOM_STARTS, _CORE_SWEEPS = 10, 200
@@ -31,9 +31,9 @@ def mode_subspaces(
     entries: SortedEntries, values: Floats, ranks: Sequence[int], rng: np.random.Generator
 ) -> list[Floats]:
     """Leading left singular vectors (n_m, r_m) of each unfolding of the zero-filled tensor."""
-    # Gram matrices go without their diagonal, squares of entries that tell how many a row has
-    # and how noisy they are; products of two different entries have the signal's expectation
-    # (Xia & Yuan, "On polynomial time methods for exact low-rank tensor completion", FoCM 2019).
+    # Without the diagonal of the Gram matrix, whose squares depend on the number of entries of a
+    # row and on noise; products of two different entries have the signal's expectation (Xia & Yuan,
+    # "On polynomial time methods for exact low-rank tensor completion", FoCM 2019).
     subspaces = []
     for mode, rank in enumerate(ranks):
         unfolded = _unfold(entries, values, mode)
@@ -57,8 +57,8 @@ def fit_core(
     rng: np.random.Generator,
 ) -> Floats:
     """Core of a Tucker model with given factors, by ridge regression on the observed values."""
-    # The ridge is that of values which are all noise, and vanishes with the share of unknowns
-    # to entries. Beyond 1024 unknowns the zero-filled tensor is projected.
+    # The ridge is that of pure noise, times the number of unknowns over that of entries. With more
+    # than 1024 unknowns the zero-filled tensor is projected.
     ranks = [factor.shape[1] for factor in factors]
     size, n = math.prod(ranks), entries.n_entries
     is_solved = size <= _MOST_SOLVED
@@ -78,9 +78,8 @@ def fit_core(
 
 def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[Floats]:
     """CP factors (length, rank) of a small dense tensor: the best of several random starts."""
-    # Of a matrix only the sum of the components is unique. Its singular vectors are rotated to
-    # components of like size: the last ones would be so small that shrinkage takes them away
-    # before they are fitted.
+    # For a matrix only the sum of components is unique. Singular vectors are rotated to components
+    # of similar size, as shrinkage would remove small ones before they are fitted.
     size = float(np.linalg.norm(core))
     if size == 0.0:
         return [np.zeros((n, rank)) for n in core.shape]
@@ -97,8 +96,8 @@ def start_cp(
     entries: SortedEntries, values: Floats, rank: int, rng: np.random.Generator
 ) -> list[Floats]:
     """Starting factors of a CP model: components of the core in the subspaces of the modes."""
-    # Alternating least squares from random factors gets stuck where components merge; from here
-    # the components are already apart.
+    # From random factors alternating least squares stops at merged components; components of the
+    # core are separate.
     most = rank if entries.n_modes == 2 else int(_LARGEST_CORE ** (1 / entries.n_modes) + 1e-9)
     ranks = [min(rank, length, max(most, 1)) for length in entries.shape]
     subspaces = mode_subspaces(entries, values, ranks, rng)
@@ -115,7 +114,7 @@ def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.c
         columns = columns * entries.shape[k] + entries.coordinates[:, k]
         n_columns *= entries.shape[k]
         if n_columns > entries.n_entries:
-            # Numbered anew: the product of the lengths may overflow.
+            # Renumber columns: the product of the lengths may overflow.
             distinct, columns = np.unique(columns, return_inverse=True)
             n_columns = len(distinct)
     rows = entries.coordinates[:, mode]
@@ -135,8 +134,7 @@ def _matrix_components(core: Floats, rank: int) -> list[Floats]:
     """Factors of a matrix from singular vectors, rotated to `rank` components of like size."""
     left, values, right = np.linalg.svd(core, full_matrices=False)
     k = min(rank, len(values))
-    # Any orthogonal matrix leaves the product as it is; the rows of this one are spread
-    # evenly over the components.
+    # Any orthogonal matrix keeps the product; rows of a DCT are spread evenly over the components.
     rotation = scipy.fft.dct(np.eye(rank), norm="ortho")[:k]
     scaled = np.sqrt(values[:k])
     return [(left[:, :k] * scaled) @ rotation, (right[:k].T * scaled) @ rotation]
@@ -144,8 +142,8 @@ def _matrix_components(core: Floats, rank: int) -> list[Floats]:
 
 def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
     """Squared errors and factors of a CP decomposition of a dense tensor by ALS from all starts."""
-    # ``starts`` holds an array of shape (n_starts, length, rank) for each mode. Small matrices cost
-    # calls, not arithmetic, so all starts go together until the last of them stands still.
+    # ``starts`` holds an array (n_starts, length, rank) for each mode. All starts are updated
+    # together until the last converges, as small matrices cost calls, not arithmetic.
     factors, rank = list(starts), starts[0].shape[2]
     unfoldings = [np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape)]
     ridge = 1e-9 / rank * np.eye(rank)
@@ -176,9 +174,10 @@ def _balanced(factors: list[Floats]) -> list[Floats]:
     return [factor * (common / size) for factor, size in zip(factors, sizes, strict=True)]
 
 
-# Steps that an extrapolation combines, and ridge of its least squares relative to their trace.
+# Number of steps that an extrapolation combines, and the ridge of its least squares relative to the
+# trace.
 _MEMORY, _RIDGE = 5, 1e-10
-# Sweeps before the first extrapolation.
+# Number of sweeps before the first extrapolation.
 _FIRST_SWEEPS = 4
 
 
@@ -198,7 +197,7 @@ class Alternation(Protocol):
 def run_sweeps(
     alternation: Alternation, max_iter: int, tol: float, known: float = 0.0
 ) -> tuple[int, bool]:
-    """Sweep until the variance that is left settles; number of sweeps, and True if it did.
+    """Sweep until the residual variance converges; number of sweeps, True if it converged.
 
     A change is small beside what is left, or beside a `known` noise variance.
     """
@@ -207,11 +206,12 @@ def run_sweeps(
     for n_iter in range(1, max_iter + 1):
         former, variance = variance, alternation.sweep()
         after = alternation.state()
-        # Values have unit variance; what is left of values that are explained is rounding.
+        # Targets have unit variance; differences below `tol` of that are rounding errors.
         settles = abs(former - variance) < tol * max(variance, known, tol)
         if settles and plain and n_iter >= _FIRST_SWEEPS:
             return n_iter, True
-        # Little change after an extrapolation says nothing: the next sweep starts from this one.
+        # A small change after an extrapolation is no convergence: the next sweep has to start from
+        # a plain one.
         plain = settles or n_iter < _FIRST_SWEEPS or n_iter == max_iter
         if plain:
             before = _flat(after)

@@ -19,7 +19,7 @@ Matrix = TypeVar("Matrix", sp.csr_matrix, sp.csr_array)
 
 def of_same_shape(X: Matrix, values: Any) -> Matrix:
     """Sparse matrix like `X` with other values; nothing is copied or checked."""
-    # A shallow copy: the class stays what it is, and what it knows of the order of columns true.
+    # Shallow copy, which keeps the class and its flags of sorted columns.
     matrix = copy(X)
     matrix.data = values
     return matrix
@@ -38,7 +38,7 @@ def read_only(X: Any) -> Any:
     return matrix
 
 
-# Doubles of a block: 4 MB.
+# Number of doubles in a cache of 4 MB.
 CACHE_NUMBERS = 2**19
 
 
@@ -60,9 +60,9 @@ def spans(n_rows: int, numbers_each: int, caches: float = 1.0) -> Iterator[slice
 
 def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
     """``X @ basis`` in which a row's digits do not depend on the other rows, as BLAS's do."""
-    # BLAS takes other instructions for the last rows of a block, and for small ones. How many
-    # rows lie before is private where units have several, and a digit may move a norm into the
-    # next bin, or past a limit. Sparse products add up one row after the other.
+    # BLAS uses other instructions for the last rows of a block and for small blocks. If units have
+    # several rows, the number of rows before one is private, and a digit may move a norm into the
+    # next bin or past a limit. Sparse products add row by row.
     if not sp.issparse(X):
         n_rows, n_features = X.shape
         columns = np.tile(np.arange(n_features), n_rows)
@@ -137,12 +137,12 @@ def check_finite(name: str, *arrays: Any) -> None:
         raise ValueError(f"{name} must be finite, without NaN or infinity.")
 
 
-# Products of six numbers within these neither overflow nor vanish.
+# Products of six numbers in this range neither overflow nor underflow.
 LEAST_SIZE, LARGEST_SIZE = 2.0**-160, 2.0**160
 
 
 def extreme_scale(*arrays: Any) -> float:
-    """Power of two near the largest number, if products of such would leave doubles; else 1."""
+    """Power of two near the largest number if products would leave the range of doubles; else 1."""
     largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     if largest == 0 or LEAST_SIZE <= largest <= LARGEST_SIZE or not math.isfinite(largest):
         return 1.0

@@ -11,15 +11,15 @@ from sktensor_dp.tensor.arrays import Floats
 class BatchMean:
     """Mean of noisy answers, each weighted by the inverse of its variance."""
 
-    # An answer of a batch of n samples has the variance ``noise + spread / n``. The noise is known;
-    # the spread of samples is estimated by the method of moments (DerSimonian & Laird, 1986), from
-    # how far answers lie from the mean before them.
+    # The answer of a batch of n samples has variance ``noise + spread / n``. The noise is known;
+    # the spread of samples is estimated by the method of moments (DerSimonian & Laird, 1986) from
+    # the distances of answers to the mean before them.
 
     value: Floats  # (d, m)
     noise: Floats  # (m,): variance of each column's noise
     sampling: Floats  # (m,): variance of each column by sampling, over the spread
-    # Sums over answers, in units of their variances: squared distances beyond what noise explains,
-    # and what a spread of 1 would make of them.
+    # Sums over answers, relative to their variances: squared distances in excess of the noise, and
+    # the part that a spread of 1 would add.
     excess: float = 0.0
     expected: float = 0.0
 
@@ -66,7 +66,7 @@ class BatchMean:
         )
 
     def column(self, place: int) -> "BatchMean":
-        """Answer to one of the questions, as a column."""
+        """Column `place` as the answer to one question."""
         only = slice(place, place + 1)
         value, noise = self.value[:, only], self.noise[only]
         return replace(self, value=value, noise=noise, sampling=self.sampling[only])

@@ -98,20 +98,19 @@ def check_options(rank: int, max_iter: int, tol: float, noise_variance: float | 
         raise ValueError(f"noise_variance must be finite and at least 0; got {noise_variance}.")
 
 
-# Sweeps of the mean and biases alone, before components are started on what they leave.
+# Sweeps of mean and biases alone, before components are started on their residuals.
 _BIAS_SWEEPS = 5
-# Least noise variance relative to that of the targets: without noise the residual sum of
-# squares, a difference, is rounding.
+# Least noise variance relative to that of the targets: without noise the residual sum of squares is
+# a rounding error.
 _LEAST_NOISE = 1e-14
-# Least prior variances: of a component relative to the largest one and to the values, of a
-# bias relative to the noise. Denormal numbers, in which smaller ones end, are ten times as
-# slow as others.
+# Least prior variances: of a component relative to the largest one and to the values, of a bias
+# relative to the noise. Smaller ones become subnormal, which is ten times as slow.
 _LEAST_COMPONENT, _LEAST_BIAS = 1e-12, 1e-10
-# Mean square, relative to the values, below which a component that is shrunk on becomes 0.
+# A component whose mean square, relative to the values, is smaller becomes 0.
 _NEGLIGIBLE = 1e-24
-# Added to noise and biases, for values that the model meets exactly.
+# Added to the variances of noise and biases, in case the model fits all values exactly.
 _TINY = 1e-200
-# Values whose standard deviation is below this share of the largest are constant.
+# Values whose standard deviation is below this fraction of the largest value count as constant.
 _CONSTANT = 1e-14
 
 
@@ -256,7 +255,7 @@ def complete_cp(
     mean, deviation = float(targets.mean()), float(targets.std())
     if deviation <= _CONSTANT * np.abs(targets).max():
         deviation = 1.0  # what is left of constant values is rounding
-    # Values far below their noise stay small beside it.
+    # If values are far below their known noise, scale by the noise.
     deviation = max(deviation, LEAST_SIZE * known)
     floor = (noise_variance or 0.0) / deviation**2
     standardised = targets - mean
@@ -300,7 +299,7 @@ class _Posterior:
     def start(self, factors: list[Floats]) -> None:
         """Begin with `factors` and no posterior covariance of their rows."""
         self._factors = factors
-        # Upper triangles.
+        # Packed upper triangles.
         self._second_moments = [packed_products(a) for a in factors]
         scales = np.stack([np.mean(a**2, axis=0) for a in factors])
         self._factor_scales: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
@@ -322,7 +321,7 @@ class _Posterior:
         return self._left
 
     def drop_noise(self) -> bool:
-        """Set components that noise alone may show to 0; return True if there are any."""
+        """Set components that noise alone could explain to 0; return True if there are any."""
         left, rank = self._arranged - self._mean, self._factors[0].shape[1]
         for mode, biases in enumerate(self._biases):
             left -= self._passes.at(biases, mode)
@@ -332,7 +331,7 @@ class _Posterior:
         for j in range(rank):
             values = self._component(j)
             norms[j], products[j] = math.sqrt(values @ values), left @ values
-        # By least squares, of what the others leave; of one that is 0 already it says nothing.
+        # Least-squares size given the other components. For a component that is 0 it means nothing.
         found = norms**2 + products
         seen = [float(np.count_nonzero(counts)) for counts in self._counts]
         most = math.sqrt(self._variance) * largest_of_noise(*seen)
@@ -407,7 +406,7 @@ class _Posterior:
         """Update mean and noise variance from sums of targets, and the `size` of their squares."""
         bias, rows, counts = self._biases[mode], self._factors[mode], self._counts[mode]
         terms = np.sum(equations.design * rows, axis=1)
-        # Of the entries of each row, but for the squares of the targets.
+        # Expected squared residuals of each row, without the squares of the targets.
         expected = counts * bias**2 + 2.0 * bias * (terms - sums)
         expected += packed_inner(equations.gram, self._second_moments[mode], rows.shape[1])
         expected -= 2.0 * np.sum(equations.moment * rows, axis=1)
@@ -419,7 +418,7 @@ class _Posterior:
         total = size + float(expected.sum())
         for of_mode, variances in zip(self._counts, self._bias_variances, strict=True):
             total += float(of_mode @ variances)
-        # Where noise is known, what is left may still fall below it.
+        # With known noise the residual variance may be below it.
         self._left = max(total / n, _LEAST_NOISE * size / n + _TINY)
         self._variance = max(self._left, floor)
 

@@ -1,9 +1,9 @@
 """Tuned constants of kernels; ``python -m benchmarks ablations_of_completions`` tests each."""
 
-# Prior variances of a unit's level and of its slope on popularity, relative to the noise variance
-# of its values, and of its slope on shared effects. Those of components are 1.
+# Prior variances, relative to the noise variance of a unit's values, of its level, its slope on
+# popularity, and its slope on shared effects. Components have prior variance 1.
 LEVEL_VARIANCE = 0.2
 POPULARITY_VARIANCE = 0.05
 SLOPE_VARIANCE = 0.1
-# Singular vectors of where entries are, at most.
+# Largest number of singular vectors of the pattern of entries.
 VECTORS = 40

@@ -9,20 +9,20 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.normal_equations import NormalEquations
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-# Numbers of products of rows that are formed at once, for all fibres: 64 MB.
+# Doubles in the products of rows that are held at once, for all fibres: 64 MB.
 _NUMBERS = 2**23
 
 
 class EntryPasses:
     """Passes over entries fibre by fibre: entries of a fibre differ in one mode alone."""
 
-    # Products of the other modes' rows are computed once a fibre (Smith et al., IPDPS 2015).
-    # Fibres of a matrix are rows of its longer mode. "Arranged" means: sorted by fibre.
+    # Products of the other modes' rows are computed once per fibre (Smith et al., IPDPS 2015).
+    # Fibres of a matrix are rows of its longer mode. "Arranged" means sorted by fibre.
 
     def __init__(self, entries: SortedEntries) -> None:
         self._shape = entries.shape
-        # Of a matrix numbers of the shorter mode are looked up at random; of a tensor fibres
-        # along the longest mode have the most entries.
+        # Fibres of a matrix lie along its shorter mode, whose numbers are then read at random;
+        # fibres of a tensor lie along its longest mode, where they have the most entries.
         longest, shortest = int(np.argmax(self._shape)), int(np.argmin(self._shape))
         self._inner = shortest if entries.n_modes == 2 and longest != shortest else longest
         self._outer = entries.others(self._inner)

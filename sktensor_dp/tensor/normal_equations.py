@@ -49,7 +49,7 @@ def triangle(packed: Floats, size: int) -> list[Floats]:
 
 def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
     """Factorise n matrices as ``R' diag(d) R`` in place, and return 1 / d, (size, n)."""
-    # R replaces the matrix, but for its diagonal of ones. Pivots d are raised to `least`.
+    # R, without its unit diagonal, replaces the matrix. Pivots d are raised to `least`.
     inverses, room = np.empty_like(rows[0]), np.empty_like(rows[0])
     floors = np.broadcast_to(least, inverses.shape)
     for k, row in enumerate(rows):
@@ -75,7 +75,7 @@ def solved(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
 def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
     """Replace R of `eliminated` by the upper triangular Y with Y Y' the inverse of its matrix."""
     for i in reversed(range(len(rows))):
-        # A row of the inverse of R, from those below.
+        # Back substitution: a row of the inverse of R follows from the rows below.
         factors, own = rows[i][1:].copy(), rows[i][1:]
         np.negative(own, out=own)
         for m, factor in enumerate(factors[:-1], 1):
@@ -116,12 +116,12 @@ def times(rows: list[Floats], x: Floats) -> Floats:
     return result
 
 
-# Without noise the ridge vanishes, and a row with fewer entries than components would be
-# singular but for this share of its Gram matrix.
+# Least ridge relative to the Gram matrix: without noise a row with fewer entries than components
+# would be singular.
 _LEAST_RIDGE = 1e-13
-# Least pivot, relative to the diagonal: below it is rounding.
+# Pivots below this fraction of the diagonal are rounding errors.
 _LEAST_PIVOT = 1e-14
-# Numbers of a block of matrices (2 MB): calls are few.
+# Doubles in a block of matrices (2 MB), so that there are few calls.
 _SYSTEM_NUMBERS = 2**18
 
 
@@ -129,7 +129,7 @@ _SYSTEM_NUMBERS = 2**18
 class NormalEquations:
     """Normal equations of a mode's rows: sums over entries of derivatives z and targets x."""
 
-    # (n_rows, r (r + 1) / 2): sum of z z', or of its expectation: upper triangles, row by row.
+    # (n_rows, r (r + 1) / 2): packed sums of z z', or of its expectation.
     gram: Floats
     moment: Floats  # (n_rows, r): sum of x z
     design: Floats  # (n_rows, r): sum of z
@@ -141,7 +141,7 @@ def normal_equations(
     """Normal equations of all rows of a mode, for targets sorted by its fibres: z is the Kronecker
     product of an entry's rows in the other modes' `factors`, or `mixing` times it.
     """
-    # All entries of a fibre have one z.
+    # All entries of a fibre have the same z.
     width = math.prod(factor.shape[1] for factor in factors)
     rank = width if mixing is None else len(mixing)
     size, ones = rank * (rank + 1) // 2, np.ones(len(targets))
@@ -160,7 +160,7 @@ def core_equations(
     """Sums over entries of z z', x z and z, z the Kronecker product of an entry's factor rows."""
     ranks = [factor.shape[1] for factor in factors]
     size, n_modes = math.prod(ranks), len(ranks)
-    # Row by row of the mode for which that takes the fewest products.
+    # Choose the mode whose rows need the fewest products.
     costs = [
         entries.n_entries * (size // rank) ** 2 + length * size**2
         for rank, length in zip(ranks, entries.shape, strict=True)
@@ -221,11 +221,10 @@ def _solve_block(packed: Floats, b: Floats, rank: int) -> tuple[Floats, Floats]:
     """Solutions of packed systems, and packed inverses of the first `rank` unknowns' block."""
     size = len(b)
     given, rows = triangle(packed.copy(), size), triangle(packed, size)
-    # Of what is positive definite no pivot is below rounding.
+    # Pivots of a positive definite matrix are not below rounding errors.
     pivots = eliminated(rows, _LEAST_PIVOT * packed[diagonal_positions(size)])
     found = solved(rows, pivots, b.copy())
-    # The second time on what rounding left: where matrices are badly conditioned the first
-    # solution alone would be far from solving anything.
+    # Iterative refinement: for badly conditioned matrices the first solution may be far off.
     found += solved(rows, pivots, b - times(given, found))
     own = [row[: rank - i] for i, row in enumerate(rows[:rank])]
     roots_of_inverses(own, pivots[:rank])

@@ -19,9 +19,9 @@ from sktensor_dp.tensor.arrays import (
 from sktensor_dp.tensor.batch_mean import BatchMean
 from sktensor_dp.tensor.symmetric import Oracle, tensor_oracle
 
-# A weight below this fraction of the largest is rounding, not a component.
+# A weight below this fraction of the largest is a rounding error.
 NULL_WEIGHT = 1e-12
-# Frames stop once no vector moves by more than this.
+# Iteration stops once no vector of a frame moves by more than this.
 _FRAME_TOL = 1e-10
 
 
@@ -88,8 +88,8 @@ def _polar(M: Floats) -> Floats:
     return cast(Floats, left @ right)
 
 
-# Restarts compete by T(u, u, u), whose relative error is of the order of the
-# square of their movement: at this one it is a few percent.
+# Movement below which restarts are compared by T(u, u, u), whose relative error is about the square
+# of the movement: a few percent.
 _BASIN_TOL = 0.2
 
 
@@ -167,11 +167,11 @@ def robust_tensor_power_method(
     check_at_least(1, n_restarts=n_restarts, max_iter=max_iter)
     rng = as_generator(random_state)
     weights, vectors = np.zeros(n_components), np.zeros((n_components, k))
-    # A negative tolerance never stops anything, nor does it here.
+    # A negative tolerance disables stopping, here too.
     basin_tol = max(tol, float(np.copysign(_BASIN_TOL, tol)))
     starts = rng.standard_normal((n_components, k, n_restarts))
     starts /= np.linalg.norm(starts, axis=1, keepdims=True)
-    # Deflation is a separate term: one query answers for the starts of all components.
+    # Deflation is added separately, so one query answers for the starts of all components.
     first = np.hsplit(oracle(np.hstack(list(starts))), n_components)
     for j in range(n_components):
         subtracted = _deflation(weights[:j], vectors[:j])
@@ -280,7 +280,7 @@ def _iterate(
     oracle: Oracle, U: Floats, answers: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
     """Power iterations from the columns of U, whose `answers` are known, and the last answers."""
-    # A column that would move no further than `tol` is left out of queries.
+    # Columns that would move by less than `tol` are left out of queries.
     U, answers = U.copy(), answers.copy()
     active = np.arange(U.shape[1])
     for _ in range(max_iter):
@@ -296,8 +296,8 @@ def _iterate(
 
 def _signed_end(end: Floats, answer: Floats, tol: float) -> Floats:
     """Unit vector v of a component, from the `end` of its iteration, with T(v, v, v) positive."""
-    # The last step of at most `tol` needs no query for its end: it is taken, so that deflation
-    # leaves nothing that could be mistaken for another component.
+    # Take the last step of at most `tol` without a query, so that deflation leaves no residue that
+    # could pass for a component.
     moved, change = _moved(end, answer)
     if change[0] <= tol and np.any(answer):
         return moved[:, 0]
@@ -314,7 +314,7 @@ def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) ->
     return block.T
 
 
-# Precision of the answers that a step is made of, at least, over that of a typical batch.
+# Least precision of the answers that a step is made of, relative to that of a typical batch.
 _LEAST_PRECISION = 0.5
 
 
@@ -322,12 +322,13 @@ _LEAST_PRECISION = 0.5
 class OnlinePowerMethod:
     """Robust tensor power method with an ask-and-tell interface."""
 
-    # A component takes ``max_iter + 1`` steps of all its starts; the last gives T(u, u, u), by
-    # which the best is kept, and one more iterate. More answers polish. An answer much noisier than
-    # others makes no step: the question is asked again, and the mean of both answers makes it.
+    # A component takes ``max_iter + 1`` steps of all its starts. The last gives T(u, u, u), which
+    # selects the best start, and one more iterate. Further answers refine all components. After an
+    # answer much noisier than others the question is asked again, and the mean of both answers is
+    # used.
 
-    # Wang & Anandkumar 2016, Algorithm 2, with the projections of its step 7 taken of the unit
-    # iterates, and the eigenvalue of the iterate it belongs to.
+    # Algorithm 2 of Wang & Anandkumar (2016), but step 7 projects unit iterates, and an eigenvalue
+    # is that of its own iterate.
     n_components: int
     n_restarts: int
     max_iter: int
@@ -382,7 +383,7 @@ class OnlinePowerMethod:
 
     @property
     def n_answers_needed(self) -> int:
-        """Number of answers after which all components are found, if no more of them wait."""
+        """Number of answers after which all components are found, if no more are repeated."""
         return self.n_components * (self.max_iter + 1) + self.n_waits
 
     @property
@@ -391,7 +392,7 @@ class OnlinePowerMethod:
         return len(self.weights) == self.n_components
 
     def ask(self) -> Floats:
-        """Unit columns u, of shape (d, n), for which T(I, u, u) is wanted next."""
+        """Unit columns u, of shape (d, n), for which T(I, u, u) is needed next."""
         return self.vectors.T if self.is_complete else self.starts
 
     def tell(
@@ -422,7 +423,7 @@ class OnlinePowerMethod:
         self.pending = None
 
     def components(self) -> tuple[Floats, Floats]:
-        """Weights, and unit vectors as rows, found so far, those of the one at work included."""
+        """Weights, and unit vectors as rows, found so far, including the current component."""
         weights, vectors = self.weights, self.vectors
         if not self.is_complete:
             weights = np.append(weights, self.best_weight)
@@ -431,7 +432,7 @@ class OnlinePowerMethod:
         return weights[order], vectors[order]
 
     def n_above(self, deviations: float) -> int:
-        """Number of components, the one at work included, above so many deviations of noise."""
+        """Number of components, including the current one, above this many deviations of noise."""
         weights, noise = self.weights, self.found.noise
         if not self.is_complete:
             weights, noise = np.append(weights, self.best_weight), np.append(noise, self.best_noise)
@@ -442,7 +443,7 @@ class OnlinePowerMethod:
         return self.n_answers - self.n_waits
 
     def _iterate(self, answer: BatchMean) -> None:
-        """Power step from all starts of the component at work; its last one keeps the best."""
+        """Power step from all starts of the current component; its last step keeps the best."""
         answers = answer.value - _deflation(self.weights, self.vectors)(self.starts)
         values = np.einsum("ij,ij->j", self.starts, answers)
         moved = unit_columns(answers, self.starts)
@@ -457,7 +458,7 @@ class OnlinePowerMethod:
             self.starts = _starts(self.seed, len(self.weights), *self.starts.shape)
 
     def _polish(self, answer: BatchMean) -> None:
-        """Make a step for all components at once, on the mean of the answers that made them."""
+        """Step of all components at once, from the mean of the answers to their question."""
         overlaps = (self.vectors @ self.vectors.T) ** 2
         np.fill_diagonal(overlaps, 0.0)
         answers = answer.value - self.vectors.T @ (self.weights[:, None] * overlaps)
@@ -468,7 +469,7 @@ class OnlinePowerMethod:
 
     def _joined(self, mean: BatchMean, answer: BatchMean) -> BatchMean:
         """Mean with one more answer to a question of as many columns as the two have."""
-        # Of symmetric noise a third of the variance lies outside the span of what was asked.
+        # A third of the variance of symmetric noise lies outside the span of the questions.
         inside = min(mean.value.shape[1] / len(self.starts), 1.0)
         return mean.after(answer, inside + (1 - inside) / 3)
 

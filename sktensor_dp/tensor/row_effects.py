@@ -13,23 +13,24 @@ from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 from sktensor_dp.tensor.whitening import top_eigenpairs
 
-# Beyond this accuracy of the singular vectors nothing is gained, nor by more steps: where
-# those of noise are left, they point anywhere.
+# Tolerance and steps for singular vectors: more accuracy has no effect, as vectors of noise are
+# arbitrary.
 _TOLERANCE, _STEPS = 1e-3, 6
-# From so many entries on, products are formed in single precision, whose rounding is far below
-# that tolerance; and columns that are multiplied at once.
+# From this many entries on products use single precision, whose rounding is far below the
+# tolerance; and the number of columns multiplied at once.
 _ROUGH_FROM, _COLUMNS = 2**18, 16
-# Prior variances of coefficients to start from and least ones, in units of a value's.
+# First and least prior variances of coefficients, relative to the variance of a value.
 _FIRST_FEATURE_SCALE, _LEAST_FEATURE_SCALE = 0.05, 1e-9
 
 
 def incidence_features(entries: SortedEntries) -> list[Floats]:
     """Features (n_m, n_features) of the rows of each mode from coordinates alone."""
-    # They are the logarithm of the number of entries, and leading singular vectors of the matrix of
-    # where rows of two modes share an entry, scaled by margins as in correspondence analysis.
+    # Features are the logarithm of the number of entries, and leading singular vectors of the
+    # matrix that counts shared entries of rows of two modes, scaled by margins as in correspondence
+    # analysis.
     if entries.n_modes == 2:
-        # One decomposition serves both: sorted by the longer mode, so that what is looked up
-        # at random is the shorter one's.
+        # One decomposition serves both modes. Entries are sorted by the longer mode, so that random
+        # reads are of the shorter one.
         longer = int(np.argmax(entries.shape))
         vectors = list(_both_sides(entries, longer))[:: 1 - 2 * longer]
     else:
@@ -54,7 +55,7 @@ def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
 class _Incidence:
     """Matrix of how often a row of one mode shares an entry with rows of the others, scaled."""
 
-    # Nothing of it is held but the pattern, as entries sorted by the mode have it.
+    # Only the pattern is stored, as entries sorted by the mode.
 
     def __init__(self, entries: SortedEntries, mode: int) -> None:
         self.n_rows, others = entries.shape[mode], entries.others(mode)
@@ -86,7 +87,7 @@ class _Incidence:
         return self._own[:, None] * total
 
     def _times(self, pattern: Any, block: Floats) -> Floats:
-        # A few columns at a time: what is looked up at random stays in a cache.
+        # A few columns at a time, so that random reads stay in a cache.
         """Product of a sparse pattern with a block of vectors, in the chosen precision."""
         groups = max(1, -(-block.shape[1] // _COLUMNS))
         pieces = np.array_split(block, groups, axis=1)
@@ -106,7 +107,7 @@ def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
     n, m = incidence.n_rows, incidence.n_columns
     wide = m >= n
     side = min(n, m)
-    # The first one is the trivial one, of the margins themselves.
+    # The first singular vector is trivial: it follows from the margins.
     rank = min(defaults.VECTORS, side - 1)
     if rank < 1:
         return np.zeros((n, 0)), np.zeros((m, 0))
@@ -145,8 +146,7 @@ class RowRegression:
         return np.asarray(features @ found, dtype=np.float64)
 
 
-# Prior variances of the biases to start from and the least ones, in units of the variance
-# of a value.
+# First and least prior variances of the biases, relative to the variance of a value.
 _FIRST_SCALE, _LEAST_SCALE = 0.1, 1e-6
 
 
@@ -163,8 +163,8 @@ def fit_row_sums(
 ) -> CPCompletion:
     """Fit mean and biases to noisy weighted sums, an array per mode, of the values in every row."""
     # A sum is sum_e w_e (x_e - center) + noise, with x_e = mean + biases + N(0, value_variance).
-    # Biases are normal about regressions on features of their rows; variances are estimated, mode
-    # by mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
+    # Biases are normal about regressions on features of their rows; their variances are estimated
+    # for each mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
     rows = _rows_seen(entries, sums, weights, noise_variance, value_variance)
     known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
     fit = _Effects(rows, value_variance, RowRegression(known, value_variance))
@@ -214,7 +214,7 @@ class _Effects:
         for mode, seen in enumerate(self._rows):
             gain, total, left = seen.gains, seen.totals, seen.left_by(self.biases)
             scale, variance = self.scales[mode], 1.0 / (gain * total + 1.0 / self.scales[mode])
-            # With what biases vary by about their means counted as noise.
+            # The variance of biases about their means counts as noise.
             own = gain / (1.0 + gain * total * scale)
             about = left - total * self.mean
             expected = self._regression.means(mode, own * total, own * about)
@@ -241,7 +241,7 @@ def _rows_seen(
         w = np.asarray(of, dtype=np.float64)
         totals = entries.row_sums(w, mode)
         variance = entries.row_sums(w**2, mode) * value_variance + noise_variance
-        # Of the bias: without noise a row that has no entry says nothing of it.
+        # Gain of the bias. A row without entries has no information, also without noise.
         gains = np.where(totals > 0, totals / np.where(variance > 0, variance, 1.0), 0.0)
         ordered = entries.sort(w, mode)
         others = [(k, entries.matrix(ordered, mode, k)) for k in entries.others(mode)]

@@ -23,8 +23,8 @@ class SharedComponents:
 
     factors: tuple[Floats, ...]  # (n_m, r_m): one per shared mode, in order
     full_core: bool  # whether all combinations of columns count
-    # (n_combinations, q): a unit's weights are of these sums of combinations; by default each has
-    # its own.
+    # (n_combinations, q): weights of combinations in each of a unit's q parameters; by default each
+    # combination has its own.
     mixing: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -49,15 +49,15 @@ class SharedComponents:
         return rows if self.mixing is None else rows @ self.mixing
 
 
-# Popularity is the logarithm of the root of a row's weight.
+# Popularity is the logarithm of this power of a row's weight.
 _POPULARITY_POWER = 0.5
-# The grid of weights reaches from this share of the largest to a little beyond it.
+# The grid of weights reaches from this fraction of the largest weight to a little beyond it.
 _GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
-# In units of the noise of a weight: the largest weight that noise alone may show.
+# Largest weight that noise alone may show, in deviations of the noise.
 _LARGEST_OF_NOISE = 4.0
-# Least share of a point of the grid, and least prior variance relative to the first.
+# Least probability of a grid point, and least prior variance relative to the first.
 _LEAST_SHARE, _LEAST_SCALE = 1e-12, 5e-4
-# Variance of an exact sum in a row of weight 0.
+# Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
 
 
@@ -95,16 +95,16 @@ def shared_effects(
     max_iter: int = 60,
 ) -> SharedEffects:
     """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights."""
-    # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise, responses r in [-1, 1] of
-    # mean gain * (b_i - about_i). Effects b are normal; weights have any law on a grid (Kiefer &
-    # Wolfowitz 1956). Both are estimated from all rows by EM.
+    # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise; responses r in [-1, 1]
+    # have mean gain * (b_i - about_i). Effects b are normal; weights have any distribution on a
+    # grid (Kiefer & Wolfowitz 1956). Both distributions are estimated from all rows by EM.
     S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     total = max(float(W.sum()), 1.0)
-    # A unit's weight in an entry, as a mean over the entries: the sum of squared weights
-    # of a row is this times its weight.
+    # Mean weight of a unit in an entry: the sum of squared weights of a row is this times the row's
+    # weight.
     weight_each = min(n_units / total, 1.0)
     top = max(float(W.max()), _LARGEST_OF_NOISE * noise_std, 1.0)
-    # A logarithmic grid of weights that any row may have; without noise they are known.
+    # Logarithmic grid of possible weights; without noise weights are known.
     grid = np.maximum(W, 0.0)[:, None]
     if noise_std > 0:
         ends = np.log(top * _GRID_RATIO), np.log(top * _GRID_MARGIN)
@@ -135,13 +135,13 @@ class _GridPosterior:
         if about is not None:
             self._sums = self._sums + self._slopes * about[:, None]
         self._squares = self._sums**2
-        # Responses are at most 1, so that their variance is.
+        # Responses are at most 1, so their variance is at most 1.
         self._variances = noise_std**2 + grid * weight_each + _TINY
         self._fit = 0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
         self._shares = np.full(grid.shape[1], 1.0 / grid.shape[1])
         self._least = _LEAST_SCALE * effect_variance
         self.scale = effect_variance
-        # Each step writes into the same memory: to ask for new one costs as much as what is done.
+        # Reuse memory: allocation would cost as much as the arithmetic.
         shape = np.broadcast_shapes(self._sums.shape, grid.shape)
         self._room = np.empty(shape), np.empty(shape)
 
@@ -169,10 +169,10 @@ class _GridPosterior:
 
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
         """Posterior probabilities of grid points, and the effect's mean and variance at each."""
-        # The first two are overwritten by the next call.
+        # Both arrays are overwritten by the next call.
         posterior, effects = self._room
         marginal = self._slopes**2 * self.scale + self._variances
-        # The logarithm of the likelihood, first.
+        # First the logarithm of the likelihood.
         np.divide(self._squares, marginal, out=posterior)
         posterior += np.log(marginal)
         posterior *= 0.5

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.arrays import Floats, check_finite, check_shape, spans
 
-# Of an entry that is read: three components and their six products, in a second-level cache.
+# Doubles for each entry that is read: three components and their six products, with room; sized for
+# a second-level cache.
 NUMBERS_EACH = 32
 
-# Coordinates and places of entries, in 32 bits wherever they fit: half of all memory.
+# Coordinates and positions of entries, in 32 bits where they fit, which halves memory.
 Integers = NDArray[np.signedinteger[Any]]
 
 
@@ -79,7 +80,7 @@ class SortedEntries:
     def order(self, mode: int) -> Integers:
         """Indices, of shape (n_entries,), that sort the entries by a mode; ties as given."""
         if mode not in self._orders:
-            # As a matrix with a one for each entry, whose columns are sorted by counting.
+            # Sort by counting: a sparse matrix with a one for each entry.
             kind = _index_type(max(self.n_entries, self.shape[mode]))
             ends = np.arange(self.n_entries + 1, dtype=kind)
             marks = np.ones(self.n_entries, dtype=np.int8)
@@ -118,8 +119,8 @@ class SortedEntries:
         self, values: NDArray[np.floating[Any]], mode: int, other: int
     ) -> scipy.sparse.csr_matrix:
         """Sparse matrix (n_mode, n_other) of values sorted by `mode` at their two coordinates."""
-        # Equal pairs stay apart. Products with it are sums over entries of the values, in the
-        # order of the first mode, times rows of the other one.
+        # Equal pairs stay separate: a product with this matrix sums values, in the order of the
+        # first mode, times rows of the other mode.
         shape = (self.shape[mode], self.shape[other])
         layout = (values, self.sorted_column(mode, other), self.row_pointers(mode))
         return scipy.sparse.csr_matrix(layout, shape)
@@ -154,7 +155,7 @@ class Fibres:
         first[1:] = np.any([of[1:] != of[:-1] for of in columns], axis=0)
         self.begins = np.flatnonzero(first)
         self.sizes = np.diff(np.append(self.begins, n))
-        # Of each fibre, in the other modes.
+        # Coordinates of each fibre in the other modes.
         self.coordinates = np.array([of[self.begins] for of in columns]).T
         kind = _index_type(max(n, *entries.shape))
         self.length, self._pointers = entries.shape[mode], np.append(self.begins, n).astype(kind)

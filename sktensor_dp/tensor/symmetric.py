@@ -15,21 +15,21 @@ from sktensor_dp.tensor.arrays import (
     spans,
 )
 
-# Maps U of shape (k, L) to the (k, L) array of T(I, u, u) for the columns u of U: entry i is the
+# Maps U of shape (k, L) to T(I, u, u) for the columns u of U, as an array (k, L): entry i is the
 # sum over j and l of T[i, j, l] u[j] u[l].
 Oracle = Callable[[Floats], Floats]
 
-# From this length of a mode on, reading half of the tensor pays for the loop.
+# Least length of a mode for which reading half of the tensor is faster.
 HALVED_FROM = 64
 
-# BLAS reads T as fast as memory allows for one column, and first rearranges it
-# for more: up to this many columns it is quicker to read it for each.
+# BLAS reads T at the speed of memory for one column, but first rearranges it for several: up to
+# this many columns are multiplied one by one.
 _FEW_COLUMNS = 2
 
-# More columns at once are no faster, and leave less of T for the cache.
+# More columns at once are no faster and leave less cache for T.
 _MANY_COLUMNS = 32
 
-# Products of one block that stay in a second-level cache, in numbers.
+# Doubles of a block of products that stay in a second-level cache.
 _CACHED_NUMBERS = 2**15
 
 
@@ -60,7 +60,7 @@ def sorted_triples(
     k: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
     """Positions of i <= j <= l in a cube, roots of their multiplicity, and triples of entries."""
-    # The last has the number of the sorted triple of each of the k^3 entries of the cube.
+    # The third array has the number of the sorted triple of each of the k^3 entries of the cube.
     axis = np.arange(k, dtype=np.intp)
     ordered = (axis[:, None, None] <= axis[:, None]) & (axis[:, None] <= axis)
     first, second, third = np.nonzero(ordered)
@@ -142,7 +142,8 @@ def symmetrize(T: ArrayLike) -> Floats:
     total /= math.factorial(tensor.ndim)
     if total.ndim == 2:
         return total  # a + b and b + a are the same number
-    # Sums of the same three numbers in another order differ in their last bits.
+    # Sums of three numbers in different orders may differ in the last bit, so each is computed
+    # once.
     entries, _, positions = sorted_triples(len(total))
     return total.reshape(-1)[entries][positions].reshape(total.shape)
 
@@ -208,7 +209,8 @@ def symmetric_product(A: Floats, v: Floats) -> Floats:
 
 def is_symmetric(tensor: Floats) -> bool:
     """True if a cube is the same for every order of its indices, up to rounding."""
-    # Two transpositions generate all six permutations; slices of them stay in the cache.
+    # Two transpositions generate all six permutations. Slices are compared, which stay in the
+    # cache.
     gaps = (
         max(np.abs(part - part.T).max(), np.abs(part - tensor[:, place]).max())
         for place, part in enumerate(tensor)
@@ -218,7 +220,7 @@ def is_symmetric(tensor: Floats) -> bool:
 
 def tensor_oracle(T: ArrayLike) -> Oracle:
     """Function from U (k, L) to T(I, u, u) for its columns u; symmetry of T is not checked."""
-    # From 64 rows on it is read by half: of T[j] only the rows from a block's first up to j.
+    # From 64 rows on half of T is read: of T[j] only the rows from the first of its block up to j.
     tensor = np.asarray(T, dtype=np.float64)
     if tensor.ndim != 3 or len(set(tensor.shape)) > 1 or tensor.size == 0:
         raise ValueError(f"T must have shape (k, k, k), k >= 1; got shape {tensor.shape}.")

@@ -25,11 +25,11 @@ from sktensor_dp.tensor.sorted_entries import (
 )
 from sktensor_dp.tensor.symmetric import diagonal_positions
 
-# Least share of the entries that counts as degrees of freedom of the residuals.
+# Least fraction of the entries that counts as degrees of freedom of the residuals.
 _LEAST_FREEDOM = 0.1
-# Steps of the variance of the core's entries at each fit of the core.
+# Number of updates of the prior variance of the core at each fit of the core.
 _VARIANCE_STEPS = 5
-# Least variances relative to that of the targets; below is rounding.
+# Least variances relative to that of the targets; smaller ones are rounding errors.
 _LEAST_NOISE, _LEAST_VARIANCE = 1e-14, 1e-12
 
 
@@ -204,7 +204,7 @@ class _Alternation:
         self._variance = max(1.0, self._noise_floor)
         self._residual = float(entries.n_entries)
         self._freedom = np.zeros(entries.n_modes)
-        # Factors with columns of norm sqrt(n_m): their rows have unit variance.
+        # Norm of the factors' columns: with it their rows have unit variance.
         self._roots = [math.sqrt(n) for n in entries.shape]
 
     def start(self, subspaces: Sequence[Floats], rng: np.random.Generator) -> None:
@@ -279,7 +279,7 @@ class _Alternation:
         entries, size = self._entries, self._core.size
         left = self._values - entries.at_entries(self._biases)
         gram, moment, total = core_equations(entries, self._factors, left)
-        # In coordinates in which the core's entries are independent.
+        # Rotate to coordinates in which the entries of the core are independent.
         sizes, frame = np.linalg.eigh(gram)
         sizes = np.maximum(sizes, 0.0)
         core, moment, total = (frame.T @ part for part in (self._core.ravel(), moment, total))

@@ -22,9 +22,9 @@ from sktensor_dp.tensor.normal_equations import (
 )
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
-# Least prior variance of a level, in units of the noise variance, that may be asked for.
+# Least prior variance of a level, relative to the noise variance.
 LEAST_VARIANCE = 1e-9
-# Parameters of a unit beside those of components: level, slope, slope on popularity.
+# Number of parameters of a unit other than those of components: level, slope, slope on popularity.
 N_PLAIN = 3
 
 
@@ -32,11 +32,11 @@ N_PLAIN = 3
 class EntryEffects:
     """Sums of the shared effects of each entry's rows, and the derivatives in components."""
 
-    # (n,): sums over the shared modes of those of the entries' rows.
+    # (n,): sum over the shared modes of the effects of the entry's rows.
     effects: Floats
     variances: Floats
     popularity: Floats
-    # (n, q): derivatives of the entries' values in the unit's components; none by default.
+    # (n, q): derivatives of the values with respect to the unit's components; none by default.
     components: Floats | None = None
 
     def design(self) -> Floats:
@@ -95,9 +95,9 @@ def fold_in_units(
 
 def _solution(rows: list[Floats], b: Floats) -> tuple[Floats, Floats]:
     """Solutions of ``(I + M) x = b`` for many M, given as a `triangle`, and pivots."""
-    # Whatever M and b hold, nothing raises: it may be part of what is computed from raw data. M
-    # is positive semidefinite: pivots are 1 at least, and raised to it, and no number of a
-    # solution is above the sum of its right-hand side, but by rounding.
+    # Reads raw data, so nothing may raise, whatever M and b hold. M is positive semidefinite, so
+    # pivots are at least 1 (rounding is corrected), and no number of a solution exceeds the sum of
+    # the moduli of b.
     for row in rows:
         row[0] += 1.0
     bound = _sum_of_rows(np.abs(b))
@@ -148,7 +148,7 @@ class CellEntries:
         left, cells = self._left.data.copy(), self._left.indices
         known = np.repeat(means[1], self.counts) * terms[0].take(cells)
         known += np.repeat(means[0], self.counts)
-        # One number after the other, so that a unit's do not depend on its block.
+        # Add one number at a time, so that a unit's digits do not depend on its block.
         for own, term in zip(means[2:], terms[1:], strict=True):
             known += np.repeat(own, self.counts) * term.take(cells)
         left -= known
@@ -170,16 +170,17 @@ class CellEntries:
 class CellUnits:
     """Posterior of the parameters of units from cells; arrays have a column for each unit."""
 
-    # A column depends on its own unit's entries alone, to the last bit: sums over cells are exact,
-    # or in the order of the unit's entries, and all else is done number by number.
+    # A column depends on its own unit's entries only, to the last bit: sums over cells are exact,
+    # or in the order of the unit's entries; all other operations are element-wise.
 
     def __init__(self, cells: EntryEffects, *, level: float, noise_variance: float) -> None:
         design = cells.design().T
         self.size = design.shape[1]
         self.offsets = level + cells.effects
-        # Derivatives in all parameters but the level, which are 1.
+        # Derivatives with respect to all parameters but the level, for which they are 1.
         self.terms = tuple(np.ascontiguousarray(column) for column in design[:, 1:].T)
-        # Scaled by the prior each matrix is 1 plus something positive.
+        # After scaling by the prior deviations, each matrix is the identity plus a positive
+        # semidefinite one.
         self._deviations = np.sqrt(prior_variances(self.size, noise_variance))
         design = design * self._deviations
         weighted = precisions(cells, noise_variance)[:, None] * design
@@ -190,19 +191,19 @@ class CellUnits:
 
     def posteriors(self, entries: CellEntries) -> tuple[Floats, list[Floats]]:
         """Posterior means (3 + q, n), and a triangle of roots Y of components' covariances Y Y'."""
-        # Whatever finite numbers the entries hold, the result is finite.
+        # For any finite numbers in the entries the result is finite.
         with np.errstate(all="ignore"):
             packed = entries.pattern_sums(self._table)
             rows = triangle(packed, self.size)
-            # Plain parameters first.
+            # Solve for the plain parameters first.
             means, pivots = _solution(rows, entries.moments(self._weighted))
             roots = rows[N_PLAIN:]
             roots_of_inverses(roots, pivots[N_PLAIN:])
-            # Priors of components have variance 1.
+            # Components have prior variance 1.
             means *= self._deviations[:, None]
             first = len(packed) - sum(map(len, roots))
             np.clip(packed[first:], -1.0, 1.0, out=packed[first:])
-            # A sum is finite if all terms are, which are too small to overflow.
+            # The terms are too small to overflow, so a sum is finite if they are.
             sums = _sum_of_rows(packed[first:]) + _sum_of_rows(means * 0.0)
         lost = ~np.isfinite(sums)
         if lost.any():
@@ -212,7 +213,7 @@ class CellUnits:
 
 def summable(table: Floats) -> Floats:
     """Table with each column rounded so that sums of any of its rows are exact."""
-    # Multiples of u A, where A is a power of 2 above the sum of a column's moduli.
+    # Multiples of u A, with A a power of 2 above the sum of a column's moduli, add up exactly.
     largest = np.abs(table).max(axis=0, initial=0.0)
     exponents = np.frexp(largest)[1] + math.frexp(len(table))[1]
     anchors = np.ldexp(1.0, np.minimum(exponents, 1022))

@@ -21,21 +21,21 @@ from sktensor_dp.tensor.arrays import (
 
 Operator = Callable[[Floats], Floats]
 
-# Up to this size a full reduction is as fast as any iteration.
+# Largest size for which full reduction is as fast as iteration.
 _DENSE_SIZE = 600
 
-# On an invariant subspace ARPACK restarts from a random vector. Where that one
-# cannot be seeded, the block iteration is used instead.
+# On an invariant subspace ARPACK restarts from a random vector. If that vector cannot be seeded,
+# block iteration is used.
 _ARPACK_IS_SEEDABLE = "rng" in inspect.signature(eigsh).parameters
 
-# Least pivot of a Cholesky factor, relative to the largest, at which columns are still far
-# from dependent: what is lost of right angles, a second time restores.
+# Least pivot of a Cholesky factor, relative to the largest, for which a second orthogonalisation
+# restores orthogonality.
 _LEAST_PIVOT = 1e-6
 
-# Columns of a block beyond those asked for.
+# Number of columns of a block beyond those requested.
 _OVERSAMPLED = 10
 
-# The Krylov basis is compressed when it holds this many blocks.
+# Number of blocks in the Krylov basis at which it is compressed.
 _BASIS_BLOCKS = 8
 
 
@@ -157,8 +157,8 @@ def _block_krylov(
     multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
     """Leading eigenpairs by Rayleigh-Ritz in a restarted block Krylov space of `start`."""
-    # A Q lies in the space of Q but for the last block: what is left of that gives the residuals
-    # of all Ritz vectors, so that none is formed before the end.
+    # A Q lies in the span of Q but for the last block. The part outside gives the residuals of all
+    # Ritz vectors, so none is formed before the end.
     d, width = start.shape
     basis = np.empty((d, min(_BASIS_BLOCKS * width, d)), order="F")
     projected = np.zeros((basis.shape[1], basis.shape[1]))
@@ -187,8 +187,8 @@ def _block_krylov(
 
 def _orthonormal(block: Floats, basis: Floats) -> tuple[Floats, Floats]:
     """Orthonormal Q and R: ``Q R`` is the part of `block` outside an orthonormal `basis`."""
-    # The second time makes up for what the first one lost, and takes away what rounding has
-    # left along the basis, which may be all there is where Ritz vectors have converged.
+    # A second orthogonalisation removes rounding errors along the basis, which dominate once Ritz
+    # vectors have converged.
     block, first = _factored(block)
     block, second = _factored(block - basis @ (basis.T @ block))
     return block, second @ first
@@ -206,7 +206,7 @@ def _factored(block: Floats) -> tuple[Floats, Floats]:
     return Q, np.asarray(R, dtype=np.float64)
 
 
-# An eigenvalue below this fraction of the largest is rounding, not signal.
+# An eigenvalue below this fraction of the largest is a rounding error.
 _NULL_EIGENVALUE = 1e-12
 
 
@@ -313,7 +313,7 @@ def whitener(M2: ArrayLike, n_components: int) -> Whitener:
     return Whitener(basis=vectors[:, kept], scale=np.sqrt(values[kept]))
 
 
-# Least eigenvalue that is kept, as a fraction of the noise edge; and of the largest in a frame.
+# Least eigenvalue that is kept, relative to the noise edge; and relative to the largest in a frame.
 _LEAST_ABOVE_NOISE, _LEAST_IN_FRAME = 0.1, 1e-4
 
 
@@ -376,13 +376,13 @@ def components_of_pairs(
     sums: Floats, counts: Floats, response: float, noise_std: float, n_components: int
 ) -> Floats:
     """Loadings V (n, k) of columns, by principal axis factoring of noisy sums over pairs."""
-    # Off the diagonal `sums` are ``counts * response * V V'`` and noise of deviation `noise_std`.
-    # What is missing of a table of rank one of counts, the diagonal too, is filled in by what was
-    # found so far (principal axis factoring; majorisation for weighted low rank approximation).
+    # Off the diagonal `sums` are ``counts * response * V V'`` plus noise of deviation `noise_std`.
+    # Missing entries of the rank-one table of counts, and the diagonal, are filled in from the
+    # current fit (principal axis factoring; majorisation for weighted low-rank approximation).
     n = len(sums)
     margin = counts.sum(axis=1) / np.sqrt(max(float(counts.sum()), 1e-100))
     missing = np.outer(margin, margin) - counts
-    # The largest eigenvalue of noise, and what it adds to those above it (Benaych-Georges and
+    # Largest eigenvalue of noise, and its bias on eigenvalues above it (Benaych-Georges and
     # Nadakuditi 2011, The eigenvalues and eigenvectors of low rank perturbations).
     edge = 2 * np.sqrt(n) * noise_std
     found, model = np.zeros((n, 0)), np.zeros((n, n))
@@ -396,7 +396,7 @@ def components_of_pairs(
         model = found @ found.T
     if not found.size:
         return np.zeros((n, 0))
-    # Loadings are normal a priori, of one variance for each component.
+    # Loadings have a normal prior, with one variance for each component.
     noise = noise_std**2 * float(margin @ margin) / np.maximum(margin, 1e-100) ** 2
     shrunk = found / (1 + noise[:, None] / values**2) / np.sqrt(response)
     return np.where(margin[:, None] > 0, shrunk, 0.0)
