@@ -100,7 +100,7 @@ def _mean_npmi(counts: sp.csc_matrix) -> float:
     met = pairs > 0
     joint = np.where(met, pairs, 0.5)
     expected = np.where(met, alone[first] * alone[second], 1.0)
-    # Words that every document holds only come together.
+    # Words that are in every document always occur together: their information is 1, not 0 / 0.
     everywhere = joint >= 1
     information = -np.log(np.where(everywhere, 0.5, joint))
     npmi = np.where(everywhere, 1.0, np.log(joint / expected) / information)
@@ -235,7 +235,7 @@ def _distributions(name: str, topics: ArrayLike) -> Floats:
     largest = found.max(axis=1, keepdims=True)
     if (largest <= 0).any():
         raise ValueError(f"{name} must have rows with a positive sum.")
-    # By the largest first, as a sum might overflow.
+    # Divide by the largest first, as a sum might overflow.
     shares = found / largest
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
@@ -327,7 +327,7 @@ def _hits(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, k: int) -> tuple[
     best = np.asarray(top_rows(np.where(scores == -np.inf, np.nan, scores), int(k)).rows, np.intp)
     people = np.repeat(np.arange(len(best)), best.shape[1])
     places = best.ravel()
-    # What may not be recommended is no hit.
+    # Excluded items are no hits.
     found = np.asarray(truth[people, np.maximum(places, 0)]).ravel() & (places >= 0)
     hits = np.bincount(people, found, minlength=len(best))
     relevant = np.diff(truth.indptr).astype(np.float64)

@@ -55,7 +55,7 @@ def load_docstrings(
         packages = (packages,)
     texts: dict[str, None] = {}
     with warnings.catch_warnings():
-        # Parsing somebody else's source may warn of its invalid escapes.
+        # Parsing source code of others may warn of invalid escapes.
         warnings.simplefilter("ignore")
         for package in packages:
             for source in _source_files(package):
@@ -112,7 +112,7 @@ def _docstrings_in(node: ast.AST) -> Iterator[str]:
 
 
 def _newdoc_in(call: ast.Call) -> Iterator[str]:
-    """Yield the text of a call of ``add_newdoc``; nothing for other calls."""
+    """Yield the docstring that a call of ``add_newdoc`` holds; nothing for other calls."""
     name = getattr(call.func, "id", getattr(call.func, "attr", ""))
     if not name.endswith("add_newdoc"):
         return
@@ -123,7 +123,7 @@ def _newdoc_in(call: ast.Call) -> Iterator[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     if constants:
-        # The other strings are the names of a module, a class or a method.
+        # The longest string is the docstring; the others are names.
         yield cleandoc(max(constants, key=len))
 
 
@@ -131,7 +131,7 @@ FOLDER, SECONDS_PER_DAY = "ml-100k", 86_400
 SHAPE = (943, 1682)  # users, films, as the data set's own description counts them
 ARCHIVE = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
 TIMEOUT = 60.0
-# SHA-256 of the two files that are read; the other files of the archive never leave it.
+# SHA-256 of the two files that are read; other files of the archive are not written.
 CHECKSUMS = {
     "ua.base": "67b5bcdb380c29f85d56a012ecd88612ae020f30a6730d117a334ee8203b91f2",
     "ua.test": "d0497e202417720f57a184ec8c66be2d1afa4ff41bb53787c57b28d6bf79bc42",

@@ -22,12 +22,11 @@ from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.sources import TextsInParts
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-# First line of a table by which spreadsheets know the delimiter, and beginnings of cells that they
-# take for formulas.
+# First line in which spreadsheets name the delimiter; and characters with which formulas begin.
 SEPARATOR = re.compile(r'"?sep=(.)"?[\r\n]*')
 FORMULA = re.compile(r"('*)[=+\-@\t\r]")
-# Columns that are wanted: pairs of a name (None: the only column) and what the column holds,
-# "text", "numbers", or a noun for labels, which no row may lack.
+# Columns to read: pairs of a name (None: the only column) and its content, "text", "numbers", or a
+# noun for labels, which no row may lack.
 Columns = Sequence[tuple[str | None, str]]
 
 
@@ -226,7 +225,7 @@ def open_texts(
 
     def parts() -> Iterator[list[str]]:
         found = texts()
-        # A file without texts is a list without any: how many there are may be private.
+        # A file without texts yields one empty list, as the number of texts may be private.
         yield list(islice(found, chunk_size))
         while chunk := list(islice(found, chunk_size)):
             yield chunk
@@ -301,7 +300,7 @@ def open_table(
         else:
             batches = iter(_csv_stream(path, wanted))
         arrays = (_as_array(path, batch) for batch in batches)
-        # A file without rows is an array without any: how many there are may be private.
+        # A file without rows yields one empty array, as the number of rows may be private.
         for rows in chain([next(arrays, np.zeros((0, len(wanted))))], arrays):
             for start in range(0, max(len(rows), 1), chunk_size):
                 yield rows[start : start + chunk_size]
@@ -323,7 +322,7 @@ def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
     import pyarrow
     from pyarrow import csv as pyarrow_csv
 
-    # A type that is read off the first rows would refuse a later row for what others hold.
+    # Declare the types: a type inferred from the first rows could make a later row fail.
     types = None if columns is None else dict.fromkeys(columns, pyarrow.float64())
     only = pyarrow_csv.ConvertOptions(include_columns=columns, column_types=types)
     with path.open("rb") as file:
@@ -342,7 +341,7 @@ def as_cell(text: str) -> str:
 
 
 def from_cell(cell: str) -> str:
-    """Text of a cell that `as_cell` may have marked."""
+    """Text of a cell without the mark that `as_cell` may have added."""
     found = FORMULA.match(cell)
     return cell[1:] if found and found[1] else cell
 
@@ -457,14 +456,14 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
             if not packed:
                 raise
             wrong = "cannot be decompressed: it is damaged or no gzip"
-    # Not in the handlers: the decoder's exception, which holds the bytes, would stay attached.
+    # Raised after the handlers: the decoder's exception holds the bytes, and would stay attached.
     raise ValueError(f"{path.name!r} {wrong}")
 
 
 def _rows_of(
     path: Path, columns: Columns, delimiter: str | None, quoted: bool, encoding: str
 ) -> tuple[list[str], Iterator[Sequence[Any]]]:
-    """Names of the wanted `columns` of a file, and an iterator over their values in each row."""
+    """Names of the requested `columns` of a file, and an iterator over their values in each row."""
     kind = suffix_of(path)
     if kind == ".jsonl":
         keys = [name for name, _ in columns if name is not None]
@@ -490,7 +489,7 @@ def _rows_of(
 
 def _objects_of(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON object in each line that is not blank."""
-    # Other characters that break lines may stand in strings.
+    # Split at newlines only: JSON strings may hold other characters that break lines.
     for number, line in enumerate(_lines_of(path, encoding, "\n"), start=1):
         if not line.strip():
             continue
@@ -504,7 +503,7 @@ def _objects_of(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
 
 
 def _require_pyarrow(what: str) -> None:
-    """Raise ImportError, which names `what` needs it, unless pyarrow is installed."""
+    """Raise ImportError, saying that `what` needs it, unless pyarrow is installed."""
     if find_spec("pyarrow") is None:
         raise ImportError(f"reading {what} needs pyarrow: pip install pyarrow")
 
@@ -540,7 +539,7 @@ def delimited_rows(
     if not header:
         raise ValueError(f"{path.name!r} is empty: it should start with a header")
     if delimiter is None and usual == "," and len(header) == 1:
-        # A table read as one column would make a text of each whole row.
+        # With the wrong delimiter each row would become one text.
         for other in (mark for mark in ";\t" if mark in header[0]):
             raise ValueError(
                 f"delimiter must be given: the first line of {path.name!r} has {other!r} and no "
@@ -555,7 +554,7 @@ def delimited_rows(
                     f"the row at line {line} of {path.name!r} has {cells}, the header has "
                     f"{len(header)}. {_advice(quoted)}"
                 )
-            # A blank line is an empty row where there is one column, and no row elsewhere.
+            # With one column a blank line is an empty row; with several it is none.
             if row or len(header) == 1:
                 yield row or [""]
 
@@ -604,7 +603,7 @@ def _advice(quoted: bool) -> str:
 
 
 def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[str]) -> str:
-    """Name of the wanted column among `columns`, of which None stands for the only one."""
+    """Name of the requested column among `columns`; None requests the only one."""
     if column is None and len(columns) == 1:
         return columns[0]
     if column is not None and columns.count(column) == 1:
@@ -630,16 +629,16 @@ def as_numbers(
     decimal: str = ".",
     missing: Collection[str] = (),
 ) -> NDArray[np.float64]:
-    """Convert values of a column to floats, empty and `missing` cells to NaN; errors show none."""
+    """Convert values of a column to floats, empty and `missing` cells to NaN; errors quote none."""
     cells = [None if _is_one_of(value, missing) else value for value in values]
     if decimal == ",":
-        # A point would stand for thousands, and no digit may be taken for another.
+        # Refuse marks of thousands, which would change a number.
         cells = [
             cell.replace(".", "_").replace(",", ".") if isinstance(cell, str) else cell
             for cell in cells
         ]
     try:
-        # Python reads 1_000 as a number, which may be anything in a file.
+        # Python reads 1_000 as a number, but in a file it may mean anything.
         if not any(isinstance(v, str) and "_" in v for v in cells):
             return np.array([np.nan if v in ("", None) else float(v) for v in cells])
     except (TypeError, ValueError):
@@ -665,7 +664,7 @@ def _is_one_of(value: Any, missing: Collection[str]) -> bool:
 def as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:
     """Validate values of a column as texts, None as ''; labels may be integers too."""
     texts = ["" if value is None else value for value in values]
-    # A number as text might be another person's label.
+    # A number converted to text could equal another person's label.
     if holds != "text" and all(text == "" or type(text) is int for text in texts):
         return list(map(str, texts))
     kinds = {type(text).__name__ for text in texts if not isinstance(text, str)}

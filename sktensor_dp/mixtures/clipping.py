@@ -24,13 +24,14 @@ class Scales:
 
 @dataclass(frozen=True)
 class Clipping:
-    """Clip of whitened rows y at a length, with its effect on a standard normal law."""
+    """Clip of whitened rows y at a length, with its effect on standard normal rows."""
 
     width: int  # number of coordinates
     limit: float
     mean: float  # of |y|^2 / width, clipped
-    # Derivatives of the clipped mean shift, size and traceless square at the law itself. Steps are
-    # divided by them, which makes the law the fixed point.
+    # Derivatives, at the model itself, of the clipped mean with respect to shift, size and
+    # traceless shape. EM steps are divided by them, so that the model is a fixed point on its own
+    # data.
     shift: float
     size: float
     shape: float
@@ -41,7 +42,9 @@ class Clipping:
         return self.mean * self.width / self.limit**2
 
     def scales(self, weight: float, shift: float, shape: float) -> Scales:
-        """Scales in proportion to the log-likelihood that noise on each part costs, times these."""
+        """Scales in proportion to the log-likelihood that noise costs in each part, times
+        arguments.
+        """
         d, square = self.width, self.limit**2
         weight *= math.sqrt(0.5)
         shift *= math.sqrt(0.5 * d * square)
@@ -53,14 +56,14 @@ class Clipping:
 
 @cache
 def clipping_at(width: int, quantile: float) -> Clipping:
-    """Clip at a `quantile` of the length of standard normal rows of so many coordinates."""
+    """Clip at a `quantile` of the length of standard normal rows with `width` coordinates."""
     d, square = width, float(chi2.ppf(quantile, width))
 
     def below(degrees: int) -> float:
         return float(chi2.cdf(square, degrees))
 
     mean = (d * below(d + 2) + square * (1 - below(d))) / d
-    # E |y| over the rows that are longer.
+    # E |y| over the rows longer than the limit.
     longer = math.exp(0.5 * math.log(2) + gammaln((d + 1) / 2) - gammaln(d / 2))
     longer *= 1 - below(d + 1)
     shift = (d * below(d + 2) + math.sqrt(square) * longer) / d

@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 
 from sktensor_dp.tensor.arrays import Floats, row_by_row, spans
 
-# Of a weight, so that its logarithm is finite.
+# Least weight, so that its logarithm is finite.
 LEAST_WEIGHT = 1e-12
 
 
@@ -76,7 +76,7 @@ class Gaussians:
 
 def whitened_rows(X: Any, means: Floats, whiteners: Floats) -> Floats:
     """``W_j (x - m_j)`` for each row x and Gaussian j, of shape (n, k, q); digits are the row's."""
-    # One whitener serves all Gaussians where they share it.
+    # Gaussians that share a whitener have one matrix.
     stacked = whiteners.reshape(-1, whiteners.shape[2])
     seen = row_by_row(X, np.ascontiguousarray(stacked.T))
     seen = seen.reshape(len(seen), len(whiteners), whiteners.shape[1])
@@ -136,7 +136,7 @@ def log_density(log_joint: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Merge:
-    """Gaussian that takes the place of two, and the bound on the log-likelihood lost a row."""
+    """Gaussian that replaces two, and a bound on the log-likelihood a row that this loses."""
 
     loss: float
     weight: float
@@ -161,7 +161,7 @@ def merged_levels(model: Gaussians, most: int) -> dict[int, Gaussians]:
         return Merge((weight * log_volume - parts) / 2, weight, mean, covariance, log_volume)
 
     alive = list(range(len(weights)))
-    # Losses alone: the matrices of all pairs would be by far the most that a fit holds.
+    # Store losses only: matrices of all pairs would dominate the memory of a fit.
     losses = {(i, j): merge(i, j).loss for i in alive for j in range(i)}
     levels = {len(alive): model} if len(alive) <= most else {}
     while len(alive) > 1:

@@ -1,13 +1,13 @@
-"""Places of Gaussians: those whose density together has a single peak lie at one."""
+"""Places of Gaussians: Gaussians whose joint density has one peak are at one place."""
 
 import numpy as np
 
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.tensor.arrays import Integers
 
-# Points of the line that holds all peaks of two Gaussians.
+# Number of points on the curve that holds all peaks of two Gaussians.
 POINTS = 201
-# Steps of the log-density that rounding can make.
+# Differences of log-density up to this size are rounding errors.
 ROUNDING = 1e-9
 
 
@@ -31,5 +31,5 @@ def n_peaks(pair: Gaussians) -> int:
     ridge = np.linalg.solve(precisions, drawn)[:, :, 0]
     steps = np.diff(log_density(pair.log_joint(ridge)))
     rises = steps[np.abs(steps) > ROUNDING] > 0
-    # Before the first point density rises, and after the last it falls.
+    # The density rises before the first point and falls after the last.
     return int((np.append(True, rises) & ~np.append(rises, False)).sum())

@@ -6,13 +6,15 @@ import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
 
-# Deviations of chance above which a spread of shapes counts as real.
+# Differences of shapes count as real above this many standard deviations.
 SEEN = 1.5
-# Least and largest size of a covariance after a step, over that before.
+# Least and largest factor by which a step may change the size of a covariance.
 SIZES = (0.2, 5.0)
-# Least eigenvalue of a shape over its median one, and of a covariance over its largest.
+# Least eigenvalue of a shape relative to its median one, and of a covariance relative to its
+# largest.
 LEAST_OF_MEDIAN, LEAST_OF_LARGEST = 0.02, 1e-4
-# Noise of a shape (operator norm) from which steps leave `LEAST_KEPT` of every direction.
+# Noise of a shape (operator norm) from which on a step keeps at least `LEAST_KEPT` of every
+# direction.
 LARGE_NOISE, LEAST_KEPT = 0.4, 0.2
 
 
@@ -64,7 +66,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     common = _round_or_not(
         np.einsum("j,jab->ab", p, shapes), float(p**2 @ found.of_shape**2), n_shape
     )
-    # Mean squared deviation a coordinate, where the noise is isotropic.
+    # Mean squared deviation of a coordinate, in the frame in which noise is isotropic.
     deviations = np.empty(len(shapes))
     for j, shape in enumerate(shapes):
         inner = _traceless(_in_frame(shape - common, found.frames[j])) * np.exp(log_frames[j])
@@ -87,7 +89,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
 
 
 def _round_or_not(common: Floats, noise: float, n_shape: int) -> Floats:
-    """Common shape of determinant 1, moved to a round one as far as `noise` explains it."""
+    """Common shape of determinant 1, shrunk to a round one as far as `noise` explains its shape."""
     d = len(common)
     common = bounded(common, 1e-3 * max(float(np.trace(common)) / d, 1.0), np.inf)
     common /= np.exp(np.linalg.slogdet(common)[1] / d)
@@ -103,7 +105,7 @@ def _round_or_not(common: Floats, noise: float, n_shape: int) -> Floats:
 
 
 def _safe_share(base: Floats, shape: Floats, share: float, noise: float, d: int) -> float:
-    """Share of the way from `base` to `shape` that leaves every direction, if noise is large."""
+    """Share of the way from `base` to `shape` that keeps every direction if noise is large."""
     if noise * np.sqrt(2 * d) < LARGE_NOISE or share <= 0:
         return share
     least = float(np.linalg.eigvalsh(_in_frame(shape - base, _factor(base)))[0])

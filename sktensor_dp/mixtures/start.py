@@ -10,18 +10,20 @@ from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.tensor.arrays import Floats
 
-# Points among which each sphere's centre is chosen, and the longest, in roots of the dimension.
+# Candidates for each sphere's centre, and the largest distance of a centre, in roots of the
+# dimension.
 TRIES, LONGEST = 64, 1.4
-# Least eigenvalue of a released second moment over its largest.
+# Least eigenvalue of a released second moment, relative to its largest.
 LEAST_OF_LARGEST = 1e-4
-# Deviations of noise that a sphere's weight must exceed.
+# A sphere's weight has to exceed its noise by this many standard deviations.
 RESOLVED = 3.0
-# Of the released square of shapes outside the leading directions: noise expected there, times.
+# Factor on the sum of squares that noise is expected to add to eigenvalues outside the leading
+# directions.
 BY_NOISE = 1.5
-# Least variance there, over the mean one.
+# Least variance outside the leading directions, relative to the mean one.
 LEAST_LEFT = 0.05
 LEAST_WEIGHT = 1e-4
-# Scales of the parts of a sphere's statistic: none is larger than its weight, which bounds all.
+# Scales of the parts of a sphere's statistic: with these the weight bounds all other parts.
 SPHERE_SCALES = Scales(1.0, 1.0, 1.0, 0.0)
 
 
@@ -73,7 +75,7 @@ def moved(
     spheres: Spheres, weights: Floats, shifts: Floats, size: float, sigma: float, clip: Clipping,
     radius: float, rng: Any, *, last: bool,
 ) -> Spheres:  # fmt: skip
-    """Spheres after an EM step; shifts are in clip lengths, `size` is of squared clip lengths.
+    """Spheres after an EM step; shifts are in units of the clip, `size` of the squared clip.
 
     A sphere that no rows support is put beside a heavy one; in the `last` steps it is left out.
     """
@@ -83,7 +85,7 @@ def moved(
     squares = np.maximum(np.square(shifts).sum(axis=1), 1e-24)
     kept = np.clip(1 - q * (sigma / counts) ** 2 / squares, 0, 1)
     centres = spheres.centres + reach * shifts * kept[:, None]
-    # The clipped size less that of a normal law, over its derivative.
+    # Clipped size minus its expectation for a normal law, divided by its derivative.
     growth = 1 + (size * clip.limit**2 / q - clip.mean) / clip.size
     variance = min(spheres.variance * float(np.clip(growth, 0.25, 2)), radius**2)
     alive = weights > RESOLVED * sigma
@@ -102,7 +104,7 @@ def moved(
 
 
 def _spread_points(n_points: int, n_directions: int, rng: Any) -> Floats:
-    """Standard normal points, each the farthest of many from those before; (K, q)."""
+    """Standard normal points, each the farthest of many from the points before it; (K, q)."""
     points = rng.standard_normal((TRIES * n_points, n_directions))
     points = points[np.linalg.norm(points, axis=1) < LONGEST * math.sqrt(n_directions)]
     found = [np.zeros(n_directions)]
@@ -114,7 +116,7 @@ def _spread_points(n_points: int, n_directions: int, rng: Any) -> Floats:
 
 
 def _rounded(values: Floats, noise: float) -> Floats:
-    """Eigenvalues outside the leading directions, moved to their mean by their noise."""
+    """Eigenvalues outside the leading directions, shrunk to their mean by their noise."""
     if not len(values):
         return values
     mean = max(float(values.mean()), noise)

@@ -9,17 +9,17 @@ from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
 from sktensor_dp.tensor.arrays import Floats
 
-# Of a group's weight, for what is divided by it; and in deviations of its noise.
+# Least divisor for a group's weight, absolute and in standard deviations of its noise.
 LEAST_WEIGHT, RESOLVED = 2e-4, 3.0
-# Noise of a shift, as a length, from which it is shrunk, and that from which fully.
+# Noise (length) of a shift from which it is shrunk, and from which it is shrunk fully.
 SHRUNK_FROM, SHRUNK_AT = 0.1, 0.3
-# Least variance along a direction, in units of the squared radius of the data.
+# Least variance along a direction, relative to the squared radius of the data.
 LEAST_VARIANCE = 1e-10
 
 
 @dataclass(frozen=True)
 class StepNoise:
-    """Deviations of noise on the sums that parameters are made of, in whitened units."""
+    """Deviations of noise on the sums behind the parameters, in whitened units."""
 
     weight: float
     shift: float
@@ -41,7 +41,7 @@ class WhitenedStatistics:
     clipping: Clipping
 
     def noise_of(self, sigma: float) -> StepNoise:
-        """Noise of weights, and of what shifts, sizes and shapes stand for."""
+        """Noise of weights, and of means, sizes and shapes."""
         clip, scales = self.clipping, self.scales
         square = clip.limit**2
         shift = sigma * clip.limit / scales.shift**0.5 / clip.shift
@@ -56,7 +56,7 @@ class WhitenedStatistics:
 class StepAverage:
     """Running average of released moments, in the coordinates of the data."""
 
-    # (k,), (k, d) and (k, d, d), or (1, d, d) where all groups share a covariance.
+    # Shapes (k,), (k, d) and (k, d, d), or (1, d, d) if all groups share a covariance.
     weights: Floats | float = 0.0
     firsts: Floats | float = 0.0
     seconds: Floats | float = 0.0
@@ -65,7 +65,7 @@ class StepAverage:
     n_steps: int = 0
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
-        """Noise of the averages, by the statistics of the last step."""
+        """Noise of the averages, in the frame of the last step."""
         return last.noise_of(last.sigma * self.rate_squares**0.5)
 
     def after(self, model: Gaussians, found: WhitenedStatistics, power: float) -> "StepAverage":
@@ -142,7 +142,7 @@ def _scatters(model: Gaussians, average: StepAverage, counts: Floats, shifts: Fl
         weights, counts = weights.sum(keepdims=True), counts.sum(keepdims=True)
     whiteners = model.whiteners[: len(seconds)]
     found = whiteners @ (seconds - about) @ whiteners.swapaxes(1, 2) - moved
-    # What a count was raised by stands for rows that are spread as before.
+    # Where a count was raised, the added rows count as rows with the former covariance.
     found += np.eye(means.shape[1]) * (counts - weights)[:, None, None]
     found /= counts[:, None, None]
     return np.asarray((found + found.swapaxes(1, 2)) / 2)

@@ -8,9 +8,9 @@ from sktensor_dp.mixtures.gaussians import Gaussians, shares_of, whitened_rows
 from sktensor_dp.mixtures.steps import StepNoise
 from sktensor_dp.tensor.arrays import Floats
 
-# Rows drawn for each parameter of the information matrix, and the fewest.
+# Rows drawn for each parameter of the information matrix, and the least number of rows.
 ROWS, FEWEST = 20, 10_000
-# Of the mean of the information's diagonal, added to it.
+# Added to the diagonal of the information, relative to its mean.
 RIDGE = 1e-6
 
 

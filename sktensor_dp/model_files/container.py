@@ -22,14 +22,14 @@ from sktensor_dp.privacy.statement import strict_json
 
 LARGEST_FILE, LARGEST_TEXT = 2**31 - 1, 2**24
 LARGEST_ARRAYS = LARGEST_FILE - 2 * LARGEST_TEXT - 8
-# No array of a model is called so: their names have no dot.
+# Entry that holds the JSON document. Arrays cannot have this name, as theirs have no dot.
 DOCUMENT = "model.json"
-# The document's last value.
+# Placeholder for the checksum, the last value of the document.
 ZEROS = "0" * 64
 END = len(b'"}')
 
 
-# What JSON has no numbers for.
+# Strings that stand for numbers which JSON lacks.
 NOT_FINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -64,7 +64,7 @@ class Arrays:
 
 def pack(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
     """Bytes of a model file, in pieces to be written in order; equal content gives equal bytes."""
-    # The order of a matrix decides in which order products add, so their last digits.
+    # The order in memory determines the order of additions in products, and so their last digits.
     fortran = [
         name for name, a in arrays.items() if a.flags.f_contiguous and not a.flags.c_contiguous
     ]
@@ -97,7 +97,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         raise ModelFileError("The file is damaged, or holds no model.") from None
     if data[place : place + len(ZEROS)] != _digest(data, place):
         raise ModelFileError("The file is damaged: its checksum is not that of its content.")
-    # Neither twice the same name nor metadata.
+    # Refuse repeated names, metadata, and arrays larger than the file.
     if header.keys() != arrays.keys() or not all(_backed(a, len(data)) for a in arrays.values()):
         raise ModelFileError("The file is not laid out as a model file.")
     document = parsed(arrays.pop(DOCUMENT).tobytes())
@@ -144,7 +144,7 @@ def parsed(text: bytes) -> dict[str, Any]:
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """Content of a regular file of at most LARGEST_FILE bytes; else ModelFileError."""
     status = os.stat(path)
-    # A pipe or a device might never end.
+    # Reading a pipe or a device might never end.
     if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
         raise ModelFileError(
             f"A model must be in a regular file of at most {LARGEST_FILE} bytes; "
@@ -156,7 +156,8 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 def write_file(path: str | os.PathLike[str], parts: Sequence[bytes]) -> None:
     """Write a file, or replace it; it appears whole or not at all, even if writing fails."""
-    # Links are followed. What is no file, such as a pipe, would be lost if it were replaced.
+    # Resolve links. Refuse targets that are no regular files, such as pipes, which replacing would
+    # destroy.
     target = Path(os.path.realpath(path))
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     if mode is not None and not target.is_file():

@@ -44,7 +44,7 @@ def write(value: Any, arrays: Arrays, where: str) -> Any:
     if isinstance(value, Mapping):
         return {"mapping": [write(list(pair), arrays, where) for pair in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.name in NUMBERS:
-        # In the machine's own order of bytes, as files have it.
+        # Convert to the machine's byte order, which files have.
         plain = np.asarray(value, dtype=value.dtype.newbyteorder("="))
         return {"array": arrays.add(plain, where)}
     if isinstance(value, np.ndarray) and all(type(item) is str for item in value):
@@ -56,7 +56,7 @@ def write(value: Any, arrays: Arrays, where: str) -> Any:
         parts = {part.name: getattr(value, part.name) for part in dataclasses.fields(value)}
         return {n: write(v, arrays, prefix + n) for n, v in parts.items() if v is not ABSENT}
     if is_table(value):
-        # A data frame of numbers, by the names of its columns; constructors take that too.
+        # A data frame is saved as its columns by name; constructors accept that form too.
         columns = named_columns(value, "a parameter")
         return write({n: np.float64(one).tolist() for n, one in columns}, arrays, where)
     if isinstance(value, np.dtype | type) and np.dtype(value).name in NUMBERS:
@@ -99,7 +99,7 @@ def _plain(value: Any) -> bool:
 
 LONGEST_TEXT = 10_000
 LARGEST_INTEGER = 2**62
-# Stands for an attribute that is not there, where that is declared as its default.
+# Value of an attribute that is missing, if its declared default is this.
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 
 
@@ -127,7 +127,7 @@ class Form:
     """
 
     def read(self, reader: Reader, value: Any, where: str) -> Any:
-        """Value of this form from JSON and the reader's arrays."""
+        """Return the value that JSON and the reader's arrays hold in this form."""
         raise NotImplementedError
 
 
@@ -194,7 +194,7 @@ class Numbers(Form):
 
 @dataclasses.dataclass(frozen=True)
 class Words(Form):
-    """Array of different strings, such as names of features."""
+    """Array of distinct strings, such as names of features."""
 
     letter: str = ""
 
@@ -209,7 +209,7 @@ class Words(Form):
 
 @dataclasses.dataclass(frozen=True)
 class Items(Form):
-    """List or tuple of values of one form, whose length a letter may name, or be fixed."""
+    """List or tuple of values of one form; its length is fixed, or named by a letter."""
 
     form: Form
     length: str | int = ""
@@ -301,7 +301,7 @@ class SavedState:
 
     @classmethod
     def of(cls, estimator: Any, **rebuilt: Any) -> Self:
-        """State of a fitted estimator, with `rebuilt` fields that it has in another form."""
+        """State of a fitted estimator; `rebuilt` replaces fields that it holds in another form."""
         found = {**rebuilt}
         for field in dataclasses.fields(cls):
             if field.name in vars(estimator):
@@ -317,17 +317,17 @@ class SavedState:
         return state
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes by name; subclasses refuse values that no fit leaves behind."""
+        """Fitted attributes by name; subclasses refuse values that no fit produces."""
         return {name: value for name, value in vars(self).items() if value is not ABSENT}
 
 
 def made(build: Any, where: str) -> Any:
-    """Call `build`, a constructor; a ModelFileError without its message stands for its errors."""
+    """Call `build`, a constructor; replace its errors by a ModelFileError without their message."""
     try:
         return build()
     except ModelFileError:
         raise
     except Exception:
         pass
-    # Not in the handler, which would leave the error in the context of this one.
+    # Raised after the handler, which would keep the old error as the context of this one.
     raise ModelFileError(f"In the model's file, {where} holds values that do not fit.")

@@ -12,7 +12,7 @@ from sktensor_dp.model_files.container import Arrays, pack, read_file, require, 
 from sktensor_dp.model_files.fields import SavedState, read_parameter, write
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
-# An open ledger, not a value; a loaded model has none.
+# The accountant is an open ledger, not a value: loaded models have none.
 NOT_SAVED = ("accountant",)
 
 
@@ -49,7 +49,7 @@ class ModelFileMixin:
         """
         check_is_fitted(self)
         parts = _packed(self)
-        # What could not be loaded is refused here, where it can still be mended.
+        # Refuse, before anything is written, a model that could not be loaded.
         _model_in(type(self), b"".join(parts))
         write_file(path, parts)
 
@@ -143,7 +143,7 @@ def _model_in(cls: Any, data: bytes) -> Any:
     except ModelFileError:
         raise
     except Exception as error:
-        # Whatever a value of a strange type does to a check is a refusal. The check's own
+        # A check that fails on a value of an unexpected type refuses the file too; the check's own
         # message would quote the file.
         blamed = [name for name in parameters if repr(name) in str(error)]
         raise ModelFileError(

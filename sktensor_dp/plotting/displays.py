@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Names = Sequence[str] | NDArray[Any] | None
 
-# One hue for all bars, as length carries the value; another for what is drawn over them.
+# One colour for all bars, whose length shows the value; another for what is drawn over them.
 FIRST, SECOND, TEXT, MUTED, HIDDEN = "#2f6690", "#b3541e", "#1f2933", "#52606d", "#c3cad1"
-# Vocabulary is text, never markup: a dollar sign must not start a formula.
+# Words are text, not markup: a dollar sign must not start a formula.
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 SMALL: dict[str, Any] = {"fontsize": 10, "color": MUTED, **PLAIN}
 LONGEST = 36  # characters of a name beside bars
@@ -72,7 +72,7 @@ def draw_bars(
 
 
 def finish_bars(ax: "Axes") -> None:
-    """Leave names and bars alone, with a few numbers below."""
+    """Remove all lines of axes but names and bars, and keep few ticks."""
     ax.tick_params(axis="y", length=0, labelcolor=TEXT)
     ax.spines["left"].set_visible(False)
     ax.grid(visible=False, axis="y")
@@ -86,12 +86,12 @@ def shortened(word: object, most: int = LONGEST) -> str:
 
 
 def wrapped(footer: str, inches: float) -> str:
-    """Lines of a footer that a chart of this width has room for."""
+    """Lines of a footer, wrapped to the width of a chart in `inches`."""
     return "\n".join(textwrap.fill(line, int(9 * inches)) for line in footer.splitlines())
 
 
 def say_below(figure: "Figure", footer: str) -> None:
-    """Write a footer below all charts, in a figure that grows by its lines."""
+    """Write a footer below all charts, and enlarge the figure by its height."""
     said = wrapped(footer, figure.get_figwidth())
     figure.supxlabel(said, **SMALL)
     figure.set_figheight(figure.get_figheight() + 0.17 * said.count("\n"))
@@ -114,7 +114,7 @@ def save_svg(figure: "Figure", path: str | Path) -> None:
     >>> save_svg(ComponentDisplay(["ship"], [0.5], title="Topic 1").plot().figure_, os.devnull)
     """
     with warnings.catch_warnings():
-        # Scripts that the font lacks are drawn as boxes; the words are in the tables too.
+        # Letters that the font lacks are drawn as boxes; tables hold the words too.
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
@@ -390,7 +390,7 @@ class TopicsDisplay(Display):
         columns = range(topics.shape[1])
         apart = estimator.top_words(n_words, columns, relevance=relevance)
         probable = estimator.top_words(n_words, columns)
-        # The most probable words of a topic that no word is known to set apart.
+        # Words known to set a topic apart; where there is none, its most probable words.
         top = [np.array(one or any_, int) for one, any_ in zip(apart, probable, strict=True)]
         low = high = None
         if getattr(estimator, "components_std_", None) is not None:
@@ -641,7 +641,7 @@ def _names(estimator: Any, given: Names, n_features: int) -> Any:
 
 
 def _width(words: Sequence[str]) -> float:
-    """Inches that the longest of some words takes, at most."""
+    """Upper bound, in inches, on the width of the longest word."""
 
     def letter(c: str) -> float:
         wide = c.isupper() or c in "mw@%…—"
@@ -657,9 +657,9 @@ def _taken(rows: Floats, places: "list[NDArray[np.intp]]") -> list[Floats]:
 def _grid(
     words: list[list[str]], titles: Sequence[str], footer: str, n_columns: int | None = None
 ) -> "list[Axes]":
-    """Axes of a new figure, with the footer in the cells that are left over, or below all."""
+    """Axes of a new figure, with the footer in free cells of the grid, or below all."""
     n_charts, n_lines = len(words), max(map(len, words))
-    # Titles are larger, and bold.
+    # Titles are larger and bold.
     width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))
     if n_columns is None:
         most = max(min(5, int(WIDEST / width)), 1)

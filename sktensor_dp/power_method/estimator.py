@@ -108,7 +108,7 @@ OF_MIXTURES = available_if(_needs("single_topic", "gaussian_mixture"))
 
 
 def reads_batches(estimator: Any) -> bool:
-    """Condition for ``available_if``: True if `partial_fit` has a meaning, or AttributeError."""
+    """Condition for ``available_if``: True if `partial_fit` is supported, or AttributeError."""
     if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
         return True
     raise AttributeError(
@@ -260,7 +260,7 @@ class PrivateTensorPowerMethod(
         "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
         "whiten": [InstanceOf(bool)],
         "perturbation": [OneOf(*PERTURBATIONS)],
-        # Sixth powers of it, and of a small fraction of it, are finite and not zero.
+        # Range in which sixth powers of the norm are finite and not zero.
         "data_norm": [Number(1e-40, 1e40), OneOf("auto"), NONE],
         "n_restarts": [Number(1, math.inf, integer=True)],
         "max_iter": [Number(1, math.inf, integer=True), NONE],
@@ -346,7 +346,7 @@ class PrivateTensorPowerMethod(
         X = checked._validated_rows(X, reset=True, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
         plan = plan_moments(self, X.shape[1], "stream")
-        # All components are found by then, and some batches are left to polish them.
+        # Enough batches to find all components, and some to refine them.
         n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
         coins = self._number_is_private
         batches = random_batches(X, n_batches, self.random_state, by_coins=coins, groups=labels)
@@ -796,7 +796,7 @@ class PrivateTensorPowerMethod(
         process = OneProcess()
         for batch in read_each(batches, "The source of chunks"):
             process.check()
-            # The first one pays for all, and nothing has copied the stream on the way.
+            # The first batch pays for all: nobody else has a copy of this stream.
             state = self._learn_batch(
                 batch, state.get("_stream"), columns_of(checked), state.get("privacy_report_"),
                 has_paid=bool(state),
@@ -837,7 +837,7 @@ class PrivateTensorPowerMethod(
         warn_of_score()
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.components_.shape
-        # Shares; then means and variances, or probabilities that sum to one.
+        # Numbers of weights; then of means and variances, or of probabilities that sum to one.
         n_parameters = k - 1 + k * (d + 1 if self.moment == "gaussian_mixture" else d - 1)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
@@ -879,7 +879,7 @@ def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
     tensor_oracle(tensor)  # refuses what is not a finite cube
     largest = TensorChunk.largest_ratio * bound
     tensor = np.clip(tensor, -largest, largest)
-    # A caller's np.seterr must not make rounding raise, which may depend on one entry.
+    # Under the caller's error state rounding might raise, which may depend on one entry.
     with np.errstate(all="ignore"):
         symmetric = is_symmetric(tensor)
     if not symmetric:

@@ -30,13 +30,13 @@ from sktensor_dp.tensor.symmetric import n_unique
 
 BY_STEPS = ("iteration", "stream")
 PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
-# Starts polished to this many iterations once a tensor is released; it costs nothing.
+# Iterations from each start on a released tensor, where they cost nothing.
 AFTER_RELEASE = 100
-# Deviations of noise that an eigenvalue of a third moment must exceed to count as found.
+# An eigenvalue of a third moment counts as found if it exceeds this many deviations of noise.
 RESOLVED = 4.0
-# Forecasts: norm of equally likely, orthogonal components, in radii.
+# Norm that forecasts assume for equally likely, orthogonal components, in radii.
 COMPONENT = 0.5
-# A clip that few samples reach, over the norm of an average third moment.
+# Clip that few samples reach, relative to the norm of an average third moment.
 CLIP = 3.0
 
 
@@ -48,11 +48,12 @@ class MomentPlan:
     n_features: int  # of the data
     perturbation: str  # where noise is added; never "auto"
     whiten: bool  # whether third moments are whitened by second ones
-    # Of the power method, with what seeds its starts.
+    # Settings of the power method, and the seed of its starts.
     n_restarts: int
     max_iter: int
     random_state: Any
-    # Of the ball of samples, public; 1 where a histogram chooses it, the unit of all that follows.
+    # Public radius of the ball of samples; 1 if a histogram chooses it, as all else is relative to
+    # it.
     radius: float
     offset: float  # constant that samples of a mixture get as their last coordinate; 0 without one
     releases: ReleasePlan  # the budget; of one batch in a stream
@@ -119,7 +120,7 @@ def plan_single_topics(
 
 
 def refuse_stream(perturbation: str) -> None:
-    """Raise ValueError for a stream, of which no batch shows the norm of all others."""
+    """Raise ValueError for a stream: no batch shows the norms of other batches."""
     if perturbation == "stream":
         raise ValueError(
             "data_norm='auto' chooses the norm by a histogram of all samples, of which a stream "
@@ -144,7 +145,7 @@ def power_iterations_needed(n_features: int) -> int:
 
 
 def noise_edge(sigma: float, size: int) -> float:
-    """Operator norm, about, of a symmetric noise matrix of orthonormal deviation `sigma`."""
+    """Approximate operator norm of a symmetric noise matrix with orthonormal deviation `sigma`."""
     return sigma * float(np.sqrt(2 * size))
 
 
@@ -161,17 +162,16 @@ def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, flo
     return {**fractions, third: defaults.FRACTIONS["third"]}
 
 
-# Most arrays that are alive at once, counted in the code, for each size.
-# Squares of the width: sums of chunks, and of parts of a chunk, hold a total and a rest each (4);
-# beside them a part's own sum is formed from a sparse product, its indices, and both as dense (4).
-# Later steps hold fewer: LAPACK a copy, vectors and two workspaces beside two moments.
-# Cubes of the subspace: places of all orders of a triple (1) and what they are formed by (2); then
-# the released cube, two products and their result (4), and a copy that is decomposed (1).
+# Most arrays of one size that a fit holds at once, counted in the code. SQUARES of the width: a
+# total and a rest for a chunk and for a part of it (4), and a part's own sum as sparse product, its
+# indices, and both dense (4). Later steps hold fewer. CUBES of the subspace: positions of triples
+# (1) and their temporaries (2), the released cube, two products and their result (4), and a copy
+# (1).
 SQUARES, CUBES = 8, 8
-# Vectors of all features for each component and start: bases, their products with what whitens,
-# starts, answers with noise, and a total and a rest of sums.
+# Number of vectors of all features for each component and start: bases, whitened bases, starts,
+# noisy answers, and a total and a rest of sums.
 VECTORS = 16
-# Numbers of blocks that are worked on at once, whatever the sizes.
+# Doubles in blocks that are worked on at once.
 WORKSPACE = 2**20
 
 
@@ -182,7 +182,7 @@ def _check_memory(
     d, advice = float(n_features), "or less n_restarts"
     held = VECTORS * d * (n_components + n_restarts) + WORKSPACE
     if perturbation not in BY_STEPS:
-        # Without a second moment there is no subspace: the third one is of all features.
+        # Without a second moment there is no subspace, and the third moment has all features.
         held += SQUARES * (d + 1) ** 2 + CUBES * (n_components if with_pairs else d) ** 3
         advice = "or by perturbation='stream', which needs memory in proportion to them"
     fit = f"A fit of {n_features} features by perturbation={perturbation!r}"
@@ -198,8 +198,8 @@ def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, f
     if name == ProjectedThirdMoments.name:
         return math.sqrt(n_unique(k, 3)), k
     if name == PowerIterations.name:
-        # A step scales the best start's overlap o with a component by the eigenvalue times o,
-        # and adds noise of norm sigma sqrt(d): o grows if eigenvalue sqrt(o / d) > sigma.
+        # A step multiplies the best start's overlap o with a component by the eigenvalue times o,
+        # and adds noise of norm sigma sqrt(d); so o grows if eigenvalue sqrt(o / d) > sigma.
         squared = min(2 * math.log(1 + plan.n_restarts) / d, 1.0)
         return 1.0, eigenvalue * math.sqrt(squared / d)
     return math.sqrt(n_unique(k if plan.whiten else d, 3)), eigenvalue * math.sqrt(k)
@@ -246,5 +246,5 @@ def _query(name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str) -> tu
 
 
 def minus_moment(fitted: Any) -> float:
-    """Minus the fitted third moment along the first axis."""
+    """Minus the fitted third moment along the first axis, which a worst case makes large."""
     return -float(np.sum(fitted.weights_ * fitted.components_[:, 0] ** 3))

@@ -1,4 +1,4 @@
-"""Recipes of a tensor power method: releases in order, and components made of them."""
+"""Recipes of a tensor power method: order of the releases, and components from them."""
 
 import math
 from dataclasses import dataclass, replace
@@ -44,18 +44,21 @@ from sktensor_dp.tensor.symmetric import (
 )
 from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
 
-# Least part of the constant in a component, and of the common variance in a variance.
+# Least value of the constant coordinate of a component, and least variance relative to the common
+# one.
 LEAST_ROOT, LEAST_VARIANCE = 1e-3, 0.05
-# Share of the largest mean square from which nearly all samples must be as long as they may be.
+# If the mean square is at least this fraction of the largest possible one, nearly all samples are
+# clipped.
 FULL = 0.97
 ALL_CLIPPED = (
     "Nearly all samples are as long as data_norm or longer, by the released second moment. A "
     "larger data_norm, or 'auto', would clip fewer; if they are far from zero, subtract a public "
     "centre."
 )
-# Range searched for a limit on projected third moments, over the largest they can be.
+# Range searched for a clip of projected third moments, relative to the largest norm possible, and
+# its number of bins.
 LEAST_LIMIT, N_BINS = 1e-8, 96
-# Relative to the largest square: rounding.
+# Rounding errors relative to the largest square.
 ROUNDING = 1e-12
 
 
@@ -71,7 +74,7 @@ class FittedComponents:
 
 
 def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
-    """Components of samples: choose the norm if asked to, ask for moments, decompose them."""
+    """Components of samples: choose the norm if it is "auto", ask for moments, decompose them."""
     ball, seen = LiftedBall(plan.radius, plan.offset), True
     if plan.chooses_norm:
         ball, seen = chosen_ball(ask, ball)
@@ -138,7 +141,7 @@ def fit_by_steps(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComp
 
 def power_step(ask: Session, query: PowerIterations) -> Answer:
     """Answers ``T(I, u, u)`` for every column u of the starts of a query."""
-    # Outside the span of the starts the noise has the deviation given over sqrt(3).
+    # Outside the span of the starts the noise is smaller by a factor of sqrt(3).
     released = ask(query)
     return replace(released, value=query.answers(released.value))
 
@@ -152,7 +155,7 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
 
 
 def fitted_of(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
-    """Fitted attributes of components, with a warning if noise hides some."""
+    """Fitted attributes of components, with a warning if noise hides some of them."""
     warnings = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
     if found.fill > FULL:
         warnings = (UserWarning(ALL_CLIPPED), *warnings)
@@ -176,7 +179,7 @@ def released_third_moments(
         return projected_third_moments(ask, ball, white.matrix, rho)
     third = third_moments(ask, ThirdMoments(white.basis, ball, rho))
     tensor = multilinear(third.tensor, white.transform)
-    # A cube grows by the mean of its squares.
+    # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
     growth = float(np.mean(white.scale**-2.0)) ** 1.5
     return ReleasedThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
 
@@ -226,7 +229,7 @@ def attributes_of(found: FittedComponents) -> dict[str, Any]:
 def components_of(method: OnlinePowerMethod) -> FittedComponents:
     """Components that a power method found."""
     weights, vectors = method.components()
-    # Noise alone has T(u, u, u) of about its deviation, the largest of a few starts three times it.
+    # Noise alone has T(u, u, u) of about one deviation, and three for the best of a few starts.
     return FittedComponents(vectors, weights, method.n_above(RESOLVED))
 
 
@@ -257,10 +260,10 @@ def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> Fi
     spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
     corrected = second.value - variance * np.diag(spherical)
     corrected[-1, -1] = offset**2
-    # Sampling moves a second moment as noise does.
+    # Sampling perturbs a second moment as noise does.
     edge = noise_edge(math.hypot(second.sigma, variance * math.sqrt(2 / ask.n_units)), size)
     white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=ball.norm**2)
-    # Expected squared distance from the span, in units of the variance.
+    # Expected squared distance from the span, divided by the variance.
     freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
     rho = (3 / (size - white.n_components)) ** 0.5
     if plan.perturbation == "whitened_tensor":
@@ -313,7 +316,7 @@ def one_gaussian(
 def common_variance(
     spectrum: Floats, n_components: int, sigma: float, radius: float, n_units: int
 ) -> float:
-    """Mean of the covariance's least eigenvalues that noise and sampling explain as equal."""
+    """Mean of the least eigenvalues whose differences noise and sampling explain."""
     n_own = len(spectrum)
     least = max(n_own - n_components + 1, 1)
     while n_own > least:
@@ -322,7 +325,7 @@ def common_variance(
         if spectrum[n_own - 1] <= variance + noise_edge(math.hypot(sigma, sampling), len(spectrum)):
             break
         n_own -= 1
-    # What noise makes of a variance of zero stands in for less.
+    # Noise alone would show a variance of this size: smaller ones are raised to it.
     noise = sigma / math.sqrt(n_own)
     variance = max(float(spectrum[:n_own].mean()), noise, ROUNDING * radius**2)
     return min(variance, radius**2 / len(spectrum))
@@ -331,7 +334,7 @@ def common_variance(
 def shrunk_residual(
     third: ReleasedThirdMoments, equal: Floats, rho: float, freedom: float
 ) -> Floats:
-    """Posterior mean (k,) of variances times means, shrunk towards one variance, `equal`."""
+    """Posterior mean (k,) of variances times means, shrunk towards the common variance `equal`."""
     spread = float(equal @ equal) / len(equal)
     noise = (third.sigma / (rho * freedom)) ** 2
     kept = spread / (spread + noise) if spread > 0 else 1.0
@@ -339,7 +342,7 @@ def shrunk_residual(
 
 
 def sampling_deviation(white: NoisyWhitener, second: Floats, n_units: int) -> float:
-    """Deviation, by sampling of normal data, of a whitened third moment's coordinate."""
+    """Deviation of a coordinate of a whitened third moment by sampling normal data."""
     k = white.n_components
     square = float(np.trace(white.matrix.T @ second @ white.matrix))
     sixth = square * (square + 2) * (square + 4)

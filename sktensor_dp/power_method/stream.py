@@ -124,9 +124,9 @@ def learn_batch(
     plan: MomentPlan,
     stream: ComponentStream | None,
 ) -> Fitted:
-    """Make one power step on a batch that no other step reads; return the fitted attributes."""
+    """Make one power step on a batch that no other step reads; return fitted attributes."""
     budget = plan.releases.epsilon, plan.releases.delta, plan.radius
-    # Another one: a step that fails must not have moved the stream.
+    # Copy: if the step fails, the stream must be unchanged.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
     answers = power_step(ask, PowerIterations(method.ask(), plan.radius))
     method.tell(answers.value, answers.sigma, ask.n_units)
@@ -151,7 +151,7 @@ def random_batches(
 ) -> Iterator[SampleChunks]:
     """Yield random batches of units: groups by secret coins, rows by `random_state`."""
     n_units = X.shape[0] if groups is None else len(distinct(groups)[0])
-    # How many batches there are is public; by coins any of them may be empty.
+    # The number of batches is public; if coins assign units, a batch may be empty.
     n_batches = n_batches if by_coins else min(n_batches, n_units)
     of_units, units = assigned(
         X.shape[0], groups, n_parts=n_batches, counted=by_coins, random_state=random_state
@@ -159,7 +159,7 @@ def random_batches(
     of_rows = of_units if units is None else of_units[units]
     ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))
     for rows in np.split(np.argsort(of_rows, kind="stable"), ends[:-1]):
-        # As groups of one row would lie: sums have the same digits.
+        # Rows as groups of one row, so that sums have the same digits.
         part = X[rows]
         labels = None if groups is None else groups[rows]
         yield SampleChunks(part, *part.shape, groups=labels)

@@ -74,7 +74,7 @@ class Descent:
     def run(self, values: Floats, protect: Protect | None = None) -> None:
         """Run SGD on `values`; `protect` clips gradients of the last factor and adds noise."""
         step = self.sgd.block
-        # Numbers may grow without bound where noise is large, as in print.
+        # Numbers may grow without bound if noise is large, as for the printed algorithm.
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(self.sgd.max_iter):
                 order = self._rng.permutation(len(values))
@@ -187,7 +187,7 @@ def input_perturbation(
     low, high = (float(y.min()), float(y.max())) if bounds is None else bounds
     if not low <= high:
         raise ValueError(f"bounds must be (low, high) with low <= high, got {bounds!r}.")
-    # Steps 1 and 2, then step 3.
+    # First steps 1 and 2 of the algorithm, then step 3.
     noisy = with_laplace_noise(np.clip(y, low, high), high - low, epsilon)
     model = Descent(entries, rank, tucker, sgd, random_state)
     model.run(noisy)

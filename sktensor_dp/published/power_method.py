@@ -101,7 +101,7 @@ def noisy_columns(answer: Floats, deviation: Floats, noise: NoiseSource) -> Floa
     return scale * noise.gaussian(coordinates.ravel(), 1.0).reshape(answer.shape)
 
 
-# Of both queries of Theorem 4.1, in |u|_inf^2 and |u|_inf^3.
+# Constant of both sensitivities in Theorem 4.1, which multiply |u|_inf^2 and |u|_inf^3.
 ENTRY_SENSITIVITY = 6.0
 EIGENVALUE = OneOf("fresh", "lagged")
 

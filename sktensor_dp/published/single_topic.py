@@ -59,8 +59,8 @@ from sktensor_dp.tensor.symmetric import (
     tensor_oracle,
 )
 
-# Weight 1 / l per document (the norm is NORM_SLACK l): the statistics are in the scale of counts,
-# the paper's moments are not.
+# Clip that divides each document by its length (the norm is NORM_SLACK l), as the paper's moments
+# do; statistics here are in the scale of counts.
 ONE_DRAW = Clip(CountNorm(1), NORM_SLACK)
 SENSITIVITY = OneOf("printed", "per_document")
 
@@ -232,7 +232,7 @@ def spherical_unique_entries(dim: int, order: int, beta: float, noise: NoiseSour
 
 def _from_unique(entries: Floats, dim: int, order: int) -> Floats:
     """Symmetric array of `order` modes of length `dim` with the given unique entries."""
-    # Coordinates of ones are the roots of how often each unique entry occurs.
+    # Coordinates of an array of ones are the roots of the multiplicity of each unique entry.
     roots = symmetric_to_coordinates(np.ones((dim,) * order))
     array: Floats = coordinates_to_symmetric(entries * roots, dim, order)
     return array
@@ -245,7 +245,7 @@ def _topics(
     n_documents = chunk.X.shape[0]
     M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise.pairs
     white = positive_whitener(M2, n_components)
-    # M3(W, W, W) by way of M3(U, U, U): the same, without a dense tensor of words.
+    # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
     M3 = TripleMoments(white.basis, (ONE_DRAW,)).total(chunk) / n_documents
     M3 += multilinear(noise.triples, white.basis)
     eigenvalues, vectors = robust_tensor_power_method(
@@ -470,11 +470,11 @@ def dp_tpm(
     sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
     M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents
     white = positive_whitener(M2 + gaussian_unique_entries(dim, 2, sigma, noise), n_components)
-    # The schedule is public: it counts the components asked for.
+    # The schedule is public: it depends on the number of components asked for.
     n_queries = n_components * n_restarts * (max_iter + 1)
     multiplier = noise_multiplier(epsilon / 2, delta / 2, n_queries)
     nu = 2 * multiplier / (1 if sensitivity == "printed" else n_documents)
-    # M3(W, W, W) by way of M3(U, U, U): no dense tensor of words.
+    # M3(W, W, W) from M3(U, U, U), which needs no dense tensor of words.
     M3 = TripleMoments(white.basis, (ONE_DRAW,)).total(chunk) / n_documents
     step, value = _whitened_queries(multilinear(M3, white.transform), white.matrix, nu, noise)
     weights, vectors = noisy_power_iteration(

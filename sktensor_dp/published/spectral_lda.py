@@ -57,7 +57,7 @@ class CorpusMoments:
 
     def __init__(self, chunk: CountChunk, concentration: float) -> None:
         self._chunk = chunk
-        # Documents too short for three words leave all three moments alike.
+        # Documents of fewer than three words are left out of all three moments.
         lengths = np.where(chunk.lengths >= 3, chunk.lengths, np.inf)
         self._lengths = lengths
         self._a = concentration / (concentration + 1)
@@ -176,7 +176,8 @@ class PrintedSensitivities:
     def topics(self, largest: float, sigma: float, top: float, gap: float) -> float:
         """Sensitivity of topics (117), from sigma_1, sigma_k of M2, sigma_1 of T, and gamma_s."""
         n, moved, root = self.concentration, self.eigenpairs(sigma, gap), math.sqrt(largest)
-        # The printed factor is infinite at concentration 0: 1 is that of weights that sum to 1.
+        # The printed factor is infinite at concentration 0. There weights sum to 1, and the factor
+        # is 1.
         scale = (n + 2) / (2 * math.sqrt((n + 1) * n)) if n > 0 else 1.0
         vectors = top * (root * moved + root / sigma * self.pairs)
         return scale * (vectors + math.sqrt(largest + self.pairs) * moved)
@@ -282,7 +283,7 @@ class _Configuration:
         white = positive_whitener(self._noisy_pairs(epsilon, delta), self._k, self._k)
         sigma = printed_sigma(self._printed.triples, epsilon, delta)
         noise = gaussian_unique_entries(len(self._pairs), 3, sigma, self._source)
-        # M3(W, W, W) by way of M3(U, U, U): the same, without a dense tensor of words.
+        # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
         M3 = self._moments.triples(white.basis) + multilinear(noise, white.basis)
         values, vectors = self._eigenpairs(multilinear(M3, white.transform))
         inverse = self._noisy_pairs(epsilon, delta) @ white.matrix
@@ -297,7 +298,7 @@ class _Configuration:
         return self._unwhitened(*self._eigenpairs(T), epsilon, delta)
 
     def third(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Noise on eigenpairs of T and on M2 (edges 7 and 8, (138) and (139))."""
+        """Topics and weights with noise on eigenpairs of T and on M2 (edges 7, 8; (138), (139))."""
         T, white = self._whitened()
         values, vectors = self._eigenpairs(T)
         sigma_k = self._singular_value(white, epsilon, delta)
@@ -307,7 +308,7 @@ class _Configuration:
         return self._unwhitened(*noisy, epsilon, delta)
 
     def fourth(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Topics and weights with noise on themselves (edge 9, (141)), of the sensitivity (117)."""
+        """Topics and weights with noise of sensitivity (117) on them (edge 9, (141))."""
         T, white = self._whitened()
         values, vectors = self._eigenpairs(T)
         sigma_k = self._singular_value(white, epsilon, delta)
@@ -359,7 +360,8 @@ class _Configuration:
         """Topics and weights from eigenvalues of T and eigenvectors mapped back to words."""
         n = self._printed.concentration
         topics, weights = topics_of_eigenpairs(values, unwhitened)
-        # 2 sqrt((alpha0 + 1) alpha0) / ((alpha0 + 2) sqrt(alpha_i)), with alpha_i = alpha0 w_i.
+        # Printed factor 2 sqrt((alpha0 + 1) alpha0) / ((alpha0 + 2) sqrt(alpha_i)), with alpha_i =
+        # alpha0 w_i.
         return topics, weights * 4 * (n + 1) / (n + 2) ** 2
 
     def _with_noise(self, values: Floats, sigma: float) -> Floats:
