@@ -17,7 +17,7 @@ from benchmarks.corpora import single_topic
 from benchmarks.metrics import matched_error
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
-from sktensor_dp import PrivateTensorPowerMethod
+from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.published import agn
 from sktensor_dp.tensor import symmetric_outer_sum
@@ -79,7 +79,9 @@ def topics(report: Report) -> None:
         rng = np.random.default_rng([seed, n])
         corpus = single_topic(n, np.full(d, 0.2), k, 3, rng)
         with reproducible_noise(seed):
-            fitted = model(k, seed, epsilon=1.0, moment="single_topic").fit(corpus.X)
+            fitted = PrivateSpectralLDA(
+                k, doc_topic_prior=0, epsilon=1.0, delta=DELTA, random_state=seed
+            ).fit(corpus.X)
             published = agn(corpus.X, k, 1.0, DELTA, seed)
         errors["default"].append(matched_error(fitted.components_, corpus.topics))
         errors["published AGN"].append(matched_error(published.topics, corpus.topics))

@@ -36,7 +36,7 @@ from scipy.optimize import linear_sum_assignment
 from sktensor_dp import (
     NotEnoughDataWarning,
     PrivacyLeakWarning,
-    PrivateTensorPowerMethod,
+    PrivateSpectralLDA,
     unsafe_seeded_noise,
 )
 from sktensor_dp.published import agn, avn, dp_tpm
@@ -52,8 +52,8 @@ Fit = Callable[[sp.csr_matrix, int, float, int], Floats]
 
 
 def our_default(X: sp.csr_matrix, n_topics: int, epsilon: float, seed: int) -> Floats:
-    model = PrivateTensorPowerMethod(
-        n_topics, moment="single_topic", epsilon=epsilon, delta=DELTA, random_state=seed
+    model = PrivateSpectralLDA(
+        n_topics, doc_topic_prior=0, epsilon=epsilon, delta=DELTA, random_state=seed
     )
     return model.fit(X).components_
 

@@ -74,8 +74,7 @@ def _topics(**options: Any) -> Model:
 
 
 def _components(family: str = "samples", **options: Any) -> Model:
-    start = {"data_norm": 4.0} if family != "counts" else {"moment": "single_topic"}
-    start |= {"n_components": 2, "n_restarts": 2, "max_iter": 1, "random_state": 0}
+    start = {"data_norm": 4.0, "n_components": 2, "n_restarts": 2, "max_iter": 1, "random_state": 0}
     return Model(PrivateTensorPowerMethod, family, {**start, **options})
 
 
@@ -107,8 +106,6 @@ MODELS: dict[str, Model] = {
     "topics, public topics": _topics(public_components=np.full((1, D), 1 / D), epsilon=9.0),
     "topics, plenty": _topics(epsilon=1e4),
     "topics, exact": _topics(epsilon=np.inf),
-    "single topics": _components("counts"),
-    "single topics, word space": _components("counts", perturbation="moment_tensor"),
     "components": _components(),
     "components, pure": _components(delta=0),
     "components, plenty": _components(epsilon=1e4),
@@ -157,8 +154,7 @@ SEARCHES = {name for name, model in MODELS.items() if model.kind is PrivateSearc
 
 # One for each way in which data is read.
 READERS = (
-    *("topics", "single topics", "components", "components, stream", "mixtures"),
-    "components, tensor",
+    *("topics", "components", "components, stream", "components, tensor", "mixtures"),
     *("words", "words, characters", "CP", "Tucker, values", "CP, persons"),
     *("Tucker, persons, directions", "search"),
 )

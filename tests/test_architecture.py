@@ -16,10 +16,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("cli",),
     (
-        *("completion", "gaussian_mixture", "power_method", "text"),
+        *("completion", "gaussian_mixture", "power_method", "spectral_lda", "text"),
         *("model_selection", "published", "topic_page", "plotting", "datasets", "metrics"),
     ),
-    ("spectral_lda",),
     ("estimator",),
     ("model_files",),
     ("privacy",),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,13 +17,11 @@ from sktensor_dp.checks.errors import read_each
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.frames import is_dask, refuse_other_columns
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
-from sktensor_dp.data.counts import CountChunks, as_counts
 from sktensor_dp.data.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.data.sources import PartitionedSource
 from sktensor_dp.data.units import split_chunk
 from sktensor_dp.estimator.ball import worst_samples
 from sktensor_dp.estimator.base import (
-    COUNTS,
     NEIGHBOURS,
     NONE,
     Fitted,
@@ -50,25 +49,21 @@ from sktensor_dp.estimator.inputs import (
 from sktensor_dp.power_method.inference import (
     coordinates,
     sample_scores,
-    sampled_counts,
     sampled_gaussians,
 )
 from sktensor_dp.power_method.plan import (
-    AFTER_RELEASE,
     BY_STEPS,
     PERTURBATIONS,
     check_width,
     forecast_moments,
     minus_moment,
     plan_moments,
-    plan_single_topics,
     plan_tensor,
 )
 from sktensor_dp.power_method.recipe import (
     FittedComponents,
     decompose_tensor,
     fit_moments,
-    fit_single_topics,
 )
 from sktensor_dp.power_method.stream import (
     ComponentStream,
@@ -80,8 +75,6 @@ from sktensor_dp.power_method.stream import (
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.spectral_lda.plan import TopicPlan, forecast_topics
-from sktensor_dp.spectral_lda.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
 
@@ -91,20 +84,18 @@ NOT_AT_RANDOM = (
 )
 
 
-def _needs(*moments: str) -> Callable[[Any], bool]:
-    """Condition for ``available_if``: `moment` is one of `moments`, or AttributeError."""
+def _needs(moment: str) -> Callable[[Any], bool]:
+    """Condition for ``available_if``: the estimator decomposes this `moment`, or AttributeError."""
 
     def check(estimator: Any) -> bool:
-        if estimator.moment in moments:
+        if estimator.moment == moment:
             return True
-        raise AttributeError(
-            f"this needs moment to be one of {list(moments)}, got {estimator.moment!r}."
-        )
+        raise AttributeError(f"this needs moment={moment!r}, got {estimator.moment!r}.")
 
     return check
 
 
-OF_MIXTURES = available_if(_needs("single_topic", "gaussian_mixture"))
+OF_MIXTURES = available_if(_needs("gaussian_mixture"))
 
 
 def reads_batches(estimator: Any) -> bool:
@@ -135,17 +126,16 @@ class PrivateTensorPowerMethod(
     delta : float, default=1e-6
         Privacy parameter in [0, 1); well below one over the number of samples. 0 asks
         for pure differential privacy: Laplace and spherical Laplace noise.
-    moment : {"raw", "single_topic", "gaussian_mixture"}, default="raw"
+    moment : {"raw", "gaussian_mixture"}, default="raw"
         Third moment to decompose. ``"raw"``: E[x (x) x (x) x] of the rows.
-        ``"single_topic"``: rows are counts of words in documents of one topic each;
-        components are the topics' distributions. ``"gaussian_mixture"``: round groups by
-        moments alone, as in the papers, each with its own variance; components are their
-        means, which must be affinely independent (:class:`PrivateGaussianMixture` finds
-        groups of any shape).
+        ``"gaussian_mixture"``: round groups by moments alone, as in the papers, each with its
+        own variance; components are their means, which must be affinely independent
+        (:class:`PrivateGaussianMixture` finds groups of any shape). Moments of documents of one
+        topic each are decomposed by ``PrivateSpectralLDA(doc_topic_prior=0)``.
     whiten : bool, default=True
         For ``"raw"``: whether the second moment E[x x'] has the same components and
-        makes them orthogonal; False takes them to be orthonormal. The mixture models
-        are always whitened; ``"iteration"`` and ``"stream"`` never are.
+        makes them orthogonal; False takes them to be orthonormal. Mixtures are always
+        whitened; ``"iteration"`` and ``"stream"`` never are.
     perturbation : str, default="auto"
         Where noise is added. ``"whitened_tensor"``: to the second moment, then to the
         third in the k dimensions it leads to, clipped there. ``"moment_tensor"``: to
@@ -155,8 +145,7 @@ class PrivateTensorPowerMethod(
         one query. ``"auto"`` is ``"whitened_tensor"`` for :meth:`fit`, ``"stream"`` for
         :meth:`partial_fit` and ``"iteration"`` for :meth:`fit_tensor`.
     data_norm : float, "auto" or None, default=None
-        Public Euclidean norm that rows are scaled down to; required unless rows are
-        counts (``"single_topic"``), whose clips are chosen privately. ``"auto"`` spends two
+        Public Euclidean norm that rows are scaled down to; required. ``"auto"`` spends two
         percent of the budget on a noisy histogram, and takes the norm that one sample in a
         hundred exceeds; not for a stream. Scale columns of different units first
         (:func:`~sktensor_dp.scale_by_ranges`). For :meth:`fit_tensor`: largest change of an
@@ -181,8 +170,7 @@ class PrivateTensorPowerMethod(
     Attributes
     ----------
     components_ : ndarray of shape (n_components_, n_features)
-        Unit vectors (``"raw"``), distributions over words (``"single_topic"``), or
-        means of norm ``data_norm`` at most (``"gaussian_mixture"``).
+        Unit vectors (``"raw"``), or means of norm ``data_norm`` at most (``"gaussian_mixture"``).
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     weights_ : ndarray of shape (n_components_,)
@@ -211,21 +199,20 @@ class PrivateTensorPowerMethod(
 
     See Also
     --------
-    PrivateSpectralLDA : Topics of documents of several topics each.
+    PrivateSpectralLDA : Topics of documents, of one topic each with ``doc_topic_prior=0``.
     sktensor_dp.tensor.robust_tensor_power_method : The kernel, without privacy.
 
     Notes
     -----
     Moments are taken about the origin, not the mean.
 
-    **Privacy.** *Unit*: one sample (a row; a document for counts); with ``groups`` one
+    **Privacy.** *Unit*: one sample (a row); with ``groups`` one
     group with all its samples, whose number is private; one entry for
     :meth:`fit_tensor`. *Public*: numbers of units (unless released) and features, sizes of
     batches, and all parameters, ``data_norm`` among them: do not set it to the largest norm
     in the data. *Releases*: ``norm_histogram`` for a norm that is chosen; ``second_moments`` and
     ``third_moment_histogram`` with ``projected_third_moments``, or with ``third_moments``;
-    ``power_iterations``; ``tensor_power_iterations``; for counts those of
-    :class:`PrivateSpectralLDA`.
+    ``power_iterations``; ``tensor_power_iterations``.
     *Not covered*: running time; what ``transform`` and ``score`` say of the samples
     handed to them; several samples of one person without ``groups``; samples in several
     batches of a stream; input that is not finite numbers, for which errors are raised.
@@ -252,12 +239,13 @@ class PrivateTensorPowerMethod(
 
     _saved = SavedComponents
     _preserves_dtype = True
+    _input_tags = MappingProxyType({"sparse": True})
     components_: Floats
     weights_: Floats
 
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
-        "moment": [OneOf("raw", "single_topic", "gaussian_mixture")],
+        "moment": [OneOf("raw", "gaussian_mixture")],
         "whiten": [InstanceOf(bool)],
         "perturbation": [OneOf(*PERTURBATIONS)],
         # Range in which sixth powers of the norm are finite and not zero.
@@ -312,8 +300,8 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Samples; counts of words for ``moment="single_topic"``. Of a Dask array or data
-            frame nothing is computed before the charge: see ``docs/scale.md``.
+            Samples. Of a Dask array or data frame nothing is computed before the charge: see
+            ``docs/scale.md``.
         y : ignored
         groups : array-like of shape (n_samples,), optional
             Label of the group, such as a person, that each row belongs to: integers or strings.
@@ -339,7 +327,7 @@ class PrivateTensorPowerMethod(
         checked = self._check_call(X, n_samples, unsupported)
         self._check_combination(PERTURBATIONS, "fit")
         if self.perturbation != "stream":
-            units = row_chunks(self, checked, self._chunks_class, X, groups, n_samples)
+            units = row_chunks(self, checked, SampleChunks, X, groups, n_samples)
             return self._learn(units, columns_of(checked))
         if is_dask(X):
             raise ValueError(NOT_AT_RANDOM)
@@ -389,7 +377,7 @@ class PrivateTensorPowerMethod(
                 for place, part in enumerate(source)
             )
             return self._fit_stream(batches, checked)
-        chunks = source_chunks(self, self._chunks_class, source, n_samples, n_features)
+        chunks = source_chunks(self, SampleChunks, source, n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
@@ -572,29 +560,25 @@ class PrivateTensorPowerMethod(
 
     @OF_MIXTURES
     @under_own_errors
-    def sample(
-        self, n_samples: int = 1, *, document_length: int = 100
-    ) -> tuple[Floats | sp.csr_matrix, Integers]:
+    def sample(self, n_samples: int = 1) -> tuple[Floats, Integers]:
         """Draw samples of the fitted mixture (not for ``moment="raw"``).
 
         Parameters
         ----------
         n_samples : int, default=1
             Number of samples.
-        document_length : int, default=100
-            With ``moment="single_topic"``: words of each document.
 
         Returns
         -------
-        X : ndarray or sparse matrix of shape (n_samples, n_features)
-            Points, or a sparse matrix of counts.
+        X : ndarray of shape (n_samples, n_features)
+            Points.
         components : ndarray of shape (n_samples,)
             Component that each sample is drawn from, a row of ``components_``.
 
         Raises
         ------
         ValueError
-            If a number is not an integer of at least 1.
+            If `n_samples` is not an integer of at least 1.
 
         Notes
         -----
@@ -612,12 +596,10 @@ class PrivateTensorPowerMethod(
         ((4, 3), (4,))
         """
         check_is_fitted(self)
-        check_sizes(n_samples=n_samples, document_length=document_length)
+        check_sizes(n_samples=n_samples)
         rng, found = as_generator(self.random_state), self._found()
         probabilities = found.weights / found.weights.sum()
         chosen = rng.choice(len(probabilities), size=n_samples, p=probabilities)
-        if self.moment == "single_topic":
-            return sampled_counts(found.components, chosen, document_length, rng), chosen
         return sampled_gaussians(found, chosen, rng), chosen
 
     @OF_MIXTURES
@@ -689,7 +671,7 @@ class PrivateTensorPowerMethod(
             )
         return np.asarray(shown @ np.linalg.pinv(self.components_).T)
 
-    @available_if(_needs("raw", "single_topic"))
+    @available_if(_needs("raw"))
     @under_own_errors
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Forecast the noise of a fit from public numbers.
@@ -704,8 +686,7 @@ class PrivateTensorPowerMethod(
         Forecast
             Noise of each release against the signal of ``n_components`` equally likely
             components, and the least number of samples that would be enough. Assumed are a norm of
-            ``data_norm / 2`` (1/2 for ``"auto"``), and documents of 100 words. Not for mixtures
-            of Gaussians.
+            ``data_norm / 2`` (1/2 for ``"auto"``). Not for mixtures of Gaussians.
 
         Examples
         --------
@@ -718,15 +699,7 @@ class PrivateTensorPowerMethod(
         self._check_combination(PERTURBATIONS, "forecast")
         check_sizes(n_samples=n_samples, n_features=n_features)
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
-        if self.moment == "single_topic":
-            topics = plan_single_topics(self, n_samples, n_features)
-            pure = self.delta == 0
-            found: Forecast = forecast_topics(
-                topics, n_samples, n_features, 100.0, 0.0, pure, self.neighbours
-            )
-        else:
-            found = forecast_moments(self, n_samples, n_features)
-        return replace(found, _question=question)
+        return replace(forecast_moments(self, n_samples, n_features), _question=question)
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:
         """Raise ValueError for parameters that are wrong together in a `method`."""
@@ -743,7 +716,7 @@ class PrivateTensorPowerMethod(
             )
         if self.moment != "raw" and not self.whiten:
             raise ValueError(f"moment={self.moment!r} needs whiten=True, got whiten=False.")
-        if self.moment != "single_topic" and self.data_norm is None and method != "fit_tensor":
+        if self.data_norm is None and method != "fit_tensor":
             raise ValueError(
                 f"The 'data_norm' parameter of {name} must be given for moment={self.moment!r}: "
                 "the public Euclidean norm that rows are scaled down to. Where nobody knows it, "
@@ -763,10 +736,8 @@ class PrivateTensorPowerMethod(
             )
         return True
 
-    def _learn(self, units: CountChunks | SampleChunks, columns: Mapping[str, Any]) -> Self:
+    def _learn(self, units: SampleChunks, columns: Mapping[str, Any]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
-        if isinstance(units, CountChunks):
-            return self._learn_topics(units, columns)
         plan = plan_moments(self, units.n_features, self.perturbation, to_fit=True)
         self._warn(warnings_of_cap(self.n_components, units.n_features))
         with self._session(units, plan.releases) as ask:
@@ -774,21 +745,6 @@ class PrivateTensorPowerMethod(
             ask.follow(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)
         return self._finish(ask, fitted, columns)
-
-    def _learn_topics(self, units: CountChunks, columns: Mapping[str, Any]) -> Self:
-        """Plan a fit of topics to documents of one topic each; open, ask, publish."""
-        n_iter = self.max_iter or AFTER_RELEASE
-        options = TopicOptions(0.0, self.random_state, self.n_restarts, n_iter)
-        plan = self._plan_topics(units, self._public_number(units))
-        self._warn(warnings_of_cap(self.n_components, units.n_features))
-        with self._session(units, plan.releases, unit="document") as ask:
-            plan = self._plan_topics(units, ask.count())
-            ask.follow(plan.releases)
-            fitted = fit_single_topics(ask, plan, options)
-        return self._finish(ask, fitted, columns)
-
-    def _plan_topics(self, units: CountChunks, n_units: int) -> TopicPlan:
-        return plan_single_topics(self, n_units, units.n_features, to_fit=True)
 
     def _fit_stream(self, batches: Iterable[SampleChunks], checked: Any) -> Self:
         """Make one power step on each batch of a stream; set fitted attributes after the last."""
@@ -837,38 +793,27 @@ class PrivateTensorPowerMethod(
         warn_of_score()
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.components_.shape
-        # Numbers of weights; then of means and variances, or of probabilities that sum to one.
-        n_parameters = k - 1 + k * (d + 1 if self.moment == "gaussian_mixture" else d - 1)
+        # Numbers of weights; then of means and variances.
+        n_parameters = k - 1 + k * (d + 1)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
-
-    @property
-    def _chunks_class(self) -> Callable[..., CountChunks | SampleChunks]:
-        """Class of the chunks of a fit: counts for topics, samples otherwise."""
-        return CountChunks if self.moment == "single_topic" else SampleChunks
 
     def _validated_rows(
         self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> Any:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
-        return as_validated(as_counts if self.moment == "single_topic" else as_samples, X)
+        return as_validated(as_samples, X)
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        read = checked_table if "moment" in searched else type(self)._validated_rows
-        X = read(self, X, reset=True, fits=True, grouped=grouped)
+        X = self._validated_rows(X, reset=True, fits=True, grouped=grouped)
         if not {"moment", "n_components"} & set(searched):
             check_width(self, X.shape[1])
 
     def _public_facts(self) -> PublicFacts:
-        score = "log_likelihood" + "_per_token" * (self.moment == "single_topic")
-        return PublicFacts(self._unit, score=score, worst_case=self._worst_case)
+        return PublicFacts(self._unit, score="log_likelihood", worst_case=self._worst_case)
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         shuffled_by = self.random_state if self.perturbation == "stream" else None
         return worst_samples(self, n_units, minus_moment, shuffled_by)
-
-    @property
-    def _input_tags(self) -> Mapping[str, bool]:  # type: ignore[override]
-        return COUNTS if self.moment == "single_topic" else {"sparse": True}
 
 
 def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:

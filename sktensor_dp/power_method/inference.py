@@ -4,28 +4,22 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import logsumexp, softmax
 from sklearn.metrics.pairwise import euclidean_distances
 
 from sktensor_dp.power_method.recipe import FittedComponents
-from sktensor_dp.tensor.arrays import Floats, spans
-from sktensor_dp.topics.inference import document_log_likelihood, topic_posterior
+from sktensor_dp.tensor.arrays import Floats
 
 
 def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
     """Coordinates (n, k) of samples: probabilities in a mixture, or projections."""
     if moment == "raw":
         return np.asarray(samples @ found.components.T)
-    if moment == "single_topic":
-        return topic_posterior(samples, found.components, found.weights)
     return np.asarray(softmax(_log_joint(samples, found), axis=1))
 
 
 def sample_scores(samples: Any, moment: str, found: FittedComponents) -> Floats:
     """Log-likelihood (n,) of samples in a mixture, or what each adds to the fit of T."""
-    if moment == "single_topic":
-        return document_log_likelihood(samples, found.components, found.weights, None)
     if moment == "gaussian_mixture":
         return np.asarray(logsumexp(_log_joint(samples, found), axis=1))
     seen = np.asarray(samples @ found.components.T)
@@ -39,15 +33,6 @@ def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
     means = found.components[chosen]
     return np.asarray(
         means + np.sqrt(found.variances[chosen, None]) * rng.standard_normal(means.shape)
-    )
-
-
-def sampled_counts(topics: Floats, chosen: Any, length: int, rng: Any) -> sp.csr_matrix:
-    """Draw a document of `length` tokens of each topic in `chosen`, as sparse counts."""
-    parts = spans(len(chosen), topics.shape[1], caches=8)
-    return sp.vstack(
-        [sp.csr_matrix(rng.multinomial(length, topics[chosen[part]])) for part in parts],
-        format="csr",
     )
 
 

@@ -23,7 +23,6 @@ from sktensor_dp.queries.samples import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.spectral_lda.plan import TopicPlan, plan_topics
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import n_unique
@@ -105,18 +104,6 @@ def plan_tensor(model: Any, size: int) -> MomentPlan:
     name, n_steps = TensorPowerIterations.name, plan.n_components * (plan.max_iter + 1)
     releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
     return replace(plan, releases=releases)
-
-
-def plan_single_topics(
-    model: Any, n_samples: int, n_features: int, *, to_fit: bool = False
-) -> TopicPlan:
-    """Plan a fit of documents with one topic each; `to_fit` is as for `plan_topics`."""
-    moment = model.perturbation == "moment_tensor"
-    return plan_topics(
-        n_samples, n_features, model.n_components, epsilon=model.epsilon, delta=model.delta,
-        perturbation="moment_tensor" if moment else "whitened_tensor", n_refinements=None,
-        limits={}, to_fit=to_fit,
-    )  # fmt: skip
 
 
 def refuse_stream(perturbation: str) -> None:

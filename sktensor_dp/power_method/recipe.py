@@ -31,9 +31,6 @@ from sktensor_dp.queries.samples import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.spectral_lda.plan import TopicPlan
-from sktensor_dp.spectral_lda.recipe import fit_topics
-from sktensor_dp.spectral_lda.released import TopicOptions
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import OnlinePowerMethod
 from sktensor_dp.tensor.symmetric import (
@@ -90,16 +87,6 @@ def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
     return Fitted({**fitted.attributes, **chosen}, warnings)
 
 
-def fit_single_topics(ask: Session, plan: TopicPlan, options: TopicOptions) -> Fitted:
-    """Topics of documents with one topic each, the most probable first."""
-    released = fit_topics(ask, {}, plan, options)
-    topics = released.topics
-    order = np.argsort(-topics.weights, kind="stable")
-    found = FittedComponents(topics.topics[order], topics.weights[order], topics.n_resolved)
-    fitted = fitted_of(found, plan, options.max_iter)
-    return replace(fitted, notes=released.notes)
-
-
 def decompose_tensor(ask: Session, plan: MomentPlan, bound: float) -> Fitted:
     """Power method on a private tensor; `bound` is the largest change of an entry."""
     method = new_method(plan)
@@ -154,7 +141,7 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
     )  # fmt: skip
 
 
-def fitted_of(found: FittedComponents, plan: Any, n_iter: int) -> Fitted:
+def fitted_of(found: FittedComponents, plan: MomentPlan, n_iter: int) -> Fitted:
     """Fitted attributes of components, with a warning if noise hides some of them."""
     warnings = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
     if found.fill > FULL:

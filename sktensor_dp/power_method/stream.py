@@ -110,8 +110,6 @@ class SavedComponents(SavedState):
         if estimator.moment == "gaussian_mixture":
             spread = self.covariances_ is not ABSENT and (self.covariances_ > 0).all()
             require(spread, "a mixture must have covariances_ above 0")
-        topics = estimator.moment != "single_topic" or (self.components_ >= 0).all()
-        require(topics, "topics must not be negative")
         progress = [name in found for name in STREAM_PROGRESS]
         require(all(progress) or not any(progress), "a stream must have all of its progress")
         if "_stream" in found:

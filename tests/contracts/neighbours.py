@@ -240,10 +240,6 @@ def of_chunks_of_groups(estimator: Any, X: np.ndarray) -> Any:
     return estimator.fit_chunks(chunks, n_features=X.shape[1])
 
 
-def single_topics_model(options: dict[str, Any], delta: float) -> Any:
-    return components_model({"moment": "single_topic", **options}, delta)
-
-
 ALONE = {"whole": samples.whole}
 OF_GROUPS = {**ALONE, "chunks of groups": of_chunks_of_groups}
 BY_BATCHES = {**ALONE, "batches": in_two_batches, "groups": of_three}
@@ -257,7 +253,7 @@ COUNTED = [
         ("steps", components_model, {"perturbation": "iteration", "max_iter": 2}, ALONE),
         ("components in all dimensions", components_model, {"perturbation": "moment_tensor"},
          OF_GROUPS),
-        ("single topics", single_topics_model, {}, ALONE),
+        ("single topics", topics_model, {"doc_topic_prior": 0}, ALONE),
         ("components", components_model, {}, {**ALONE, "chunks": of_chunks}),
         ("mixture", components_model, {"moment": "gaussian_mixture"}, ALONE),
         ("mixture of a norm that is chosen", components_model,
@@ -268,7 +264,7 @@ COUNTED = [
     )
     for way, fit in ways.items()
 ]  # fmt: skip
-WITH_COUNTS = (topics_model, single_topics_model, _search)
+WITH_COUNTS = (topics_model, _search)
 OF_COUNTS = [
     Row(f"counted {kind}, {name}, {way}", partial(build, options), fit,
         partial(pair, counts=build in WITH_COUNTS), place=place, relation=relation)

@@ -216,7 +216,7 @@ COMPONENTS = [
         ({"n_restarts": 0}, "n_restarts"),
         ({"max_iter": 0}, "max_iter"),
         ({"moment": "gaussian_mixture", "perturbation": "stream"}, "raw third"),
-        ({"moment": "single_topic", "data_norm": None, "perturbation": "iteration"}, "raw third"),
+        ({"moment": "gaussian_mixture", "perturbation": "iteration"}, "raw third"),
         ({"moment": "gaussian_mixture", "whiten": False}, "whiten=True"),
     ]),
     *data_table("tensors", components, ("fit_tensor",), {

@@ -81,9 +81,9 @@ def documents(concentration: float) -> Any:
     return draw
 
 
-def topics_by(kind: Any, **options: Any) -> Any:
+def topics_by(**options: Any) -> Any:
     def fit(X: np.ndarray, epsilon: float) -> np.ndarray:
-        found = kind(3, epsilon=epsilon, random_state=0, **options).fit(X).components_
+        found = PrivateSpectralLDA(3, epsilon=epsilon, random_state=0, **options).fit(X).components_
         return found / found.sum(axis=1, keepdims=True)
 
     return fit
@@ -179,9 +179,9 @@ def number_of_words(data: list[str], epsilon: float) -> int:
 ROWS = [
     *(Row(name, 500, documents(concentration), fit, word_frequencies, matched(2.0))
       for name, concentration, fit in (
-          ("topics", 0.5, topics_by(PrivateSpectralLDA)),
-          ("topics by steps", 0.5, topics_by(PrivateSpectralLDA, n_refinements=8)),
-          ("single topics", 1e-2, topics_by(PrivateTensorPowerMethod, moment="single_topic")),
+          ("topics", 0.5, topics_by()),
+          ("topics by steps", 0.5, topics_by(n_refinements=8)),
+          ("single topics", 1e-2, topics_by(doc_topic_prior=0)),
       )),
     *(Row(name, n, draw, components_by(**options), mean_of_samples, matched(3.0))
       for name, n, draw, options in (

@@ -79,11 +79,6 @@ def few_columns(rng: Rng, counts: bool) -> np.ndarray:
     return (corpora if counts else of_components)(rng)[0][:, :7]
 
 
-def of_single_topics(rng: Rng) -> Pair:
-    topics = rng.dirichlet(np.full(7, 0.2), 3)[rng.integers(3, size=240)]
-    return rng.multinomial(9, topics).astype(float), any_of(CORPORA, rng, 240, 7)
-
-
 def tensors(rng: Rng) -> Pair:
     components_ = symmetric_outer_sum(np.full(3, 30.0), components(rng, 3, 7))
     return components_, any_of(TENSORS, rng, 7)
@@ -166,6 +161,8 @@ TOPICS: dict[str, dict[str, Any]] = {
     "isotropic": {"perturbation": "moment_tensor"},
     "plenty": {"epsilon": 500.0, "delta": 1e-6},
     "one topic": {"doc_topic_prior": 0, "epsilon": 5.0, "n_refinements": 2},
+    "one topic, moments": {"doc_topic_prior": 0, "epsilon": 100.0, "n_refinements": 0},
+    "one topic, in word space": {"doc_topic_prior": 0, "perturbation": "moment_tensor"},
     "prior": {"doc_topic_prior": 0.3, "n_refinements": 2},
     "limits": {"clip_norm": {"counts": 5.0, "pairs": 4.0}, "epsilon": 3.0},
     "hopeless": {"epsilon": 0.01},
@@ -232,18 +229,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "too many components": {"n_components": 20, "epsilon": 1e3},
     "one component": {"n_components": 1, "random_state": 5},
 }
-SINGLE_TOPICS: dict[str, dict[str, Any]] = {
-    f"single topics, {name} at {epsilon:g}": {
-        "moment": "single_topic", "perturbation": name, "epsilon": epsilon,
-    }
-    for name in ("whitened_tensor", "moment_tensor") for epsilon in (1.0, 100.0)
-}  # fmt: skip
 WAYS = {"whole": whole, "in chunks": in_chunks}
 STREAMS = {"of a generator": of_a_generator, "in batches": in_batches, "on": then_a_batch}
-
-
-def _single_topics(*of: Any) -> Row:
-    return _components(*of, pair=of_single_topics)
 
 
 def _tensor(*of: Any) -> Row:
@@ -302,7 +289,6 @@ UNRELATED = [
     *product(COMPONENTS, {**WAYS, "twice": twice}, _components),
     *product(MIXTURES, {**WAYS, "twice": twice}, _mixtures),
     *product({n: COMPONENTS[n] for n in ("stream", "stream, all found")}, STREAMS, _components),
-    *product(SINGLE_TOPICS, WAYS, _single_topics),
     *product({"tensor": {}, "tensor, resolved": {"epsilon": 1e4, "max_iter": 4}},
              {"whole": fit_tensor}, _tensor),
     Row("check", lambda delta: InputCheck("sample", "add_remove", 1.0, delta, None), _check,

@@ -73,7 +73,7 @@ def expected_failures(estimator):
     if isinstance(estimator, COMPLETIONS):
         return {**expected, **dict.fromkeys(TWO_FITS, NOISE)}
     # In so few rows these find one topic or cluster, and all probabilities are 1.
-    of_few = getattr(estimator, "moment", None) in ("gaussian_mixture", "single_topic")
+    of_few = getattr(estimator, "moment", None) == "gaussian_mixture"
     if isinstance(estimator, PrivateSpectralLDA) or of_few:
         return expected
     return {**expected, "check_fit_idempotent": NOISE}
@@ -96,7 +96,6 @@ def expected_failures(estimator):
         PrivateTensorPowerMethod(2, data_norm=20.0),
         PrivateTensorPowerMethod(2, data_norm=20.0, epsilon=float("inf")),
         PrivateTensorPowerMethod(2, data_norm=20.0, moment="gaussian_mixture"),
-        PrivateTensorPowerMethod(2, moment="single_topic"),
         PrivateTensorPowerMethod(2, data_norm=20.0, perturbation="iteration", max_iter=2),
         PrivateTensorPowerMethod(2, data_norm=20.0, perturbation="stream", max_iter=2),
         PrivateTensorPowerMethod(

@@ -94,7 +94,6 @@ MODELS = [
     (PrivateSpectralLDA(3, perturbation="moment_tensor"), math.sqrt(2)),
     (PrivateTensorPowerMethod(3, data_norm=2.0), math.sqrt(2)),
     (PrivateTensorPowerMethod(3, data_norm=2.0, perturbation="iteration"), 2.0),
-    (PrivateTensorPowerMethod(3, moment="single_topic"), math.sqrt(2)),
 ]
 
 

@@ -66,7 +66,7 @@ OWN = {
     "perturbation": ["whitened_tensor", "moment_tensor", "iteration", "stream", "input", "output",
                      "sufficient_statistics", "gradient"],
     "doc_topic_prior": [0, 0.1, 1e300],
-    "moment": ["raw", "single_topic", "gaussian_mixture"], "whiten": [True, False],
+    "moment": ["raw", "gaussian_mixture"], "whiten": [True, False],
     "unit_mode": [None, 0, 1], "shape": [(5, 5), (2, 3), (50, 60)],
     "n_components": [1, 3, 100], "vocabulary": [["cats"], {"cats": 0}, {"cats": 5}, ["a", "a"]],
     "covariance_type": ["full", "tied", "diag", "spherical"],

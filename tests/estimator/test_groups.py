@@ -58,7 +58,7 @@ BATCHES = [("topics", "whitened", fit_batches), ("components", "stream", fit_bat
     ("kind", "mode", "fit"), [*((*mode, fit_chunks) for mode in MODES), *BATCHES]
 )
 def test_rows_in_parts_with_a_label_each_are_rows(kind, mode, fit, seed):
-    X = data(np.random.default_rng(seed), kind, mode)
+    X = data(np.random.default_rng(seed), kind)
     plain, grouped = (
         seeded(lambda of=of: fit(model(kind, **options_of(kind, mode)), X, of), seed)
         for of in (None, np.arange(N))
@@ -71,7 +71,7 @@ def test_groups_of_single_rows_are_rows(kind, mode, seed, secret_integers):
     """In batches as well, once groups are dealt to them as rows are."""
     secret_integers(lambda _, size: FIRST_KEY if size == 4 else None)
     places = public_ranks(N, 0)
-    X = data(np.random.default_rng(seed), kind, mode)
+    X = data(np.random.default_rng(seed), kind)
     for name in (int, "p{:05d}".format):
         groups = labels_dealt_to(places, FIRST_KEY, name)
 

@@ -63,7 +63,6 @@ THIRD = {"data_norm": 1.0, "perturbation": "moment_tensor", "whiten": False}
 TOO_WIDE = [
     (PrivateSpectralLDA, {}, 10**9),
     (PrivateSpectralLDA, {"epsilon": 1e9, "n_refinements": 0}, 10**6),
-    (PrivateTensorPowerMethod, {"moment": "single_topic"}, 10**9),
     (PrivateTensorPowerMethod, SECOND, 10**6),
     (PrivateTensorPowerMethod, {**SECOND, "moment": "gaussian_mixture"}, 10**6),
     (PrivateTensorPowerMethod, {**SECOND, "epsilon": np.inf}, 10**6),

@@ -198,7 +198,7 @@ def test_a_fit_of_many_batches_is_one_charge_and_goes_on() -> None:
 @every_kind
 def test_batches_have_groups_all_or_none(kind):
     build = partial(model, kind, **({} if kind == "topics" else COMPONENTS["stream"]))
-    X, groups = persons(np.random.default_rng(0), kind, "stream", 9)
+    X, groups = persons(np.random.default_rng(0), kind, 9)
     for first, second in ((groups, None), (None, groups)):
         estimator = seeded(lambda g=first: build().partial_fit(X, groups=g))
         before = state(vars(estimator))

@@ -170,7 +170,7 @@ def test_searches_and_scores_of_tables(kind, table):
 
 @pytest.mark.parametrize("transform", ["pandas", "polars"])
 @pytest.mark.parametrize(
-    "model", [PrivateSpectralLDA(2), PrivateTensorPowerMethod(2, moment="single_topic")], ids=str
+    "model", [PrivateSpectralLDA(2), PrivateTensorPowerMethod(2, data_norm=9.0)], ids=str
 )
 def test_tables_come_out_as_set_output_says_by_names_of_the_class(table, model, transform):
     shown = model.set_params(epsilon=50.0).set_output(transform=transform).fit_transform(table)

@@ -30,7 +30,7 @@ class Stranger(NoisyMean):
     _estimator_type = None
 
     def __init__(
-        self, shift=0.0, *, limits=(0.0, 10.0), unit_mode=0, moment="single_topic",
+        self, shift=0.0, *, limits=(0.0, 10.0), unit_mode=0, moment="gaussian_mixture",
         perturbation="input", epsilon=1.0, delta=1e-6, accountant=None, random_state=None,
         verbose=0,
     ):  # fmt: skip

@@ -47,12 +47,11 @@ MODELS: dict[str, Callable[..., Any]] = {
     "topics": partial(PrivateSpectralLDA, 2),
     "samples": partial(PrivateTensorPowerMethod, 2, data_norm=3.0),
     "stream": partial(PrivateTensorPowerMethod, 2, data_norm=3.0, perturbation="stream"),
-    "documents": partial(PrivateTensorPowerMethod, 2, moment="single_topic"),
     "CP": partial(PrivateCPCompletion, 2, bounds=(0, 1)),
     "Tucker": partial(PrivateTuckerCompletion, 2, bounds=(0, 1)),
     "words": PrivateCountVectorizer,
 }
-OF_COUNTS, OF_ROWS, OF_ENTRIES = ("topics", "documents"), ("topics", "samples"), ("CP", "Tucker")
+OF_ROWS, OF_ENTRIES = ("topics", "samples"), ("CP", "Tucker")
 
 
 def refused(name, call, message):
@@ -146,7 +145,7 @@ def in_chunks(model: Any, part: Any) -> Any:
 
 
 WRONG = [
-    *((m, MATRICES, lambda model, X: model.fit(X, zeros(X))) for m in (*OF_ENTRIES, "documents")),
+    *((m, MATRICES, lambda model, X: model.fit(X, zeros(X))) for m in OF_ENTRIES),
     *((m, {**MATRICES, **ROWS}, lambda model, X: model.fit(X)) for m in OF_ROWS),
     *((m, TENSORS, lambda model, T: model.fit_tensor(T)) for m in (*OF_ENTRIES, "samples")),
     *(
@@ -156,11 +155,12 @@ WRONG = [
     ("CP", VALUES, lambda model, y: model.fit(CELLS, y)),
     ("CP", WIDE, lambda model, X: model.fit(X)),
     ("words", DOCUMENTS, lambda model, texts: model.fit(texts)),
-    *((m, CHUNKS, in_chunks) for m in ("topics", "samples", "documents")),
-    *((m, CHUNKS_OF_COUNTS, in_chunks) for m in OF_COUNTS),
-    *(
-        (m, SOURCES, lambda model, source: model.fit_chunks(source, n_samples=30, n_features=2))
-        for m in OF_COUNTS
+    *((m, CHUNKS, in_chunks) for m in ("topics", "samples")),
+    ("topics", CHUNKS_OF_COUNTS, in_chunks),
+    (
+        "topics",
+        SOURCES,
+        lambda model, source: model.fit_chunks(source, n_samples=30, n_features=2),
     ),
 ]
 
@@ -206,7 +206,7 @@ class Source:
         yield from self.parts
 
 
-@pytest.mark.parametrize("name", OF_COUNTS)
+@pytest.mark.parametrize("name", ["topics", "samples"])
 def test_chunks_are_read_once_before_the_charge_if_they_can_be_paid(name):
     accountant, source = BudgetAccountant(0.5, 1e-5), Source(counts()[:50], counts()[51:])
     model = MODELS[name](accountant=accountant)

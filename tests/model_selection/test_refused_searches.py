@@ -53,7 +53,7 @@ def public_topics(n_components=3):
     )
 
 
-samples = partial(PrivateTensorPowerMethod, 2, moment="single_topic", data_norm=5.0, random_state=0)
+samples = partial(PrivateTensorPowerMethod, 2, data_norm=5.0, random_state=0)
 entries = partial(PrivateCPCompletion, 1, bounds=(0, 1), random_state=0)
 mixture = partial(PrivateTensorPowerMethod, 1, moment="gaussian_mixture", data_norm=2.0)
 hashing = partial(HashingVectorizer, n_features=8, norm=None, alternate_sign=False)
@@ -236,6 +236,3 @@ def test_candidates_that_are_right_together_are_tried():
     drawn = {"n_components": stats.randint(1, 5)}
     many = {"n_components": list(range(1, 200)), "doc_topic_prior": [0.1, 0.2]}
     steps.check_values([drawn, many], model)
-    # Samples may be below 0 where the moment is searched.
-    raw = bounded(samples(), {"moment": ["raw"]}, random_state=0)
-    assert raw.fit(-COUNTS).best_params_ == {"moment": "raw"}

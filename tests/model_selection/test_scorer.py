@@ -293,8 +293,6 @@ def fitted():
     """Models, rows and targets, with the names of their scores."""
     for name, model in small_models.fitted():
         X = DATA[type(model)]
-        if getattr(model, "moment", "") == "single_topic":
-            X = COUNTS
         if hasattr(model, "score_samples") and "tensor" not in name:
             yield model, X, None, ["log_likelihood", *([PER_TOKEN] if X is COUNTS else [])]
         elif hasattr(model, "complete") and "slice" not in name:

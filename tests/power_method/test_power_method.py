@@ -32,42 +32,22 @@ def points():
     return released("gaussian_mixture", MEANS, shares, variances, random_state=0, data_norm=9.0)
 
 
-@pytest.fixture
-def documents():
-    return released("single_topic", TOPICS, [0.6, 0.3, 0.1], random_state=0)
-
-
-@pytest.mark.parametrize("kind", ["points", "documents"])
-def test_samples_are_of_the_mixture_and_are_told_apart(kind, request):
-    fitted = request.getfixturevalue(kind)
-    X, chosen = fitted.sample(20_000)
+def test_samples_are_of_the_mixture_and_are_told_apart(points):
+    X, chosen = points.sample(20_000)
     # Shares have deviations below .0036: six of them.
-    np.testing.assert_allclose(np.bincount(chosen) / 20_000, fitted.weights_, atol=0.022)
+    np.testing.assert_allclose(np.bincount(chosen) / 20_000, points.weights_, atol=0.022)
     for component in range(3):
         own = X[chosen == component]
-        if kind == "points":
-            # 4000 samples at least, of a deviation of 1.5 at most: .024, six of them.
-            np.testing.assert_allclose(own.mean(axis=0), fitted.components_[component], atol=0.15)
-            spread = (own - fitted.components_[component]).var()
-            # Relative deviation of a variance of 12,000 numbers: .013, six of them.
-            assert spread == pytest.approx(fitted.covariances_[component], rel=0.08)
-        else:
-            # 200,000 words of each at least.
-            share = np.asarray(own.sum(axis=0)).ravel() / own.sum()
-            np.testing.assert_allclose(share, TOPICS[component], atol=0.006)
-    assert adjusted_rand_score(fitted.predict(X), chosen) > 0.9
-    np.testing.assert_array_equal(fitted.predict(X), fitted.transform(X).argmax(axis=1))
-
-
-def test_documents_have_the_length_asked_for(documents):
-    X, _ = documents.sample(50, document_length=7)
-    assert sp.issparse(X)
-    assert np.issubdtype(X.dtype, np.integer)
-    np.testing.assert_array_equal(np.asarray(X.sum(axis=1)).ravel(), 7)
-    np.testing.assert_array_equal(documents.sample(50)[1], documents.sample(50)[1])
-    for wrong in ({"n_samples": 0}, {"document_length": 0}):
-        with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
-            documents.sample(**wrong)
+        # 4000 samples at least, of a deviation of 1.5 at most: .024, six of them.
+        np.testing.assert_allclose(own.mean(axis=0), points.components_[component], atol=0.15)
+        spread = (own - points.components_[component]).var()
+        # Relative deviation of a variance of 12,000 numbers: .013, six of them.
+        assert spread == pytest.approx(points.covariances_[component], rel=0.08)
+    assert adjusted_rand_score(points.predict(X), chosen) > 0.9
+    np.testing.assert_array_equal(points.predict(X), points.transform(X).argmax(axis=1))
+    np.testing.assert_array_equal(points.sample(50)[1], points.sample(50)[1])
+    with pytest.raises(ValueError, match="n_samples"):
+        points.sample(0)
 
 
 def test_answers_of_a_mixture_are_those_of_scikit_learn(points):
@@ -80,13 +60,6 @@ def test_answers_of_a_mixture_are_those_of_scikit_learn(points):
         np.testing.assert_allclose(points.transform(rows), other.predict_proba(X), atol=1e-9)
         for name in ("score", "bic", "aic"):
             assert getattr(points, name)(rows) == pytest.approx(getattr(other, name)(X), rel=1e-9)
-
-
-def test_criteria_of_documents_count_free_probabilities(documents):
-    X, _ = documents.sample(400)
-    free, log_likelihood = 2 + 3 * 11, documents.score_samples(X).sum()
-    assert documents.bic(X) == pytest.approx(free * np.log(400) - 2 * log_likelihood)
-    assert documents.aic(X) == pytest.approx(2 * free - 2 * log_likelihood)
 
 
 def test_projections_and_score_of_raw_moments():
@@ -117,11 +90,11 @@ def test_projections_lead_back():
 
 @pytest.mark.parametrize("name", ["predict", "sample", "bic", "aic", "inverse_transform"])
 def test_methods_are_there_where_they_make_sense(name):
-    for moment in ("raw", "single_topic", "gaussian_mixture"):
+    for moment in ("raw", "gaussian_mixture"):
         there = (moment == "raw") == (name == "inverse_transform")
         assert hasattr(PrivateTensorPowerMethod(moment=moment), name) == there
     lacking = PrivateTensorPowerMethod(
-        moment="single_topic" if name == "inverse_transform" else "raw"
+        moment="gaussian_mixture" if name == "inverse_transform" else "raw"
     )
     with pytest.raises(AttributeError, match="has no attribute") as caught:
         getattr(lacking, name)

@@ -16,7 +16,7 @@ from small_samples import (
     orthonormal_rows,
 )
 
-from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
+from sktensor_dp import NotEnoughDataWarning
 from sktensor_dp.tensor import symmetric_outer_sum
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
@@ -106,20 +106,6 @@ def test_a_mixture_of_fewer_components_than_asked_for_says_so(seed):
     with pytest.warns(NotEnoughDataWarning, match="show 3 above their noise"):
         fitted = model(5, moment="gaussian_mixture", data_norm=9.0, epsilon=INF).fit(X)
     assert fitted.n_components_ == 3
-
-
-def test_topics_are_those_of_the_topic_model(seed):
-    """One model under two names: the same recipe, from the same releases."""
-    topics = np.random.default_rng(seed).dirichlet(np.full(12, 0.2), size=3)
-    rng = np.random.default_rng(seed)
-    X = rng.multinomial(5, topics[rng.integers(3, size=50_000)])
-    fitted = model(epsilon=1.0, moment="single_topic").fit(X)
-    other = PrivateSpectralLDA(3, doc_topic_prior=0, epsilon=1.0, random_state=0).fit(X)
-    assert matched_distances(np.full((3, 12), 1 / 12), topics).max() > 0.15
-    for found in (fitted, other):
-        assert matched_distances(found.components_, topics).max() < 0.15
-    one, two = ([row.name for row in each.privacy_report_.rows] for each in (fitted, other))
-    assert one == two
 
 
 @pytest.mark.parametrize("epsilon", [INF, 1.0])

@@ -17,7 +17,6 @@ from sktensor_dp import (
     NotEnoughDataWarning,
     PrivateCountVectorizer,
     PrivateSpectralLDA,
-    PrivateTensorPowerMethod,
 )
 from sktensor_dp.topics.noise_edge import noise_edges
 
@@ -132,8 +131,7 @@ def n_topics_of_one(model, seed):
 
 @pytest.mark.parametrize("epsilon", [4.0, math.inf])
 @pytest.mark.parametrize(
-    "model",
-    [PrivateSpectralLDA(3), PrivateTensorPowerMethod(3, moment="single_topic", random_state=0)],
+    "model", [PrivateSpectralLDA(3), PrivateSpectralLDA(3, doc_topic_prior=0, random_state=0)]
 )
 def test_sampling_alone_is_not_taken_for_topics(model, epsilon, seed):
     with warnings.catch_warnings():

@@ -40,10 +40,6 @@ def components(**options: Any) -> Callable[[], PrivateTensorPowerMethod]:
     )
 
 
-def single_topics() -> PrivateTensorPowerMethod:
-    return components(moment="single_topic")()
-
-
 MODELS: dict[str, tuple[Callable[[], Any], Callable[[Rng, int], np.ndarray]]] = {
     "topics": (topics(epsilon=5.0), documents),
     "few topics": (topics(epsilon=20.0, n_refinements=0), documents),
@@ -55,7 +51,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[Rng, int], np.ndarray]]] = 
     "components in all dimensions": (components(perturbation="moment_tensor"), samples),
     "steps": (components(perturbation="iteration", max_iter=2), samples),
     "mixture": (components(moment="gaussian_mixture"), samples),
-    "single topics": (single_topics, documents),
+    "single topics": (topics(doc_topic_prior=0), documents),
 }
 
 

@@ -24,7 +24,6 @@ COMPONENTS = {
     "exact stream": {"perturbation": "stream", "max_iter": 1, "epsilon": float("inf")},
     "pure": {"delta": 0},
     "mixture": {"moment": "gaussian_mixture"}, "exact": {"epsilon": float("inf")},
-    "documents": {"moment": "single_topic"},
 }  # fmt: skip
 MODES = [("topics", name) for name in TOPICS] + [("components", name) for name in COMPONENTS]
 every_mode = pytest.mark.parametrize(("kind", "mode"), MODES)
@@ -41,12 +40,8 @@ def options_of(kind: str, mode: str) -> dict[str, Any]:
     return (TOPICS if kind == "topics" else COMPONENTS)[mode]
 
 
-def holds_counts(kind: str, mode: str) -> bool:
-    return kind == "topics" or mode == "documents"
-
-
-def data(rng: np.random.Generator, kind: str, mode: str, n: int = N) -> np.ndarray:
-    if holds_counts(kind, mode):
+def data(rng: np.random.Generator, kind: str, n: int = N) -> np.ndarray:
+    if kind == "topics":
         return rng.poisson(1.0, (n, D)).astype(float)
     return rng.standard_normal((n, D))
 
@@ -65,12 +60,12 @@ def public_state(fitted: Any) -> Any:
     return state([attributes, report])
 
 
-def persons(rng: np.random.Generator, kind: str, mode: str, busiest: int, n: int = 40) -> Any:
+def persons(rng: np.random.Generator, kind: str, busiest: int, n: int = 40) -> Any:
     """Rows and labels of so many persons, in any order; one of them has the most rows."""
     sizes = rng.integers(1, 4, n)
     sizes[int(rng.integers(n))] = busiest
     labels = rng.permutation(np.repeat(np.arange(n), sizes))
-    return data(rng, kind, mode, len(labels)), labels
+    return data(rng, kind, len(labels)), labels
 
 
 def fit_whole(estimator: Any, of: Any) -> Any:

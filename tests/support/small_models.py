@@ -73,7 +73,6 @@ def fitted():
         yield "mixture", PrivateGaussianMixture(2, data_norm=4.0, epsilon=9.0).fit(SAMPLES)
         tied = PrivateGaussianMixture(1, covariance_type="tied", data_norm="auto")
         yield "mixture-tied", tied.fit(SAMPLES)
-        yield "components-topics", _power(moment="single_topic").fit(COUNTS)
         tensor = np.einsum("i,j,k->ijk", *[np.arange(1.0, 4.0)] * 3)
         yield "components-tensor", _power(max_iter=2).fit_tensor(tensor)
         for n_batches in (1, 3, 8):
@@ -107,8 +106,6 @@ def _tables():
 def answers(model):
     """Everything that a fitted model says of data."""
     X = DATA[type(model)]
-    if getattr(model, "moment", "") == "single_topic":
-        X = COUNTS
     X = X[:60] if model.__class__ is not PrivateCountVectorizer else X[:3]
     if getattr(model, "n_features_in_", 0) == 3 and "moment" in model.get_params():
         X = X[:, :3]

@@ -189,7 +189,6 @@ WAYS: dict[str, Way] = {
         {"data_norm": "auto", "perturbation": "iteration"}, SAMPLES, _in_chunks
     ),
     "components, mixture, norm chosen": _power({"data_norm": "auto", "moment": "gaussian_mixture"}),
-    "components, counts": _power({"moment": "single_topic"}, COUNTS),
     "components, iteration": _power({"perturbation": "iteration"}, SAMPLES, _in_chunks),
     "components, stream": _power({"perturbation": "stream"}),
     "components, source": _power({}, PARTS, _of_source),
