@@ -124,6 +124,12 @@ def finite(value: Any) -> Any:
     return [finite(item) for item in value] if isinstance(value, list) else value
 
 
+def counted(n: float, noun: str) -> str:
+    """Number of things, such as "1 topic" or "2,880 directions of taste"."""
+    head, _, rest = noun.partition(" ")
+    return f"{n:,} {head}{'s' * (n != 1)} {rest}".rstrip()
+
+
 def plain(number: float) -> str:
     """Number as people write it: 1e-6, not 1e-06."""
     return f"{number:g}".replace("e-0", "e-")

@@ -3,7 +3,6 @@
 import argparse
 import difflib
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +24,10 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "forecast": (
         "say what to expect; nothing is read or spent", "topics --persons 3000",
         ("topics", "ratings", "groups"),
+    ),
+    "recommend": (
+        "say what people may like, by their own ratings and what a run of ratings found",
+        "private-ratings stars.csv --person user --item film --rating stars", (),
     ),
     "report": (
         "check privacy statements, explain them, write a page for a data protection officer",
@@ -57,6 +60,7 @@ def integer(low: int, high: int) -> Any:
 POSITIVE = checked(
     float, lambda x: 0 < x < 1e12 or x == math.inf, "a number above 0 and below 1e+12, or inf"
 )
+ABOUT = checked(int, lambda n: 0 < n <= 10**9, "a number of persons (--person names a column)")
 FRACTION = checked(float, lambda x: 0 < x < 1, "a number between 0 and 1")
 
 
@@ -65,8 +69,10 @@ def delimiter(text: str) -> str:
     return "\t" if text in ("tab", "\\t") else text
 
 
+FILES = {"recommend": "FOLDER FILE"}
 REQUIRED, LIST, ANY = object(), object(), object()
 RUNS, FORECASTS = "topics ratings groups", "forecast-topics forecast-ratings forecast-groups"
+READS = f"{RUNS} recommend"
 # Commands; option and what follows it; reader or choices; default, as written; help.
 OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("topics", "FILE", Path, None, "texts; some built-in ones if there is none"),
@@ -80,10 +86,12 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
     ("topics", "--vocabulary FILE", Path, None, "public words and frequencies, which are free"),
     ("topics", "--shares", bool, False, "write the topics of each text: NOT PROTECTED"),
-    ("ratings", "FILE", Path, REQUIRED, "who rated what, and how"),
-    ("ratings", "--person COLUMN", str, REQUIRED, "column of who rated"),
-    ("ratings", "--item COLUMN", str, REQUIRED, "column of what was rated"),
-    ("ratings", "--rating COLUMN", str, REQUIRED, "column of the rating"),
+    ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
+    ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
+    ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
+    ("ratings recommend", "--item COLUMN", str, REQUIRED, "column of what was rated"),
+    ("ratings recommend", "--rating COLUMN", str, REQUIRED, "column of the rating"),
+    ("recommend", "--number N", integer(1, 1000), 10, "items for each person"),
     ("ratings forecast-ratings", "--bounds LOW HIGH", float, REQUIRED, "ratings there can be"),
     ("ratings", "--items FILE", Path, None, "public list of all items: lines, or a table with the "
      "column that --item names"),
@@ -92,7 +100,9 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("ratings forecast-ratings", "--rank K", integer(0, 100), 3, "directions of taste"),
     ("ratings forecast-ratings", "--each N", integer(1, 10**6), 20, "ratings of a person, about"),
     ("groups", "FILE", Path, REQUIRED, "numbers, a row for each person or visit"),
-    ("groups", "--range COLUMN LOW HIGH", str, LIST, "column to use, its public range; for each"),
+    ("groups", "--range COLUMN LOW HIGH", str, ANY, "column to use, its public range; for each"),
+    ("groups", "--log-range COLUMN LOW HIGH", str, ANY, "column of positive numbers whose logs "
+     "are to be used, such as a laboratory value; for each"),
     ("groups", "--category COLUMN VALUE...", str, ANY, "column of categories, and its public ones; "
      "without VALUE those of enough rows are found, for a tenth of the budget; for each"),
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
@@ -103,9 +113,13 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
      "how many at most; 3 if not given. Those that the data does not support are joined"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
     ("forecast-groups", "--columns N", integer(1, 10**4), REQUIRED, "how many columns"),
-    (RUNS, "--normalise-labels", bool, False, "take labels of --person that differ in case, outer "
-     "blanks or Unicode form for one person"),
+    (READS, "--normalise-labels", bool, False, "case, outer blanks and Unicode form make "
+     "no other person"),
     (FORECASTS, "--persons N", integer(1, 10**9), REQUIRED, "how many persons, texts or rows"),
+    (RUNS, "--no-check", bool, False, "do not check public lists and ranges first"),
+    ("topics groups", "--add-remove", bool, False, "hide also who is in the data, and how many"),
+    ("topics groups", "--persons N", ABOUT, None, "with --add-remove: about how many "
+     "persons, texts or rows there are; a guess without the data"),
     (FORECASTS, "--find WHICH", ("epsilon", "persons"), None,
      "the least epsilon, or the fewest persons, that would be enough"),
     ("forecast-ratings", "--error X", POSITIVE, None, "typical error that --find is to reach"),
@@ -119,11 +133,10 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     (RUNS, "--anyway", bool, False, "go on where the forecast says: too few, or likely too few"),
     (RUNS, "--output FOLDER", Path, None, "where to write; private-topics and so on if not given"),
     (RUNS, "--open", bool, False, "open the page in a browser"),
-    (RUNS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),
-    (RUNS, "--quoting HOW", ("standard", "none"), None, "whether cells are quoted"),
-    ("ratings groups", "--decimal C", (".", ","), None, "decimal mark of numbers; a point if not "
-     "given"),
-    (RUNS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
+    (READS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),
+    (READS, "--quoting HOW", ("standard", "none"), None, "whether cells are quoted"),
+    ("ratings recommend groups", "--decimal C", (".", ","), None, "decimal mark; else a point"),
+    (READS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
     ("report-check report-show report-page report-registry", "FILE", str, LIST,
      "output folder of a run, or statement.json"),
     ("report-check report-show", "--at-most E", POSITIVE, math.inf,
@@ -142,16 +155,29 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}\nsee {self.prog} --help\n")
 
 
+class Version(argparse.Action):
+    """Option that prints the version."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print it, and end the program."""
+        from sktensor_dp.privacy.report import library_version  # here, so that help is fast
+
+        parser.exit(message=f"sktensor_dp {library_version()}\n")
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Options of a command line; wrong ones end the program with status 2."""
     top = Parser(
         prog="sktensor-dp", description="Learn from sensitive data, and hide every person in it.",
         epilog="sktensor-dp COMMAND --help has an example of each.", allow_abbrev=False,
     )  # fmt: skip
+    top.add_argument("--version", action=Version, nargs=0, help="show the version")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    parsers = {}
+    parsers: dict[str, Parser] = {}
+    known: dict[str, list[str]] = {}
     for name, (does, example, kinds) in COMMANDS.items():
         said: Any = {"description": does, "epilog": f"example: sktensor-dp {name} {example}"}
+        said["usage"] = None if kinds else f"sktensor-dp {name} {FILES.get(name, 'FILE')} OPTIONS"
         parsers[name] = commands.add_parser(name, help=does, allow_abbrev=False, **said)
         if kinds:
             of = parsers[name].add_subparsers(dest="kind", required=True, metavar="|".join(kinds))
@@ -159,17 +185,20 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
                 parsers[f"{name}-{kind}"] = of.add_parser(kind, allow_abbrev=False, **said)
     for names, usage, reader, default, does in OPTIONS:
         for name in names.split():
+            known.setdefault(name, []).append(usage.split()[0])
             _add(parsers[name], *usage.split(), reader=reader, default=default, does=does)
     options, unknown = top.parse_known_args(arguments)
-    parser = parsers.get(f"{options.command}-{getattr(options, 'kind', '')}")
-    parser = parser or parsers[options.command]
+    kind = f"{options.command}-{getattr(options, 'kind', '')}".rstrip("-")
+    parser = parsers[kind]
     if unknown:
-        known = re.findall("--[a-z-]+", parser.format_usage())
-        close = difflib.get_close_matches(unknown[0], known, 1, 0.5)
+        close = difflib.get_close_matches(unknown[0], known.get(kind, ()), 1, 0.5)
         guess = f"; did you mean {close[0]}?" if close else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
     if getattr(options, "find", None) and getattr(options, "error", ()) is None:
         parser.error("--find needs --error X, the typical error to reach")
+    guessed, counted = getattr(options, "persons", None), getattr(options, "add_remove", None)
+    if counted is not None and counted == (guessed is None):
+        parser.error("--add-remove and --persons N go together")
     if getattr(options, "normalise_labels", False) and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")
     if options.command == "topics" and options.file is None:
@@ -184,9 +213,9 @@ def _add(
 ) -> None:
     """Add an option, or the file, by its name and what follows it."""
     kind = "choices" if isinstance(reader, tuple) else "type"
-    if name == "FILE":
+    if name.isupper():
         nargs = {REQUIRED: None, LIST: "+", None: "?"}[default]
-        parser.add_argument("file", metavar=name, help=does, nargs=nargs, type=reader)
+        parser.add_argument(name.lower(), metavar=name, help=does, nargs=nargs, type=reader)
     elif not follows:
         parser.add_argument(name, action="store_true", help=does)
     else:

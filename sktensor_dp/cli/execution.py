@@ -11,12 +11,11 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from sktensor_dp.checks.display import plain
 from sktensor_dp.cli.folder import MANIFEST, Folder
 from sktensor_dp.cli.groups import Groups
-from sktensor_dp.cli.officer import PAGES, write_officer_pages
+from sktensor_dp.cli.officer import PAGES, large_delta, write_officer_pages
 from sktensor_dp.cli.progress import Progress
-from sktensor_dp.cli.ratings import Ratings
+from sktensor_dp.cli.ratings import Ratings, recommend
 from sktensor_dp.cli.run import HOPEFUL
 from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.cli.topics import SHARES, Topics
@@ -28,15 +27,19 @@ from sktensor_dp.privacy.report import PrivacyReport, library_version
 
 RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
 KEPT = (
-    "The folder's ledger, budget.sqlite, adds them up. A run beyond the budget is refused. "
-    "What was analysed elsewhere is not counted."
+    "The folder's ledger, budget.sqlite, adds them up. {beyond}What was analysed elsewhere is not "
+    "counted."
+)
+BEYOND = (
+    "A run beyond the budget is refused; whoever runs it can raise the budget, which is listed. "
 )
 
 
 def execute(options: Namespace) -> int:
     """Do what was asked for; return the status."""
     whole: dict[str, Callable[[Namespace], int]] = {
-        "report": check_statements, "budget": show_budget, "forecast": _show_forecast
+        "report": check_statements, "budget": show_budget, "forecast": _show_forecast,
+        "recommend": recommend,
     }  # fmt: skip
     return whole.get(options.command, _run)(options)
 
@@ -86,13 +89,14 @@ def _run(options: Namespace) -> int:
             if run.unsaid() and not options.anyway:
                 raise NotEnoughDataError(f"{run.unsaid()}. Nothing was spent.")
             run.build(folder.keep())
+            checks = _checked(run, folder, progress)
             with progress.step(f"Learning {options.command}"):
                 # A model is kept as soon as it was paid for, whatever happens later.
                 for name in run.fit():
                     folder.add(f"{name}.model", run.models[name].save)
             if doubts := run.doubts():
                 progress.note(f"warning: {doubts}")
-            _write(run, folder, progress)
+            _write(run, folder, progress, checks)
     except KeyboardInterrupt:
         spent = folder is not None and folder.spent_by_run()
         print(f"\nStopped; {'its budget' if spent else 'nothing'} was spent.", file=sys.stderr)
@@ -101,7 +105,7 @@ def _run(options: Namespace) -> int:
     except Exception as error:
         _show_where(folder)
         if isinstance(error, NotEnoughDataError) and folder is not None and folder.spent_by_run():
-            error.args = (f"{error} What this run cost is spent. {folder.summary()}",)
+            error.args = (f"{error} What was charged is spent. {folder.summary()}",)
         raise
     finally:
         if folder is not None:
@@ -117,18 +121,15 @@ def _show_where(folder: Folder | None) -> None:
 
 def _show_expected(run: Any, progress: Progress) -> None:
     """Say who is protected, and show the forecast."""
-    unit, delta = run.unit, run.options.delta
+    unit = run.unit
     progress.note(f"{run.units}; each {unit} is protected")
     if unit != "person" and run.options.file is not None:
         progress.note(
             f"warning: whoever is behind several {unit}s is not protected as a person. Name the "
             "column that says whose each is: --person COLUMN"
         )
-    if delta > 1 / run.n_units:
-        progress.warn(
-            f"delta {plain(delta)} is above 1 in {run.n_units:,}: it would allow to publish a "
-            f"{unit} picked at random. Take a smaller --delta"
-        )
+    for warning in large_delta(run.options.delta, run.n_units, unit):
+        progress.warn(warning)
     progress.note("\n".join(run.expected()))
 
 
@@ -154,10 +155,22 @@ def _stopped(run: Any, folder: Folder) -> str:
     )
 
 
-def _write(run: Any, folder: Folder, progress: Progress) -> None:
+def _checked(run: Any, folder: Folder, progress: Progress) -> list[PrivacyReport]:
+    """Check rows against public lists and ranges, and show the result, for a charge of its own."""
+    found = run.check(folder.ledger)
+    if found is None:
+        if run.tests:
+            progress.note("No check of lists and ranges: noise would hide the result.")
+        return []
+    said = ", ".join(f"{name}: {part:.0%}" for name, part in found.fractions.items())
+    progress.note(f"Checked, with a deviation of {found.sigma:.1%} by noise. {said}")
+    return [found.privacy_report_]
+
+
+def _write(run: Any, folder: Folder, progress: Progress, reports: list[PrivacyReport]) -> None:
     """Write the statement, tables, pages and a picture; then show what was found."""
     options, path = run.options, folder.path
-    reports = [model.privacy_report_ for model in run.models.values() if model.privacy_report_.rows]
+    reports += [m.privacy_report_ for m in run.models.values() if m.privacy_report_.rows]
     both = reduce(lambda one, later: one.followed_by(later, options.delta), reports)
     report = replace(both, unit=run.unit)
     folder.add_text("statement.json", report.to_json() + "\n")
@@ -190,11 +203,13 @@ def _write_officer_pages(
     settings = {
         "date": today, "version": f"sktensor_dp {library_version()}",
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
+        "what it shows": run.fits(),
     }  # fmt: skip
     names = ", ".join([*folder.protected, *PAGES])
     source = f"Each of these files ({MANIFEST} has the SHA-256 of each), and no other: {names},"
     if folder.private:
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
     changes = "".join(f" {change}." for change in folder.ledger.changes)
-    others = f"{folder.summary()}{changes} That is as of {today}; later runs add to it. {KEPT}"
+    kept = KEPT.format(beyond=BEYOND * math.isfinite(folder.ledger.epsilon))
+    others = f"{folder.summary()}{changes} That is as of {today}; later runs add to it. {kept}"
     write_officer_pages(folder.add_text, settings, report, source, others, warnings)

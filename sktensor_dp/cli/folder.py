@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from math import ceil, isfinite, isinf
+from math import ceil, inf, isfinite, isinf
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,13 @@ class Folder:
         self._budget = self._before.epsilon if wanted is None else wanted
         self._limited = self._known or wanted is not None
         self._spent, self._n_before = self.ledger.total()[0], len(self.ledger.entries)
+
+    @classmethod
+    def of_last_run(cls, path: Path) -> "Folder":
+        """Folder with the files that its last run made, to add to them."""
+        folder = cls(path, inf, 0.5, None, None)
+        folder.protected, folder.private = _made(path)
+        return folder
 
     def keep(self) -> BudgetAccountant:
         """Write down a new or changed budget, before the first charge of a run."""
@@ -168,7 +175,7 @@ class Folder:
         if not (self.protected or self.private):
             self._keep_earlier()
         if private:
-            self.private.append(name)
+            self.private = [*dict.fromkeys([*self.private, name])]
         else:
             self.protected[name] = UNFINISHED
         self._write_manifest()

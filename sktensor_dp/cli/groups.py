@@ -22,6 +22,7 @@ from sktensor_dp.text.plan import WordForecast
 
 CATEGORIES_FRACTIONS = (0.1, 0.9)  # for categories, and for groups
 CATEGORIES = 5  # of a column, which forecasts assume
+TINIEST = 1e-300  # of numbers whose logs are taken: what is no larger counts as LOW
 CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
     "A cloud of another form may be several groups; noise moves averages and shares.",
@@ -31,7 +32,8 @@ CENTRES = (
 class Groups(Run):
     """Groups of similar rows of numbers."""
 
-    found = option = "groups"
+    found, option = "group", "groups"
+    fractions = CATEGORIES_FRACTIONS
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
@@ -42,8 +44,12 @@ class Groups(Run):
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
-        self._numbers = [column for column, _, _ in options.range]
-        self._bounds = [public_range(*given) for given in options.range]
+        logs = [("--log-range", *given) for given in options.log_range or ()]
+        ranges = [*(("--range", *given) for given in options.range or ()), *logs]
+        if not ranges:
+            raise ValueError("--range COLUMN LOW HIGH must be given, for each column to use")
+        self._numbers, self._logs = [column for _, column, *_ in ranges], len(logs)
+        self._bounds = [public_range(*given) for given in ranges]
         given = options.category or ()
         self._sought = [column for column, *values in given if not values]
         self._categories = [(column, value) for column, *values in given for value in values]
@@ -51,16 +57,23 @@ class Groups(Run):
         self._arrange([*self._categories, *assumed])
         if len({options.person, *self._numbers}) <= len(self._numbers):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
-        named = [*self._sought, *dict.fromkeys(column for column, _ in self._categories)]
+        self._public = {column: values for column, *values in given if values}
+        if not options.no_check:
+            self.tests = [f"{column} in its range" for column in self._numbers]
+            self.tests += [f"{column} in its categories" for column in self._public]
+        named = [*self._sought, *self._public]
         if len({*named}) < len(named) or len({*self._columns}) < len(self._columns):
             raise ValueError(
                 "--category names a category twice, or a column both with and without values"
             )
 
     def _arrange(self, categories: Sequence[tuple[str, str]]) -> None:
-        """Name the columns: numbers, then one of 0 and 1 for each category."""
+        """Name the columns: numbers, of which the last may be logs, then one for each category."""
         self._columns = [*self._numbers, *(f"{column}={value}" for column, value in categories)]
         self._ranges = np.array(self._bounds + [(0.0, 1.0)] * len(categories))
+        self._of_logs = np.zeros(len(self._columns), bool)
+        self._of_logs[len(self._numbers) - self._logs : len(self._numbers)] = True
+        self._ranges[self._of_logs] = np.log10(self._ranges[self._of_logs])
         self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
 
     def has_threshold(self) -> bool:
@@ -82,19 +95,21 @@ class Groups(Run):
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
-        norm, given = math.sqrt(len(self._columns)), self.given(accountant)
+        norm = math.sqrt(len(self._columns))
+        given = {**self.given(accountant), "neighbours": self.neighbours}
+        *first, second = self.split()
         self.models = {}
-        if self._sought:
-            first, second = self.split(CATEGORIES_FRACTIONS)
-            self.models["categories"] = PrivateOneHotEncoder(**{**given, **first})
-            given.update(second)
-        self.models["groups"] = PrivateGaussianMixture(self.options.groups, data_norm=norm, **given)
+        if first:
+            self.models["categories"] = PrivateOneHotEncoder(**given, **first[0])
+        self.models["groups"] = PrivateGaussianMixture(
+            self.options.groups, data_norm=norm, **given, **second
+        )
 
     def read(self) -> None:
         """Read the columns; cells of categories that are missing are None."""
         options, columns = self.options, [(name, "numbers") for name in self._numbers]
         missing = options.missing or ("NA", "NaN")
-        kinds = [*dict.fromkeys(column for column, _ in self._categories), *self._sought]
+        kinds = [*self._public, *self._sought]
         columns += [(name, "text") for name in kinds]
         persons = [] if options.person is None else [(options.person, "person")]
         decimal = options.decimal or "."
@@ -102,10 +117,9 @@ class Groups(Run):
             options.file, [*columns, *persons], **self.how(), decimal=decimal,
             missing=missing,
         )  # fmt: skip
-        labels = found.pop() if persons else None
-        self._groups, self.n_units = None, len(found[0])
-        if labels is not None:
-            self._groups, self.n_units = self.persons(labels)
+        if persons:
+            self._groups = self.persons(found.pop())
+        self.count(found[0])
         self._values, texts = found[: len(self._numbers)], found[len(self._numbers) :]
         self._texts = {}
         for name, cells in zip(kinds, texts, strict=True):
@@ -113,6 +127,13 @@ class Groups(Run):
             absent = {"", *(missing if name in self._sought else ())}
             known = [None if cell.strip() in absent else cell for cell in cells]
             self._texts[name] = np.array(known, object)
+
+    def matches(self) -> Iterator[Any]:
+        """Yield for each column whether cells are missing, or in its public range or categories."""
+        for values, (low, high) in zip(self._values, self._bounds, strict=True):
+            yield np.isnan(values) | ((low <= values) & (values <= high))
+        for column, allowed in self._public.items():
+            yield np.isin(self._texts[column], [None, *allowed])
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""
@@ -129,6 +150,12 @@ class Groups(Run):
                 f"{self.unit}s have are left out; {CATEGORIES} for each column are assumed here."
             )
         return lines
+
+    def fits(self) -> str:
+        """Say how many groups there are, and what they gain over one, from released numbers."""
+        model = self.models["groups"]
+        gain = math.exp(model.gains_[model.n_components_ - 1])
+        return f"{super().fits()} Rows are typically {gain:.3g} times as likely in them as in one."
 
     def verdict(self) -> str:
         """Verdict on groups, and on categories."""
@@ -173,6 +200,7 @@ class Groups(Run):
             for column, value in categories
         ]
         table = np.column_stack([*self._values, *one_hot]).astype(float)
+        table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], TINIEST))
         X = self._scaler.transform(table)
         model = self.models["groups"].fit(X, groups=self._groups)
         yield "groups"
@@ -180,12 +208,16 @@ class Groups(Run):
         self._shares = model.weights_
         self._spreads = np.sqrt(model.variances_) * (high - low) / 2
         self._means = self._scaler.inverse_transform(np.clip(model.means_, -1, 1))
+        self._averages = self._means.copy()
+        self._averages[:, self._of_logs] = 10 ** self._means[:, self._of_logs]  # geometric means
 
     def lines(self) -> list[str]:
         """Shares and averages of the groups."""
         rows = [
             (*(("", "") if place else (str(group), f"{share:.1%}")), name, f"{mean:.3g}")
-            for group, (share, means) in enumerate(zip(self._shares, self._means, strict=True), 1)
+            for group, (share, means) in enumerate(
+                zip(self._shares, self._averages, strict=True), 1
+            )
             for place, (name, mean) in enumerate(zip(self._columns, means, strict=True))
         ]
         head, notes = ("group", "share", "column", "average"), (*CENTRES, *self._places())
@@ -202,27 +234,32 @@ class Groups(Run):
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write shares and averages."""
-        table = np.column_stack([self._shares, self._means])
+        table = np.column_stack([self._shares, self._averages])
         rows = ([number, *row] for number, row in enumerate(table, start=1))
         folder.add("groups.csv", table_of([["group", "share", *self._columns], *rows]))
         footer = "dot: average; grey: one standard deviation of the group\n" + "\n".join(
             [*CENTRES, *self._places(), *self.hidden(), report.in_brief]
         )
+        names = [
+            f"{name} (log10)" if of_log else name
+            for name, of_log in zip(self._columns, self._of_logs, strict=True)
+        ]
         return (
-            MixtureDisplay(
-                self._shares, self._means, self._spreads, self._columns, self._ranges, footer
-            )
+            MixtureDisplay(self._shares, self._means, self._spreads, names, self._ranges, footer)
             .plot()
             .figure_
         )
 
 
-def public_range(column: str, *ends: str) -> tuple[float, float]:
+def public_range(option: str, column: str, *ends: str) -> tuple[float, float]:
     """Ends of the range of a column."""
+    least, positive = (0, ", LOW > 0") if option == "--log-range" else (-math.inf, "")
     try:
         low, high = map(float, ends)
-        if -math.inf < low < high < math.inf:
+        if least < low < high < math.inf:
             return low, high
     except ValueError:
         pass
-    raise ValueError(f"--range {column} {' '.join(ends)}: LOW and HIGH are two numbers, LOW < HIGH")
+    raise ValueError(
+        f"{option} {column} {' '.join(ends)}: LOW and HIGH are two numbers, LOW < HIGH{positive}"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
-from sktensor_dp.checks.display import printable
+from sktensor_dp.checks.display import plain, printable
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.topic_page import odds_in_hundred, page
@@ -25,9 +25,8 @@ FOUND = {
     "norm_histogram": "the size at which the numbers of one {unit} are cut off",
 }
 PRESENCE = (
-    "- Is being in the data itself the secret, as for patients of a clinic? Then the neighbours\n"
-    'should be "add_remove", which hides the number too. The command does not offer it; Python '
-    "does.\n"
+    "- Is being in the data itself the secret, as for patients of a clinic? Then ask for a run "
+    'with --add-remove (in Python neighbours="add_remove"), which hides the number too.\n'
 )
 
 PAGES = ("for-the-officer.md", "for-the-officer.html")
@@ -55,6 +54,16 @@ def write_officer_pages(
     body = [f"<header><h1>{escape(title.removeprefix('# '))}</h1></header>", *map(_as_html, blocks)]
     html = page(title.removeprefix("# "), body)
     write(PAGES[1], html)
+
+
+def large_delta(delta: float, n_units: int, unit: str) -> list[str]:
+    """Sentence on what a delta above one over the number of units allows, in a list; or none."""
+    if delta * n_units <= 1:
+        return []
+    return [
+        f"delta {plain(delta)} is above 1 in {n_units:,}: to publish all about one {unit}, picked "
+        "at random, would keep this promise. Take a smaller --delta"
+    ]
 
 
 def officer_text(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from sktensor_dp.checks.display import Table, as_text
+from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.files import is_writable, public_columns, public_names, table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import Run
@@ -19,6 +19,7 @@ from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 
+RECOMMENDED = "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
 # Verdicts on ratings, by the part of the items' differences that can be seen.
 SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
@@ -27,7 +28,7 @@ SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
 class Ratings(Run):
     """Items by what persons say of them."""
 
-    found, option = "directions of taste", "rank"
+    found, option = "direction of taste", "rank"
     n_items = 0
     _items: dict[str, str]  # titles by the names that are rated
 
@@ -37,10 +38,13 @@ class Ratings(Run):
         if not -math.inf < low < high < math.inf:
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
         self._items = {}
+        if options.command != "forecast" and not options.no_check:
+            self.tests = ["items in --items", "ratings within --bounds"][options.items_are_public :]
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""
-        bounds, given = tuple(self.options.bounds), self.given(accountant)
+        given = {**self.given(accountant), **self.split()[0]}
+        bounds = tuple(self.options.bounds)
         model = PrivateCPCompletion(self.options.rank, bounds=bounds, unit_mode=0, **given)
         self.models = {"ratings": model}
 
@@ -52,16 +56,7 @@ class Ratings(Run):
                 "--items FILE must name a public list of all items; or say --items-are-public, if "
                 "it is no secret which of them were rated"
             )
-        columns = [(options.person, "person"), (options.item, "item"), (options.rating, "numbers")]
-        decimal = options.decimal or "."
-        labels, what, self._values = read_columns(
-            options.file, columns, **self.how(), decimal=decimal
-        )
-        if np.isnan(self._values).any():
-            raise ValueError(
-                f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows "
-                "out of the file"
-            )
+        self._groups, what, self._values = read_ratings(self)
         if options.title is not None and options.items is None:
             raise ValueError("--title needs --items FILE, which has the titles")
         titles = [(options.title, "title")] if options.title is not None else []
@@ -77,8 +72,16 @@ class Ratings(Run):
                 "them in the file"
             )
         self._items = dict(zip(names[0], names[-1], strict=True))
-        who, self.n_units = self.persons(labels)
-        self._entries, self.n_items = np.array([who, what], object).T, len(self._items)
+        self.n_items = len(self._items)
+        self._entries = np.array([self._groups, what], object).T
+        self.count(what)
+
+    def matches(self) -> Iterator[Any]:
+        """Yield whether each item is listed, and whether each rating lies within its bounds."""
+        if not self.options.items_are_public:
+            yield np.fromiter(map(self._items.__contains__, self._entries[:, 1]), bool)
+        low, high = self.options.bounds
+        yield (low <= self._values) & (self._values <= high)
 
     def forecast(self, **changes: Any) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
@@ -90,7 +93,7 @@ class Ratings(Run):
         """Verdict by the part of the items' differences that noise leaves to be seen."""
         noise, now, exact = (
             self.forecast(epsilon=epsilon).of_biases ** 2
-            for epsilon in (1e-9, self.options.epsilon, math.inf)
+            for epsilon in (1e-9, self.models["ratings"].epsilon, math.inf)
         )
         # So many persons that no noise hides anything are enough.
         seen = (noise - now) / (noise - exact) if noise > exact else 1.0
@@ -122,7 +125,7 @@ class Ratings(Run):
         if not forecast.of_model < forecast.of_biases:
             del errors["directions of taste too"]
         listed = [
-            f"{self.n_items:,} items, such as {name!r}; ratings of any other are left out."
+            f"{counted(self.n_items, 'item')}, such as {name!r}; ratings of any other are left out."
             for name in list(self._items)[:1]
         ]
         assumed = f"{self.units}; about {each} ratings each are assumed, --each"
@@ -141,19 +144,29 @@ class Ratings(Run):
         expected = model.predict_rows(None)
         order = np.argsort(-expected, kind="stable")
         self._best, self._names = expected[order], [names[row] for row in order]
+        found = int(model.n_components_)
+        self._tastes = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))
 
     def lines(self) -> list[str]:
-        """Best items for somebody who has rated nothing."""
+        """Best items for somebody who has rated nothing, and items at the ends of each taste."""
         best = zip(self._best[:10], self._names[:10], strict=True)
         rows = [(f"{value:.2f}", *self._shown(name)) for value, name in best]
         head = ("rating", "item", "title")[: len(rows[0])]
-        return [as_text(Table(self._heading(), head, rows, [ESTIMATES], head))]
+        table = as_text(Table(self._heading(), head, rows, [ESTIMATES], head))
+        ends = []
+        for number, weights in enumerate(self._tastes.T, start=1):
+            shown = [self._items[self._names[row]] for row in np.argsort(-weights)]
+            ends.append((str(number), *(", ".join(end) for end in (shown[:3], shown[:-4:-1]))))
+        said = "Tastes: the more somebody likes one side, the less the other"
+        head = ("taste", "one side", "the other side")
+        return [table, *("\n" + as_text(Table(said, head, ends, left=head)) for _ in ends[:1])]
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
-        """Write the items in order."""
-        best = zip(self._names, self._best, strict=True)
-        rows = [[value, *self._shown(name)] for name, value in best]
-        head = ["expected_rating", "item", "title"][: len(rows[0])]
+        """Write the items in order, with their places in each taste."""
+        best = zip(self._names, self._best, self._tastes, strict=True)
+        rows = [[value, *self._shown(name), *tastes] for name, value, tastes in best]
+        head = ["expected_rating", "item", "title"][: 1 + len(self._shown(self._names[0]))]
+        head += [f"taste_{number}" for number in range(1, self._tastes.shape[1] + 1)]
         folder.add("items.csv", table_of([head, *rows]))
         low, high = self.options.bounds
         names = [self._items[name] for name in self._names[:15]]
@@ -173,3 +186,44 @@ class Ratings(Run):
     def _shown(self, name: str) -> tuple[str, ...]:
         """Name of an item, and its title where there are any."""
         return (name,) if self.options.title is None else (name, self._items[name])
+
+
+def read_ratings(run: Run) -> tuple[Any, list[str], Any]:
+    """Who rated what in the file of a run, and how."""
+    options = run.options
+    columns = [(options.person, "person"), (options.item, "item"), (options.rating, "numbers")]
+    decimal = options.decimal or "."
+    labels, what, values = read_columns(options.file, columns, **run.how(), decimal=decimal)
+    if np.isnan(values).any():
+        raise ValueError(
+            f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows out "
+            "of the file"
+        )
+    return run.persons(labels), what, values
+
+
+def recommend(options: argparse.Namespace) -> int:
+    """Write what people may like by their own ratings, which stay with them; it costs nothing."""
+    file = options.folder / "ratings.model"
+    if not file.exists():
+        raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings")
+    model = PrivateCPCompletion.load(file)
+    who, what, values = read_ratings(Run(options))
+    entries = np.array([who, what], object).T
+    own = model.fold_in(entries, values)
+    found = model.recommend(own, options.number, exclude=entries)
+    rows = (
+        [person, rank, item, value]
+        for person, items, expected in zip(own.units, found.rows, found.values, strict=True)
+        for rank, (item, value) in enumerate(zip(items, expected, strict=True), start=1)
+        if item is not None
+    )
+    folder = Folder.of_last_run(options.folder)
+    head = ["person", "rank", "item", "expected_rating"]
+    folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
+    print(
+        f"Written: {options.folder / RECOMMENDED}, {counted(options.number, 'item')} at most for "
+        f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "
+        "own rows alone"
+    )
+    return 0

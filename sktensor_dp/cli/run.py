@@ -2,16 +2,17 @@
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
-from sktensor_dp.checks.display import Table, as_text, plain
+from sktensor_dp.checks.display import Table, as_text, counted, plain
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import as_labels, distinct, normalise_labels
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
-from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.model_selection.input_check import InputCheck, check_fraction, check_inputs
+from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
@@ -19,7 +20,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 # Options that do not say what was learned from, or that a run says itself; those of columns.
 ASIDE = {
     *("budget", "raise_budget", "forecast", "anyway", "output", "open", "command"),
-    *("delimiter", "quoting", "encoding", "decimal", "category"),
+    *("delimiter", "quoting", "encoding", "decimal", "category", "no_check"),
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
 # Releases in words of people.
@@ -44,7 +45,7 @@ class Run:
     found : str
         What is found; the option that says how many is `option`.
     n_units : int
-        Public number of units, once the file is read.
+        Public number of units, once the file is read; a guess where it is private.
     models : dict of str to estimator
         By the names of their files.
     """
@@ -54,9 +55,17 @@ class Run:
     option: str
     n_units = 0
     models: dict[str, Any]
+    fractions: tuple[float, ...]  # of the budget: for words or categories, and for what follows
+    tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
+    _groups: Any = None  # labels of persons
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
+        self._for_check: FitBudget | None = None
+        counted = getattr(options, "add_remove", False)
+        self.neighbours = "add_remove" if counted else "replace_one"
+        if counted:
+            self.n_units = options.persons
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the models."""
@@ -74,7 +83,8 @@ class Run:
     @property
     def units(self) -> str:
         """Number of units in words, such as "2,880 persons"."""
-        return f"{self.n_units:,} {self.unit}{'s' * (self.n_units != 1)}"
+        assumed = " (assumed, the true number is private)" * (self.neighbours == "add_remove")
+        return f"{counted(self.n_units, self.unit)}{assumed}"
 
     def cost(self, epsilon: float) -> PrivacyCost:
         """Cost of a whole run at `epsilon`; finding words or categories takes a part of delta."""
@@ -86,10 +96,29 @@ class Run:
         """Return whether a first step finds words or categories."""
         return False
 
-    def split(self, fractions: Sequence[float]) -> list[Any]:
-        """Parts of the budget for that step and for the next one."""
-        whole = BudgetAccountant(self.options.epsilon, self.options.delta)
-        return whole.split(fractions, thresholds=1)
+    def split(self) -> list[FitBudget]:
+        """Parts of the budget for that step, if there is one, and for the next; one for a check."""
+        epsilon, thresholds, checked = self.options.epsilon, int(self.has_threshold()), 0.0
+        if self.tests and self.n_units:
+            mu = self.cost(epsilon).mu
+            checked = check_fraction(self.n_units, mu, len(self.tests), self.neighbours)
+        fractions = [part * (1 - checked) for part in (self.fractions if thresholds else (1.0,))]
+        several = [*fractions, checked] if checked else fractions
+        parts = BudgetAccountant(epsilon, self.options.delta).split(several, thresholds)
+        self._for_check = parts.pop() if checked else None
+        return parts
+
+    def matches(self) -> Iterator[Any]:
+        """Yield for each of `tests` whether each row passes it."""
+        yield from ()
+
+    def check(self, accountant: BudgetAccountant) -> InputCheck | None:
+        """Check rows against public lists and ranges; None where noise would hide the result."""
+        return self._for_check and check_inputs(
+            dict(zip(self.tests, self.matches(), strict=True)), groups=self._groups,
+            unit=self.ledger_unit, neighbours=self.neighbours, accountant=accountant,
+            **self._for_check,
+        )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
         """Columns used, and other public settings: the options given."""
@@ -105,11 +134,16 @@ class Run:
         quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
         return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
 
-    def persons(self, labels: Any) -> tuple[Any, int]:
-        """Labels of persons as a fit takes them, and the number of different ones."""
+    def persons(self, labels: Any) -> Any:
+        """Labels of persons as a fit takes them."""
         found = normalise_labels(labels) if self.options.normalise_labels else labels
         found = as_labels(found, len(labels), "the column of --person")
-        return found, len(distinct(found)[0])
+        return found
+
+    def count(self, rows: Sized) -> None:
+        """Count the units in `rows`, unless their number is private."""
+        if self.neighbours == "replace_one":
+            self.n_units = len(rows if self._groups is None else distinct(self._groups)[0])
 
     def fit(self) -> Iterator[str]:
         """Fit the models, and yield the name of each as soon as it is fitted."""
@@ -121,8 +155,7 @@ class Run:
 
     def given(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
         """Parameters of every model."""
-        spent = {"epsilon": self.options.epsilon, "delta": self.options.delta}
-        return {**spent, "accountant": accountant, "verbose": 1}
+        return {"accountant": accountant, "verbose": 1}
 
     def verdict(self) -> str:
         """Verdict of the forecast on the whole run."""
@@ -158,8 +191,8 @@ class Run:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
         forecast = self.forecast()
         said = (
-            f"{self.verdict().capitalize()}: {self.units} for {forecast.n_components} "
-            f"{self.found}, which need {self.least()} at the very least."
+            f"{self.verdict().capitalize()}: {self.units} for "
+            f"{counted(forecast.n_components, self.found)}; {self.least()} at the very least."
         )
         head = "what is measured", "signal over noise (above 1: visible)"
         # Of several equal steps each adds to what the others show: they are left out.
@@ -172,7 +205,12 @@ class Run:
         asked, seen = getattr(self.options, self.option), self.n_seen()
         if seen >= asked or math.isinf(self.options.epsilon):
             return []
-        return [f"{seen} of {asked} {self.found} can be seen above the noise."]
+        return [self.fits()]
+
+    def fits(self) -> str:
+        """Say from released numbers how much of what was asked for the data shows."""
+        asked = getattr(self.options, self.option)
+        return f"{self.n_seen()} of {counted(asked, self.found)} can be seen above the noise."
 
     def doubts(self) -> str:
         """Say what noise hides, and what would help; "" if nothing."""

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from sktensor_dp.checks.display import printable
+from sktensor_dp.checks.display import counted, printable
 from sktensor_dp.cli.folder import LEDGER
-from sktensor_dp.cli.officer import write_officer_pages
+from sktensor_dp.cli.officer import large_delta, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition
@@ -101,7 +101,8 @@ def _write_page(path: Path, report: PrivacyReport) -> None:
     def write(name: str, text: str) -> None:
         path.with_name(name).write_text(text, encoding="utf-8")
 
-    write_officer_pages(write, settings, report, "What this page is about", others)
+    weak = large_delta(report.delta, report.n_units, unit)
+    write_officer_pages(write, settings, report, "What this page is about", others, weak)
     print(f"Written to {printable(str(path.parent))}: {page.name}, {page.stem}.md")
 
 
@@ -127,6 +128,5 @@ def _tree(node: Composition, indent: str) -> Iterator[str]:
         names += [f"{row.uses} {row.name} (paid for, not made)" for row in node.unused]
         yield f"{indent}  {printable(', '.join(names))}"
     for part in node.parts:
-        units = "unit" if part.n_units == 1 else "units"
-        yield f"{indent}  {part.times} {printable(part.role)} of {part.n_units:,} {units}"
+        yield f"{indent}  {part.times} {printable(part.role)} of {counted(part.n_units, 'unit')}"
         yield from _tree(part.of, indent + "    ")

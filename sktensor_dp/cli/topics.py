@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp import datasets
-from sktensor_dp.checks.display import Table, as_text
+from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.files import public_names, table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import HOPEFUL, VERDICTS, Run
@@ -41,7 +41,8 @@ SHARES = "PRIVATE-document-shares.csv"
 class Topics(Run):
     """A vocabulary, then topics."""
 
-    found = option = "topics"
+    found, option = "topic", "topics"
+    fractions = FRACTIONS
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
@@ -63,19 +64,19 @@ class Topics(Run):
             if not kept:
                 raise ValueError("--vocabulary has no word but stop words")
             self._known = {word: words[word] for word in kept}
+            self.tests = [] if options.no_check else ["texts with a word of --vocabulary"]
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make both models; public words cost nothing."""
-        options, given = self.options, self.given(accountant)
-        first, second = self.split(FRACTIONS)
-        words = {"max_features": options.words, **given, **first}
-        topics = {**given, **second}
+        given = {**self.given(accountant), "neighbours": self.neighbours}
+        *first, topics = self.split()
+        known: dict[str, Any] = {"vocabulary": list(self._known), "neighbours": self.neighbours}
+        words = {"max_features": self.options.words, **given, **first[0]} if first else known
         if self._known:
-            words = {"vocabulary": list(self._known)}
-            topics = {**given, "word_frequencies": list(self._known.values())}
+            given["word_frequencies"] = list(self._known.values())
         self.models = {
             "words": PrivateCountVectorizer(stop_words=self._stop_words, **words),
-            "topics": PrivateSpectralLDA(n_components=options.topics, **topics),
+            "topics": PrivateSpectralLDA(n_components=self.options.topics, **given, **topics),
         }
 
     def has_threshold(self) -> bool:
@@ -84,7 +85,7 @@ class Topics(Run):
 
     def read(self) -> None:
         """Read texts, and who wrote each."""
-        options, self._groups = self.options, None
+        options = self.options
         if options.file is None:
             self._texts = datasets.load_docstrings()
         elif options.person is None:
@@ -92,9 +93,12 @@ class Topics(Run):
         else:
             columns = (options.text, "text"), (options.person, "person")
             self._texts, labels = read_columns(options.file, columns, **self.how())
-            self._groups, self.n_units = self.persons(labels)
-        if self._groups is None:
-            self.n_units = len(self._texts)
+            self._groups = self.persons(labels)
+        self.count(self._texts)
+
+    def matches(self) -> Iterator[Any]:
+        """Yield whether each text has a public word."""
+        yield np.diff(self.models["words"].transform(self._texts).indptr) > 0
 
     def settings(self) -> dict[str, Any]:
         """Options, and how many words there are of those allowed."""
@@ -194,7 +198,7 @@ class Topics(Run):
                 "* hidden by noise: no word is known to be more likely in it than in all texts; do "
                 "not report it"
             )
-        said = f"Topics, of {len(self._names):,} words (at most {self.options.words:,})"
+        said = f"Topics, of {counted(len(self._names), 'word')} (at most {self.options.words:,})"
         return [as_text(Table(said, head, rows, below, head))]
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:

@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_untrusted, read_each
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.sources import TextsInParts
 
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 # First line in which spreadsheets name the delimiter; and characters with which formulas begin.
 SEPARATOR = re.compile(r'"?sep=(.)"?[\r\n]*')
@@ -95,8 +97,7 @@ def load_texts(
         _check_options(path, delimiter, quoting, encoding)
         files, n_others = text_files_in(path)
         if n_others:
-            number = "1 file is" if n_others == 1 else f"{n_others} files are"
-            told = f"{path.name!r}: {number} skipped that do not end in .txt"
+            told = f"{path.name!r}: skipped {counted(n_others, 'file')} not ending in .txt"
             warnings.warn(told, UserWarning, stacklevel=2)
         return [decoded(file, encoding) for file in files]
     (texts,) = read_columns(path, [(column, "text")], delimiter, quoting, encoding)
@@ -397,6 +398,8 @@ def _check_options(path: Path, delimiter: str | None, quoting: str, encoding: st
         pass
     kind = "" if path.is_dir() else suffix_of(path)
     packed_parquet = kind == ".parquet" and path.suffix.lower() == ".gz"
+    if kind in SPREADSHEETS:
+        raise ValueError(f"{path.name!r} is a spreadsheet: save its sheet as .csv, in UTF-8")
     if not path.is_dir() and (kind not in SUFFIXES or packed_parquet):
         raise ValueError(
             f"the suffix of {path.name!r} is not supported; give a folder of .txt "
@@ -411,6 +414,8 @@ def _check_options(path: Path, delimiter: str | None, quoting: str, encoding: st
 def existing_path(path: str | Path) -> Path:
     """Convert to a Path; FileNotFoundError if nothing is there."""
     path = Path(path)
+    if str(path) == "-":
+        raise ValueError("standard input cannot be read several times: give a file")
     if not path.exists():
         raise FileNotFoundError(f"nothing is at {str(path)!r}")
     return path
@@ -549,10 +554,9 @@ def delimited_rows(
     def rows() -> Iterator[list[str]]:
         for line, row in records:
             if row and len(row) != len(header):
-                cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
                 raise ValueError(
-                    f"the row at line {line} of {path.name!r} has {cells}, the header has "
-                    f"{len(header)}. {_advice(quoted)}"
+                    f"the row at line {line} of {path.name!r} has {counted(len(row), 'cell')}, the "
+                    f"header has {len(header)}. {_advice(quoted)}"
                 )
             # With one column a blank line is an empty row; with several it is none.
             if row or len(header) == 1:
@@ -613,11 +617,15 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
     elif column in columns:
         problem = f"column {column!r} occurs more than once"
     else:
-        problem = f"column {column!r} does not exist"
-    number = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+        # Whoever wrote a name in other letters knows it: no other name is shown, as the first line
+        # of a file without a header is data.
+        alike = [name for name in columns if name.strip().casefold() == column.strip().casefold()]
+        problem = f"column {column!r} does not exist" + "".join(
+            f"; did you mean {name!r}?" for name in alike[:1]
+        )
     raise ValueError(
-        f"{problem}: {path.name!r} has {number}; give the name of the one that holds the {holds}, "
-        "exactly as it stands in its header, the first line"
+        f"{problem}: {path.name!r} has {counted(len(columns), 'column')}; give the name of the one "
+        f"that holds the {holds}, exactly as it stands in its header, the first line"
         + ("; or is the delimiter another?" if len(columns) == 1 else "")
     )
 

@@ -12,7 +12,7 @@ from datetime import UTC
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
-from sktensor_dp.checks.display import COSTS, Shown, Table, as_frame, cell, finite, plain
+from sktensor_dp.checks.display import COSTS, Shown, Table, as_frame, cell, counted, finite, plain
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.charges import (
@@ -434,7 +434,7 @@ class BudgetAccountant(Shown):
         fits = len({entry.fit for entry in entries})
         title = (
             f"{self.scope}: epsilon {_total(now)[0]:.6g} of {now.epsilon:g} is spent at "
-            f"delta {plain(self.delta)}, by {fits} {'fit' if fits == 1 else 'fits'}"
+            f"delta {plain(self.delta)}, by {counted(fits, 'fit')}"
         )
         rows = [[cell(*item) for item in row.items()] for row in _rows(now, entries)]
         notes = [*map(str, changes), *([LEGEND] if entries else [])]

@@ -127,7 +127,8 @@ class PrivacyReport(Shown):
         """Who is protected, and how strongly, for the foot of a figure."""
         if self.seeded or math.isinf(self.epsilon):
             return "not private"
-        several = f"{self.n_units:,} {self.unit}s"
+        about = "about " * (self.neighbours == "add_remove")
+        several = f"{about}{self.n_units:,} {self.unit}s"
         return f"{several}, epsilon {self.epsilon:.4g}, delta {plain(self.delta)}"
 
     @property
@@ -232,13 +233,15 @@ class PrivacyReport(Shown):
             If the reports protect different units.
         """
         both = (self, later)
-        if len({(one.unit, one.neighbours, one.n_units) for one in both}) > 1:
+        # Where their number is private, each fit has counted them with noise.
+        public = self.neighbours != "add_remove"
+        if len({(one.unit, one.neighbours, public and one.n_units) for one in both}) > 1:
             raise ValueError("later must be a report on another fit of the same units.")
         parts = tuple(Part("fit", one.n_units, one.composition) for one in both)
         whole = Composition("sequence", parts=parts)
         delta = self.delta + later.delta if delta is None else delta
         return replace(
-            self,
+            later,
             epsilon=whole.epsilon_at(delta),
             delta=delta,
             seeded=any(one.seeded for one in both),

@@ -318,8 +318,9 @@ def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) 
     batches = counted or all(part.role == "batch" for part in node.parts)
     if node.kind == "parallel" and batches and together != n_units:
         yield f"{place}.parts: parts must have {n_units} units together"
-    # The noisy count of an overlapping part may exceed that of the whole.
-    noisy, whole = counted and node.kind == "overlapping", node.kind in ("sequence", "selection")
+    # Of parts that read the same units, or overlap, each has a count with noise of its own.
+    noisy = counted and node.kind in ("overlapping", "sequence")
+    whole = node.kind in ("sequence", "selection") and not noisy
     for number, part in enumerate(node.parts):
         if part.n_units != n_units if whole else part.n_units > n_units and not noisy:
             yield f"{place}.parts[{number}].units is {part.n_units}, but there are {n_units}"

@@ -192,7 +192,7 @@ def test_a_fit_that_fails_says_what_it_spent(
     assert done.status == 2
     *_, where, last = done.err.splitlines()
     assert where == "What it found before is in private-topics: words.model, topics.model"
-    assert "No word remains. What this run cost is spent. All runs" in last
+    assert "No word remains. What was charged is spent. All runs" in last
     assert spent(tmp_path) == pytest.approx(2)
 
 

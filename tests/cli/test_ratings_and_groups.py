@@ -1,6 +1,7 @@
 """``sktensor-dp ratings`` and ``groups``, and forecasts from public numbers alone."""
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -86,16 +87,65 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
     assert model.shape_ == (1000, 30)
 
 
+def test_people_get_what_they_may_like_from_their_own_ratings(
+    command: Command, ratings: Path, tmp_path: Path
+) -> None:
+    """Every second person likes even films, the others odd ones, beside what all like."""
+    head, *rows = ratings.read_text("utf-8").splitlines()
+    named = head.split(",")
+    user, film, stars = (named.index(name) for name in ("user", "film", "stars"))
+    table = [row.split(",") for row in rows]
+    for row in table:
+        likes = int(row[user].removeprefix("person")) % 2 == int(row[film][5:]) % 2
+        row[stars] = f"{min(float(row[stars]), 3) + 2 * likes:g}"
+    ratings.write_text("\n".join([head, *(",".join(row) for row in table)]), "utf-8")
+    done = command("ratings", ratings, *STARS, "--items", "films.csv", "--rank", 1, "--epsilon", 50)
+    assert done.status == 0, done.err
+    assert "\n\nTastes: the more somebody likes one side, the less the other\n" in done.out
+    folder = tmp_path / "private-ratings"
+    with (folder / "items.csv").open(newline="") as file:
+        sides = {int(row["item"][5:]): float(row["taste_1"]) > 0 for row in csv.DictReader(file)}
+    even = sum(side == (film % 2 == 0) for film, side in sides.items())
+    assert min(even, 30 - even) <= 3
+    assert "1 of 1 direction of taste can be seen" in (folder / "for-the-officer.md").read_text()
+    columns = STARS[: STARS.index("--bounds")]
+    for _ in range(2):
+        done = command("recommend", folder, ratings, *columns, "--number", 3)
+        assert done.status == 0, done.err
+    assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
+    with (folder / "PRIVATE-recommendations.csv").open(newline="") as file:
+        found = [(row["person"], row["item"]) for row in csv.DictReader(file)]
+    assert len(found) == 3000
+    assert not {*found} & {(row[user], row[film]) for row in table}
+    alike = [int(who.removeprefix("person")) % 2 == int(what[5:]) % 2 for who, what in found]
+    assert np.mean(alike) > 0.8
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["private"] == ["PRIVATE-recommendations.csv"]
+    assert "must be that of a run of ratings" in command("recommend", "o", ratings, *columns).err
+
+
 def test_a_wrong_list_and_a_wrong_column_are_doubted(command: Command, ratings: Path) -> None:
     (ratings.parent / "wrong.txt").write_text("".join(f"no film {n}\n" for n in range(30)))
-    done = command("ratings", ratings, *STARS, "--items", "wrong.txt", "--epsilon", 50)
-    assert "written in the public lists as it is in the data?" in done.err
+    wrong = ("ratings", ratings, *STARS, "--items", "wrong.txt", "--epsilon", 50)
+    done = command(*wrong)
+    assert done.status == 2
+    assert re.search(
+        r"Too few rows match \(items in --items: [0-9]%; noise has .* 2.0%\)", done.err
+    )
+    # Of the budget of 50 the check alone is spent.
+    assert float(re.search(r"folder: epsilon (0\.\d+) at delta", done.err)[1]) < 0.3
+    assert (
+        "written in the public lists as it is" in command(*wrong, "--no-check", "--epsilon", 45).err
+    )
     text = ratings.read_text().replace(",x", ",8000")
     ratings.write_text(text.replace("stars,secret", "other,stars"))
     rest = ("--items", "films.csv", "--epsilon", 8, "--output", "o")
-    assert "lies at the edge of the range" in command("ratings", ratings, *STARS, *rest).err
+    assert "(ratings within --bounds: " in command("ratings", ratings, *STARS, *rest).err
+    edge = command("ratings", ratings, *STARS, *rest, "--no-check", "--raise-budget", 9).err
+    assert "lies at the edge of the range" in edge
     rest = (*rest[:2], "--epsilon", 0.01, "--anyway", "--output", "p")
     hard = command("ratings", ratings, *STARS, *rest).err
+    assert "No check of lists and ranges: noise would hide the result." in hard
     chance = "The order of items is chance: noise hides how they differ."
     taste = "0 of 3 directions of taste can be seen above the noise."
     assert f"warning: {chance} {taste} What would help: more persons, or a larger" in hard
@@ -171,7 +221,8 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
     assert (folder / "groups.svg").read_text("utf-8").startswith("<?xml")
     assert PrivateGaussianMixture.load(folder / "groups.model").n_features_in_ == 2
     for name in ("for-the-officer.md", "groups.csv", "statement.json"):
-        assert "6000" not in (folder / name).read_text("utf-8").replace(",", "")
+        text = (folder / name).read_text("utf-8").replace('"units_read": 6000', "twice 3000")
+        assert "6000" not in text.replace(",", "")
 
 
 @pytest.mark.parametrize(
@@ -230,6 +281,7 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
     command: Command, visits: Path, tmp_path: Path, ranges: tuple, doubted: tuple
 ) -> None:
     given = ("--range", *ranges[:3], "--range", *ranges[3:], "--missing", "NA", "?", "-999")
+    given = (*given, "--no-check")
     done = command("groups", visits, *given, "--groups", 1, "--epsilon", 1e6, "--anyway")
     assert done.status == 0, done.err
     assert done.err.count("of its range: is --range right?") == len(doubted)
@@ -239,6 +291,50 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
     for line in CENTRES:
         assert f"\n{line}\n" in done.out
         assert line in picture
+
+
+def test_laboratory_values_are_analysed_as_logs(command: Command, tmp_path: Path) -> None:
+    """One group has ten times the values of the other; a few are 0, or missing."""
+    rng = np.random.default_rng(0)
+    values = 10 ** rng.normal(np.repeat([0.0, 1.0], 2000), 0.1)
+    cells = [
+        "" if n % 50 == 0 else "0" if n % 50 == 1 else f"{v:.4f}" for n, v in enumerate(values)
+    ]
+    (tmp_path / "labs.csv").write_text("\n".join(["crp", *cells]), encoding="utf-8")
+    asked = ("groups", "labs.csv", "--log-range", "crp", 0.01, 1000, "--groups", 2, "--epsilon", 8)
+    done = command(*asked)
+    assert done.status == 0, done.err
+    with (tmp_path / "private-groups" / "groups.csv").open(newline="") as file:
+        found = sorted(float(row["crp"]) for row in csv.DictReader(file))
+    assert found == pytest.approx([1.0, 10.0], rel=0.3)
+    assert "log range: 'crp' 0.01 to 1000" in done.err
+    assert "crp (log10)" in text_of(tmp_path / "private-groups" / "groups.svg")
+    assert "LOW < HIGH, LOW > 0" in command("groups", "labs.csv", "--log-range", "crp", 0, 9).err
+
+
+@pytest.mark.parametrize("whose", [(), ("--person", "patient")])
+def test_the_number_of_units_can_be_private(
+    command: Command, visits: Path, tmp_path: Path, whose: tuple
+) -> None:
+    """Before the fit all goes by a guess, and after it by released counts."""
+    asked = (
+        *("groups", visits, *RANGES, *whose, "--missing", "NA", "?", "-999"),
+        *("--epsilon", 8, "--groups", 2, "--add-remove", "--persons", 4321),
+    )
+    done = command(*asked)
+    assert done.status == 0, done.err
+    unit = "person" if whose else "row"
+    assert f"4,321 {unit}s (assumed, the true number is private); each" in done.err
+    folder = tmp_path / "private-groups"
+    report = load_statement((folder / "statement.json").read_text("utf-8"))
+    assert (report.neighbours, report.unit) == ("add_remove", unit)
+    page = (folder / "for-the-officer.md").read_text("utf-8")
+    assert f"about {report.n_units:,} {unit}s were analysed" in page
+    n = 3000 if whose else len(visits.read_text("utf-8").splitlines()) - 1
+    assert not {str(n), f"{n:,}"} & set(re.findall(r"\d[\d,]*\d", done.err))
+    assert command("report", "check", folder).status == 0
+    done = command(*asked[:-2])
+    assert (done.status, "--add-remove and --persons N go together" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_swapped_columns_end_in_a_question(command: Command, posts: Path) -> Non
     assert done.status == 2
     last = done.err.splitlines()[-1]
     assert re.search(r"No word was found that about \d+ persons use\. Is --text the column", last)
-    assert "What this run cost is spent. All runs" in last
+    assert "What was charged is spent. All runs" in last
 
 
 @pytest.mark.usefixtures("no_fit")

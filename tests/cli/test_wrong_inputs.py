@@ -29,6 +29,7 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.csv").write_text(f'author,post\nann,"{SECRET}\nbob,{SECRET}\n')
     (tmp_path / "latin.csv").write_bytes(f"author,post\nann,{SECRET} ".encode() + b"\xe9\n")
     (tmp_path / "blanks.csv").write_text(f"author,post,age\n{SECRET},hi,1\n{SECRET} ,ho,2\n")
+    (tmp_path / "posts.xlsx").write_bytes(b"PK")
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "u.item").write_bytes(b"caf\xe9\n")
     (tmp_path / "odd").write_bytes(b"\x81\n")
@@ -47,13 +48,14 @@ WRONG = [
     (("topics", "posts.csv", "--text", "body"), "column 'body' does not exist"),
     ((*TEXT, "--person", "who"), "column 'who' does not exist"),
     (
-        (*TEXT, "--persons", "author"),
-        "unrecognized arguments: --persons author; did you mean --person?",
+        (*TEXT, "--persn", "author"),
+        "unrecognized arguments: --persn author; did you mean --person?",
     ),
-    (
-        ("groups", "posts.csv", "--range", "age", 0, 9, "--persons", "author"),
-        "did you mean --person?",
-    ),
+    ((*TEXT, "--persons", "author"), "must be a number of persons (--person names a column)"),
+    ((*TEXT, "--persons", 9), "--add-remove and --persons N go together"),
+    (("topics", "posts.csv", "--text", "Post "), "'Post ' does not exist; did you mean 'post'?"),
+    (("topics", "posts.xlsx", "--text", "post"), "'posts.xlsx' is a spreadsheet: save its sheet"),
+    (("topics", "-", "--text", "post"), "standard input cannot be read several times"),
     ((*TEXT, "--pers", "author"), "unrecognized arguments: --pers author"),
     ((*TEXT, "--encoding", "klingon"), "encoding 'klingon' is not one"),
     ((*TEXT, "--quoting", "maybe"), "--quoting: invalid choice"),
@@ -104,7 +106,7 @@ WRONG = [
         "column 'name' does not exist",
     ),
     (("ratings", "stars.tsv", *RATED, "--title", "name", "--items-are-public"), "--title needs"),
-    (("groups", "posts.csv"), "required: --range"),
+    (("groups", "posts.csv"), "--range COLUMN LOW HIGH must be given"),
     (("forecast",), "required"),
     (("budget",), "required"),
     (("budget", "show"), "required"),
@@ -113,7 +115,7 @@ WRONG = [
     (("report", "check"), "required"),
     (("report", "other", "posts.csv"), "invalid choice"),
     (("report", "check", "posts.csv", "--at-most", "nan"), "--at-most: must be a number above 0"),
-    (("recommend",), "invalid choice"),
+    (("recommend",), "required: FOLDER, FILE"),
     ((), "required: COMMAND"),
 ]
 
@@ -136,7 +138,7 @@ def test_wrong_input_ends_in_one_line(
 
 
 @pytest.mark.parametrize(
-    "name", ["", "topics", "ratings", "groups", "forecast", "report", "budget"]
+    "name", ["", "topics", "ratings", "groups", "recommend", "forecast", "report", "budget"]
 )
 def test_help_fits_a_screen_and_has_an_example(
     command: Command, name: str, monkeypatch: pytest.MonkeyPatch
@@ -146,6 +148,10 @@ def test_help_fits_a_screen_and_has_an_example(
     assert done.status == 0
     assert len(done.out.splitlines()) <= 45
     assert f"sktensor-dp {name or 'COMMAND'} " in done.out.split("\n\n")[-1]
+
+
+def test_it_tells_its_version(command: Command) -> None:
+    assert command("--version").out == f"sktensor_dp {sktensor_dp.__version__}\n"
 
 
 def test_it_runs_as_a_program() -> None:

@@ -112,7 +112,7 @@ def test_folder_is_read_in_order_of_paths(tmp_path):
     (tmp_path / "sub").mkdir()
     for name, text in {"b.txt": "second", "a.txt": "first", "sub/c.txt": "", "x.md": "no"}.items():
         save(tmp_path / name, text)
-    with pytest.warns(UserWarning, match=r"1 file is skipped that do not end in \.txt"):
+    with pytest.warns(UserWarning, match=r"skipped 1 file not ending in \.txt"):
         assert load_texts(tmp_path) == ["first", "second", ""]
     (tmp_path / "x.md").rename(tmp_path / "x.TXT")
     assert load_texts(tmp_path) == parts_of(tmp_path, None) == ["first", "second", "", "no"]
