@@ -55,14 +55,12 @@ def purpose(package: str) -> str:
 
 
 def table(found: Imports) -> str:
-    """Every import, layer by layer, with their number."""
+    """Packages layer by layer, and the number of their imports."""
     order = ["__init__", *(package for layer in LAYERS for package in layer)]
     layer_of = {package: len(LAYERS) - n for n, layer in enumerate(LAYERS) for package in layer}
-    lines = ["| layer | package | what it is | imports from |", "| --- | --- | --- | --- |"]
+    lines = ["| layer | package | what it is |", "| --- | --- | --- |"]
     for package in order:
-        others = ", ".join(sorted(found[package], key=order.index)) or "none of them"
-        cells = (layer_of.get(package, "root"), f"`{package}`", purpose(package), others)
-        lines.append("| {} | {} | {} | {} |".format(*cells))
+        lines.append(f"| {layer_of.get(package, 'root')} | `{package}` | {purpose(package)} |")
     count = sum(map(len, found.values()))
     return "\n".join([*lines, "", f"{len(found)} packages, {count} imports."])
 
