@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
     from sktensor_dp.text import PrivateCountVectorizer, PrivateOneHotEncoder
 else:
-    # Names are imported when first asked for: who fits topics does not wait for completions.
+    # Modules are imported when a name is first used: fits of topics do not load completions.
     _HOMES = {
         "BudgetAccountant": "privacy.accountant",
         "PrivacyReport": "privacy.report",

@@ -312,7 +312,7 @@ def recall_at_k(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, *, k: int =
 
 
 def _hits(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, k: int) -> tuple[Floats, Floats]:
-    """Count relevant items among the k best scored, and in all, of each person who has any."""
+    """Numbers of relevant items among the k best scored, and in all, for persons with any."""
     given = sp.csr_matrix(y_true)
     truth, scores = given > 0, np.asarray(y_score, dtype=np.float64)
     for name, numbers in (("y_true", given.data), ("y_score", scores)):

@@ -1,1 +1,1 @@
-"""Checks of what callers pass, errors without data, tables of others, and display of results."""
+"""Checks of arguments, errors without data, tables of other libraries, display of results."""

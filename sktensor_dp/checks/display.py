@@ -14,7 +14,7 @@ VARIABLE = "SKTENSOR_DP_DOCS"
 
 
 def link_to(page: str) -> str:
-    """Address of a page of the site that `VARIABLE` names; empty if it names none."""
+    """Address of a page on the site in the environment variable `VARIABLE`; empty if unset."""
     site = os.environ.get(VARIABLE, "")
     return f"{site.rstrip('/')}/{page}" if site and page else ""
 

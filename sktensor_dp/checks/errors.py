@@ -1,4 +1,4 @@
-"""Run code of others on raw data, and raise its errors again without their text."""
+"""Run other libraries on raw data, and raise their errors again without their text."""
 
 import dis
 import os

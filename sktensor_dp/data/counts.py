@@ -46,7 +46,7 @@ def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
 
 @dataclass(frozen=True, eq=False)
 class UnitWords:
-    """Layout for adding up counts by unit, with a place for each (unit, word) that occurs."""
+    """Layout for adding up counts by unit: a place for each pair of unit and word that occurs."""
 
     # (n_units,): number of documents of each unit; 0 for units that are left out.
     sizes: Integers
@@ -118,7 +118,7 @@ class CountChunk(RowChunk):
 
     @cached_property
     def unit_words(self) -> UnitWords:
-        """`UnitWords` of the units with several documents, for their exact norms."""
+        """`UnitWords` of the units with several documents, which exact norms need."""
         return UnitWords.of(self.X, self.units.of_rows, self.units.sizes > 1)
 
     @cached_property

@@ -102,7 +102,7 @@ def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
 
 
 class ValueRange(Chunks):
-    """Public range that values are clipped to, and centred on the middle of."""
+    """Public range: values are clipped to it, and its middle is subtracted."""
 
     public: ClassVar[tuple[str, ...]] = ("shape", "half", "middle")  # to sessions
     values: Floats
@@ -135,7 +135,7 @@ class ValueRange(Chunks):
 
 
 class IndexSet(SortedEntries):
-    """Coordinates of observed values, with sums over the rows of a mode that hardly round."""
+    """Coordinates of observed values, with accurate sums over the rows of a mode."""
 
     def sums(self, mode: int, terms: Floats) -> Floats:
         """Sum `terms` (n_entries, ...) over the entries in each row of `mode`; (n_rows, ...)."""
@@ -187,7 +187,7 @@ class EntryChunks(ValueRange):
 
     @property
     def shares(self) -> Floats:
-        """Share of each value in its unit, of shape (n_observed,): all of it."""
+        """Share of each value in its unit, of shape (n_observed,): 1, as a value is a unit."""
         return np.ones(len(self.values))
 
     def __iter__(self) -> Iterator["EntryChunks"]:

@@ -69,7 +69,7 @@ def read_labels(groups: Any, n_rows: int | None, name: str) -> Labels:
 
 
 def _of_one_kind(labels: NDArray[Any]) -> Labels | None:
-    """Convert labels that are all integers, or all strings; None for others."""
+    """Array of labels that are all integers, or all strings; None for other labels."""
     if labels.dtype.kind in "iu":
         return _integers(labels)
     if labels.dtype.kind not in "OTU":
@@ -86,7 +86,7 @@ def _of_one_kind(labels: NDArray[Any]) -> Labels | None:
 
 
 def _integers(labels: NDArray[Any]) -> Labels:
-    """Integers of 64 bits if they fit in, else Python's own."""
+    """64-bit integers if all labels fit, else Python's integers."""
     limits = np.iinfo(np.int64)
     if limits.min <= int(labels.min()) and int(labels.max()) <= limits.max:
         return labels.astype(np.int64, copy=False)
@@ -100,7 +100,7 @@ def _objects(items: list[Any]) -> NDArray[np.object_]:
 
 
 def _is_well_formed(label: str) -> bool:
-    """True for a label without NUL and without outer blanks, whatever other labels are."""
+    """True for a label without NUL and without outer blanks."""
     return "\0" not in label and label == label.strip()
 
 
@@ -115,7 +115,7 @@ def are_several(labels: Labels) -> bool:
 
 
 def distinct(labels: Labels) -> tuple[Labels, Integers]:
-    """Different labels, sorted, and the place of each row's label among them."""
+    """Distinct labels, sorted, and the index of each row's label among them."""
     return read(lambda: _distinct(labels), "groups")
 
 
@@ -134,7 +134,7 @@ def _distinct(labels: Labels) -> tuple[Labels, Integers]:
 
 
 def joined(parts: list[Labels]) -> Labels | None:
-    """Labels of several parts, one after the other; None if they are not of one kind."""
+    """Labels of several parts, concatenated; None if some are integers and some are strings."""
     # Parts without rows have labels of no type.
     parts = [part for part in parts if len(part)] or parts[:1]
     return np.concatenate(parts) if len(set(map(are_texts, parts))) == 1 else None
@@ -193,7 +193,7 @@ def normalise_labels(labels: ArrayLike) -> Labels:
 
 
 def _normal(label: str) -> str:
-    """Stripped, folded and composed form of a label, which is its own form."""
+    """Stripped, case-folded and composed form of a label; applied twice it changes nothing."""
     # Decompose first: composed and decomposed letters are then folded alike.
     folded = unicodedata.normalize("NFD", label).casefold()
     return unicodedata.normalize("NFC", folded).strip()

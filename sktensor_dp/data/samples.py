@@ -124,7 +124,7 @@ class IncompleteChunks(SampleChunks):
     _chunk = IncompleteChunk
 
     def _checked_part(self, part: Any) -> Floats | sp.csr_matrix:
-        """Samples of one chunk, as those of `SampleChunks`, in which cells may be missing."""
+        """Samples of one chunk, with missing cells; refuses another number of columns."""
         return as_incomplete(part, super()._checked_part)
 
 

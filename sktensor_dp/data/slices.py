@@ -1,4 +1,4 @@
-"""Entries that one index of a mode holds; the unit of privacy is all of them."""
+"""Entries of a tensor by unit; the unit of privacy is all entries of one index of a mode."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Data that is not in memory as a whole, told by type."""
+"""Classes of data that is not in memory as a whole."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Sums over units with bounded rounding, and sums over partitions that lie apart."""
+"""Sums over units with bounded rounding, and sums over partitions of a source."""
 
 import math
 import threading
@@ -74,7 +74,7 @@ class AccurateSum:
 
 
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
-    """Apply a summation `add` to high and low digits of `terms` apart, to hardly round."""
+    """Sum `terms` accurately: apply `add` to their high and low digits separately."""
     # `add` must add up rows of an array shaped like `terms`, in any order, and do nothing else.
     largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
     anchor = split_anchor(largest, len(terms), squares)
@@ -99,7 +99,7 @@ def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
-    """Sum `terms` (n_terms, ...) by their row, hardly rounded; (n_rows, ...)."""
+    """Sum `terms` (n_terms, ...) by their row, accurately; (n_rows, ...)."""
     columns = terms.reshape(len(terms), math.prod(terms.shape[1:])).T
     squares = float(np.square(np.bincount(rows, minlength=n_rows).astype(np.float64)).sum())
 
@@ -155,7 +155,7 @@ class PartialQuery:
         return PartialSum(merged, n_units)
 
     def _nothing(self) -> Any:
-        """Empty sum of the kind that the query adds up."""
+        """Empty sum of the type that the query's totals need."""
         return self.query.sums()
 
     def _summed(self, partition: Any) -> PartialSum:

@@ -34,7 +34,7 @@ def split_chunk(part: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class GroupTable:
-    """Sorted labels of all groups of rows in a source, their sizes, and where each one ends."""
+    """Sorted labels of all groups in a source, their sizes, and the last chunk of each."""
 
     labels: NDArray[Any]
     sizes: Integers
@@ -90,7 +90,7 @@ class GroupBuffer:
         self._waiting: defaultdict[int, list[tuple[Any, Integers]]] = defaultdict(list)
 
     def add(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
-        """Take rows with their labels; return those of groups that are complete, and groups."""
+        """Take rows with their labels; return rows of complete groups, and their group numbers."""
         places = self._table.places(labels)
         present, counts = np.unique(places, return_counts=True)
         self._left[present] -= counts
@@ -174,7 +174,7 @@ def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
 
 
 class Chunks:
-    """Raw data in chunks of whole units, read once for each release, here or where it lies."""
+    """Raw data in chunks of whole units, read once for each release, here or at a source."""
 
     n_units: int  # protected persons, documents or rows; private with ``add_remove``
     grouped: bool = False  # whether units are persons, with several rows each
@@ -186,7 +186,7 @@ class Chunks:
         raise NotImplementedError
 
     def sum(self, query: Any) -> Any:
-        """Sum of `query` over all units, each counted once, where the data is `apart`."""
+        """Sum of `query` over all units at the source, for data that is `apart`."""
         raise NotImplementedError
 
 
@@ -242,7 +242,7 @@ class Units:
         return np.bincount(self.of_rows[flags], minlength=self.n) > 0
 
     def spread(self, factors: Floats) -> Floats:
-        """Weight of each row in the sum of unit means times `factors`, which are per unit."""
+        """Weight of each row in the sum over units of a unit's mean times its factor."""
         return np.repeat(factors / self.sizes, self.sizes)
 
 

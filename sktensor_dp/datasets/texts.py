@@ -383,7 +383,7 @@ def read_columns(
 
 
 def _check_options(path: Path, delimiter: str | None, quoting: str, encoding: str) -> str:
-    """Suffix of a file of texts, "" for a folder; ValueError for options that do not suit it."""
+    """Suffix of a file of texts, "" for a folder; ValueError for options of other formats."""
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(
             f"delimiter must be one character, not a quote or line break, got {delimiter!r}"

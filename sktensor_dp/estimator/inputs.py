@@ -304,7 +304,7 @@ MARK = "_sktensor_dp_unit"
 
 
 def mark_unit(counts: Any, report: PrivacyReport) -> Any:
-    """Mark a result with the unit and neighbours that its fit protects; return it."""
+    """Mark a result with the unit and neighbours that its fit protects, and return it."""
     with suppress(AttributeError):
         setattr(counts, MARK, (report.unit == "person", report.neighbours))
     return counts

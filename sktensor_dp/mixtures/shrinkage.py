@@ -1,4 +1,4 @@
-"""Shrinkage of noisy covariances, by the known size of their noise: to common, to round shapes."""
+"""Shrinkage of noisy covariances to common and round shapes, by their known noise."""
 
 from dataclasses import dataclass
 

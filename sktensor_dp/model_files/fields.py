@@ -175,7 +175,7 @@ class Real(Form):
 
 @dataclasses.dataclass(frozen=True)
 class Numbers(Form):
-    """Array of finite numbers in double precision; without letters it has any dimensions."""
+    """Array of finite doubles; letters name its axes, and without them any shape is allowed."""
 
     letters: str = ""
 

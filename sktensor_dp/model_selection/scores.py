@@ -43,7 +43,7 @@ def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
 
 
 def answers(question: Callable[[Any], Any], X: Any) -> Floats:
-    """Number that `question`, a method of a model, gives for each row alone; NaN where it fails."""
+    """Value of `question`, a method of a model, for each row separately; NaN where it fails."""
 
     def ask(rows: Any) -> Floats:
         found = np.asarray(question(rows), dtype=np.float64)
@@ -128,7 +128,7 @@ def word_counter(estimator: Any) -> WordCounter | None:
 
 
 def _counter_of(step: Any) -> WordCounter | None:
-    """Function that counts words of texts, of a step that does so."""
+    """Word counter of a step that counts words of texts; None for other steps."""
     makes = step._public_facts().word_counter if isinstance(step, PrivateEstimatorMixin) else None
     return None if makes is None else makes()
 

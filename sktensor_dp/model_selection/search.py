@@ -137,7 +137,7 @@ class Trials:
         return call_untrusted(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
-        """Draw a candidate by secret `bits` of its own, and fit and score it on each split."""
+        """Draw a candidate by its own secret `bits`, and fit and score it on each split."""
         # An error ends the search at once, as if it had the highest score: that is a selection of
         # the best too.
         rng = secret_random_state(bits)

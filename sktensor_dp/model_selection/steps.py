@@ -199,7 +199,7 @@ def private_steps(estimator: Any) -> dict[str, Any]:
 
 
 def row_by_row(estimator: Any) -> Any:
-    """Estimator, or pipeline whose FunctionTransformers call their function for each row alone."""
+    """Estimator, or pipeline whose FunctionTransformers call their function row by row."""
     if not isinstance(estimator, Pipeline):
         return estimator
     return Pipeline(
@@ -217,7 +217,7 @@ def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
 
 
 def checked_rows(estimator: Any, X: Any) -> Any:
-    """`X` as texts or numbers, as the first step takes them: no row decides the type of all."""
+    """`X` as texts or numbers for the first step, so that no row decides the type of all."""
     first = next(iter(steps_of(estimator).values()))
     if _kind(first) in VECTORIZERS:
         X = as_documents(X, "X")

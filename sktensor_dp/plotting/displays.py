@@ -121,18 +121,18 @@ def save_svg(figure: "Figure", path: str | Path) -> None:
 
 @dataclass
 class Display:
-    """Data of a figure, and after ``plot`` where it was drawn."""
+    """Data of a figure, and the axes that ``plot`` drew it in."""
 
     _where: "list[Axes]" = field(default_factory=list, init=False, repr=False)
 
     @property
     def ax_(self) -> "Axes | None":
-        """Axes that it was drawn in, the first of several; None before ``plot``."""
+        """First of the axes that the figure was drawn in; None before ``plot``."""
         return self._where[0] if self._where else None
 
     @property
     def axes_(self) -> "list[Axes]":
-        """All axes that it was drawn in."""
+        """All axes that the figure was drawn in."""
         return self._where
 
     @property

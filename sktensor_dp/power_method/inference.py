@@ -19,7 +19,7 @@ def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
 
 
 def sample_scores(samples: Any, moment: str, found: FittedComponents) -> Floats:
-    """Log-likelihood (n,) of samples in a mixture, or what each adds to the fit of T."""
+    """Log-likelihood (n,) of samples in a mixture, or their terms of the fit to T."""
     if moment == "gaussian_mixture":
         return np.asarray(logsumexp(_log_joint(samples, found), axis=1))
     seen = np.asarray(samples @ found.components.T)

@@ -67,7 +67,7 @@ def _checked(name: str, value: Any, rule: str, allowed: Callable[[float], bool])
 
 
 def _total(now: Balance) -> tuple[float, float]:
-    """Epsilon spent, and delta; the budget itself where all of it is spent, but for rounding."""
+    """Spent epsilon, and delta; the whole budget if it is spent up to rounding."""
     spent = now.spent.epsilon_at(now.delta)
     return now.epsilon if math.isclose(spent, now.epsilon, rel_tol=ROUNDING) else spent, now.delta
 

@@ -440,7 +440,7 @@ class OneRunResult(_Bounds):
 def p_value_of_guesses(
     n_canaries: int, n_guesses: int, n_correct: int, epsilon: ArrayLike, delta: float
 ) -> Any:
-    """Upper bound on the chance of so many right guesses at (epsilon, delta)-DP."""
+    """Upper bound on the probability of `n_correct` right guesses at (epsilon, delta)-DP."""
     right = expit(np.asarray(epsilon, dtype=np.float64))
     chance = binom.sf(n_correct - 1, n_guesses, right)
     return np.minimum(chance + n_canaries * delta * (1 - right), 1.0)
@@ -643,7 +643,7 @@ def audit_in_one_run(
 
 
 def _stacked(above: Any, below: Any) -> Any:
-    """Rows of `above` with those of `below` after them."""
+    """Rows of `above` followed by the rows of `below`."""
     if sp.issparse(above):
         return sp.vstack([above, below], format="csr")
     if isinstance(above, list):

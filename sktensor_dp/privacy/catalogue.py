@@ -65,7 +65,7 @@ def _mechanism(query: type[Query], law: Law) -> Mechanism | PartitionSelection:
 
 
 def _release(query: type[Query]) -> Release:
-    """Entry of a query; TypeError unless it has a law in mu, and at most one more that is pure."""
+    """Entry of a query; TypeError unless it has one law in mu and at most one pure law."""
     first, *others = (_mechanism(query, law) for law in query.laws)
     if [law.pure for law in query.laws] != [False, True][: len(query.laws)]:
         raise TypeError(f"{query.name}: laws must be one in mu, and then none or a pure one.")

@@ -73,7 +73,7 @@ class LedgerEntry:
 
 
 def _decimal_units(value: float) -> int:
-    """Number in units of 1e-40, rounded up, read as the decimal that it prints as."""
+    """Number in units of 1e-40, rounded up; its value is the decimal that Python prints."""
     return math.ceil(Fraction(Decimal(repr(float(value)))) * UNIT)
 
 

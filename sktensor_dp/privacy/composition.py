@@ -1,4 +1,4 @@
-"""Composition of a report's releases: a tree, and the cost to one unit in all of it."""
+"""Composition of a report's releases as a tree, and its cost to one unit."""
 
 import math
 from collections import Counter, defaultdict
@@ -142,7 +142,7 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
 
 
 def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
-    """Possible costs to a unit of being in one part, for each role of parts."""
+    """Possible costs to a unit in one part, for each role of parts."""
     found: dict[str, list[PrivacyCost]] = defaultdict(list)
     for part in node.parts:
         found[part.role] += unit_costs(part.of)
@@ -157,7 +157,7 @@ def membership_costs(
 
 
 def _repeated(costs: Sequence[PrivacyCost], times: int) -> tuple[PrivacyCost, ...]:
-    """Possible costs of being in `times` parts, where a part costs at most one of `costs`."""
+    """Possible costs to a unit in `times` parts, each of which costs at most one of `costs`."""
     if times > 1:
         costs = [_cover(costs)]
     return tuple(PrivacyCost.total([(cost, times)]) for cost in costs)

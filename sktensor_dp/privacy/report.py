@@ -124,7 +124,7 @@ class PrivacyReport(Shown):
 
     @property
     def in_brief(self) -> str:
-        """Who is protected, and how strongly, for the foot of a figure."""
+        """Unit and guarantee in a few words, for the footer of a figure."""
         if self.seeded or math.isinf(self.epsilon):
             return "not private"
         about = "about " * (self.neighbours == "add_remove")

@@ -184,7 +184,7 @@ def online_tensor_power_method(
     eigenvalue: Literal["fresh", "lagged"] = "fresh",
     random_state: Any = None,
 ) -> PublishedComponents:
-    """Eigenpairs of ``E[x (x) x (x) x]`` from a stream (Algorithm 2, mended).
+    """Eigenpairs of ``E[x (x) x (x) x]`` from a stream (Algorithm 2, corrected).
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class CorpusMoments:
         return np.asarray(self._pair_total / n - self._a / (n * (n - 1)) * crossed)
 
     def triples(self, basis: Floats) -> Floats:
-        """M3 (k, k, k) by equation (19), mended, in a `basis` of orthonormal columns."""
+        """M3 (k, k, k) by equation (19), corrected, in a `basis` of orthonormal columns."""
         X, lengths, n = self._chunk.X, self._lengths, len(self._lengths)
         total = basis.T @ self._frequencies
         projected = np.asarray(X @ basis) / lengths[:, None]
@@ -91,7 +91,7 @@ class CorpusMoments:
         return np.asarray(M3)
 
     def _pairs_with_themselves(self, basis: Floats, projected: Floats, thirds: Floats) -> Floats:
-        """Sum over documents of M2_n (x) M1_n in the `basis`, by their own moments."""
+        """Sum over documents of M2_n (x) M1_n, each document's own moments, in the `basis`."""
         lengths = self._lengths
         others = np.where(np.isinf(lengths), 0.0, 1 / (lengths - 1))
         cubes = thirds + _sum_of_products(projected, projected, projected * others[:, None])

@@ -110,7 +110,7 @@ class RowSums(Query):
 
 @dataclass(frozen=True, eq=False)
 class EntryPairs(Query):
-    """Sum over rows of a matrix of products of their residuals in two different columns."""
+    """Sums over the rows of a matrix of products of residuals in two different columns."""
 
     name, family = "entry_pairs", "entries"
     description = "sums over rows of products of their clipped residuals in two columns"
@@ -139,7 +139,7 @@ class EntryPairs(Query):
 
     @cached_property
     def l2_sensitivity(self) -> float:
-        """Twice a row's weight times the norm of its numbers of values in the other columns."""
+        """Largest L2 change by one value: twice its row's weight times a norm of other columns."""
         return self._largest_move(np.sqrt(self._beside(self._repeats.data**2)))
 
     @cached_property
@@ -148,7 +148,7 @@ class EntryPairs(Query):
         return self._largest_move(self._beside(self._repeats.data))
 
     def _largest_move(self, others: Floats) -> float:
-        """Bound on the change by one value, from the norm or sum of its row's `others`."""
+        """Bound on the change by one value, given a norm of the `others` in its row, per cell."""
         # With zero sensitivity any positive value is a bound.
         moves = 2 * self._limits[self._rows] ** 2 * others
         return SUM_SLACK * (float(moves.max()) or 1.0)

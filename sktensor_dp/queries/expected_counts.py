@@ -296,7 +296,7 @@ def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> It
 def columns(
     counts: sp.csr_matrix, batch: slice
 ) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_]]:
-    """Counts and words of a batch, padded, a column per document; and the mask of what is used."""
+    """Counts and words of a batch, one column per document, padded; and the mask of words."""
     ends = counts.indptr[batch.start : batch.stop + 1]
     per_row = np.diff(ends)
     n, longest = len(per_row), int(per_row[-1])

@@ -155,7 +155,7 @@ class RidgeBlock(Query):
         return self._frames[0]
 
     def total(self, chunk: EntryChunks) -> Floats:
-        """Rows of the factor over their `scales`, of shape (n_rows, r)."""
+        """Rows of the factor divided by their `scales`, of shape (n_rows, r)."""
         # Every vector that multiplies a value is checked to have length 1 at most, so an inaccurate
         # inverse of A cannot enlarge the change.
         order = self.index_set.order(self.mode)
@@ -169,7 +169,7 @@ class RidgeBlock(Query):
 
     @cached_property
     def _frames(self) -> tuple[Floats, Floats]:
-        """Largest ``|A^-1 z|`` of each row's entries, and A^-1 over it, (n_rows, r, r)."""
+        """Largest ``|A^-1 z|`` of each row's entries, and A^-1 divided by it, (n_rows, r, r)."""
         grams = self.index_set.grams(self.mode, self.rows)
         ridge = np.broadcast_to(np.asarray(self.regularization, float), self.rows.shape[1:])
         least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]

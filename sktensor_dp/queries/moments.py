@@ -120,7 +120,7 @@ class PairMoments(NonNegative):
         return norms_within(self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2)
 
     def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
-        """Counts of `words`, and each document's weight over ``l - 1``."""
+        """Counts of `words`, and the weight of each document divided by ``l - 1``."""
         weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
         weight /= np.maximum(chunk.lengths - 1, 1)
         return chunk.restricted(self.words).X, weight

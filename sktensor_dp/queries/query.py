@@ -96,7 +96,7 @@ class Query:
 
 
 class Bounded(Query):
-    """Query of which one unit's contribution has bounded norms: it gives `_largest_norms` alone."""
+    """Query that bounds the norm of one unit's contribution, by `_largest_norms`."""
 
     # Largest L2 distance of two contributions, divided by the largest norm of one.
     farthest: ClassVar[float]

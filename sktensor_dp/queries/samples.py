@@ -157,7 +157,7 @@ class _ThirdMoments:
         return seen, distances
 
     def _norms(self, chunk: SampleChunk, seen: Floats, distances: Floats) -> Floats:
-        """Mean over a unit's samples of the norm of their third moment, a bound on its own."""
+        """Mean norm of the third moments of a unit's samples, a bound on that of the unit."""
         squares = np.square(seen).sum(axis=1)
         norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
         return chunk.units.means(norms)

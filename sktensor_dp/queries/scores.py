@@ -1,4 +1,4 @@
-"""Scores of released models on held-out units, and how many of their rows are as expected."""
+"""Scores of released models on held-out units, and fractions of rows that match a test."""
 
 import math
 import warnings
@@ -207,7 +207,7 @@ def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[sp.csr_matrix, sp.cs
 
 
 def _where_positive(X: sp.csr_matrix, data: Floats) -> sp.csr_matrix:
-    """Counts `data` in the places of those of `X`, without those that are 0."""
+    """Sparse matrix with the counts `data` in the pattern of `X`, without zeros."""
     found = sp.csr_matrix((data, X.indices.copy(), X.indptr.copy()), X.shape)
     found.eliminate_zeros()
     return found

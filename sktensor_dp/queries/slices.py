@@ -78,7 +78,7 @@ class UnitLevels(Query):
 
 @dataclass(frozen=True, eq=False)
 class ReleasedEffects:
-    """Released effects of the shared modes' rows, with which units fit parameters of their own."""
+    """Released effects of rows of the shared modes; each unit fits its own parameters to them."""
 
     effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
     level: float  # mean level of units, minus the middle of the range; public

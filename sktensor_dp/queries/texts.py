@@ -38,7 +38,7 @@ class KeyedSum(Counter[str]):
 
 @dataclass(frozen=True)
 class WordBuckets(NonNegative):
-    """Words by a checksum of theirs; a document gives all its buckets alike, at an L2 norm of 1."""
+    """Weights of words by bucket of a checksum; a document gives its buckets equal weights."""
 
     name, family = "word_buckets", "texts"
     description = "share of documents, weighted, in each bucket of a checksum of words"

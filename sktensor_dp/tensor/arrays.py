@@ -105,7 +105,7 @@ def top_rows_by_parts(
     *,
     block: int,
 ) -> TopRows:
-    """`top_rows` of a table (n_units, n_rows) that is formed about `block` values at a time."""
+    """`top_rows` of a table (n_units, n_rows), computed about `block` values at a time."""
     parts = blocks(n_units, max(block // n_rows, 1))
     best = [top_rows(values(part), n, excluded(part)) for part in parts]
     rows, found = (np.concatenate(each) for each in zip(*best, strict=True))

@@ -1,4 +1,4 @@
-"""Mean of the answers of batches to one question, weighted by what is known of their errors."""
+"""Mean of answers of batches to one question, weighted by the precision of each."""
 
 from dataclasses import dataclass, replace
 
@@ -72,7 +72,7 @@ class BatchMean:
         return replace(self, value=value, noise=noise, sampling=self.sampling[only])
 
     def beside(self, other: "BatchMean") -> "BatchMean":
-        """Means of two questions, columns beside each other, with the spread of this one."""
+        """Answers to two questions in one array, with the spread of this one."""
         pairs = ((self.value, other.value), (self.noise, other.noise),
                  (self.sampling, other.sampling))  # fmt: skip
         value, noise, sampling = (np.concatenate(pair, axis=-1) for pair in pairs)

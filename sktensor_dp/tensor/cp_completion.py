@@ -305,7 +305,7 @@ class _Posterior:
         self._factor_scales: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
 
     def residuals(self) -> Floats:
-        """Values less mean and biases, in the order of the entries; can be called once."""
+        """Values minus mean and biases, in the order of the entries; may be called once."""
         assert self._values is not None
         values, self._values = self._values, None
         values -= self._mean
@@ -370,7 +370,7 @@ class _Posterior:
         return targets
 
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
-        """Normal equations of the factor of `mode` for `targets`; empty ones without components."""
+        """Normal equations of the factor of `mode` for `targets`; of size 0 without components."""
         n, rank = self._factors[mode].shape
         if rank == 0:
             empty = np.zeros((n, 0))

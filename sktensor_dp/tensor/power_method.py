@@ -383,7 +383,7 @@ class OnlinePowerMethod:
 
     @property
     def n_answers_needed(self) -> int:
-        """Number of answers after which all components are found, if no more are repeated."""
+        """Number of answers until all components are found, unless a question is repeated."""
         return self.n_components * (self.max_iter + 1) + self.n_waits
 
     @property

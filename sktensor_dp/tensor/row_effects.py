@@ -53,7 +53,7 @@ def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
 
 
 class _Incidence:
-    """Matrix of how often a row of one mode shares an entry with rows of the others, scaled."""
+    """Scaled matrix of the number of entries that a row shares with rows of other modes."""
 
     # Only the pattern is stored, as entries sorted by the mode.
 
@@ -189,7 +189,7 @@ class _RowsSeen:
     others: list[tuple[int, Any]]  # modes, and how much of each of their rows a sum holds
 
     def left_by(self, biases: Sequence[Floats]) -> Floats:
-        """Sums without the part that the biases of the other modes add to them."""
+        """Sums minus the contributions of the other modes' biases."""
         left = self.sums.copy()
         for mode, weighted in self.others:
             left -= weighted @ biases[mode]

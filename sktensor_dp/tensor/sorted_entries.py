@@ -107,7 +107,7 @@ class SortedEntries:
         return self._fibres[mode]
 
     def row_sums(self, values: ArrayLike, mode: int) -> Floats:
-        """Sums (n_m,), over the entries of each row of a mode, of values in the order given."""
+        """Sums (n_m,) over each row of a mode, of values in the order of the entries."""
         rows, numbers = self.coordinates[:, mode], np.asarray(values, dtype=np.float64)
         return np.bincount(rows, numbers, minlength=self.shape[mode]).astype(np.float64)
 
@@ -134,7 +134,7 @@ class SortedEntries:
         return self._pointers[mode]
 
     def blocks(self, mode: int, size: int) -> Iterator[tuple[slice, Integers, Integers]]:
-        """Blocks of entries sorted by a mode: span, rows in it, and where each begins within it."""
+        """Blocks of entries sorted by a mode: span, its rows, and the first entry of each."""
         seen = np.flatnonzero(self.counts[mode])
         begins = self.row_pointers(mode)[seen]
         for first in range(0, self.n_entries, size):

@@ -334,7 +334,7 @@ Model = CPCompletion | TuckerCompletion
 
 
 def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion:
-    """CP model with other factors, of any scale: columns of unit norm, by decreasing weight."""
+    """CP model with new factors, scaled to unit columns and sorted by decreasing weight."""
     norms = np.stack([np.linalg.norm(factor, axis=0) for factor in factors])
     weights = np.prod(norms, axis=0)
     order = np.argsort(-weights, kind="stable")

@@ -1,4 +1,4 @@
-"""Own parameters of units (protected persons), each from its entries and what all units share.
+"""Parameters of each unit (protected person), from its entries and shared effects.
 
 A unit has a level a, a slope t on shared effects, a slope p on popularity and q weights g of
 components. A *cell* is a combination of rows of the shared modes.

@@ -325,7 +325,7 @@ class NoisyWhitener(Whitener):
     n_resolved: int
 
     def times(self, V: Floats) -> Floats:
-        """Product of the second moment, of the rank kept, with V."""
+        """Product of V with the second moment, restricted to the eigenpairs kept."""
         return self.basis @ (self.eigenvalues[:, None] * (self.basis.T @ V))
 
     def in_frame(self, frame: Floats) -> FramedWhitener:
