@@ -64,7 +64,7 @@ class PartitionedSource(ABC):
 
 
 class TextsInParts(ABC):
-    """Iterable over lists of texts, read anew in each pass."""
+    """Iterable over lists of texts, read again in each pass."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[list[str]]:

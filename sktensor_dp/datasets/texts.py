@@ -152,7 +152,7 @@ def load_texts_by_person(
 
 
 class OpenFile:
-    """Iterable over parts of a file; each pass reads the file anew."""
+    """Iterable over parts of a file; each pass reads the file again."""
 
     def __init__(self, parts: Callable[[], Iterator[Any]], doing: str) -> None:
         self._parts, self._doing = parts, doing
@@ -162,7 +162,7 @@ class OpenFile:
 
 
 class OpenTexts(OpenFile, TextsInParts):
-    """Iterable over lists of at most `chunk_size` texts of a file; each pass reads the file anew.
+    """Iterable over lists of at most `chunk_size` texts of a file; each pass reads the file again.
 
     :class:`~sktensor_dp.PrivateCountVectorizer` takes it as texts, with ``n_samples``.
     """
@@ -235,7 +235,7 @@ def open_texts(
 
 
 class OpenTable(OpenFile):
-    """Iterable over arrays of at most `chunk_size` rows of numbers; each pass reads the file anew.
+    """Iterable over arrays of at most `chunk_size` rows of numbers; each pass reads the file again.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ MOST_COSTS = 16
 
 @dataclass(frozen=True)
 class ReleaseRecord:
-    """Release of a fit: one noisy answer, or several of equal cost, as reports show it.
+    """Release of a fit in reports: one noisy answer, or several of equal cost.
 
     Attributes
     ----------

@@ -98,7 +98,7 @@ class DaskPartitions(PartitionedSource):
     def rearranged(
         cls, pieces: Sequence[Any], gather: Callable[[Sequence[Any]], Any], *, grouped: bool = False
     ) -> "DaskPartitions":
-        """Build new partitions, each by `gather` from one piece (or error) of every old one."""
+        """Build new partitions: each is `gather` of one piece (or error) of every old partition."""
         import dask
 
         taken, together = dask.delayed(piece_of), dask.delayed(gather)

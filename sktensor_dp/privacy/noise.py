@@ -88,7 +88,7 @@ class NoiseSource:
         return self._keyed
 
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
-        """Add Gaussian noise of cost `mu` to coordinates, of `size`, of L2 sensitivity 1."""
+        """Add Gaussian noise to coordinates, a part of `size` with L2 sensitivity 1."""
         # Coordinates may be a part of a vector of `size`; sensitivity and grid are those of the
         # whole vector.
         if math.isinf(mu):
@@ -97,7 +97,7 @@ class NoiseSource:
         return self.add_noise(coordinates, self.grid(1 / mu, math.sqrt(size)))
 
     def laplace(self, coordinates: Floats, epsilon: float, size: int | None = None) -> Floats:
-        """Add Laplace noise of cost `epsilon` to coordinates, of `size`, of L1 sensitivity 1."""
+        """Add Laplace noise to coordinates, a part of `size` with L1 sensitivity 1."""
         if math.isinf(epsilon):
             return coordinates
         size = coordinates.size if size is None else size
@@ -140,7 +140,7 @@ class NoiseSource:
         return np.ldexp(steps.astype(np.float64), -MAX_BITS)
 
     def grid(self, scale: float, diameter_per_step: float, *, diameter: float = DIAMETER) -> Grid:
-        """Grid for noise of `scale` whose rounding costs about the fraction `diameter` of it."""
+        """Grid for noise of `scale`; rounding costs about the fraction `diameter` of it."""
         steps = max(diameter_per_step, 1.0)
         finest = steps * max(scale, 1.0) * (1 + diameter) / diameter
         bits = min(math.ceil(math.log2(finest)), MAX_BITS)
@@ -154,7 +154,7 @@ class NoiseSource:
         return Grid(scale, bits, math.ldexp(scale * steps, -bits))
 
     def add_noise(self, coordinates: Floats, grid: Grid, law: Density = GAUSSIAN_DENSITY) -> Floats:
-        """Round coordinates to the grid and add noise of a law and of its scale."""
+        """Round coordinates to the grid, and add noise of a law at the grid's scale."""
         steps = rounded_samples(law, coordinates.size, grid.bits, self._words)
         return _on_grid(coordinates, steps, grid)
 

@@ -63,7 +63,7 @@ def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> fl
 
 
 def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
-    """Standard deviation of the noise, with the most that rounding to its grid adds."""
+    """Standard deviation of the noise, enlarged for rounding to its grid."""
     # Tolerate rounding errors in doubles.
     if sensitivity > LARGEST_SIGMA * (1 + 1e-12) * cost.mu:
         raise ValueError(

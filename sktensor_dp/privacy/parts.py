@@ -48,7 +48,7 @@ def assigned(
     counted: bool,
     random_state: Any,
 ) -> tuple[Integers, Integers | None]:
-    """Part of each unit, of `n_parts` or 1 for a `fraction`; and the unit of each row, or None."""
+    """Part of each unit (of `n_parts`, or 1 for a `fraction`, else 0), and the unit of each row."""
     names, units, n_units = None, None, n_rows
     if labels is not None:
         names, units = distinct(labels)

@@ -150,7 +150,7 @@ class ReleasePlan:
         return cls(epsilon, delta, tuple(releases))
 
     def before_count(self) -> "ReleasePlan":
-        """Plan for a private number of units: 1 % for its count, all else as one open item."""
+        """Plan for a private number of units: 1 % for its count, and the rest undivided."""
         whole = self.cost
         # The count needs no delta of its own.
         count = PlannedRelease(COUNT, whole.part(COUNT_FRACTION, 0.0))
@@ -158,7 +158,7 @@ class ReleasePlan:
         return replace(self, planned=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":
-        """Fill the open item by `plan`, made by the count; it may not cost more."""
+        """Divide the rest as in `plan`, made with the count; it may not cost more."""
         count, rest = self.planned
         if (count.name, rest.name) != (COUNT, BY_COUNT):
             raise RuntimeError("the plan was not left open for a count of the units.")

@@ -99,7 +99,7 @@ class Session(AbstractContextManager["Session"]):
         self.told: list[Warning] = []  # of watchers, for when what was asked is published
 
     def __enter__(self) -> Self:
-        """Charge the whole plan; the data can be asked about from here on."""
+        """Charge the whole plan; from here on queries are answered."""
         if self._given is None:
             raise RuntimeError("a session is entered once.")
         self._receipt = self._payer.charge(self._plan, self._unit, self._neighbours)
@@ -110,7 +110,7 @@ class Session(AbstractContextManager["Session"]):
         self._units = self._given = None
 
     def __call__(self, query: Query, rest_of: type[Query] | None = None) -> Answer:
-        """Answer a planned query with noise; all that is left of `rest_of`, if given, pays."""
+        """Answer a planned query with noise; all remaining uses of `rest_of`, if given, pay."""
         made = self._admit(query, rest_of)
         mechanism = made.mechanism
         if isinstance(mechanism, PartitionSelection):
@@ -160,7 +160,7 @@ class Session(AbstractContextManager["Session"]):
         return self.n_units
 
     def follow(self, plan: ReleasePlan) -> None:
-        """Go on with the plan made by a private number of units; a public one changes no plan."""
+        """Complete the plan by one for the released number of units; nothing if it is public."""
         if not self.number_is_private:
             if plan != self._plan:
                 raise RuntimeError("the plan by the public number of units is another one.")
@@ -231,7 +231,7 @@ class Session(AbstractContextManager["Session"]):
     def _payment(
         self, query: type[Query], rest_of: type[Query] | None
     ) -> tuple[str, int, PrivacyCost]:
-        """Planned release that pays for a query, how many of its uses go, and their cost."""
+        """Planned release that pays for a query, the number of its uses taken, and their cost."""
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.
         costs = {one.name: one.cost for one in self._plan.planned}
@@ -249,7 +249,7 @@ class Session(AbstractContextManager["Session"]):
         return paying, left, cost
 
     def _record(self, query: Query, made: _Admitted) -> None:
-        """Tell watchers and the ledger's receipt of a release, and add it to the report."""
+        """Announce a release to watchers and the ledger's receipt, and add it to the report."""
         row = ReleaseRecord(
             name=query.name,
             description=query.description,
@@ -291,7 +291,7 @@ class Session(AbstractContextManager["Session"]):
         return self._units
 
     def _sum(self, query: Any) -> Any:
-        """Sum of a query over all units; a MemoryError is raised anew without an array's size."""
+        """Sum of a query over all units; a MemoryError is raised again without an array's size."""
         try:
             return self._total(query)
         except MemoryError:

@@ -1,4 +1,4 @@
-"""The best of a secret number of trials: what each may cost, and how many there are."""
+"""Selection of the best of a secret number of trials: their cost and their number."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Statistics of samples in a Gaussian mixture, and what mixtures gain over others."""
+"""Statistics of samples in a Gaussian mixture, and gains of mixtures over others."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -26,14 +26,15 @@ from sktensor_dp.queries.query import RADIUS, Bounded, Signed, check_array, chec
 from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
-# What is released of the shape of each group: all of yy', its diagonal, or its trace alone.
+# Released part of each group's shape: all of yy', its diagonal, or its trace.
 SHAPES = ("full", "diag", "spherical")
-# Largest whitener times radius, and log of weight times density: squares stay finite.
+# Largest whitener times radius, and largest logarithm of weight times density: squares stay finite.
 LARGEST_WHITENED, LARGEST_LOG = 1e50, 1e5
 LIMITS = (1e-3, 1e6)
-# Condition of a whitener for each column; that of products for parts of rows is its square.
+# Largest condition of a whitener for each column; products for rows with missing cells have its
+# square.
 LARGEST_CONDITION = 1e6
-# Norm of the log-densities, in nats, that mixtures gain on a sample.
+# Clip of the norm of the gains in log-density of one sample, in nats.
 MOST_GAIN = 3.0
 
 
@@ -54,9 +55,9 @@ class MixtureStatistics(Bounded):
     radius: float  # length that rows are scaled to before anything else
     shape: str = "full"  # one of SHAPES
     pooled: bool = False  # whether sizes and shapes are added up over groups
-    # Of rows with 1, ..., q - 1 observed columns: limit, and mean square of a coordinate.
+    # For rows with 1, ..., q - 1 observed columns: clip, and mean square of a coordinate.
     partial: Sequence[tuple[float, float]] = ()
-    # What stands for missing cells; None for conditional means and moments.
+    # Values of missing cells; None for conditional means and moments.
     fill: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -116,13 +117,13 @@ class MixtureStatistics(Bounded):
 
     @property
     def _largest_square(self) -> float:
-        """Largest squared norm of the statistic of a row in one group: of none or at the limit."""
+        """Largest squared norm of a row's statistic in one group, at length 0 or at the limit."""
         a, b, h, g = self.scales
         return a + max(h * self.centre**2, b + g + h * (1 - self.centre) ** 2)
 
     @property
     def _spread_shape(self) -> float:
-        """Scale of shapes times q / (q - 1): of them traces are taken out."""
+        """Scale of shapes times q / (q - 1), which makes up for their traces being removed."""
         return self.scales.shape * self.width / (self.width - 1) if self.width > 1 else 0.0
 
     def total(self, chunk: SampleChunk) -> Floats:
@@ -148,7 +149,7 @@ class MixtureStatistics(Bounded):
         return sums
 
     def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[Any, "Seen"]]:
-        """Yield rows in the slice `part` that have the same cells, with what they show."""
+        """Yield rows in the slice `part` by their pattern of observed cells, with its `Seen`."""
         observed = getattr(chunk, "observed", None)
         whole = Seen(self.whiteners, self.log_scales, self.limit)
         if observed is not None and self.fill is None:
@@ -162,11 +163,11 @@ class MixtureStatistics(Bounded):
             yield rows, whole
 
     def _seen(self, pattern: NDArray[np.bool_]) -> "Seen":
-        """Numbers for rows of which the columns in `pattern` are observed."""
+        """Whiteners and clip for rows whose observed columns are those in `pattern`."""
         factors = np.asarray(np.linalg.inv(self.whiteners), np.float64)
         of = observed_part(factors, self.log_scales, pattern)
         limit, mean = self.partial[int(pattern.sum()) - 1] if pattern.any() else (LIMITS[0], 0.0)
-        # Second moments of what is missing; and all centred on those of whole rows.
+        # Second moments of missing coordinates, relative to those of complete rows.
         filled = self._mean * np.eye(self.width) - mean * of.projectors
         return Seen(of.whiteners, of.log_scales, limit, filled)
 
@@ -228,7 +229,7 @@ class MixtureGains(Signed):
         return most, most * math.sqrt(self.n_gains)
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Sum of the gains, of shape (n_gains,), those of a row clipped to norm `MOST_GAIN`."""
+        """Sum (n_gains,) of the rows' gains, each row's clipped to norm `MOST_GAIN`."""
         weights = chunk.units.shares
         return sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part, weights))
 
