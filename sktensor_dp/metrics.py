@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import squareform
 
 from sktensor_dp.checks.parameters import check_sizes
-from sktensor_dp.tensor.arrays import check_finite, top_rows
+from sktensor_dp.tensor.arrays import Floats, check_finite, top_rows
 from sktensor_dp.topics.measures import divergences
 
 __all__ = [
@@ -22,8 +22,6 @@ __all__ = [
     "topic_hierarchy",
     "topic_similarity",
 ]
-
-Floats = NDArray[np.float64]
 
 
 def coherence(

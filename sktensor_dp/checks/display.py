@@ -36,7 +36,7 @@ class Table:
     left: Collection[str] = ()  # columns of words; those of numbers stand to the right
 
 
-class Shown:
+class TableDisplay:
     """Mixin that displays an object as the table that its ``_table`` returns."""
 
     # Page of the documentation that explains the object.

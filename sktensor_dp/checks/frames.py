@@ -33,7 +33,7 @@ def is_dask(data: Any) -> bool:
 
 def is_table(data: Any) -> bool:
     """True for a data frame in memory, of any library."""
-    return dependencies.is_into_dataframe(in_chunks(data))
+    return dependencies.is_into_dataframe(as_arrow_table(data))
 
 
 def refuse_lazy(data: Any, name: str) -> None:
@@ -56,7 +56,7 @@ def _known(data: Any, name: str) -> Any:
         return None
     found = read(
         lambda: nw.from_native(
-            in_chunks(data), eager_only=True, allow_series=True, pass_through=True
+            as_arrow_table(data), eager_only=True, allow_series=True, pass_through=True
         ),
         name,
     )
@@ -75,7 +75,7 @@ def named_columns(table: Any, name: str) -> list[tuple[str, Any]]:
     return list(zip(map(str, table.columns), arrays, strict=True))
 
 
-def in_chunks(data: Any) -> Any:
+def as_arrow_table(data: Any) -> Any:
     """Convert pyarrow arrays and record batches to chunked arrays and tables."""
     if type(data).__module__.split(".")[0] != "pyarrow":
         return data

@@ -62,7 +62,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Such:
+class Condition:
     """Constraint: a value that a function `accepts`, which messages describe by `said`."""
 
     accepts: Callable[[Any], bool]
@@ -72,7 +72,7 @@ class Such:
         return self.said
 
 
-class OneOf(Such):
+class OneOf(Condition):
     """Constraint: one of a few strings or None."""
 
     def __init__(self, *values: Any) -> None:
@@ -82,7 +82,7 @@ class OneOf(Such):
         super().__init__(accepts, " or ".join(map(repr, values)))
 
 
-class InstanceOf(Such):
+class InstanceOf(Condition):
     """Constraint: an instance of one of some classes."""
 
     def __init__(self, *classes: type) -> None:
@@ -92,7 +92,7 @@ class InstanceOf(Such):
         )
 
 
-class Numbers(Such):
+class Numbers(Condition):
     """Constraint: a list, tuple or vector of `length` numbers that obey `number`."""
 
     def __init__(self, number: Number, length: int, said: str) -> None:

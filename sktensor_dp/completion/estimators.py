@@ -20,12 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns
 from sktensor_dp.checks.parameters import (
+    Condition,
     Constraint,
     InstanceOf,
     Number,
     Numbers,
     OneOf,
-    Such,
     check_sizes,
 )
 from sktensor_dp.completion.coordinates import (
@@ -107,7 +107,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
         "row_names": [
             NONE,
-            Such(
+            Condition(
                 are_names,
                 "a tuple with an element for each mode: RowIndex.from_public(names), a list or "
                 "column of names, or None where rows have numbers",

@@ -27,8 +27,8 @@ from sktensor_dp.completion.plan import (
 )
 from sktensor_dp.estimator.forecast import (
     MOST_UNITS,
+    InvertibleForecast,
     Question,
-    Sought,
     least_epsilon,
     least_number,
 )
@@ -266,7 +266,7 @@ class _Search:
 
 
 @dataclass(frozen=True, repr=False)
-class CompletionForecast(Sought):
+class CompletionForecast(InvertibleForecast):
     """Expected root mean square errors, for values of an assumed deviation.
 
     Attributes

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.privacy.answer import Answer
@@ -19,9 +18,7 @@ from sktensor_dp.queries.slices import (
     SharedRowSums,
     UnitLevels,
 )
-
-Floats = NDArray[np.float64]
-
+from sktensor_dp.tensor.arrays import Floats
 
 # What is released. `sigma` is the standard deviation of the noise of each number, unless said
 # otherwise; values are those of the entries minus the middle of the bounds.

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import as_numbers
+from sktensor_dp.tensor.arrays import Integers
 
-Integers = NDArray[np.intp]
 # 64-bit integers, or Python objects (strings, or larger integers). Strings of NumPy would take the
 # room of the longest label each, and drop NULs at the end.
 Labels = NDArray[Any]

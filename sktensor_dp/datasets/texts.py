@@ -222,7 +222,7 @@ def open_texts(
         only = [(column, "text")]
         (name,), rows = _rows_of(path, only, delimiter, kind == ".csv", encoding)
         for row in rows:
-            yield from as_texts(path, name, "text", row)
+            yield from texts_in_column(path, name, "text", row)
 
     def parts() -> Iterator[list[str]]:
         found = texts()
@@ -374,9 +374,9 @@ def read_columns(
         if kind == ".jsonl" and all(cell is None for cell in cells):
             raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
         if holds == "numbers":
-            found.append(as_numbers(path, name, cells, decimal, missing))
+            found.append(numbers_in_column(path, name, cells, decimal, missing))
             continue
-        found.append(as_texts(path, name, holds, cells))
+        found.append(texts_in_column(path, name, holds, cells))
         if holds != "text" and not all(found[-1]):
             raise ValueError(f"some rows of {path.name!r} have no {holds}; each needs one")
     return found
@@ -630,7 +630,7 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
     )
 
 
-def as_numbers(
+def numbers_in_column(
     path: Path,
     column: str,
     values: Iterable[Any],
@@ -669,7 +669,7 @@ def _is_one_of(value: Any, missing: Collection[str]) -> bool:
     return written in missing
 
 
-def as_texts(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:
+def texts_in_column(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:
     """Validate values of a column as texts, None as ''; labels may be integers too."""
     texts = ["" if value is None else value for value in values]
     # A number converted to text could equal another person's label.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from sktensor_dp.checks.display import Shown, Table
+from sktensor_dp.checks.display import Table, TableDisplay
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
@@ -36,7 +36,7 @@ def least_number(
     return found if found <= most else None
 
 
-class Sought(Shown):
+class InvertibleForecast(TableDisplay):
     """Mixin of forecasts that can be asked for the least epsilon, or least data, for a target."""
 
     _question: "Question | None"
@@ -102,7 +102,7 @@ class ReleaseForecast:
 
 
 @dataclass(frozen=True, repr=False)
-class Forecast(Sought):
+class Forecast(InvertibleForecast):
     """Noise of each release, and the number of samples that would be enough.
 
     Attributes

@@ -14,9 +14,9 @@ from sklearn.utils.validation import validate_data
 
 from sktensor_dp.checks.errors import call_untrusted, read
 from sktensor_dp.checks.frames import (
+    as_arrow_table,
     as_numbers,
     column_names,
-    in_chunks,
     is_dask,
     is_table,
     kinds_of,
@@ -150,7 +150,7 @@ def checked_table(
     refuse_other_kinds(X, "X")
     if least == 0:
         refuse_lists(X)
-    X = in_chunks(X)
+    X = as_arrow_table(X)
     kinds = list(KEPT)
 
     def validate() -> Any:
@@ -238,7 +238,7 @@ def row_chunks(
         X = check_columns(checked, X, reset=reset)
         known = math.nan if hasattr(X, "columns") else X.shape[0]
         n_units = number_of_units(checked, known, groups, n_samples, "rows")
-        prepared = partial(Numeric, columns=column_names(X))
+        prepared = partial(CheckedChunks, columns=column_names(X))
         return chunks_class(
             partitions_by_group(X, groups), n_units=n_units, n_features=int(X.shape[1]),
             prepared=prepared,
@@ -262,12 +262,12 @@ def source_chunks(
     # An array, whose items could be taken for chunks, is passed on as one table.
     whole = sp.issparse(source) or isinstance(source, np.ndarray)
     return chunks_class(
-        Numeric(source) if whole else source, n_units=n_samples, n_features=n_features,
-        prepared=Numeric,
+        CheckedChunks(source) if whole else source, n_units=n_samples, n_features=n_features,
+        prepared=CheckedChunks,
     )  # fmt: skip
 
 
-class Numeric:
+class CheckedChunks:
     """Source of chunks, each checked as it is read to be a two-dimensional table of numbers."""
 
     def __init__(self, source: Iterable[Any], columns: list[str] | None = None) -> None:

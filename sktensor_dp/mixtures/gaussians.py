@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from sktensor_dp.tensor.arrays import Floats, row_by_row, spans
+from sktensor_dp.tensor.arrays import Floats, product_by_rows, spans
 
 # Least weight, so that its logarithm is finite.
 LEAST_WEIGHT = 1e-12
@@ -78,7 +78,7 @@ def whitened_rows(X: Any, means: Floats, whiteners: Floats) -> Floats:
     """``W_j (x - m_j)`` for each row x and Gaussian j, of shape (n, k, q); digits are the row's."""
     # Gaussians that share a whitener have one matrix.
     stacked = whiteners.reshape(-1, whiteners.shape[2])
-    seen = row_by_row(X, np.ascontiguousarray(stacked.T))
+    seen = product_by_rows(X, np.ascontiguousarray(stacked.T))
     seen = seen.reshape(len(seen), len(whiteners), whiteners.shape[1])
     return np.asarray(seen - (whiteners @ means[:, :, None])[:, :, 0])
 

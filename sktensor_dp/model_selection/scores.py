@@ -20,7 +20,12 @@ from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, take
-from sktensor_dp.model_selection.steps import checked_rows, private_steps, row_by_row, steps_of
+from sktensor_dp.model_selection.steps import (
+    calling_row_by_row,
+    checked_rows,
+    private_steps,
+    steps_of,
+)
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
@@ -28,8 +33,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.query import SCORE
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 
 def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
@@ -317,7 +321,7 @@ class PrivateScorer(Payable, BaseEstimator):
         self, estimator: Any, X: Any, y: Any = None, *, groups: ArrayLike | None = None
     ) -> float:
         """Noisy mean score of a fitted estimator over rows, or over means of groups of rows."""
-        model = row_by_row(getattr(estimator, "best_estimator_", estimator))
+        model = calling_row_by_row(getattr(estimator, "best_estimator_", estimator))
         steps = [*private_steps(model).values()]
         for step in steps:
             check_is_fitted(step)

@@ -16,6 +16,7 @@ from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.data.labels import as_labels, distinct
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
+from sktensor_dp.tensor.arrays import Integers
 
 
 def checked_units(
@@ -51,7 +52,6 @@ def n_rows(data: Any) -> int:
     return int(data.shape[0]) if hasattr(data, "shape") else len(data)
 
 
-Integers = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 MOST_FOLDS = 10_000

@@ -74,7 +74,7 @@ class RowByRow(TransformerMixin, BaseEstimator):
             found = self.transformer.transform(row.copy())
             found = sp.csr_matrix(found) if sp.issparse(found) else np.asarray(found)
             if found.ndim == 1 and isinstance(text := found.tolist()[0], str):
-                return as_text(text) if len(found) == 1 else None
+                return encodable(text) if len(found) == 1 else None
             made = found.astype(np.float64)
             finite = np.isfinite(made.data if sp.issparse(made) else made).all()
             return made if made.ndim == 2 and made.shape[0] == 1 and finite else None
@@ -161,7 +161,7 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
     return RangeScaler(ranges)
 
 
-def as_text(text: str) -> str:
+def encodable(text: str) -> str:
     """Copy of `text` with characters that UTF-8 cannot encode (lone surrogates) replaced by "?"."""
     return text.encode("utf-8", "replace").decode()
 
@@ -198,7 +198,7 @@ def private_steps(estimator: Any) -> dict[str, Any]:
     return found
 
 
-def row_by_row(estimator: Any) -> Any:
+def calling_row_by_row(estimator: Any) -> Any:
     """Estimator, or pipeline whose FunctionTransformers call their function row by row."""
     if not isinstance(estimator, Pipeline):
         return estimator
@@ -209,7 +209,7 @@ def row_by_row(estimator: Any) -> Any:
 
 def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
     """Name of the first private step, and `X` transformed by the steps before it."""
-    for name, step in steps_of(row_by_row(estimator)).items():
+    for name, step in steps_of(calling_row_by_row(estimator)).items():
         if isinstance(step, PrivateEstimatorMixin):
             return name, X
         X = step.transform(X)
@@ -223,7 +223,7 @@ def checked_rows(estimator: Any, X: Any) -> Any:
         X = as_documents(X, "X")
         if getattr(X, "ndim", 1) != 1 or not all(isinstance(text, str) for text in X):
             raise ValueError("X must hold texts, in a list or a column.")
-        return [as_text(text) for text in X]
+        return [encodable(text) for text in X]
     texts = isinstance(first, RowByRow) or get_tags(first).input_tags.string
     if texts or _kind(first) == "FunctionTransformer" or not isinstance(X, list | tuple):
         return X
@@ -329,7 +329,7 @@ def configured(estimator: Any, params: Mapping[str, Any], rng: Any) -> Any:
             step.set_params(verbose=0)
         if "random_state" in own and own["random_state"] is None:
             step.set_params(random_state=int(rng.randint(np.iinfo(np.int32).max)))
-    return row_by_row(model)
+    return calling_row_by_row(model)
 
 
 def _kind(step: Any) -> str | None:

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from sktensor_dp.tensor.arrays import Floats
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 Names = Sequence[str] | NDArray[Any] | None
 
 # One colour for all bars, whose length shows the value; another for what is drawn over them.

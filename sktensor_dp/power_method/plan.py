@@ -131,7 +131,7 @@ def power_iterations_needed(n_features: int) -> int:
     return math.ceil(math.log2(max(n_features, 2))) + 4
 
 
-def noise_edge(sigma: float, size: int) -> float:
+def noise_norm(sigma: float, size: int) -> float:
     """Approximate operator norm of a symmetric noise matrix with orthonormal deviation `sigma`."""
     return sigma * float(np.sqrt(2 * size))
 
@@ -181,7 +181,7 @@ def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, f
     k, d = plan.n_components, plan.n_features
     eigenvalue = (COMPONENT * norm) ** 3 / k
     if name == SecondMoments.name:
-        return noise_edge(1.0, d), (COMPONENT * norm) ** 2 / k
+        return noise_norm(1.0, d), (COMPONENT * norm) ** 2 / k
     if name == ProjectedThirdMoments.name:
         return math.sqrt(n_unique(k, 3)), k
     if name == PowerIterations.name:

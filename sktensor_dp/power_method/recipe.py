@@ -17,7 +17,7 @@ from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.plan import (
     RESOLVED,
     MomentPlan,
-    noise_edge,
+    noise_norm,
 )
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
@@ -103,7 +103,7 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
         white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
         second = ask(SecondMoments(ball))
-        edge = noise_edge(second.sigma, n_features)
+        edge = noise_norm(second.sigma, n_features)
         found = noisy_whitener(second.value, k, edge=edge, largest=ball.norm**2)
         k, in_second = found.n_components, found.n_resolved
         white = found if plan.whiten else Whitener(found.basis, np.ones(k))
@@ -248,7 +248,7 @@ def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> Fi
     corrected = second.value - variance * np.diag(spherical)
     corrected[-1, -1] = offset**2
     # Sampling perturbs a second moment as noise does.
-    edge = noise_edge(math.hypot(second.sigma, variance * math.sqrt(2 / ask.n_units)), size)
+    edge = noise_norm(math.hypot(second.sigma, variance * math.sqrt(2 / ask.n_units)), size)
     white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=ball.norm**2)
     # Expected squared distance from the span, divided by the variance.
     freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
@@ -309,7 +309,7 @@ def common_variance(
     while n_own > least:
         variance = max(float(spectrum[:n_own].mean()), 0.0)
         sampling = variance * math.sqrt(2 / n_units)
-        if spectrum[n_own - 1] <= variance + noise_edge(math.hypot(sigma, sampling), len(spectrum)):
+        if spectrum[n_own - 1] <= variance + noise_norm(math.hypot(sigma, sampling), len(spectrum)):
             break
         n_own -= 1
     # Noise alone would show a variance of this size: smaller ones are raised to it.

@@ -12,7 +12,16 @@ from datetime import UTC
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
-from sktensor_dp.checks.display import COSTS, Shown, Table, as_frame, cell, counted, finite, plain
+from sktensor_dp.checks.display import (
+    COSTS,
+    Table,
+    TableDisplay,
+    as_frame,
+    cell,
+    counted,
+    finite,
+    plain,
+)
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.charges import (
@@ -99,7 +108,7 @@ OPENED: "ContextVar[tuple[BudgetAccountant | None, ...]]" = ContextVar("opened",
 HELD: "list[BudgetAccountant]" = []
 
 
-class BudgetAccountant(Shown):
+class BudgetAccountant(TableDisplay):
     """Budget (epsilon, delta) that all fits over the same data share.
 
     Every fit that is given the accountant is checked and charged *before* its noise is drawn. A

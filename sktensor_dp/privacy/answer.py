@@ -4,12 +4,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sktensor_dp.privacy.plan import PrivacyCost
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Fraction of a histogram beyond each end of the range that is chosen from it.
 BEYOND = 0.01

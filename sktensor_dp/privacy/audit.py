@@ -21,6 +21,7 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import OPENED
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.tensor.arrays import Floats
 
 __all__ = [
     "AuditResult",
@@ -34,7 +35,6 @@ __all__ = [
     "worst_case",
 ]
 
-Floats = NDArray[np.float64]
 
 # Number of thresholds from each end of the pooled sample, and as many evenly between them.
 N_TRIED = 200

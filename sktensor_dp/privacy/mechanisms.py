@@ -19,7 +19,6 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.noise import NoiseSource
@@ -35,14 +34,12 @@ from sktensor_dp.queries.laws import (
     Law,
 )
 from sktensor_dp.queries.query import Coordinates
-from sktensor_dp.tensor.arrays import rows_at_once
+from sktensor_dp.tensor.arrays import Floats, rows_at_once
 from sktensor_dp.tensor.symmetric import (
     coordinates_to_symmetric,
     n_unique,
     symmetric_to_coordinates,
 )
-
-Floats = NDArray[np.float64]
 
 # Method of a noise source that adds noise to coordinates of sensitivity 1.
 Adding = Callable[..., Floats]

@@ -23,8 +23,8 @@ from sktensor_dp.privacy.sampling import (
     rounded_samples,
 )
 from sktensor_dp.privacy.unsafe import Recorder, next_seed
+from sktensor_dp.tensor.arrays import Floats
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # The covering diameter of the grid may increase a sensitivity of 1 by this much (0.024 %).

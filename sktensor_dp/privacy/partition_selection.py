@@ -7,14 +7,12 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED, Law
-
-Floats = NDArray[np.float64]
+from sktensor_dp.tensor.arrays import Floats
 
 # Largest step of the grid; rounding adds at most this to a total, and this fraction to the noise.
 STEP = 2.0**-20

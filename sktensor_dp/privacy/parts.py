@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.tensor.arrays import Integers
 
-Integers = NDArray[np.intp]
 Coins = NDArray[np.uint64]  # (n_units, 2): 128 random bits of each unit
 
 # Fractions are rounded to multiples of 1 / STEPS, which can be drawn exactly.

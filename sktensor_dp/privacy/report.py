@@ -7,7 +7,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from sktensor_dp.checks.display import Shown, Table, as_frame, cell, finite, plain
+from sktensor_dp.checks.display import Table, TableDisplay, as_frame, cell, finite, plain
 from sktensor_dp.privacy.composition import (
     Composition,
     Part,
@@ -58,7 +58,7 @@ FALSE_ALARMS = (0.01, 0.05, 0.1)
 
 
 @dataclass(frozen=True, repr=False)
-class PrivacyReport(Shown):
+class PrivacyReport(TableDisplay):
     """Guarantee of a fitted estimator, and the releases (noisy answers) behind it.
 
     Attributes

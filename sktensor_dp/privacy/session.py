@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.data.sums import COVERED_UNITS, excess
 from sktensor_dp.data.units import Chunks
@@ -22,11 +21,11 @@ from sktensor_dp.privacy.payer import NOBODY, Payer
 from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.query import Product, Query, UnitCount
+from sktensor_dp.tensor.arrays import Floats
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
-Floats = NDArray[np.float64]
 
 # Range of sensitivities: statistics are divided by it and noise is multiplied by it without
 # overflow or loss of digits.

@@ -151,13 +151,13 @@ PRINTED: dict[str, tuple[Claim, ...]] = {
         "The noise is N times what the bound of a mean of N documents, 2 |u|_inf^2 / N, asks "
         "for: the 1 / N is missing. A comparison with it says nothing about Algorithm 3.",
         f"{TESTS}imtiaz_sarwate.py::test_dp_tpm_is_compared_with_noise_n_times_too_large",
-        "PrivateTensorPowerMethod(moment='single_topic')",
+        "PrivateSpectralLDA(doc_topic_prior=0)",
     ), Claim(
         "DP-TPM (Imtiaz & Sarwate, section 4), with 1 / N", SYMMETRISED, "holds",
         "Queries move by 2 |u|_inf^2 / N at most, and the noise is for that. The printed "
         "epsilon' and delta' make it several times what exact composition asks for.",
         f"{TESTS}wang_anandkumar.py::test_document_bounds_hold_and_are_nearly_attained",
-        "PrivateTensorPowerMethod(moment='single_topic')",
+        "PrivateSpectralLDA(doc_topic_prior=0)",
     )),
     "dp_spectral_lda": (Claim(
         f"{DECAROLIS} 1: e3, e4, e8)", CORPORA, "holds if",

@@ -21,7 +21,7 @@ from sktensor_dp.queries.query import (
     check_array,
     check_number,
 )
-from sktensor_dp.tensor.arrays import Floats, row_by_row
+from sktensor_dp.tensor.arrays import Floats, product_by_rows
 from sktensor_dp.tensor.symmetric import (
     HALVED_FROM,
     n_unique,
@@ -77,7 +77,7 @@ class LiftedBall:
         """Embedded samples z of the slice `rows` times `basis`; (n_rows, k)."""
         n_features = chunk.X.shape[1]
         scales = chunk.scales(self.radius)[rows]
-        result = row_by_row(chunk.X[rows], basis[:n_features]) * scales[:, None]
+        result = product_by_rows(chunk.X[rows], basis[:n_features]) * scales[:, None]
         if self.offset > 0:
             result += self.offset * basis[n_features]
         return result

@@ -26,8 +26,8 @@ from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import Query
 from sktensor_dp.queries.scores import CompletionGains, TopicGain
+from sktensor_dp.tensor.arrays import Floats
 
-Floats = NDArray[np.float64]
 Words = NDArray[np.intp] | None
 
 # Norms a caller may limit publicly, with the range searched for a limit otherwise:

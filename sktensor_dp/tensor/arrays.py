@@ -58,7 +58,7 @@ def spans(n_rows: int, numbers_each: int, caches: float = 1.0) -> Iterator[slice
     return blocks(n_rows, rows_at_once(numbers_each, caches))
 
 
-def row_by_row(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
+def product_by_rows(X: Floats | sp.csr_matrix, basis: Floats) -> Floats:
     """``X @ basis`` in which a row's digits do not depend on the other rows, as BLAS's do."""
     # BLAS uses other instructions for the last rows of a block and for small blocks. If units have
     # several rows, the number of rows before one is private, and a digit may move a norm into the

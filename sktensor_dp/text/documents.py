@@ -194,8 +194,8 @@ class LazyTexts(Chunks):
 
 def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any) -> LazyTexts:
     """Validate texts in partitions without computing them."""
-    in_chunks = isinstance(raw_documents, TextsInParts)
-    if in_chunks and groups is not None:
+    in_parts = isinstance(raw_documents, TextsInParts)
+    if in_parts and groups is not None:
         raise ValueError(
             "groups cannot be given for texts that are read in parts; "
             "load_texts_by_person reads them together."
@@ -209,7 +209,7 @@ def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any)
     known = shape[0] if isinstance(shape[0], int) else math.nan
     n_units = number_of_units(vectorizer, known, groups, n_samples, "documents")
     partitions: DaskPartitions | ThreadedPartitions
-    if in_chunks:
+    if in_parts:
         partitions = ThreadedPartitions(raw_documents, 1)
     else:
         partitions = partitions_by_group(raw_documents, groups)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
@@ -28,8 +27,6 @@ LENGTH, COMMON, OFFSET = 100, 9.0, 20.0
 # Votes of an ordinary document for a word, over those that it would give to all of its words alike:
 # votes go to some of them.
 ORDINARY_VOTES = 2.0
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

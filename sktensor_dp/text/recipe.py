@@ -9,10 +9,9 @@ from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.texts import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.text import defaults
 from sktensor_dp.text.plan import LENGTH, WordPlan
-
-Floats = NDArray[np.float64]
 
 
 def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fitted:

@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.frames import as_documents, refuse_other_columns
-from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, Such, check_sizes
+from sktensor_dp.checks.parameters import (
+    Condition,
+    Constraint,
+    InstanceOf,
+    Number,
+    OneOf,
+    check_sizes,
+)
 from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.estimator.base import NEIGHBOURS, NONE, Fitted, PrivateEstimatorMixin
@@ -25,6 +32,7 @@ from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, NUMBERS, Numbers, Plain, Real, SavedState, Words
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, ReleasePlan
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.text.documents import (
     LazyTexts,
     as_sparse_interface,
@@ -45,8 +53,6 @@ from sktensor_dp.text.plan import (
     worst_texts,
 )
 from sktensor_dp.text.recipe import learn_vocabulary
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(kw_only=True)
@@ -106,8 +112,8 @@ def _is_range(value: Any) -> bool:
     return pair and value[0] <= value[1]
 
 
-PATTERN = Such(_is_pattern, "a str that is a regular expression")
-N_GRAMS = Such(_is_range, "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n")
+PATTERN = Condition(_is_pattern, "a str that is a regular expression")
+N_GRAMS = Condition(_is_range, "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n")
 # Parameters that decide what a document is.
 READ_BY = {"input", "encoding", "decode_error", "preprocessor", "analyzer"}
 

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import divergences, positions, ranked_words
-
-Floats = NDArray[np.float64]
 
 # Numbers that the page holds of each kind, about 300 kB of text, and words whatever there are.
 MOST_NUMBERS, LEAST_WORDS = 40_000, 200

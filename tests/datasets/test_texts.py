@@ -20,7 +20,7 @@ from sktensor_dp.datasets import (
     open_table,
     open_texts,
 )
-from sktensor_dp.datasets.texts import as_cell, as_numbers
+from sktensor_dp.datasets.texts import as_cell, numbers_in_column
 
 SECRET = "unmistakable"
 QUOTES = "quotes of the row that begins at line {} "
@@ -332,8 +332,8 @@ def test_what_is_no_number_is_refused_without_showing_it(tmp_path):
     refused("column 'c' does not exist", open_table, path, ["c"])
     refused(r"must be a .parquet or .csv file", open_table, tmp_path)
     for cells, decimal in ((["1", "1_000"], "."), (["1,5"], "."), (["1.000", "2"], ",")):
-        refused("should hold numbers", as_numbers, Path("a.csv"), "stars", cells, decimal)
-    found = as_numbers(Path("a.csv"), "stars", ["-1,5", "2", "", 3.5], ",")
+        refused("should hold numbers", numbers_in_column, Path("a.csv"), "stars", cells, decimal)
+    found = numbers_in_column(Path("a.csv"), "stars", ["-1,5", "2", "", 3.5], ",")
     np.testing.assert_array_equal(found, [-1.5, 2, np.nan, 3.5])
 
 

@@ -20,7 +20,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.model_selection.costs import TrialCosts, as_parameters, divided_among
 from sktensor_dp.model_selection.scores import UNKNOWN_WORD, UnitScores, word_counter
-from sktensor_dp.model_selection.steps import row_by_row
+from sktensor_dp.model_selection.steps import calling_row_by_row
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.statement import load_statement
@@ -210,7 +210,7 @@ def test_scorers_count_unknown_words_as_searches_do():
     assert scorer(model, documents) == pytest.approx(expected, abs=1e-6)
     cleaned = Pipeline([("clean", FunctionTransformer(list)), *model.steps])
     assert scorer(cleaned, documents) == scorer(model, documents)
-    assert word_counter(row_by_row(cleaned)) is not None
+    assert word_counter(calling_row_by_row(cleaned)) is not None
     assert word_counter(Pipeline([("clean", FunctionTransformer(list))])) is None
 
 

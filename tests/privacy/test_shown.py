@@ -19,7 +19,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.checks.display import VARIABLE, Shown, Table, link_to
+from sktensor_dp.checks.display import VARIABLE, Table, TableDisplay, link_to
 
 DOCS = Path(__file__).parents[2] / "docs"
 SITE = "https://docs.example/en/"
@@ -72,7 +72,7 @@ def test_a_terminal_and_a_notebook_show_the_same_table_and_no_markup(shown, monk
     assert not any(f"<{tag}>" in Nasty()._repr_html_() for tag in ("i", "b", "u", "s", "script"))
 
 
-class Nasty(Shown):
+class Nasty(TableDisplay):
     _page = 'a"b.html'
 
     def _table(self):
