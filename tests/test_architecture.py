@@ -14,7 +14,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Layers from the top. Each module or package at the first level of sktensor_dp imports from layers
 # below its own and from no neighbour on it.
 LAYERS = (
-    ("cli",),
+    ("cli", "opendp"),
     (
         *("completion", "gaussian_mixture", "power_method", "spectral_lda", "text"),
         *("model_selection", "published", "topic_page", "plotting", "datasets", "metrics"),

@@ -9,6 +9,7 @@ MODULES = (
     "sktensor_dp",
     "sktensor_dp.datasets",
     "sktensor_dp.metrics",
+    "sktensor_dp.opendp",
     "sktensor_dp.plotting",
     "sktensor_dp.privacy.audit",
     "sktensor_dp.privacy.execution",
