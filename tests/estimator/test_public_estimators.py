@@ -20,7 +20,7 @@ ESTIMATORS = [
 ]
 assert len(ESTIMATORS) >= 6
 GALLERY = [path.read_text("utf-8") for path in (ROOT / "examples" / "gallery").rglob("plot_*.py")]
-GUIDE = re.findall(r"\]\((\w+\.md)\)", (ROOT / "docs" / "guide.md").read_text("utf-8"))
+GUIDE = re.findall(r"^(\w+)$", (ROOT / "docs" / "guide.md").read_text("utf-8"), re.MULTILINE)
 
 
 def made(kind: type) -> BaseEstimator:
@@ -38,7 +38,9 @@ def test_an_estimator_is_documented(kind: type) -> None:
     assert any(f"{kind.__name__}(" in example.source for example in examples)
     assert re.search(r"^Privacy\b|\*\*Privacy", text, re.MULTILINE), "no section on privacy"
     assert any(f"{kind.__name__}(" in page for page in GALLERY), "no example in the gallery"
-    pages = [page for page in GUIDE if kind.__name__ in (ROOT / "docs" / page).read_text("utf-8")]
+    pages = [
+        page for page in GUIDE if kind.__name__ in (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+    ]
     assert pages, "no page of the user guide"
 
 
