@@ -1,7 +1,7 @@
 """Tuned constants of topics; ``python -m benchmarks ablations`` tests each."""
 
-# Fractions of the budget of few words, many words, and the published methods: EM steps of many
-# words get what is left; a held-out test against public topics its own.
+# Fractions of the budget for few words, many words, and the published methods. For many words EM
+# steps get the rest, and a held-out test against public topics its own fraction.
 FRACTIONS = {
     "small": {"norm_histogram": 0.02, "word_frequencies": 0.03, "pairs": 0.82, "triples": 0.13,
               "held_out_scores": 0.02},
@@ -10,19 +10,20 @@ FRACTIONS = {
     "moment": {"norm_histogram": 0.02, "word_frequencies": 0.08, "pairs": 0.45, "triples": 0.45,
                "held_out_scores": 0.02},
 }  # fmt: skip
-# Most words whose moments are fitted jointly.
+# Largest number of words whose moments are fitted jointly.
 JOINT_WORDS = 256
-# Effective documents (n mu) for each probability sought from which moments are fitted jointly.
+# Moments are fitted jointly from this many effective documents (n mu) on for each probability of
+# the model.
 MATCH_FROM = 4.0
-# Effective documents that each word of the released pairs needs.
+# Number of effective documents for each word whose pairs are released.
 DOCUMENTS_PER_WORD = 12.0
-# EM steps with noise.
+# Number of EM steps with noise.
 STEPS = 6
-# EM steps without noise of one topic each, and as many of mixtures.
+# Number of EM steps without noise of one topic a document, and then of mixtures.
 EXACT_STEPS = 12
-# Part of a step's release that repeats the topics it was given, and is taken off.
+# Fraction of a step's released counts that repeats the current topics; it is subtracted.
 ECHO = 0.3
-# Power of a word's frequency that its expected counts are divided by.
+# Expected counts of a word are divided by this power of its frequency.
 SCALE_POWER = 0.25
-# Clip of expected counts over that of counts.
+# Clip of expected counts relative to the clip of counts.
 STEP_LIMIT = 0.5

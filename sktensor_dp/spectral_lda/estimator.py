@@ -67,13 +67,13 @@ from sktensor_dp.topics.inference import (
     token_log_likelihood,
 )
 
-# Shares drawn with a larger prior are equal to ten digits. A sum of priors beyond its limit is
-# taken for it, whatever n_components is, and a positive prior below for the least of which the
-# digamma function can be computed.
+# With a larger prior, drawn shares are equal to ten digits. The sum of priors is limited by
+# LARGEST_CONCENTRATION, and a positive prior is raised to the least for which the digamma function
+# is finite.
 LARGEST_PRIOR, LEAST_PRIOR, LARGEST_CONCENTRATION = 1e10, 1e-30, 1e16
-# Probabilities that are ranked at a time.
+# Number of probabilities that are ranked at once.
 BLOCK = 2**22
-# Tokens of a document that is longer than any limit that is chosen by a histogram of norms.
+# Number of tokens that exceeds every limit chosen from a histogram of norms.
 LONG = 10**6
 NO_STEPS = (
     "public_components are what EM steps begin with, and this fit makes none; got n_refinements=0, "
@@ -563,7 +563,7 @@ class PrivateSpectralLDA(
             block=BLOCK,
         )  # fmt: skip
         if names is not None:
-            # -1 is the last one.
+            # Index -1 is the last element, None.
             rows = np.array([*names, None], dtype=object)[rows]
         return TopRows(rows, values)
 
@@ -660,7 +660,7 @@ class PrivateSpectralLDA(
             topics = public_topics(self.public_components, most, n_features, names)
         if self.word_frequencies is not None:
             return expected_frequencies(self.word_frequencies, n_features, names), topics
-        # If only topics are public, theirs.
+        # If only topics are public, expected frequencies are those of the topics.
         return None if topics is None else frequencies_of_topics(topics), topics
 
     def _check_public(self) -> None:
@@ -723,7 +723,7 @@ class PrivateSpectralLDA(
         )  # fmt: skip
 
 
-# Columns for each one whose pairs are released, from which a fit warns.
+# Number of columns from which on a fit warns, relative to the number whose pairs are released.
 WIDE = 1000
 
 

@@ -32,7 +32,7 @@ from sktensor_dp.spectral_lda.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.uncertainty import Limits
 
-# Forgetting rate of online EM (Cappe & Moulines, 2009): between 1/2 and 1.
+# Forgetting rate of online EM (Cappe & Moulines, 2009), between 1/2 and 1.
 FORGETTING = 0.6
 
 
@@ -45,7 +45,7 @@ class TopicStream:
     variance: float  # variance of the noise in it
     n_first: int  # documents or persons of the first batch, public or as released
     budget: tuple[float, float]  # epsilon and delta that every batch may cost
-    # Sums of the batches' precisions, and of the squares of those; 0 before the second batch.
+    # Sum of the batches' precisions, and sum of their squares; 0 before the second batch.
     precisions: tuple[float, float] = (0.0, 0.0)
     ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
@@ -60,7 +60,7 @@ def learned(
     found = released.topics
     state = {**_attributes(found), "clip_norm_": dict(released.limits)}
     if budget is not None:
-        # Topics of the first batch, with their noise, stand for its expected counts.
+        # Topics of the first batch, with their noise, replace its expected counts.
         assert found.topics_std is not None
         counts = found.length * found.weights[:, None]
         variance = float(np.mean(np.square(counts * found.topics_std)))
@@ -89,7 +89,7 @@ def continue_stream(
     counts, sigma = mean / total, variance**0.5 / total
     known = fitted.unigram, fitted.unigram_sigma
     fitted = updated(fitted, counts, sigma, *known, word_frequencies)
-    # The pairs of the first batch say how coherent the first topics were.
+    # The coherence is that of the first batch's topics, from its pairs.
     fitted = with_deviations(
         replace(fitted, coherence=None, concentration=concentration), counts, sigma,
         Limits(limits["counts"], 1 if ask.is_pure else 2),
@@ -99,19 +99,19 @@ def continue_stream(
 
 
 def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tuple[float, float]]:
-    """Weight of a batch in the running mean, by its answer, and the sums of precisions with it.
+    """Weight of a batch in the running mean, by its noisy counts; and updated sums of precisions.
 
     `squares` is the sum of squares that one document's counts are clipped to.
     """
 
     def precision(n: int) -> float:
-        """Inverse variance of an expected count by a batch of `n`: by noise and by sampling."""
+        """Inverse variance of an expected count, by noise and by sampling `n` documents."""
         sigma = noisy.sigma * noisy.n / n
         return 1 / (sigma**2 + squares / noisy.value.size / n) if sigma > 0 else float(n)
 
     own, first = precision(noisy.n), precision(stream.n_first)
     total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
-    # As many batches of a typical precision are worth those before; of equal batches all.
+    # Number of equally precise batches that all earlier ones are worth.
     typical = of_squares / total
     n_batches = total / typical
     kept = typical * ((n_batches + 1) ** FORGETTING - 1)
@@ -161,9 +161,9 @@ def _warnings_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, .
     )
 
 
-# Products of three numbers in the scale of a limit neither overflow nor vanish.
+# In this range products of three numbers of the size of a limit neither overflow nor underflow.
 LIMITS = (1e-40, 1e40)
-# Rows are normalised in double precision.
+# Tolerance for rows that were normalised in double precision.
 ROUNDING = 1e-6
 
 

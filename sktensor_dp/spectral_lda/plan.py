@@ -1,4 +1,4 @@
-"""What a topic model will release and how it will use it, from public numbers only."""
+"""Plan of a topic fit from public numbers: its releases and how they are used."""
 
 import math
 from collections.abc import Mapping
@@ -20,24 +20,25 @@ from sktensor_dp.topics.concentration import USUAL, has_one_topic
 from sktensor_dp.topics.moments import spread_of_pairs
 from sktensor_dp.topics.shrinkage import RATIOS
 
-# Most arrays that are alive at once, counted in the code, for each size.
-# Matrices of pairs: a total and a rest of sums, a part's sum, and the sparse product that it is
-# formed of; then the released pairs and the corrected ones twice, or what topics are matched by.
-# Cubes of topics: third moments, their places, and products in each mode.
+# Most arrays of each size that a fit holds at once, counted in the code. Matrices of pairs: a total
+# and a rest of sums, a part's sum, and its sparse product; then the released pairs, corrected ones
+# twice, or those of a joint fit. Cubes of topics: third moments, their positions, and products in
+# each mode.
 PAIR_MATRICES, CUBES = 8, 12
-# Columns that the search for eigenvectors of pairs holds, as often as there are topics and some
-# more: eight blocks of a basis, their products and what is left of them.
+# Columns in the search for eigenvectors of pairs, for each topic and beyond: eight blocks of a
+# basis, their products and residuals.
 SEARCH_COLUMNS, MORE_COLUMNS = 24, 10
 # Rows of all words for each topic: topics, deviations, averages and answers of steps.
 TOPIC_ROWS = 24
-# A number for each word and each ratio of its prior, for one centre: likelihoods, posteriors,
-# means and squares. The grid of word frequencies, of one and a half as many numbers, has eight.
+# Arrays of words by ratios of the prior, for one centre: likelihoods, posteriors, means and
+# squares. The grid of word frequencies is half as large again, in eight arrays.
 PRIOR_ARRAYS = 14
-# Of few words: histories of the search, and for each topic the curvatures and their inverses.
+# For few words: rows in the history of the joint fit, and squares of curvatures and their inverses
+# for each topic.
 MATCHED_ROWS, MATCHED_SQUARES = 64, 8
-# Numbers of blocks and of public tables that are worked on at once, whatever the sizes.
+# Doubles in blocks and public tables that are worked on at once.
 WORKSPACE = 2**21
-# Most words whose pairs are released: of more, eigenvectors take longer than all else.
+# Most words whose pairs are released: with more, eigenvectors would take most of the time.
 MAX_WORDS = 1500
 
 
@@ -46,7 +47,7 @@ class TopicPlan:
     """Releases and settings of a topic fit, chosen from public numbers only."""
 
     n_components: int  # topics, capped by the number of words
-    # Words whose pairs are released: all, or the most frequent ones by the released frequencies.
+    # Number of words whose pairs are released: all, or the most frequent ones.
     n_words: int
     all_words: bool  # True if these are all; then a document has one weight in all moments
     # "whitened_triple_moments" or "triple_moments": which third moment is released.
@@ -60,8 +61,8 @@ class TopicPlan:
     multiplies_pairs: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
 
-    # The third moment is clipped last and rarely: clipping it alone breaks the
-    # identities that the common weight keeps.
+    # The third moment has a clip of its own, which few documents reach, as clipping it alone breaks
+    # identities between the moments.
     triple_quantile: float = 0.95
 
 
@@ -119,7 +120,7 @@ def plan_topics(
 def _numbers_held(plan: TopicPlan, n_features: float, with_public: bool) -> float:
     """Most numbers that a fit holds at once, by public sizes."""
     k, n_words = plan.n_components, float(plan.n_words)
-    # Words have a second centre in public topics.
+    # With public topics the prior of a word has a second centre.
     priors = PRIOR_ARRAYS * RATIOS.size * (1 + with_public)
     held = n_features * (TOPIC_ROWS * k + priors) + CUBES * float(k) ** 3
     held += SEARCH_COLUMNS * n_words * (k + MORE_COLUMNS)
@@ -134,7 +135,7 @@ def _fractions(kind: str, n_steps: int, asks: bool, with_triples: bool) -> dict[
     """Fraction of the budget of each release, by name."""
     found = dict(defaults.FRACTIONS[kind])
     question = found.pop("held_out_scores")
-    # Steps that a caller asks for beside third moments get as much as those of many words.
+    # With third moments, steps that a caller asks for get the fraction of those of many words.
     others = {**defaults.FRACTIONS["large"], "held_out_scores": 0.0}
     left = 1 - sum(others.values())
     if not with_triples:
@@ -158,13 +159,14 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
         return 0, 0
     if exact:
         return 2 * defaults.EXACT_STEPS, defaults.EXACT_STEPS
-    # Costs of pure noise add up, those of Gaussian noise by their squares.
+    # Costs of pure noise add up, those of Gaussian noise add up as squares: fewer steps if delta is
+    # 0.
     return defaults.STEPS if delta > 0 else max(round(defaults.STEPS**0.5), 1), 0
 
 
 def _clip_quantile(n_effective: float, small: bool) -> float:
     """Quantile of documents' norms to clip at; closer to 1 for a joint fit of moments."""
-    # The share clipped for ``small`` falls with the noise, so that estimates converge.
+    # For few words the clipped fraction falls with the noise, so that estimates converge.
     return 1 - min(0.05, 500 / n_effective) if small else 0.1
 
 
@@ -201,13 +203,13 @@ def _release_plan(
     return ReleasePlan.split(epsilon, delta, fractions, uses)
 
 
-# A topic's probability is spread over about this many words in ordinary text, as
-# measured by one over the sum of its squared probabilities.
+# Effective number of words of a topic in ordinary text: one over the sum of its squared
+# probabilities.
 WORDS_PER_TOPIC = 100
-# The frequency of a text's word of rank r is about in proportion to 1 / (r + OFFSET) (Mandelbrot),
-# where words of little content are left out.
+# Frequency of the word of rank r in a text without stop words is about in proportion to 1 / (r +
+# OFFSET) (Mandelbrot).
 OFFSET = 50.0
-# Who says how far one document moves what.
+# Queries by release, for their sensitivities.
 QUERIES: dict[str, type[Bounded]] = {
     "word_frequencies": WordFrequencies,
     "pair_moments": PairMoments,
@@ -244,7 +246,7 @@ class TopicForecast(Forecast):
     verdicts = (("enough", 4.0), ("may be enough", 1.0), ("likely too few", 0.5))
 
     def _typically_needed(self) -> float:
-        # Of topics of texts, further ones are ever weaker than the first ten.
+        # In texts, topics beyond the tenth are weaker and weaker.
         return self.n_samples_needed * max(1.0, self.n_components / 10) ** 0.5
 
     def _assumed(self) -> list[str]:
@@ -273,7 +275,8 @@ def forecast_topics(
         single = plan.triples is None and has_one_topic(USUAL, length, k)
         concentration = 0.0 if single else USUAL
     spread = min(WORDS_PER_TOPIC, max(n_features / k, 1.0))
-    # Norm of one document's statistic over its number of tokens; but for pairs all words distinct.
+    # Norm of one document's statistic relative to its number of tokens; all words are taken to be
+    # distinct, except in pairs.
     norms = {
         "word_frequencies": 1.0 if pure else length**-0.5,
         "pair_moments": 1.0 if pure else pair_norm(plan, n_features, length, spread, concentration),
@@ -303,8 +306,8 @@ def forecast_topics(
 def pair_norm(
     plan: TopicPlan, n_features: int, length: float, spread: float, concentration: float
 ) -> float:
-    """Norm at which pairs are clipped, of words whose pairs are released, over all pairs."""
-    # Of all words: odds that two tokens of a document are alike, by its topics or by all.
+    """Clip of pairs of the released words, relative to the norm of all pairs."""
+    # Probability that two tokens of a document are the same word, by its topics and by all words.
     of_all = n_features / (OFFSET * (n_features + OFFSET)) / math.log1p(n_features / OFFSET) ** 2
     repeats = (1 / spread + concentration * of_all) / (1 + concentration)
     tokens = length
@@ -318,7 +321,7 @@ def pair_norm(
 
 
 def _squares(plan: TopicPlan, n_features: int) -> float:
-    """Fraction of words' squared frequencies that is of words whose pairs are released."""
+    """Fraction of the sum of squared word frequencies that the released words have."""
     d = plan.n_words
     return d * (n_features + OFFSET) / (n_features * (d + OFFSET))
 
@@ -327,20 +330,20 @@ def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
     """Deviation of the noise on a sum of statistics, at mu = 1, or at epsilon = 1 if `pure`."""
     if name.endswith("triple_moments") or not pure:
         return QUERIES[name].sensitivity_of(limit, neighbours=neighbours)
-    # Laplace noise of scale 1 has a deviation of sqrt(2).
+    # Laplace noise of scale 1 has a standard deviation of sqrt(2).
     return math.sqrt(2) * QUERIES[name].sensitivity_of(limit, 1, neighbours)
 
 
 def _against(
     name: str, sigma: float, plan: TopicPlan, n_features: int, spread: float, concentration: float
 ) -> tuple[float, float]:
-    """Noise and signal of a release in the norm in which they compete."""
+    """Noise and signal of a release, in the norm in which they are compared."""
     k = plan.n_components
     # Eigenvalue of k equally likely topics with disjoint words.
     eigenvalue = 1 / (k * spread * (concentration + 1))
     if name == "pair_moments":
-        # Entries off the diagonal have half the deviation, and an eigenvalue lifts an eigenvector
-        # out of the noise from half its edge on (Baik, Ben Arous & Peche, 2005).
+        # Entries off the diagonal have half the deviation, and an eigenvector stands out of the
+        # noise if its eigenvalue is above half the edge (Baik, Ben Arous & Peche, 2005).
         return sigma / 2 * math.sqrt(plan.n_words), eigenvalue * _squares(plan, n_features)
     if name == "whitened_triple_moments":
         return sigma * math.sqrt(k * (k + 1) * (k + 2) / 6), k

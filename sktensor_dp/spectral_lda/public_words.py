@@ -10,9 +10,9 @@ from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import is_table, named_columns
 from sktensor_dp.tensor.arrays import Floats
 
-# Of the least frequency that is given, for words that have none.
+# Frequency of words without a given one, relative to the least given.
 UNSEEN = 0.5
-# Below it a share of the largest is taken for it: products of frequencies do not vanish.
+# Least frequency relative to the largest, so that products of frequencies do not underflow.
 LEAST = 1e-12
 
 
@@ -51,7 +51,7 @@ def expected_frequencies(
 
 
 NAME = "public_components"
-# Words that public topics hardly know have this part of an even share among expected frequencies.
+# Least expected frequency of a word in public topics, relative to an even share.
 HARDLY = 0.1
 
 
@@ -84,7 +84,7 @@ def public_topics(
             )
         words, columns = by_word
         places = {word: place for place, word in enumerate(words)}
-        # A last row stands for words that are not there.
+        # The last row is for words that the topics lack.
         padded = np.vstack([columns, np.zeros((1, columns.shape[1]))])
         given = padded[[places.get(str(name), -1) for name in names]].T
     values = read(lambda: np.asarray(given, dtype=np.float64), NAME)
@@ -117,7 +117,7 @@ def check_public_topics(given: Any, most: int) -> None:
 
 
 def frequencies_of_topics(topics: Floats) -> Floats:
-    """Word frequencies to expect: the mean of the topics, none below `HARDLY` / n_features."""
+    """Expected word frequencies: the mean of the topics, at least `HARDLY` / n_features."""
     expected = np.maximum(topics.mean(axis=0), HARDLY / topics.shape[1])
     return np.asarray(expected / expected.sum())
 

@@ -30,21 +30,22 @@ from sktensor_dp.tensor.arrays import Floats
 
 Words = NDArray[np.intp] | None
 
-# Norms a caller may limit publicly, with the range searched for a limit otherwise:
-# documents of one token up to about a million.
+# Norms with public limits or a range in which a limit is searched: from documents of one token to
+# about a million.
 CLIPPED_NORMS: dict[str, tuple[float, float, int]] = {
     "counts": (1.0, 1e3, 40),
     "pairs": (0.02, 1e3, 64),
     "triples": (1e-2, 1e5, 96),
 }
 COUNT_NORM, PURE_COUNT_NORM = CountNorm(2), CountNorm(1)
-# Range for the number of tokens, which bounds everything when epsilon is pure.
+# Range of the number of tokens, whose clip bounds all statistics if epsilon is pure.
 TOKENS = (1.0, 1e5, 70)
-# Documents that repeat a word have the largest pair masses; counting the diagonal
-# half in squares lets them weigh less in the sensitivity than they gain in noise.
+# Weight of the diagonal of pairs. Documents that repeat a word have the largest pair masses: with
+# half the weight in squares, the sensitivity falls by more than the noise of the diagonal rises.
 DIAGONAL_WEIGHT = math.sqrt(0.5)
-# Mean field steps per document: what is left of their bias at seven is hidden by noise. Without it
-# the last steps of EM take more; in all of them they would take longer for 0.0005 in error.
+# Mean field steps per document, with noise, and without in the last EM steps and how many these
+# are. At seven steps their bias is below the noise; more steps in all EM steps would improve the
+# error by 0.0005.
 MEAN_FIELD, EXACT_MEAN_FIELD, EXACT_STEPS = 7, 13, 2
 
 
@@ -61,8 +62,8 @@ class ReleasedPairs:
 class DocumentQuestions:
     """Questions to a session of counts of words in documents."""
 
-    # Known are public limits by the names of CLIPPED_NORMS; others are chosen from noisy
-    # histograms. With pure epsilon the number of tokens, which bounds all norms, is clipped.
+    # Public limits have the names of CLIPPED_NORMS; other limits are chosen from noisy histograms.
+    # With pure epsilon the number of tokens is clipped, which bounds all norms.
 
     limits: dict[str, float]  # in force so far, public or released
 
@@ -79,7 +80,7 @@ class DocumentQuestions:
         return self._clip("counts", self._count_norm, quantile, search=search)
 
     def given_count_clip(self, limit: float) -> Clip:
-        """Clip on the counts at a limit that is public already."""
+        """Clip on the counts at a public limit."""
         return Clip(self._count_norm, limit)
 
     def pair_clip(self, quantile: float, words: Words = None) -> Clip:

@@ -1,4 +1,4 @@
-"""Topics for people to read: words, intervals, tables. All of it is post-processing."""
+"""Readable topics: words, intervals, tables. All of it is post-processing."""
 
 import math
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 Names = Sequence[str] | NDArray[Any] | None
 
-# Eigenvalues are taken for topics from so many times what noise alone is expected to reach: by
-# chance, and by the sampling of documents, the largest of those that are none is a fifth above.
+# An eigenvalue counts as a topic if it exceeds the expected edge of noise by this factor: chance
+# and sampling move the largest eigenvalue of noise by a fifth.
 CLEARANCE = 1.5
-# Tokens that pyLDAvis is told of.
+# Number of tokens of the made-up documents for pyLDAvis.
 TOKENS = 10_000.0
 
 
@@ -250,11 +250,11 @@ class ReadableTopics:
         return feature_names
 
     def _uncertainty(self) -> Floats:
-        """Fraction (k,) of each topic's probability that noise has moved, about; NaN if unknown."""
+        """Fraction (k,) of each topic's probability that noise may have moved; NaN if unknown."""
         std = self.components_std_
         if std is None:
             return np.full(len(self.components_), np.nan)
-        # The mean of a normal law's size, half of it from elsewhere.
+        # Mean absolute deviation of a normal law; half, since what one word loses another gains.
         return np.minimum(std.sum(axis=1) * math.sqrt(2 / math.pi) / 2, 1.0)
 
     def below_noise(self) -> NDArray[np.bool_]:

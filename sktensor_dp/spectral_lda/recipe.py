@@ -1,4 +1,4 @@
-"""The recipe of a topic model: ask the session, work on what came back.
+"""The recipe of a topic model: questions to the session, and computations on the answers.
 
 1. Limits and word frequencies. 2. Pair moments of the most frequent words. 3. Few words: triple
 moments in the space that the pairs whiten; topics and the concentration are fitted to all moments
@@ -55,15 +55,15 @@ from sktensor_dp.topics.uncertainty import (
     std_of_matched,
 )
 
-# A released frequency is at least this part of an even share where public topics are adapted to it.
+# Least released frequency, relative to an even share, to which public topics are adapted.
 LEAST_FREQUENCY = 0.01
-# Most products with blocks of vectors in the search for eigenvectors; fewer where each reads all
-# documents.
+# Largest number of products with blocks of vectors in the search for eigenvectors; the second where
+# each product reads all documents.
 MANY_PRODUCTS, FEW_PRODUCTS = 60, 16
-# Tolerance of the eigenvectors.
+# Tolerance of the search for eigenvectors.
 EIGEN_TOL = 1e-5
 
-# Row of a whitener, relative to the longest, that is rounding.
+# Rows of a whitener shorter than this fraction of the longest are rounding errors.
 LEAST_ROW = 1e-12
 
 
@@ -75,7 +75,7 @@ ASSUMED = (
 
 @dataclass(frozen=True, eq=False)
 class _TopicsOfPairs:
-    """Topics on the words whose pairs were released, their shares, and the deviations of both."""
+    """Topics of the words whose pairs were released, their shares, and deviations of both."""
 
     topics: Floats
     weights: Floats
@@ -117,7 +117,7 @@ class _SpectralFit:
         self._random_state = check_random_state(options.random_state)
         self._in_word_space = plan.triples == "triple_moments"
         self.assumed = False  # whether releases left the concentration open
-        # Released first: noisy word frequencies, denoised ones, and the mean number of tokens.
+        # Released first: noisy word frequencies; then denoised ones, and the mean number of tokens.
         self._frequencies: Answer
         self._unigram: Floats
         self._length: float
@@ -168,7 +168,7 @@ class _SpectralFit:
             clips[-1], clips[:-1], 3 if words is None else 2, words, self._plan.multiplies_pairs
         )
         if words is not None:
-            # The documents' weights differ from those of the frequencies.
+            # The weights of documents differ from those in the word frequencies.
             total = max(_mass(released, len(own)), 1e-12) / float(own.sum()) ** 2
         given = self._options.concentration
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
@@ -233,7 +233,8 @@ class _SpectralFit:
         """Release the third moment; decompose it, or fit topics to all moments jointly."""
         concentration = self._options.concentration
         if concentration is None and pairs.released.matrix is None:
-            # Products of pairs do not tell it; EM steps never have products alone.
+            # Products of pairs do not determine the concentration; fits with EM steps do not have
+            # products only.
             self.assumed, concentration = True, USUAL
         elif concentration is None and not self._plan.match_moments:
             topics, weights = rotated(pairs.white)
@@ -271,7 +272,7 @@ class _SpectralFit:
         norms = np.linalg.norm(whitener, axis=1)
         norms = np.maximum(norms, LEAST_ROW * float(norms.max()))
         if self._plan.match_moments:
-            # Every word equally long: the most that one document can add is least.
+            # With rows of equal length the largest contribution of a document is least.
             return whitener / norms[:, None]
         return whitener * np.minimum(1, np.quantile(norms, 0.9) / norms)[:, None]
 

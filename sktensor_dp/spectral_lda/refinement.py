@@ -26,9 +26,9 @@ from sktensor_dp.topics.shrinkage import (
 )
 from sktensor_dp.topics.uncertainty import Limits, std_of_frequencies, std_of_refined
 
-# Of the word frequencies in topics, so that no word is ruled out.
+# Fraction of the word frequencies in the final topics, so that no word has probability 0.
 MIX_FINAL = 1e-4
-# Of an even share: no word's counts are divided by less.
+# Least divisor of a word's counts, relative to an even share.
 SCALE_FLOOR = 0.1
 
 
@@ -116,7 +116,7 @@ class Refinement:
             self._documents, fitted.topics, fitted.weights, fitted.concentration,
             self._step_clip, self._scales,
         )  # fmt: skip
-        # Steps weigh no less than those of a usual number that count alike.
+        # A step weighs at least as much as one of `STEPS` equal steps.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1))
         average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
         known, expected = self._frequencies, self._options.word_frequencies
@@ -165,7 +165,7 @@ def expected_counts(
     scales: Floats | None = None,
 ) -> Answer:
     """Release an EM step's expected counts (k, d), divided by `scales` and clipped."""
-    # All of a document is of the one topic there is: nothing has to be iterated.
+    # A document has only one topic, so no iteration is needed.
     if concentration == 0 or len(topics) == 1:
         return documents.expected_counts(topics, weights, True, clip, scales)
     prior = np.full(len(topics), concentration / len(topics))
@@ -202,7 +202,7 @@ def with_deviations(
 def scales_of_words(unigram: Floats) -> Floats:
     """Scales (d,) that counts are divided by before clipping: rare words get less noise."""
     scales = (unigram + SCALE_FLOOR / unigram.size) ** defaults.SCALE_POWER
-    # Counts of such words are as long as before, on average: the limit may stay.
+    # Keep the mean length of scaled counts, so that the clip can stay the same.
     return scales * float(np.sqrt((unigram / scales**2).sum()))
 
 
@@ -233,7 +233,7 @@ def public_alone(fitted: FittedTopics, public: Floats) -> FittedTopics:
     """Public topics as given, with the shares of the topics that EM made of them."""
     topics = on_all_words(public, fitted.unigram)
     weights = fitted.weights[: len(topics)]
-    # Of words that they do not know they have a released frequency.
+    # Words that public topics lack have their released frequency.
     std = np.where(public.any(axis=0), 0.0, fitted.unigram_sigma)
     return replace(
         fitted, topics=topics, weights=weights / weights.sum(),

@@ -24,19 +24,19 @@ class FittedTopics:
     unigram_sigma: float  # noise of the released ones
     n_resolved: int  # eigenvalues of the second moment above its noise
     length: float  # tokens of a document, as released
-    # (k, n_features) and (k,): how far noise may have moved them, as standard deviations.
+    # Standard deviations by noise of topics (k, n_features) and shares (k,).
     topics_std: Floats | None = None
     weights_std: Floats | None = None
-    # (k,): of the leading words of each topic, by the released second moment; None where it is not
-    # of these topics.
+    # (k,): coherence of the leading words of each topic in the released second moment; None if the
+    # topics come from later data.
     coherence: Floats | None = None
     # (m,): leading eigenvalues of the released second moment, corrected for the prior.
     spectrum: Floats | None = None
     noise_edge: float | None = None  # what noise alone may lift one to
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
-    # (k0, n_features): public topics that the first ones began with and are shrunk towards; None
-    # where there are none, or the data was better off without.
+    # (k0, n_features): public topics towards which the first topics are shrunk; None if there are
+    # none, or if fitted topics were better.
     public: Floats | None = None
 
 
@@ -47,16 +47,19 @@ class TopicOptions:
     # Sum of the Dirichlet prior; 0 for one topic per document, None to estimate it.
     concentration: float | None
     random_state: Any  # for restarts after release, and second starts without noise
-    # Of the decomposition.
+    # Number of restarts of the decomposition.
     n_restarts: int = 10
     max_iter: int = 100
-    # (n_features,): public ones, positive and of sum 1, that noisy frequencies are shrunk towards.
+    # (n_features,): public word frequencies towards which noisy ones are shrunk; positive, of sum
+    # 1.
     word_frequencies: Floats | None = None
-    # (k0, n_features): rows are distributions; words that are 0 in all of them are unknown to them.
+    # (k0, n_features): public topics, rows of sum 1; a word that is 0 in all of them is unknown to
+    # them.
     public_topics: Floats | None = None
 
 
-# Eigenvalues shown beyond those of the topics, and words whose coherence is shown.
+# Number of eigenvalues reported beyond those of the topics, and of words whose coherence is
+# computed.
 MORE_EIGENVALUES, COHERENT_WORDS = 10, 10
 
 
@@ -104,7 +107,7 @@ def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
     spectrum = pairs.white.eigenvalues
     if pairs.released.matrix is not None:
         n_values = max(2 * len(topics), len(topics) + MORE_EIGENVALUES)
-        # A seed of its own: what follows must not depend on whether this is computed.
+        # A seed of its own, so that later draws do not depend on whether this is computed.
         spectrum, _ = top_eigenpairs(
             pairs.corrected, min(n_values, len(pairs.corrected)), tol=1e-3, random_state=0
         )

@@ -32,7 +32,7 @@ from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 MISSING = "Drop missing documents, or replace them by ''."
-# Attributes of a vectorizer that no worker needs.
+# Attributes of a vectorizer that workers do not need.
 NOT_FOR_WORKERS = (
     *("vocabulary_", "document_frequencies_", "threshold_", "privacy_report_", "stop_words_"),
 )
@@ -69,7 +69,7 @@ def read_documents(
             f"{kinds[first].__name__}. "
             + ("Pass the column that holds the texts." if all_wrong else MISSING)
         )
-    # Strings are decoded by the analyzer, which leaves them as they are.
+    # Strings need no decoding: the analyzer passes them on.
     if vectorizer.input == "content" and set(kinds) == {str}:
         return documents
     return decode_documents(documents, vectorizer.decode, vectorizer.encoding)
@@ -83,7 +83,7 @@ def _is_document(kind: type, vectorizer: Any) -> bool:
         return hasattr(kind, "read")
     if vectorizer.preprocessor is None and not callable(vectorizer.analyzer):
         return issubclass(kind, (str, bytes))
-    # A caller's function may take records or lists of words.
+    # A function of the caller may accept records or lists of words.
     return not issubclass(kind, (NoneType, numbers.Number))
 
 
@@ -140,19 +140,19 @@ def document_lengths(
 
 
 def text_chunks(vectorizer: Any, texts: Any, groups: Any, *, part: bool = False) -> TextChunks:
-    """Words of texts, with the group of each; all that may fail on a document does so here."""
+    """Words of texts, with the group of each; everything that may fail on a document fails here."""
     content = vectorizer._validation_copy()
     content.input = "content"
     analyze = content.build_analyzer()
     documents = read_documents(vectorizer, texts, grouped=groups is not None, part=part)
-    # One partition may hold a single group.
+    # A single group is allowed, as one partition may hold just one.
     relation = "add_remove" if part else vectorizer.neighbours
     labels = checked_groups(groups, len(documents), relation)
     return TextChunks(documents, analyze, groups=labels)
 
 
 def words_of_part(vectorizer: Any, grouped: bool, partition: Any) -> TextChunks:
-    """Words of the texts, or where `grouped` of the pair of texts and labels, of a partition."""
+    """Words of the texts of a partition, which is a pair of texts and labels if `grouped`."""
     texts, groups = partition if grouped else (partition, None)
     return text_chunks(vectorizer, texts, groups, part=True)
 

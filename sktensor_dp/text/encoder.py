@@ -17,13 +17,13 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.text.plan import LENGTH, WordForecast, Wording, WordPlan, plan_words
 from sktensor_dp.text.vectorizer import PrivateCountVectorizer, SavedVocabulary
 
-# Between the name of a column and a category.
+# Stands between the name of a column and a category.
 SEPARATOR = "="
 
 
 @dataclass(kw_only=True)
 class SavedCategories(SavedVocabulary):
-    """Serialisation schema: a vocabulary, and the names of the columns that it is of."""
+    """Serialisation schema: a vocabulary, and the names of the columns that it describes."""
 
     forms = {**SavedVocabulary.forms, "columns_": Words("c")}  # noqa: RUF012
 
@@ -173,7 +173,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
     def forecast(  # type: ignore[override]  # a row has a value in each column
         self, n_samples: int, n_columns: int = 1, *, grouped: bool = False
     ) -> WordForecast:
-        """Forecast from how many rows on a category is kept, about, from public numbers.
+        """Forecast, from public numbers, in about how many rows a category must be to be kept.
 
         Parameters
         ----------
@@ -226,7 +226,8 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         return self._planned(n_units, len(units.columns), grouped=units.grouped)
 
     def _planned(self, n_units: int, width: int, *, grouped: bool) -> WordPlan:
-        # A row has one category of each column; a group any number, an ordinary one about as many.
+        # A row has one category for each column. A group may have any number; an ordinary one is
+        # assumed to have as many as a row.
         planner, noun = self._validation_copy(), "persons" if grouped else self._noun
         most = max(width, planner.max_words_per_document)
         planner.max_words_per_document = most if grouped else width
@@ -235,7 +236,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
 
 
 def rows_of(X: Any) -> tuple[list[str], list[list[str]]]:
-    """Names of columns, and each row as a list of ``column=category``; errors quote no value."""
+    """Names of columns, and each row as a list of ``column=category``; errors quote no cell."""
     refuse_lazy(X, "X")
     if is_dask(X) or sp.issparse(X):
         raise TypeError(f"X must be a table of categories in memory, got a {type(X).__name__}.")

@@ -14,24 +14,24 @@ from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, PlannedRelease, Privacy
 from sktensor_dp.queries.texts import DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text import defaults
 
-# Words by a checksum come first, from which documents see for which of their words votes are of
-# use; then votes; and then, if asked for, numbers of documents by the words that these have chosen.
-# Without noise every word gets votes.
+# Buckets of words come first; by them documents choose the words to vote for. Votes follow, then,
+# if asked for, numbers of documents with the chosen words. Without noise every word gets votes.
 BUCKETS, VOTES, FREQUENCIES = WordBuckets.name, WordVotes.name, DocumentFrequencies.name
 # Fraction of the budget that document frequencies cost.
 FREQUENCIES_FRACTION = 0.2
-# Distinct words of an ordinary document, without stop words, where more may count. The word of rank
-# r is in a fraction of COMMON / (r + OFFSET) of such documents, about (Zipf-Mandelbrot); in news,
-# blogs, documentation and posts of persons half to four times as many words as foretold were kept.
+# Number of distinct words that forecasts assume of a document, without stop words, if more may
+# count. They assume a fraction COMMON / (r + OFFSET) of documents with the word of rank r
+# (Zipf-Mandelbrot); in news, blogs, documentation and posts half to four times as many words as
+# forecast were kept.
 LENGTH, COMMON, OFFSET = 100, 9.0, 20.0
-# Votes of an ordinary document for a word, over those that it would give to all of its words alike:
-# votes go to some of them.
+# Votes of an ordinary document for a word, relative to equal votes for all its words: it votes for
+# some of them only.
 ORDINARY_VOTES = 2.0
 
 
 @dataclass(frozen=True)
 class WordForecast:
-    """Forecast of a vocabulary: in how many documents a word has to be to enter it.
+    """Forecast of a vocabulary: the number of documents that must contain a word to keep it.
 
     For a fit with groups, read groups for documents; for categories, rows and categories.
 
@@ -88,7 +88,7 @@ class WordPlan:
     noun: str  # name of the units, "documents" or "persons"
     wording: Wording
     frequencies: bool  # whether document frequencies are released
-    # Of a document the most votes for a word, and the noisy votes from which a word is kept.
+    # Largest vote of a document for a word, and the noisy votes from which on a word is kept.
     largest: float
     votes: float = 0.0
     needed: float = 0.0  # noisy number in its bucket that a word needs to get votes; 0: none does
@@ -134,13 +134,13 @@ def plan_words(
     if exact:
         return plan
     spent = releases.counted() if neighbours == "add_remove" else releases
-    # Votes of a document have a norm of the root of m, in buckets one of 1.
+    # Votes of a document have the L2 norm sqrt(m), its buckets have norm 1.
     moved = WordBuckets().sensitivity("l2", neighbours)
     largest, votes = largest_weight(m, math.sqrt(m) * moved, spent.cost_of(VOTES))
     if one_each:  # who has no choice needs no weights
         return replace(plan, largest=largest, votes=votes, threshold=votes)
     needed = defaults.NEEDED * moved / spent.cost_of(BUCKETS).mu
-    # An ordinary document gives all of its words alike 1 / sqrt(length) in buckets.
+    # An ordinary document gives 1 / sqrt(length) to the bucket of each of its words.
     alike = 1 / math.sqrt(min(m, length))
     vote = min(ORDINARY_VOTES * alike * math.sqrt(m), largest)
     threshold = max(needed / alike, votes / vote)
@@ -193,7 +193,7 @@ def _releases(vectorizer: Any, frequencies: bool, one_each: bool) -> ReleasePlan
 
 
 def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbours:
-    """Neighbouring corpora of two sets of words for an audit, and a statistic that tells them."""
+    """Neighbouring corpora of two sets of words for an audit, with a statistic of both."""
     n_texts = n_units or 1000
     sides = [" ".join(f"{letter}{i}" for i in range(n_words)) for letter in ("aa", "bb")]
     half = n_texts // 2 + 1

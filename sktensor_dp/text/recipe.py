@@ -43,13 +43,13 @@ def released_frequencies(ask: Session, plan: WordPlan, words: list[str]) -> Floa
     """Release the number of documents with each of the words that were found."""
     most = plan.max_words if plan.exact else min(plan.max_words, LENGTH)
     found = ask(DocumentFrequencies(most, tuple(words))).as_sum().value
-    # A word that is released is in one unit at least; without noise numbers are whole.
+    # A released word is in at least one unit; without noise numbers are whole.
     return np.clip(np.rint(found) if plan.exact else found, 1.0, ask.n_units)
 
 
 def vote_weights(buckets: Floats, plan: WordPlan) -> Floats:
     """Weights of votes for words by checksum: less for common and for rare words, 0 for noise."""
-    # In buckets a document's norm is 1, in votes it is the root of the words that may count.
+    # In buckets a document has norm 1, in votes the root of the number of words that may count.
     enough = defaults.AIM * plan.votes / math.sqrt(plan.max_words)
     weights = enough / np.maximum(buckets, plan.needed)
     return np.where(buckets >= plan.needed, np.minimum(weights, 1 / weights), 0.0)

@@ -57,7 +57,7 @@ from sktensor_dp.text.recipe import learn_vocabulary
 
 @dataclass(kw_only=True)
 class SavedVocabulary(SavedState):
-    """Serialisation schema: words in the order of their columns, and what was released of them."""
+    """Serialisation schema: words in the order of their columns, and released numbers."""
 
     forms = {  # noqa: RUF012
         **SavedState.forms,
@@ -77,15 +77,16 @@ class SavedVocabulary(SavedState):
         return super().of(estimator, words=sorted(columns, key=columns.get))
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes by name, of a vocabulary that is either learned or given."""
+        """Fitted attributes by name, of a vocabulary that was learned or given."""
         dtype = estimator.dtype
-        # By name: numpy's own reading of a string does more than look it up.
+        # Compare names of types: numpy's parser of such strings does more than look them up.
         named = isinstance(dtype, type) or (isinstance(dtype, str) and dtype in NUMBERS)
         require(named, f"dtype must be one of {sorted(NUMBERS)}")
         given = self.threshold_ is ABSENT
         require(given == self.fixed_vocabulary_, "a vocabulary is learned, or given")
         require(not given or self.document_frequencies_ is ABSENT, "a given word has no frequency")
-        # Refuses a pattern of words that is none; on a copy, which keeps what it notes.
+        # Raises an error for an invalid pattern of words; on a copy, which keeps the compiled
+        # pattern.
         copy.copy(estimator).build_analyzer()
         found = super().attributes(estimator)
         words = found.pop("words").tolist()
@@ -114,7 +115,7 @@ def _is_range(value: Any) -> bool:
 
 PATTERN = Condition(_is_pattern, "a str that is a regular expression")
 N_GRAMS = Condition(_is_range, "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n")
-# Parameters that decide what a document is.
+# Parameters that decide what is accepted as a document.
 READ_BY = {"input", "encoding", "decode_error", "preprocessor", "analyzer"}
 
 
@@ -437,7 +438,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
 
     def _units(self, raw_documents: Any, groups: Any, n_samples: Any) -> Texts:
-        """Words of each document, read and split here, or where lazy documents lie."""
+        """Words of each document, read and split here, or by workers for lazy documents."""
         np.dtype(self.dtype)  # raises TypeError before a text is read
         if is_read_in_parts(raw_documents):
             return lazy_texts(self, raw_documents, groups, n_samples)
@@ -463,7 +464,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return plan_words(self, n_units, "persons" if units.grouped else self._noun)
 
     def _take_given(self, units: Texts) -> Self:
-        """Take the vocabulary that is given: a session that is asked nothing."""
+        """Use the given vocabulary, with a session that is asked for nothing."""
         counting = CountVectorizer(
             analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
             dtype=self.dtype,

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import divergences, positions, ranked_words
 
-# Numbers that the page holds of each kind, about 300 kB of text, and words whatever there are.
+# Limit on the probabilities that the page holds (about 300 kB of text), and least number of words.
 MOST_NUMBERS, LEAST_WORDS = 40_000, 200
 LEVEL = 0.9
 SIDE, MARGIN, LARGEST = 400.0, 20.0, 62.0
@@ -26,11 +26,12 @@ class Explorer:
 
     words: tuple[str, ...]  # those of the page
     n_words: int  # how many there are in all
-    # Probabilities of these words, (k, m); their deviations, or None; and in all texts, (m,).
+    # Probabilities (k, m) of the chosen words in topics, their deviations or None, and their
+    # probabilities (m,) in all texts.
     topics: Floats
     std: Floats | None
     unigram: Floats
-    # (k,): of topics, and their intervals.
+    # (k,): shares of topics, and the ends of their intervals.
     shares: Floats
     low: Floats
     high: Floats
@@ -88,7 +89,7 @@ class Explorer:
 
 
 def _chosen(topics: Floats, unigram: Floats, std: Floats | None, most: int) -> NDArray[np.intp]:
-    """Columns of the page: all, or those that lead in some topic."""
+    """Columns of the words on the page: all, or the leading ones of each topic."""
     if topics.shape[1] <= most:
         return np.arange(topics.shape[1])
     n = topics.shape[1]
@@ -113,14 +114,14 @@ def _link(shown: Explorer, row: int, x: float, y: float, radius: float) -> str:
 
 
 def _placed(distances: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Centres and radii on the map; circles may touch, but none hides another."""
+    """Centres and radii on the map; circles may overlap, but none hides another."""
     radii = np.maximum(LARGEST * np.sqrt(shares / shares.max()), 13.0)
     radii *= min(1.0, 0.5 * SIDE / math.sqrt(float((radii**2).sum())))
     radii = np.maximum(radii, 11.0)
     plane = positions(distances)
     plane = plane - (plane.min(axis=0) + plane.max(axis=0)) / 2
     extent = np.maximum(np.abs(plane).max(), 1e-9)
-    # Alike topics would lie on each other; a small circle keeps them apart at first.
+    # Start similar topics on a small circle, so that they do not coincide.
     turns = 2.4 * np.arange(len(shares))
     ring = np.column_stack([np.cos(turns), np.sin(turns)])
     centres = SIDE / 2 + plane / extent * (SIDE / 2 - MARGIN - 30) + ring

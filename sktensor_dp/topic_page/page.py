@@ -24,15 +24,15 @@ NUMBERS = ("Sensitivity", "σ", "μ", "ε", "Uses", "Fraction")
 
 
 def odds_after(before: float, epsilon: float) -> tuple[float, float]:
-    """Least and largest probability after reading, from one before, as Bayes' rule has it."""
-    # Beyond this the bounds are 0 and 1 in double precision.
+    """Least and largest probability after reading, given one before, by Bayes' rule."""
+    # For larger epsilon the bounds are 0 and 1 in double precision.
     factor = math.exp(-min(epsilon, 700.0))
     low = before * factor / (1 - before + before * factor)
     return low, before / (before + (1 - before) * factor)
 
 
 def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
-    """Three suspicions in 100 before reading, each with the least and the most afterwards."""
+    """Three suspicions in 100 before reading, each with the least and the largest afterwards."""
     odds = [(before, *odds_after(before, epsilon)) for before in SUSPICIONS]
     return [
         (_in_hundred(before, round), _in_hundred(low, math.floor), _in_hundred(high, math.ceil))
@@ -41,19 +41,19 @@ def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
 
 
 def _in_hundred(share: float, rounded: Callable[[float], int]) -> str:
-    """A probability as people say it; a bound is `rounded` so that it stays one."""
+    """A probability in hundred, as text; a bound is `rounded` so that it remains a bound."""
     if share < 0.001:
         return "almost 0"
     if share > 0.999:
         return "almost 100"
-    # 99.6 must not read as certain, nor .4 as never.
+    # A probability of 99.6 % must not be printed as certain, nor .4 % as never.
     finest = 10 if share < 0.1 or share > 0.9 else 1
     return f"{rounded(100 * share * finest) / finest:g}"
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as people read it.
+    """Topic as shown on the page: words, share and intervals.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def page(title: str, sections: Sequence[str], explorer: Explorer | None = None) 
     if explorer is not None:
         program = _template("page.js")
         digest = base64.b64encode(hashlib.sha256(program.encode("utf-8")).digest()).decode("ascii")
-        # This script and no other, whatever a word of the page may say.
+        # Allow this script by its digest and no other, whatever words the page holds.
         policy += f"; script-src 'sha256-{digest}'"
         data = f'<script type="application/json" id="data">{explorer.as_json()}</script>'
         script = f"{data}\n<script>{program}</script>\n"

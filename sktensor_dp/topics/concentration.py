@@ -1,4 +1,4 @@
-"""Estimate how evenly documents mix topics: the largest concentration not rejected by moments."""
+"""Estimate of how evenly documents mix topics: the largest concentration that moments allow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,17 +10,19 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics import defaults
 from sktensor_dp.topics.start import pair_step
 
-# The concentration that is assumed where moments reject none.
+# Concentration that is assumed if the moments reject none.
 USUAL = 1.0
-# Documents count as having one topic each below the first; beyond the second all are alike.
+# Below the first value documents count as having one topic each; above the second they hardly
+# differ from each other.
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
-# Ratio of two concentrations between which the bisection ends.
+# The bisection stops when two concentrations have this ratio.
 RATIO = 1.05
-# Steps without shrinkage where a concentration is tried on pairs, of so many words at most.
+# Number of least-squares steps for each concentration that is tried on pairs, and the largest
+# number of words for it.
 TRIED_STEPS, TRIED_WORDS = 12, 600
-# Share of words that topics are expected to lack. To keep a probability of 0 from being fitted as
-# negative costs a squared normal half of the time: mean 1/2, variance 5/4. A concentration is
-# rejected where bounds cost more than the .99 quantile of that.
+# Fraction of words that topics are expected to lack. Keeping such a probability from being negative
+# costs half of a squared normal variable: mean 1/2, variance 5/4. A concentration is rejected if
+# the bounds at 0 cost more than the .99 quantile of their sum.
 LACKED, QUANTILE = 0.5, 2.33
 
 
@@ -40,7 +42,7 @@ def largest_not_rejected(
     most: float,
 ) -> ExplainedTopics | None:
     """Fit at the largest concentration whose misfit is at most `most`, by bisection."""
-    # None if no concentration misfits more; one topic per document if all do.
+    # None if the largest concentration fits; one topic per document if none does.
     if explain(single, LARGEST_CONCENTRATION).misfit <= most:
         return None
     found = explain(single, LEAST_CONCENTRATION)
@@ -65,14 +67,15 @@ def concentration_of_pairs(
     sampling: float = 0.0,
 ) -> float | None:
     """Estimate the concentration from a released second moment with noise `sigma`, or None."""
-    # Rejected: non-negative topics leave more of the moment than topics of one topic a document do,
-    # by more than bounds at 0 cost where it is right. Noise that no topics explain cancels.
+    # Reject a concentration if non-negative topics explain the moment worse than topics of
+    # one-topic documents do, by more than bounds at 0 cost at the true concentration. Noise that
+    # neither explains cancels.
     if len(topics) == 1:
         return None
     words = np.sort(np.argsort(-frequencies, kind="stable")[:TRIED_WORDS])
     pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
-    # In these units every entry has about unit variance, by noise or by sampling; `sampling` is
-    # an entry's sampling variance over the product of its words' frequencies.
+    # In these units all entries have a variance of about 1, from noise or from sampling; `sampling`
+    # is an entry's sampling variance over the product of its words' frequencies.
     units = (sigma**2 + sampling * frequencies**2) ** 0.25
     units = np.maximum(units, 1e-12 * max(float(units.max()), 1e-300))
     total = float(frequencies.sum())
@@ -81,7 +84,7 @@ def concentration_of_pairs(
     def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
         topics, scale = start.topics, 1 + concentration
         for _ in range(TRIED_STEPS):
-            # The average of topics and what they lead to is Newton's method for the square root.
+            # Averaging topics and their update is Newton's method for the square root.
             topics = (topics + pair_step(
                 topics, weights,
                 lambda V: scale * (pairs @ V) - concentration * np.outer(mean, mean @ V), mean,
@@ -95,7 +98,7 @@ def concentration_of_pairs(
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / units
     single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
     bounds, d = LACKED * (len(topics) - 1) * len(words), len(words)
-    # Where topics do not fit, what is left of the moment is the variance.
+    # If topics do not fit, the residual of the moment is used as the variance.
     variance = max(single.misfit / max(d * (d + 1) / 2 - len(topics) * d, 1), 1.0)
     most = single.misfit + variance * (bounds / 2 + QUANTILE * (5 / 4 * bounds) ** 0.5)
     found = largest_not_rejected(explain, single, most)
@@ -112,6 +115,6 @@ def has_one_topic(concentration: float, length: float, n_components: int) -> boo
 
 def expected_topics(concentration: float, length: float) -> float:
     """Expected number of distinct topics, of many, in a document of `length` tokens."""
-    # The sum of a / (a + i) over tokens i = 1 to length - 1 that are drawn after the first.
+    # Sum of a / (a + i) over the tokens i = 1 to length - 1 after the first.
     later = digamma(concentration + max(length, 1.0)) - digamma(concentration + 1)
     return 1 + concentration * float(later)

@@ -1,6 +1,6 @@
 """Tuned constants of topic kernels; ``python -m benchmarks ablations_of_topics`` tests each."""
 
-# Least-squares steps that bring topics in line with all pairs.
+# Number of least-squares steps that fit topics to all pairs.
 PAIR_STEPS = 3
-# Tokens of each topic with which short documents count as mixing topics.
+# Documents with fewer tokens for each of their topics count as having one topic.
 TOKENS_OF_TOPIC = 3

@@ -9,9 +9,9 @@ from scipy.special import gammaln, psi, softmax
 
 from sktensor_dp.tensor.arrays import Floats, of_same_shape, rows_at_once
 
-# Keeps logarithms and quotients finite where a word has no mass in any topic.
+# Keeps logarithms and quotients finite for words that no topic has.
 TINY = 1e-30
-# Documents that have settled are left out once fewer than this share are open.
+# Converged documents are removed from a block once less than this fraction is left.
 _OPEN_SHARE = 0.75
 
 
@@ -51,7 +51,7 @@ def variational_proportions(
 def _ascend(
     counts: sp.csr_matrix, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
-    """Mean field updates of a block's Dirichlet parameters, of open documents only."""
+    """Mean field updates of a block's Dirichlet parameters, skipping converged documents."""
     lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
     gamma = current = prior + lengths / len(prior)
     open_rows = np.arange(len(lengths))
@@ -81,14 +81,14 @@ def collapsed_proportions(
 def _settle(
     counts: sp.csr_matrix, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
-    """CVB0 updates of a block's Dirichlet parameters, of open documents only."""
+    """CVB0 updates of a block's Dirichlet parameters, skipping converged documents."""
     gamma, open_rows = np.tile(prior, (counts.shape[0], 1)), np.arange(counts.shape[0])
     current, own = gamma.copy(), np.maximum(by_word[counts.indices], TINY)
     of_tokens, lengths, data = np.zeros_like(own), np.diff(counts.indptr), counts.data
     rows, tokens = _tokens(data, lengths)
     going = np.ones(len(lengths), dtype=bool)
     for _ in range(n_iter):
-        # A document holds what one of its tokens adds, so that no less than the prior is left.
+        # Counts without the token at hand, and no less than the prior.
         others = current[rows]
         others -= of_tokens
         np.maximum(others, prior, out=others)
@@ -111,7 +111,7 @@ def _settle(
 
 
 def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-    """Document of each non-zero, and a matrix that adds up non-zeros, times counts, by document."""
+    """Document of each non-zero; and a matrix that sums, by document, non-zeros times counts."""
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     layout = (data, np.arange(len(data)), pointers)
     tokens = sp.csr_matrix(layout, (len(lengths), len(data)))
@@ -134,7 +134,7 @@ def document_log_likelihood(
     X: sp.csr_matrix, topics: Floats, prior: Floats, gamma: Floats | None
 ) -> Floats:
     """Log-likelihood (n,) of documents of one topic each, or a bound with parameters `gamma`."""
-    # Multinomial coefficients are left out, as is usual for perplexity.
+    # Without multinomial coefficients, as is usual for perplexity.
     if gamma is None:
         joint = _joint_log_likelihood(X, topics, prior)
         return np.asarray(np.logaddexp.reduce(joint, axis=1))
@@ -145,7 +145,7 @@ def document_log_likelihood(
 
 
 def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> Floats:
-    """Log-likelihood (n,) of each document's tokens under its mixture ``weights @ topics``."""
+    """Log-likelihood (n,) of the tokens of each document under its mixture ``weights @ topics``."""
     by_word, found = np.ascontiguousarray(topics.T), np.empty(X.shape[0])
     for block in row_blocks(X):
         counts, own = X[block], weights[block]
@@ -156,7 +156,7 @@ def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> F
     return found
 
 
-# Steps of inference per document, and the mean change of its parameters that ends them.
+# Limit on steps of inference, and the mean change of a document's parameters at which they stop.
 MAX_ITER, TOLERANCE = 100, 1e-3
 
 

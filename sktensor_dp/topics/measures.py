@@ -23,13 +23,13 @@ def umass(
     return values
 
 
-# Noise leaves a probability, less so many of its deviations, for sure.
+# A probability is certain up to this many deviations of its noise.
 NOISE_DEVIATIONS = 2.0
 
 
 def set_apart(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
     """Mask (k, d) of the words that are more likely in a topic than overall, whatever the noise."""
-    # The only topic is the words overall, measured once more.
+    # A single topic has the same words as all texts.
     return (_sure(topics, std) > unigram) & (len(topics) > 1)
 
 
@@ -56,7 +56,7 @@ def _sure(topics: Floats, std: Floats | None) -> Floats:
 
 def divergences(topics: Floats, others: Floats) -> Floats:
     """Jensen-Shannon divergences in bits, from 0 to 1, of rows of `topics` and of `others`."""
-    # Of equal rows rounding may leave the root of a negative number.
+    # Rounding may give the root of a negative number for equal rows.
     found = np.nan_to_num(cdist(topics, others, "jensenshannon")) ** 2 / np.log(2)
     return np.asarray(np.clip(found, 0.0, 1.0))
 
@@ -68,7 +68,7 @@ def positions(distances: Floats) -> Floats:
     products = -0.5 * centre @ distances**2 @ centre
     values, vectors = np.linalg.eigh(products)
     leading = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
-    # Signs are free: the heaviest entry of each axis is made positive.
+    # The signs of the axes are arbitrary: make the largest entry of each positive.
     heaviest = np.argmax(np.abs(leading), axis=0)
     signs = np.where(leading[heaviest, np.arange(leading.shape[1])] < 0, -1.0, 1.0)
     plane = np.zeros((k, 2))

@@ -34,13 +34,14 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import symmetric_product
 from sktensor_dp.topics.concentration import USUAL, ExplainedTopics, largest_not_rejected
 
-# Beyond, sums of rows have too few digits left of 1.
+# For larger numbers sums of rows are too imprecise to compare with 1.
 LARGE = 1e6
 
 
 def project_rows(values: Floats) -> Floats:
     """Euclidean projection of each row on the probability simplex (Duchi et al., 2008)."""
-    # Beside large numbers 1 is lost; rows less a number have the same projection.
+    # Subtract a constant from each row, which changes no projection, so that 1 is not lost beside
+    # large numbers.
     largest = values.max(axis=1, keepdims=True)
     values = np.where(np.abs(largest) > LARGE, values - largest, values)
     descending = -np.sort(-values, axis=1)
@@ -61,7 +62,8 @@ class PriorCorrection:
         self._c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
         self.frequencies = frequencies
         self.variance = sigma**2
-        # What debiasing adds to the eigenvalues of M2 away from the frequencies.
+        # Increase of the eigenvalues of M2, outside the direction of the frequencies, by removing
+        # the bias.
         self.pair_shift = self.pair_scale * self._a * self.variance
 
     def pairs(self, product: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
@@ -97,11 +99,11 @@ def topics_from_components(components: Floats) -> Floats:
     return project_rows(components / sums)
 
 
-# Level of significance at which a concentration is rejected.
+# Level of significance of the test that rejects a concentration.
 LEVEL = 0.01
 
-# Share of a structureless model in the variances: a start that misses a word
-# pair must not make its released mass infinitely certain.
+# Weight of a model without structure in the variances, so that a start with probability 0 for a
+# word pair does not get infinite precision there.
 FLOOR = 0.2
 
 
@@ -145,7 +147,7 @@ def match_moments(
     joint = found.x.reshape(topics.shape) ** 2
     joint /= joint.sum()
     shares = np.maximum(joint.sum(axis=1), 1e-12)[:, None]
-    # A topic that has lost its weight says nothing of words: the unigram stands in.
+    # A topic without weight has undefined words: it gets the unigram.
     fitted = np.where(shares > 1e-12, joint / shares, joint.sum(axis=0))
     shares = shares[:, 0] / shares.sum()
     return ExplainedTopics(fitted, shares, concentration, 2 * float(found.fun))
@@ -154,7 +156,7 @@ def match_moments(
 def match_with_concentration(
     topics: Floats, weights: Floats, moments: ReleasedMoments, concentration: float | None
 ) -> tuple[ExplainedTopics, ReleasedMoments, bool]:
-    """Fit topics to moments, at a given or estimated concentration; True if it is assumed."""
+    """Fit topics to moments, at a given or estimated concentration; True if it was assumed."""
     given = 0.0 if concentration is None else concentration
     found = match_moments(topics, weights, moments, given)
     moments = replace(moments, second=model_pairs(found))
@@ -174,9 +176,9 @@ def match_with_concentration(
 
 
 def spread_of_pairs(length: float, repeats: float) -> float:
-    """Expected squared norm of a document's pair frequencies, tokens being alike with `repeats`."""
+    """Expected squared norm of a document's pair frequencies; two tokens agree with `repeats`."""
     length = max(length, 2.0)
-    # Two of its pairs are alike by one token that differs, or by two.
+    # Two pairs of a document agree if they differ in one token, or in two, that agree.
     alike = 1 + 2 * (length - 2) * repeats + (length - 2) * max(length - 3, 0.0) * repeats**2
     return 2 * alike / (length * (length - 1))
 
@@ -193,8 +195,8 @@ def pair_precision(moments: ReleasedMoments) -> Floats:
     d, n = len(moments.pairs), moments.n_documents
     first = moments.second.sum(axis=0)
     second = (1 - FLOOR) * moments.second + FLOOR * np.outer(first, first) + 1e-3 / d**2
-    # Sampling variance of a pair's mass is spread * mass / n; an entry off the
-    # diagonal is half of it and is counted twice in the sum over the matrix.
+    # The sampling variance of a pair's mass is spread * mass / n. An entry off the diagonal is half
+    # of the mass, and counts twice in the sum over the matrix.
     precision: Floats = 0.5 / (moments.pairs_sigma**2 + moments.spread * second / (2 * n))
     diagonal = np.diagonal(second)
     np.fill_diagonal(precision, 1 / (moments.diagonal_sigma**2 + moments.spread * diagonal / n))
@@ -202,7 +204,7 @@ def pair_precision(moments: ReleasedMoments) -> Floats:
 
 
 class MomentDistance:
-    """Half the weighted squares between moments of topics and released ones, and gradient."""
+    """Half the weighted squared distance of topics' moments to released ones, and gradient."""
 
     def __init__(
         self, shape: tuple[int, ...], moments: ReleasedMoments, concentration: float
@@ -265,7 +267,7 @@ class MomentDistance:
         model += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
         error = model / scale - self._m.triples
         value = self._triple_precision * float((error**2).sum())
-        # Derivatives by w_j mu_j, which moves its topic, its share and the mean.
+        # Derivatives with respect to w_j mu_j, which changes the topic, its share and the mean.
         twice = squares @ error.reshape(len(error), -1).T
         through_weights = (twice * seen).sum(axis=1)
         slope = 2 * (3 * twice @ basis.T - 2 * through_weights[:, None])
@@ -273,7 +275,7 @@ class MomentDistance:
             by_mean = np.einsum("abc,c->ab", error, middle)
             once = seen @ by_mean
             through_weights = (once * seen).sum(axis=1)
-            # 3 <error, M2 (x) m> by M2 and by m, and <error, m^3>.
+            # Derivatives of 3 <error, M2 (x) m> with respect to M2 and m, and of <error, m^3>.
             slope += 3 * c * (2 * once @ basis.T - through_weights[:, None])
             of_mean = 3 * c * np.einsum("abc,ab->c", error, second) + 3 * c**2 * by_mean @ middle
             slope += of_mean @ basis.T

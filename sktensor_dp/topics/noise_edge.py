@@ -9,16 +9,17 @@ from scipy.stats import laplace, norm
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.largest_of_noise import LEVEL, TRACY_WIDOM
 
-# Logarithm of the odds that the search is between.
+# Range of the search, as logarithms of odds.
 LOWEST, HIGHEST = -40.0, 20.0
-# Least deviation of an entry over that of the largest, and deviations that none exceeds.
+# Least deviation of an entry relative to the largest one; and a number of deviations that no entry
+# exceeds.
 LEAST_DEVIATION, FARTHEST = 1e-6, 100.0
 
 
 def noise_edges(
     sigma: float, diagonal_sigma: float, sampling: float, frequencies: Floats, *, pure: bool
 ) -> tuple[float, float]:
-    """Edge of what noise and sampling give, and what they exceed with the probability `LEVEL`.
+    """Largest eigenvalue expected from noise and sampling, and its quantile at level `LEVEL`.
 
     `sigma` and `diagonal_sigma` are deviations of noise off and on the diagonal, of Laplace noise
     if `pure`, and `sampling` times the product of two words' frequencies is an entry's variance by
@@ -28,8 +29,8 @@ def noise_edges(
     edge = bulk_edge(sigma, sigma, sampling, p)
     level = bulk_edge(sigma, diagonal_sigma, sampling, p)
     level *= 1 + TRACY_WIDOM / 2 * len(p) ** (-2 / 3)
-    # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
-    # lifts an eigenvalue to x + bulk^2 / x (Capitaine, Donati-Martin & Feral, 2009).
+    # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one entry of size
+    # x makes an eigenvalue of x + bulk^2 / x (Capitaine, Donati-Martin & Feral, 2009).
     entry = largest_entry(np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2), pure=pure)
     lifted = entry + edge**2 / 4 / entry if entry > edge / 2 else 0.0
     return max(edge, lifted), max(level, lifted)
@@ -41,7 +42,8 @@ def sampling_of_pairs(length: float, n_documents: int, n_words: int) -> float:
     It is of documents of one topic, and of what moves neither frequencies nor the topics there are.
     """
     length = max(length, 2.0)
-    # Of n samples in d dimensions the largest eigenvalue is that of a large n, times as much.
+    # With few samples n in d dimensions the largest eigenvalue exceeds that of large n by this
+    # factor.
     few = 1 + math.sqrt(n_words / n_documents) / 2
     return few**2 / (length * (length - 1) * n_documents)
 
@@ -62,10 +64,10 @@ def largest_entry(deviations: Floats, *, pure: bool) -> float:
 
 def bulk_edge(sigma: float, diagonal_sigma: float, sampling: float, p: Floats) -> float:
     """Edge of the spectrum of a large symmetric matrix of variances sigma^2 + sampling p_a p_b."""
-    # The least, over x > 0, of max_a 1 / x_a + sum_b v_ab x_b (Lehner, 1999). At the least all a
-    # are equal, so that 1 / x_a is g (1 - t p_a): one number t is left, and g follows from it.
+    # Minimum over x > 0 of max_a 1 / x_a + sum_b v_ab x_b (Lehner, 1999). At the minimum all terms
+    # a are equal, so 1 / x_a = g (1 - t p_a): one number t has to be found, and determines g.
     highest, total = float(p.max()), float(p.sum())
-    # Of a row, with its entry of the diagonal.
+    # Sum of the noise variances of a row, with its diagonal entry.
     noise = sigma**2 * (len(p) - 1) + diagonal_sigma**2
     most = 2 * math.sqrt(noise + sampling * highest * total)
     if most == 0 or sampling * highest == 0:

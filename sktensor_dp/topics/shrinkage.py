@@ -9,11 +9,12 @@ from scipy.special import gammainc, gammaln
 
 from sktensor_dp.tensor.arrays import Floats
 
-# Of the word frequencies in public topics, so that no word is ruled out.
+# Fraction of the word frequencies that is mixed into public topics, so that no word has probability
+# 0.
 PUBLIC_MIX = 1e-3
-# Steps of each fit: further ones change no share by a hundredth.
+# Number of steps of each fit: more steps change shares by less than a hundredth.
 PUBLIC_STEPS = 30
-# No topic has less than this part of an even share.
+# Least share of a topic, relative to an even share.
 LEAST_PUBLIC = 0.2
 
 
@@ -47,26 +48,26 @@ def on_all_words(public: Floats, frequencies: Floats) -> Floats:
     return np.asarray(topics / topics.sum(axis=1, keepdims=True))
 
 
-# Grid of prior means per fit; more changes the estimates by less than 1 % of the noise.
+# Number of prior means in each fit; more change estimates by less than 1 % of the noise.
 N_MEANS = 50
-# Prior standard deviations of a topic's deviation from the unigram, relative to
-# the unigram's own share: from none at all to a word 32 times as frequent.
+# Prior standard deviations of the difference of topic and unigram, relative to the unigram: from no
+# difference to a word 32 times as frequent.
 RELATIVE_SCALES = np.concatenate([[0.0], 2.0 ** np.arange(-4, 6)])
-# A word is in a topic so many times as frequent as is expected. The first is for words that are
-# just as frequent; the others are half an octave apart, and each means what is near it.
+# Possible ratios of a word's probability in a topic to the expected one. The first stands for equal
+# frequency; the others are half an octave apart.
 RATIOS = np.concatenate([[1.0, 2.0**-6.5], 2.0 ** (np.arange(-11, 21) / 2)])
 RATIO_SPREADS = np.concatenate([[0.0, RATIOS[1]], np.log(2.0) / 4 * RATIOS[2:]])
-# Their prior is a mixture of gamma distributions of mean 1, from words that are much the same in
-# all topics to words of few topics: counts are not negative, and few are far above the expected.
-# Normals around the expected instead lose two to four percent of completion.
+# Shapes of the gamma distributions of mean 1 whose mixture is the prior of the ratio: from words
+# that all topics share to words of few topics. Normal priors lose two to four percent of
+# completion.
 GAMMA_SHAPES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-# A word keeps at least this share of its unigram frequency in every topic, so
-# that no document gets probability zero.
+# Least probability of a word in a topic, relative to its unigram frequency, so that no document has
+# probability 0.
 LEAST_SHARE = 1e-3
-# By how much a word is multiplied in all topics so that they mix to its frequency, at most. Topics
-# that are told from noise need less than 4, and 2 to 4 are equally good on synthetic documents.
+# Largest factor by which a word may be multiplied in all topics so that they mix to its frequency.
+# Topics that stand out of noise need less than 4; on synthetic documents 2 to 4 are equally good.
 MOST_RESCALED = 3.0
-# Of the estimate without public knowledge, in that with it.
+# Weight of the estimate without public knowledge in the estimate with it.
 UNEXPECTED = 0.05
 
 
@@ -99,7 +100,8 @@ def denoise_frequencies(
     if explained.sum() < evidence.sum():
         return estimate
     moved = expected + (noisy - expected) * (posterior * kept).sum(axis=1)
-    # A word that is much more frequent than expected is not ruled out.
+    # Part of the estimate without public knowledge stays, in case a word is much more frequent than
+    # expected.
     return np.maximum((1 - UNEXPECTED) * moved + UNEXPECTED * estimate, LEAST_SHARE * expected)
 
 
@@ -141,7 +143,7 @@ def posterior_moments(
     noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int = 60
 ) -> tuple[Floats, Floats]:
     """Posterior means and variances of noisy numbers, random multiples of positive `centres`."""
-    # The distribution of multiples of either centre, of mean about 1, is fitted to all numbers.
+    # The distribution of multiples, of mean about 1, is fitted to all numbers, for all centres.
     if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy)
     noise = np.square(_column(sigma))[..., None]
@@ -153,7 +155,7 @@ def posterior_moments(
     explained = likelihood @ _RATIO_PRIOR.T
     weights = np.tile(_few_deviate(len(_RATIO_PRIOR)), len(centres)) / len(centres)
     posterior, _ = _fit_mixture(explained.reshape(len(noisy), -1), weights, n_iter)
-    # From components to the ratios that these are made of.
+    # Convert posteriors of components to posteriors of the ratios.
     odds = posterior.reshape(explained.shape) / np.maximum(explained, 1e-300)
     posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)
     moved = around * RATIOS + kept * away
@@ -189,7 +191,7 @@ def _deviation_posterior(
 
 def _few_deviate(n_components: int) -> Floats:
     """Starting weights of a prior, half of them on the first component: no deviation."""
-    # Half of the prior starts at no deviation: evidence has to move it away.
+    # Half of the prior weight starts at "no deviation", and moves only by evidence.
     weights = np.full(n_components, 0.5 / (n_components - 1))
     weights[0] = 0.5
     return weights
@@ -227,7 +229,7 @@ def denoise_topics(
     marginal_sigma = sigma * n_components**0.5 / total
     noise = bool(np.max(sigma) > 0)
     if noise:
-        # Inverse variances weigh the two views of the unigram.
+        # Weigh both estimates of the unigram by their inverse variances.
         own = unigram_sigma**2 / (marginal_sigma**2 + unigram_sigma**2)
         marginal = own * marginal + (1 - own) * unigram
         marginal_sigma = marginal_sigma * own**0.5
@@ -241,7 +243,7 @@ def denoise_topics(
         counts = posterior_moments(counts, around, sigma)[0]
         topics[row] = np.maximum(counts, LEAST_SHARE * around[0]) if noise else counts
     sums = topics.sum(axis=1, keepdims=True)
-    # A topic that no document uses is as good as the unigram.
+    # A topic that no document uses gets the unigram.
     topics = np.where(sums > 1e-12 * total, topics / np.maximum(sums, 1e-300), base)
     if noise:
         topics, weights = _with_marginal(topics, weights, base)
@@ -264,8 +266,8 @@ def _with_marginal(topics: Floats, weights: Floats, base: Floats) -> tuple[Float
     """Rescale words so that topics mix to the frequencies `base`, which are known better."""
     joint = weights[:, None] * topics
     joint *= np.minimum(base / np.maximum(joint.sum(axis=0), 1e-300), MOST_RESCALED)
-    # A word that a large topic is denied by noise does not fill the small ones: what is left of
-    # it, all topics have as it is.
+    # If noise removed a word from a large topic, small topics must not take all of its probability:
+    # the missing part goes to all topics alike.
     joint += weights[:, None] * np.maximum(base - joint.sum(axis=0), 0.0)
     weights = np.maximum(joint.sum(axis=1), 1e-300)
     return joint / weights[:, None], weights / weights.sum()

@@ -32,10 +32,10 @@ def varimax(loadings: Floats, max_iter: int = 200, tol: float = 1e-6) -> Floats:
     return rotated * np.where((rotated**3).sum(axis=0) < 0, -1.0, 1.0)
 
 
-# Topics lie in as many directions, but for their mean; others have less than this part of the
-# largest squared length.
+# Topics span as many directions as there are, apart from their mean; directions with less than this
+# fraction of the largest squared length do not count.
 LEAST_DIRECTION = 1e-6
-# Noise beyond this says nothing, and its square overflows.
+# Larger noise has the same effect, and its square would overflow.
 LARGEST = 1e60
 
 
@@ -73,7 +73,7 @@ def pair_step(
     inverse = _inverse(gram)
     found = np.clip(np.nan_to_num(inverse @ seen), -LARGEST, LARGEST)
     if sigma > 0:
-        # Noise of a column of least squares, the same for all words.
+        # Noise of the least-squares solution, which is the same for all words.
         sigmas = sigma * np.sqrt(np.maximum(np.diag(inverse @ gram @ inverse), 0.0))
         found = np.array([
             shrink_deviations(column, centre, min(float(deviation), LARGEST))

@@ -13,17 +13,18 @@ from sktensor_dp.topics.concentration import ExplainedTopics
 from sktensor_dp.topics.moments import ReleasedMoments, pair_precision
 from sktensor_dp.topics.shrinkage import LEAST_SHARE, centres_of_topics, posterior_moments
 
-# Standard deviations that hold nine tenths of a normal law.
+# Number of standard deviations of a 90 % interval of a normal law.
 NINE_TENTHS = 1.6448536269514722
 
-# Calibrated: 90 % intervals of words, of shares, and of shares fitted to moments hold nine of ten.
-# Noise turns topics that EM finds, and all words of a topic at once.
+# Factors by which 90 % intervals of words, of shares, and of shares fitted to moments hold nine of
+# ten: noise may turn whole topics, which moves all words at once.
 WORDS_SCALE, SHARES_SCALE, MATCHED_SHARES_SCALE = 1.25, 2.0, 3.3
-# Of a matrix in units of its diagonal.
+# Rounding errors of a matrix relative to its diagonal.
 ROUNDING = 1e-12
-# Lengths of documents that are thought of.
+# Range of lengths of documents that is considered.
 LENGTHS = (5.0, 200.0)
-# Mixtures of topics on which the limit's effect on shares is worked out, and lengths tried.
+# Number of mixtures of topics for which the effect of clipping on shares is computed, and of
+# lengths.
 MIXTURES, TRIED = 2000, 100
 
 
@@ -34,15 +35,15 @@ class Limits:
     counts: float = np.inf  # of its counts
     order: int = 2  # of this norm: 1 for the number of tokens, 2 for the Euclidean norm
     pairs: float = np.inf  # of its second moment times its number of tokens, Euclidean
-    # (d,): scales that counts are divided by before their norm is taken.
+    # (d,): divisors of the counts before their norm is taken.
     scales: Floats | None = None
 
     def counted_tokens(
         self, lengths: Floats, repeats: Floats, singles: float | Floats = 1.0
     ) -> Floats:
-        """Tokens that count after clipping, of documents of `lengths` tokens."""
+        """Number of tokens that count after clipping, for documents of `lengths` tokens."""
         # `repeats` is the expected product of two scaled tokens (without `scales` the probability
-        # that they are the same word), and `singles` the expected square of one.
+        # that they are the same word), `singles` the expected square of one.
         squares = lengths * singles + lengths * (lengths - 1) * repeats
         counts = np.sqrt(squares) if self.order == 2 else lengths
         pairs = np.sqrt(2) * squares / (lengths - 1)
@@ -53,20 +54,20 @@ def clip_drift(
     topics: Floats, weights: Floats, concentration: float, limits: Limits, total: float
 ) -> Floats:
     """Bias (k,) of topics' shares by clipping; `total` is the released mean number of tokens."""
-    # At equal length norms are higher where words repeat: topics of few words count less.
+    # For equal lengths norms are larger if words repeat, so topics of few words are clipped more.
     shares, odds = np.eye(len(weights)), weights
     if concentration > 0:
-        # Nothing that is protected hangs on these draws: all of this is made of released values.
+        # All numbers here were released, so these draws need no secrecy.
         prior = np.maximum(concentration * weights, 1e-3)
         shares = np.random.default_rng(0).dirichlet(prior, MIXTURES)
         odds = np.full(MIXTURES, 1 / MIXTURES)
-    # The odds that two words of a document are the same one.
+    # Probability that two words of a document are the same.
     scaled = topics if limits.scales is None else topics / limits.scales
     repeats = ((shares @ (scaled @ scaled.T)) * shares).sum(axis=1)
     singles: float | Floats = 1.0
     if limits.scales is not None:
         singles = shares @ (scaled / limits.scales).sum(axis=1)
-    # As found, a mixture is as frequent as its documents count; without limits by so much less.
+    # A mixture is found as often as its documents count; correct for how much each was clipped.
     free = odds / limits.counted_tokens(np.geomspace(*LENGTHS, TRIED)[:, None], repeats, singles)
     sums = free.sum(axis=1)
     length = min(int(np.searchsorted(1 / sums, total)), TRIED - 1)
@@ -92,7 +93,7 @@ def std_of_refined(
         mean, variance = posterior_moments(expected_counts[row], around, sigma)
         counts[row], std[row] = np.maximum(mean, LEAST_SHARE * around[0]), np.sqrt(variance)
     sizes = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    # Noise in the share of a topic is that of all its words.
+    # Noise in a topic's share is the sum of the noise of all its words.
     own = (1 - weights) ** 2 + (k - 1) * weights**2
     usual = sigma if np.isscalar(sigma) else np.sqrt(np.mean(np.square(sigma)))
     weights_std = usual * np.sqrt(d * own) / total
@@ -100,7 +101,7 @@ def std_of_refined(
     if k == 1:  # it has all there is, without noise
         return _at_most_one(topics_std), _at_most_one(weights_std)
     drift = clip_drift(counts / sizes, weights, concentration, limits, total)
-    # An interval of nine tenths reaches as far as the limit moved the share.
+    # Widen the interval to include the bias by clipping.
     weights_std = np.hypot(SHARES_SCALE * (1 + concentration) * weights_std, drift / NINE_TENTHS)
     return _at_most_one((1 + concentration) * topics_std), _at_most_one(weights_std)
 
@@ -123,7 +124,8 @@ def std_of_matched(
     k, d = topics.shape
     joint = weights[:, None] * topics
     precision = pair_precision(moments)
-    # Moves of word a change all pairs (a, b), by this for topic j; off the diagonal twice.
+    # The derivative by word a changes all pairs (a, b); for topic j by this, and off the diagonal
+    # twice.
     slope = (topics + c * (weights @ topics)) / (1 + c)
     curvature = 2 * np.einsum("ab,jb,ib->aji", precision, slope, slope, optimize=True)
     first = joint.sum(axis=0)
@@ -131,7 +133,7 @@ def std_of_matched(
     curvature += own[:, None, None]
     ridge = 1 / np.maximum(joint.T, 1e-6 / k) ** 2
     curvature[:, np.arange(k), np.arange(k)] += ridge
-    # In units of the diagonal: curvatures of words differ by many orders.
+    # Divide by the diagonal, as curvatures of words differ by many orders of magnitude.
     scales = np.sqrt(curvature[:, np.arange(k), np.arange(k)])
     curvature /= scales[:, :, None] * scales[:, None, :]
     curvature[:, np.arange(k), np.arange(k)] += ROUNDING
@@ -148,7 +150,7 @@ def std_of_decomposed(
     """Standard deviations, to first order, of topics of a decomposed tensor, and of shares."""
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
-    # Noise turns a component towards the others, each by about its own size.
+    # Noise turns a component towards each other one, by about that one's size.
     turned = np.sqrt((unwhitened**2).sum(axis=0)) / sums[:, None]
     turn = np.minimum(triples_sigma * np.sqrt(weights), 1.0)
     topics_std = np.hypot(of_pairs[:, None], turn[:, None] * turned)
