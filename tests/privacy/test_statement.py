@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from other_accounting import epsilon_elsewhere
 from ways_to_fit import COUNTS, SAMPLES, WAYS, quiet, report_of
 
 import sktensor_dp
@@ -28,6 +29,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import (
     MOST_BYTES,
@@ -93,6 +95,14 @@ ALTERATIONS = [
     lambda x: 0 if x else 7,
     lambda x: "inf" if x != "inf" else 1.0,
 ]
+
+
+@every_statement
+def test_epsilon_is_what_another_library_makes_of_the_file(name: str) -> None:
+    told = STATEMENTS[name]["guarantee"]
+    costs = [PrivacyCost(**cost) for cost in STATEMENTS[name]["composition"]["unit_costs"]]
+    found = max(epsilon_elsewhere(cost, told["delta"]) for cost in costs)
+    assert found == pytest.approx(told["epsilon"], rel=1e-3)
 
 
 COUNTS_TOWARDS_IT = {"epsilon", "sigma", "mu", "uses", "sensitivity", "fraction"}
