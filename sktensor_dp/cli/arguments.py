@@ -162,7 +162,8 @@ class Version(argparse.Action):
         """Print it, and end the program."""
         from sktensor_dp.privacy.report import library_version  # here, so that help is fast
 
-        parser.exit(message=f"sktensor_dp {library_version()}\n")
+        print(f"sktensor_dp {library_version()}")
+        parser.exit()
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -75,7 +75,7 @@ def _run(options: Namespace) -> int:
             if path.is_dir() or not options.forecast:
                 first = math.inf if public else options.epsilon
                 folder = Folder(path, first, options.delta, options.budget, options.raise_budget)
-                folder.check(run.cost, run.ledger_unit, options.epsilon)
+                folder.check(run.charge, options.epsilon)
                 for model in run.models.values():
                     check_saving(model)
                 used.append(folder.spending(options.epsilon))
@@ -142,9 +142,7 @@ def _stopped(run: Any, folder: Folder) -> str:
             changed = value * 2**power if name == "epsilon" else value // 2**power
             allowed = changed >= 2  # one group is no answer
             if name == "epsilon":
-                allowed = changed <= LARGEST_ADVISED and folder.covers(
-                    run.cost(changed), run.ledger_unit
-                )
+                allowed = changed <= LARGEST_ADVISED and folder.covers(run.charge(changed))
             if allowed and run.changed(**{name: changed}).verdict() in HOPEFUL:
                 ways.append(f"--{name} {changed:g}")
                 break

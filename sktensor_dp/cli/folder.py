@@ -97,8 +97,9 @@ class Folder:
             Ledger(self._file, SCOPE).change_budget(self._before.epsilon, self._budget)
         return self.ledger
 
-    def check(self, cost: Callable[[float], PrivacyCost], unit: str, epsilon: float) -> None:
+    def check(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> None:
         """Refuse a run that does not fit in as a whole; `cost` is that of a run by its epsilon."""
+        unit = charge(epsilon).protects
         others = self._before.spent.units - {unit}
         if others:
             raise BudgetError(
@@ -107,13 +108,13 @@ class Folder:
                 "folder for it. Nothing was spent."
             )
 
-        if self.covers(cost(epsilon), unit):
+        if self.covers(charge(epsilon)):
             return
         balance = replace(self._before, epsilon=self._budget)
         hundredths = range(1, ceil(100 * min(epsilon, self._budget)) + 1)
-        fit = bisect_left(hundredths, True, key=lambda n: not self.covers(cost(n / 100), unit))
+        fit = bisect_left(hundredths, True, key=lambda n: not self.covers(charge(n / 100)))
         left = fit / 100
-        both = PrivacyCost.total([(balance.spent.cost, 1), (cost(epsilon), 1)])
+        both = PrivacyCost.total([(balance.spent.cost, 1), (charge(epsilon).cost, 1)])
         needed = both.epsilon_at(balance.delta)
         less = "Ask for less (--epsilon), or decide" if left else "Decide"
         advice = (
@@ -129,10 +130,9 @@ class Folder:
             f"less than their sum). {advice}. Nothing was spent."
         )
 
-    def covers(self, cost: PrivacyCost, unit: str) -> bool:
+    def covers(self, entry: LedgerEntry) -> bool:
         """Return whether the budget is enough for one more run; a first run may set it."""
         balance = replace(self._before, epsilon=self._budget)
-        entry = LedgerEntry("sktensor-dp", "run", 1, cost, unit)
         return not self._limited or balance.covers(balance.spent.plus([entry]))
 
     def spending(self, epsilon: float) -> str:

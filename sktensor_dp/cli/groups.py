@@ -11,7 +11,6 @@ from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.files import table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import Run
-from sktensor_dp.datasets.texts import read_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -111,14 +110,7 @@ class Groups(Run):
         missing = options.missing or ("NA", "NaN")
         kinds = [*self._public, *self._sought]
         columns += [(name, "text") for name in kinds]
-        persons = [] if options.person is None else [(options.person, "person")]
-        decimal = options.decimal or "."
-        found = read_columns(
-            options.file, [*columns, *persons], **self.how(), decimal=decimal,
-            missing=missing,
-        )  # fmt: skip
-        if persons:
-            self._groups = self.persons(found.pop())
+        found = self.columns(columns, missing)
         self.count(found[0])
         self._values, texts = found[: len(self._numbers)], found[len(self._numbers) :]
         self._texts = {}
@@ -189,7 +181,7 @@ class Groups(Run):
         if self._sought:
             encoder = self.models["categories"]
             texts = np.column_stack([self._texts[column] for column in self._sought])
-            encoder.fit(texts, groups=self._groups)
+            encoder.fit(texts, groups=self.groups)
             yield "categories"
             found = zip(self._sought, encoder.categories_, strict=True)
             categories = [*categories, *((column, v) for column, values in found for v in values)]
@@ -202,7 +194,7 @@ class Groups(Run):
         table = np.column_stack([*self._values, *one_hot]).astype(float)
         table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], TINIEST))
         X = self._scaler.transform(table)
-        model = self.models["groups"].fit(X, groups=self._groups)
+        model = self.models["groups"].fit(X, groups=self.groups)
         yield "groups"
         low, high = self._ranges.T
         self._shares = model.weights_

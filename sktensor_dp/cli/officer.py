@@ -8,7 +8,7 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
-from sktensor_dp.checks.display import plain, printable
+from sktensor_dp.checks.display import counted, plain, printable
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.topic_page import odds_in_hundred, page
@@ -103,11 +103,11 @@ def officer_text(
         f"with everything of theirs in the data: all rows with the same value in "
         f"{settings.get('person', 'the column of persons')} are one person"
     )
-    n, presence = f"{report.n_units:,}", PRESENCE
+    units, presence = counted(report.n_units, unit), PRESENCE
     number, change = f"The number {report.n_units:,} itself is public.", "was replaced by another"
     if report.neighbours == "add_remove":
         number, change = "That number is noisy: the true one is not public.", "was there at all"
-        n, presence = f"about {n}", ""
+        units, presence = f"about {units}", ""
     elif report.neighbours != "replace_one":
         number, change = f"The promise compares {printable(report.neighbours)}.", "was another"
     names = {row.name for row in report.rows}
@@ -115,7 +115,7 @@ def officer_text(
     ranges = {"found from noisy numbers, within the budget": " and ".join(found)} if found else {}
     run = (f"- {what}: {printable(str(value))}" for what, value in {**settings, **ranges}.items())
     return text.format(
-        n=n, presence=presence, unit=unit, run="\n".join(run),
+        units=units, presence=presence, unit=unit, run="\n".join(run),
         warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),
         number=number, change=change,
         source=source, statement=printable(settings.get("statement", "statement.json")),

@@ -14,7 +14,7 @@ from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.model import shared_model
-from sktensor_dp.datasets.texts import SUFFIXES, read_columns, suffix_of
+from sktensor_dp.datasets.texts import SUFFIXES, suffix_of
 from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
@@ -56,7 +56,7 @@ class Ratings(Run):
                 "--items FILE must name a public list of all items; or say --items-are-public, if "
                 "it is no secret which of them were rated"
             )
-        self._groups, what, self._values = read_ratings(self)
+        what, self._values = read_ratings(self)
         if options.title is not None and options.items is None:
             raise ValueError("--title needs --items FILE, which has the titles")
         titles = [(options.title, "title")] if options.title is not None else []
@@ -73,7 +73,7 @@ class Ratings(Run):
             )
         self._items = dict(zip(names[0], names[-1], strict=True))
         self.n_items = len(self._items)
-        self._entries = np.array([self._groups, what], object).T
+        self._entries = np.array([self.groups, what], object).T
         self.count(what)
 
     def matches(self) -> Iterator[Any]:
@@ -188,18 +188,16 @@ class Ratings(Run):
         return (name,) if self.options.title is None else (name, self._items[name])
 
 
-def read_ratings(run: Run) -> tuple[Any, list[str], Any]:
-    """Who rated what in the file of a run, and how."""
+def read_ratings(run: Run) -> tuple[list[str], Any]:
+    """What was rated in the file of a run, and how; the run has who rated."""
     options = run.options
-    columns = [(options.person, "person"), (options.item, "item"), (options.rating, "numbers")]
-    decimal = options.decimal or "."
-    labels, what, values = read_columns(options.file, columns, **run.how(), decimal=decimal)
+    what, values = run.columns([(options.item, "item"), (options.rating, "numbers")])
     if np.isnan(values).any():
         raise ValueError(
             f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows out "
             "of the file"
         )
-    return run.persons(labels), what, values
+    return what, values
 
 
 def recommend(options: argparse.Namespace) -> int:
@@ -208,8 +206,9 @@ def recommend(options: argparse.Namespace) -> int:
     if not file.exists():
         raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings")
     model = PrivateCPCompletion.load(file)
-    who, what, values = read_ratings(Run(options))
-    entries = np.array([who, what], object).T
+    run = Run(options)
+    what, values = read_ratings(run)
+    entries = np.array([run.groups, what], object).T
     own = model.fold_in(entries, values)
     found = model.recommend(own, options.number, exclude=entries)
     rows = (

@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Collection, Iterator, Sequence, Sized
 from copy import copy
 from pathlib import Path
 from typing import Any, Self
@@ -10,10 +10,12 @@ from typing import Any, Self
 from sktensor_dp.checks.display import Table, as_text, counted, plain
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import as_labels, distinct, normalise_labels
+from sktensor_dp.datasets.texts import read_columns
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
 from sktensor_dp.model_selection.input_check import InputCheck, check_fraction, check_inputs
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.charges import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 
@@ -57,7 +59,7 @@ class Run:
     models: dict[str, Any]
     fractions: tuple[float, ...]  # of the budget: for words or categories, and for what follows
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
-    _groups: Any = None  # labels of persons
+    groups: Any = None  # labels of persons
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -86,11 +88,13 @@ class Run:
         assumed = " (assumed, the true number is private)" * (self.neighbours == "add_remove")
         return f"{counted(self.n_units, self.unit)}{assumed}"
 
-    def cost(self, epsilon: float) -> PrivacyCost:
-        """Cost of a whole run at `epsilon`; finding words or categories takes a part of delta."""
+    def charge(self, epsilon: float) -> LedgerEntry:
+        """Charge of a whole run at `epsilon`; finding words or categories takes a part of delta."""
         delta = self.options.delta
         reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
-        return PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)
+        cost = PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)
+        unit = self.ledger_unit
+        return LedgerEntry("sktensor-dp", "run", 1, cost, unit, neighbours=self.neighbours)
 
     def has_threshold(self) -> bool:
         """Return whether a first step finds words or categories."""
@@ -100,7 +104,7 @@ class Run:
         """Parts of the budget for that step, if there is one, and for the next; one for a check."""
         epsilon, thresholds, checked = self.options.epsilon, int(self.has_threshold()), 0.0
         if self.tests and self.n_units:
-            mu = self.cost(epsilon).mu
+            mu = self.charge(epsilon).cost.mu
             checked = check_fraction(self.n_units, mu, len(self.tests), self.neighbours)
         fractions = [part * (1 - checked) for part in (self.fractions if thresholds else (1.0,))]
         several = [*fractions, checked] if checked else fractions
@@ -115,7 +119,7 @@ class Run:
     def check(self, accountant: BudgetAccountant) -> InputCheck | None:
         """Check rows against public lists and ranges; None where noise would hide the result."""
         return self._for_check and check_inputs(
-            dict(zip(self.tests, self.matches(), strict=True)), groups=self._groups,
+            dict(zip(self.tests, self.matches(), strict=True)), groups=self.groups,
             unit=self.ledger_unit, neighbours=self.neighbours, accountant=accountant,
             **self._for_check,
         )  # fmt: skip
@@ -134,16 +138,27 @@ class Run:
         quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
         return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
 
-    def persons(self, labels: Any) -> Any:
-        """Labels of persons as a fit takes them."""
-        found = normalise_labels(labels) if self.options.normalise_labels else labels
-        found = as_labels(found, len(labels), "the column of --person")
+    def columns(
+        self, columns: Sequence[tuple[str | None, str]], missing: Collection[str] = ()
+    ) -> list[Any]:
+        """Columns of the file; labels of persons are kept for the fit."""
+        options, counted = self.options, self.neighbours == "add_remove"
+        person = [] if options.person is None else [(options.person, "person")]
+        decimal = getattr(options, "decimal", None) or "."
+        # Where the number of rows is private, it may be 0.
+        how = {**self.how(), "decimal": decimal, "missing": missing, "may_be_empty": counted}
+        found = read_columns(options.file, [*columns, *person], **how)
+        if person:
+            labels = found.pop()
+            if options.normalise_labels:
+                labels = normalise_labels(labels)
+            self.groups = as_labels(labels, len(labels), "the column of --person")
         return found
 
     def count(self, rows: Sized) -> None:
         """Count the units in `rows`, unless their number is private."""
         if self.neighbours == "replace_one":
-            self.n_units = len(rows if self._groups is None else distinct(self._groups)[0])
+            self.n_units = len(rows if self.groups is None else distinct(self.groups)[0])
 
     def fit(self) -> Iterator[str]:
         """Fit the models, and yield the name of each as soon as it is fitted."""

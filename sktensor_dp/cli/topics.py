@@ -14,7 +14,6 @@ from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.files import public_names, table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import HOPEFUL, VERDICTS, Run
-from sktensor_dp.datasets.texts import read_columns
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -88,12 +87,10 @@ class Topics(Run):
         options = self.options
         if options.file is None:
             self._texts = datasets.load_docstrings()
-        elif options.person is None:
+        elif options.file.is_dir() and options.person is None:
             self._texts = datasets.load_texts(options.file, options.text, **self.how())
         else:
-            columns = (options.text, "text"), (options.person, "person")
-            self._texts, labels = read_columns(options.file, columns, **self.how())
-            self._groups = self.persons(labels)
+            (self._texts,) = self.columns([(options.text, "text")])
         self.count(self._texts)
 
     def matches(self) -> Iterator[Any]:
@@ -161,7 +158,7 @@ class Topics(Run):
     def fit(self) -> Iterator[str]:
         """Find words, then topics."""
         words, model = self.models.values()
-        groups = {} if self._groups is None else {"groups": self._groups}
+        groups = {} if self.groups is None else {"groups": self.groups}
         try:
             words.fit(self._texts, **groups)
         except NotEnoughDataError as error:

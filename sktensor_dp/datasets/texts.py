@@ -355,10 +355,12 @@ def read_columns(
     encoding: str,
     decimal: str = ".",
     missing: Collection[str] = (),
+    may_be_empty: bool = False,
 ) -> list[Any]:
     """Read `columns` of a file, each as a list of texts or labels, or an array of numbers.
 
-    Cells that are empty or one of `missing` are NaN among numbers.
+    Cells that are empty or one of `missing` are NaN among numbers. A file without rows is an error
+    unless it `may_be_empty`.
     """
     path = existing_path(path)
     kind = _check_options(path, delimiter, quoting, encoding)
@@ -366,12 +368,12 @@ def read_columns(
         raise ValueError(f"person: the folder {path.name!r} has no columns; give a file")
     quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
     names, rows = _rows_of(path, columns, delimiter, quoted, encoding)
-    values = [list(column) for column in zip(*rows, strict=True)]
-    if not values:
+    values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
+    if not (values[0] or may_be_empty):
         raise ValueError(f"{path.name!r} holds no row")
     found: list[Any] = []
     for name, (_, holds), cells in zip(names, columns, values, strict=True):
-        if kind == ".jsonl" and all(cell is None for cell in cells):
+        if kind == ".jsonl" and cells and all(cell is None for cell in cells):
             raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
         if holds == "numbers":
             found.append(numbers_in_column(path, name, cells, decimal, missing))

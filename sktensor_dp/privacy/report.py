@@ -7,7 +7,15 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from sktensor_dp.checks.display import Table, TableDisplay, as_frame, cell, finite, plain
+from sktensor_dp.checks.display import (
+    Table,
+    TableDisplay,
+    as_frame,
+    cell,
+    counted,
+    finite,
+    plain,
+)
 from sktensor_dp.privacy.composition import (
     Composition,
     Part,
@@ -128,7 +136,7 @@ class PrivacyReport(TableDisplay):
         if self.seeded or math.isinf(self.epsilon):
             return "not private"
         about = "about " * (self.neighbours == "add_remove")
-        several = f"{about}{self.n_units:,} {self.unit}s"
+        several = f"{about}{counted(self.n_units, self.unit)}"
         return f"{several}, epsilon {self.epsilon:.4g}, delta {plain(self.delta)}"
 
     @property

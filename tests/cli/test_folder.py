@@ -223,7 +223,7 @@ def test_interruption_says_what_was_spent(
 
 def test_many_runs_are_stated_at_the_delta_they_need(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "out", math.inf, 1e-6, None, None)
-    of_a_run = topics.Topics(parse(["topics"])).cost(0.5)
+    of_a_run = topics.Topics(parse(["topics"])).charge(0.5).cost
     folder.keep().charge([LedgerEntry("topics", "all", 11, of_a_run, "document")])
     assert "at delta 2.1e-6; no limit is set" in folder.summary()
 

@@ -333,6 +333,13 @@ def test_the_number_of_units_can_be_private(
     n = 3000 if whose else len(visits.read_text("utf-8").splitlines()) - 1
     assert not {str(n), f"{n:,}"} & set(re.findall(r"\d[\d,]*\d", done.err))
     assert command("report", "check", folder).status == 0
+    # The promise is another one than that of runs that show the number.
+    assert command(*asked, "--raise-budget", 99).status == 0
+    assert "do not add up to one promise" in command(*asked[:-3]).err
+    # How many there are does not show by an error, either.
+    visits.write_text("patient,age,visits\n", "utf-8")
+    done = command(*asked, "--output", "none")
+    assert done.status == 0, done.err
     done = command(*asked[:-2])
     assert (done.status, "--add-remove and --persons N go together" in done.err) == (2, True)
 
