@@ -105,7 +105,7 @@ def _is_well_formed(label: str) -> bool:
 
 
 def are_texts(labels: Labels) -> bool:
-    """True for strings, False for integers."""
+    """True if labels are strings, False if they are integers."""
     return labels.dtype.kind == "U" or (labels.dtype.kind == "O" and isinstance(labels[0], str))
 
 

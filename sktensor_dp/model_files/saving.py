@@ -108,7 +108,7 @@ def _packed(estimator: Any) -> list[bytes]:
 
 
 def _pieces(estimator: Any, state: Any, arrays: Arrays) -> list[bytes]:
-    """Pieces of bytes of a file that holds the parameters of an estimator and a written state."""
+    """Content of a file, in pieces of bytes: parameters of an estimator and its state as JSON."""
     cls, parameters = type(estimator), {}
     for name in _parameter_names(cls):
         try:

@@ -88,7 +88,7 @@ class NoiseSource:
         return self._keyed
 
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
-        """Add Gaussian noise to coordinates, a part of `size` with L2 sensitivity 1."""
+        """Add Gaussian noise to a vector of L2 sensitivity 1, or to a part of one of `size`."""
         # Coordinates may be a part of a vector of `size`; sensitivity and grid are those of the
         # whole vector.
         if math.isinf(mu):
@@ -97,7 +97,7 @@ class NoiseSource:
         return self.add_noise(coordinates, self.grid(1 / mu, math.sqrt(size)))
 
     def laplace(self, coordinates: Floats, epsilon: float, size: int | None = None) -> Floats:
-        """Add Laplace noise to coordinates, a part of `size` with L1 sensitivity 1."""
+        """Add Laplace noise to a vector of L1 sensitivity 1, or to a part of one of `size`."""
         if math.isinf(epsilon):
             return coordinates
         size = coordinates.size if size is None else size

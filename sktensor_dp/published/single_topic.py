@@ -256,7 +256,7 @@ def _topics(
 
 
 def positive_whitener(M2: Floats, n_components: int, least: int = 1) -> Whitener:
-    """Whitener of a noisy second moment by its positive eigenvalues; ValueError below `least`."""
+    """Whitener of a noisy second moment by its positive eigenvalues, at least `least` of them."""
     white = whitener(M2, n_components)
     if white.n_components < least:
         raise ValueError(

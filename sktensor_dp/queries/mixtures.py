@@ -247,7 +247,7 @@ class MixtureGains(Signed):
 
 
 def are_factors(whiteners: Floats) -> bool:
-    """True if inverses have positive diagonals, and enough digits for parts of rows."""
+    """True if whiteners are invertible with positive diagonals, and well enough conditioned."""
     try:
         factors = np.asarray(np.linalg.inv(whiteners))
     except np.linalg.LinAlgError:

@@ -110,7 +110,7 @@ class DocumentFrequencies(WordContributions):
 
 @dataclass(frozen=True, eq=False)
 class WordVotes(WordContributions):
-    """Votes for words in proportion to `weights` of their buckets, at most `largest` for each."""
+    """Votes for words in proportion to the `weights` of their buckets, each at most `largest`."""
 
     name, family = "word_votes", "texts"
     description = "words for which enough documents vote, each with its votes"

@@ -131,7 +131,7 @@ def _off_diagonal_gram(unfolded: scipy.sparse.csr_matrix, squares: Floats) -> Op
 
 
 def _matrix_components(core: Floats, rank: int) -> list[Floats]:
-    """Factors of a matrix from singular vectors, rotated to `rank` components of like size."""
+    """Factors of a matrix from singular vectors, rotated to `rank` components of similar size."""
     left, values, right = np.linalg.svd(core, full_matrices=False)
     k = min(rank, len(values))
     # Any orthogonal matrix keeps the product; rows of a DCT are spread evenly over the components.

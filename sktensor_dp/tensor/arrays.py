@@ -88,7 +88,7 @@ class TopRows(NamedTuple):
 
 
 def top_rows(values: Floats, n: int, excluded: NDArray[np.bool_] | None = None) -> TopRows:
-    """The `n` largest entries in each row of a table, without NaN and excluded; ties by number."""
+    """The `n` largest entries in each row, without NaN and `excluded`; ties by column number."""
     left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
     order = np.argsort(np.where(left_out, np.inf, -values), axis=1, kind="stable")[:, :n]
     found = np.take_along_axis(values, order, axis=1)

@@ -101,7 +101,7 @@ class SortedEntries:
         return self._sorted[mode, of]
 
     def fibres(self, mode: int) -> "Fibres":
-        """Entries fibre by fibre along a mode."""
+        """Entries sorted by fibre along a mode."""
         if mode not in self._fibres:
             self._fibres[mode] = Fibres(self, mode)
         return self._fibres[mode]
