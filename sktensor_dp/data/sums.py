@@ -184,6 +184,13 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _anyones() -> None:
+    """Let any thread set numbers of threads: the first to do so keeps that to itself otherwise."""
+    for library in _libraries().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):  # since threadpoolctl 3.8
+            library.clear_controlling_thread(force=True)
+
+
 class OneThread:
     """Context that limits BLAS to one thread in this process, so that sums have the same digits."""
 
@@ -198,6 +205,7 @@ class OneThread:
         kind = type(self)
         with kind._lock:
             if kind._n_open == 0:
+                _anyones()
                 kind._limit = _libraries().limit(limits=1, user_api="blas")
             kind._n_open += 1
         return self
@@ -207,5 +215,7 @@ class OneThread:
         with kind._lock:
             kind._n_open -= 1
             if kind._n_open == 0:
+                _anyones()
                 kind._limit.restore_original_limits()
                 kind._limit = None
+                _anyones()

@@ -3,6 +3,7 @@
 import random
 import threading
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,14 +21,25 @@ def surroundings():
     return blas, np.geterr(), list(warnings.filters), sklearn.get_config(), drawn
 
 
+@contextmanager
+def two_threads():
+    """BLAS on two threads, by no context: what other threads set in one has no effect."""
+    limit = threadpool_limits(2, "blas")
+    try:
+        yield
+    finally:
+        limit.restore_original_limits()
+
+
 def holds(case: Case) -> None:
     model, data = case.build(), case.draw()
-    before = surroundings()
-    case.fit(model, data)
-    assert surroundings() == before
-    if hasattr(model, "transform") and case.of.family not in ("tensors", "entries", "slices"):
-        model.transform(case.given(data)[0])
+    with two_threads():
+        before = surroundings()
+        case.fit(model, data)
         assert surroundings() == before
+        if hasattr(model, "transform") and case.of.family not in ("tensors", "entries", "slices"):
+            model.transform(case.given(data)[0])
+            assert surroundings() == before
 
 
 test_surroundings, test_surroundings_in_triples = covered(holds, ("settings",), READERS)
@@ -48,8 +60,9 @@ class Slow:
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-def test_fits_that_overlap_leave_blas_as_they_found_it():
-    """The one that began first ends first, while the other one still counts on one thread."""
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_fits_that_overlap_leave_blas_as_they_found_it(order):
+    """Whichever ends first, by threads that live on: the other still counts on one thread."""
     X = np.random.default_rng(0).poisson(1.0, (60, 5))
     events = {name: (threading.Event(), threading.Event()) for name in "ab"}
 
@@ -57,12 +70,15 @@ def test_fits_that_overlap_leave_blas_as_they_found_it():
         source = Slow(X, *events[name])
         PrivateSpectralLDA(2, n_refinements=1).fit_chunks(source, n_samples=60, n_features=5)
 
-    with threadpool_limits(2, "blas"):
-        before, threads = surroundings()[0], {n: threading.Thread(target=fit, args=n) for n in "ab"}
+    def number():
+        return {threads for _, threads in surroundings()[0]}
+
+    with two_threads():
+        threads = {name: threading.Thread(target=fit, args=name) for name in "ab"}
         for name in "ab":
             threads[name].start()
             assert events[name][0].wait(60)
-        for name in "ab":
+        for name, left in zip(order, ({1}, {2}), strict=True):
             events[name][1].set()
             threads[name].join()
-        assert surroundings()[0] == before
+            assert number() == left
