@@ -128,7 +128,7 @@ MODELS: dict[str, Model] = {
     "words": _words(max_words_per_document=3),
     "words, pairs": _words(ngram_range=(1, 2), stop_words=["nap"], min_df=2, max_features=9),
     "words, characters": _words(analyzer="char", ngram_range=(2, 2), binary=True),
-    "words, given": _words(vocabulary=["cats", "mice"]),
+    "words, given": _words(vocabulary=["mice", "cats"]),
     "search": _search(),
     "search, components": _search(PrivateTensorPowerMethod, "samples", score_bounds=(-1.0, 1.0)),
 }
@@ -143,6 +143,7 @@ for _kind in (PrivateCPCompletion, PrivateTuckerCompletion):
         f"{_name}, range chosen": _entries(_kind, bounds="auto", epsilon=50.0),
         f"{_name}, persons": _entries(_kind, "slices", unit_mode=0),
         f"{_name}, persons, range chosen": _entries(_kind, "slices", unit_mode=0, bounds="auto"),
+        f"{_name}, persons second": _entries(_kind, "slices", unit_mode=1),
         f"{_name}, persons, directions": _entries(_kind, "matrices", unit_mode=0, epsilon=1e6),
     }
 STREAMED = {name for name, model in MODELS.items() if model.streams}
@@ -155,7 +156,8 @@ SEARCHES = {name for name, model in MODELS.items() if model.kind is PrivateSearc
 # One for each way in which data is read.
 READERS = (
     *("topics", "components", "components, stream", "components, tensor", "mixtures"),
-    *("words", "words, characters", "CP", "Tucker, values", "CP, persons"),
+    *("words", "words, characters", "words, given", "CP", "Tucker, values"),
+    *("CP, persons", "CP, persons second"),
     *("Tucker, persons, directions", "search"),
 )
 
@@ -374,6 +376,12 @@ class Case:
             yield
 
 
+def plain(model: str, **values: str) -> Case:
+    """A case of plain values but for those given."""
+    axes = AXES[MODELS[model].family]
+    return Case(model, tuple((axis, of[0]) for axis, of in axes.items())).with_(**values)
+
+
 def observed(case: Case, data: Data, seed: int = 0, model: Any = None) -> tuple[Any, list[Any]]:
     """A fit with seeded noise, and its releases, which those of a search are not among."""
     with ExitStack() as stack:
@@ -465,7 +473,8 @@ def names_of(X: Any) -> list[str]:
 
 
 def _frame(X: np.ndarray) -> pd.DataFrame:
-    return pd.DataFrame(X, columns=names_of(X))
+    """With an index of its own, which says nothing of the places of rows."""
+    return pd.DataFrame(X, columns=names_of(X), index=np.arange(len(X))[::-1])
 
 
 def untidy_csr(X: np.ndarray) -> sp.csr_matrix:
@@ -564,7 +573,7 @@ ENTRY_CONTAINERS: dict[str, Callable[[Any, Any], Any]] = {
     "arrow": _columns(pa.table, pa.array),
     "dask array": lambda X, y: (
         da.from_array(X, chunks=(20, X.shape[1])), da.from_array(y, chunks=20)),
-    "tensor": lambda X, y: (_as_tensor(X, y), None),
+    "tensor": lambda X, y: (np.asfortranarray(_as_tensor(X, y)), None),
     "mask": lambda X, y: (_with_mask(X, y), None),
 }  # fmt: skip
 

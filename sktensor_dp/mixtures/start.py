@@ -128,5 +128,5 @@ def _rounded(values: Floats, noise: float) -> Floats:
 
 def within(points: Floats, radius: float) -> Floats:
     """Rows of `points`, scaled down to `radius`."""
-    lengths = np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
-    return points * np.minimum(1, radius / lengths)
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return points * (radius / np.maximum(lengths, max(radius, 1e-300)))

@@ -460,7 +460,11 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
                 [LedgerEntry(name, "private_selection", 1, cost, unit, neighbours=neighbours)]
             )
         self._say("search begins")
-        best = trials.best(stop)
+        try:
+            best = trials.best(stop)
+        except BaseException as error:
+            Payer(accountant=payer).tell(error)
+            raise
         state = self._attributes(best, delta)
         self._say("search ended")
         self._publish(state)

@@ -29,6 +29,11 @@ class Payer:
         charges = charges_of(plan, self.spender, unit, neighbours)
         return self.accountant.charge(charges, self.ticket)
 
+    def tell(self, error: BaseException) -> None:
+        """Add to an error after the charge that there was one."""
+        if self.accountant is not None:
+            error.add_note("What was charged for this fit stays charged.")
+
     def check(self, plan: ReleasePlan, neighbours: str) -> None:
         """Raise BudgetError for a plan that the accountant would refuse."""
         if self.accountant is not None:

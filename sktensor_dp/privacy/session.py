@@ -36,7 +36,7 @@ LARGEST_COUNT = 2**53
 # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
 LARGEST_RELEASED = 2.0**53
 # numpy's message names the array's shape, which may depend on one unit.
-NO_ROOM = "there is too little memory for this release. What was charged stays charged."
+NO_ROOM = "there is too little memory for this release."
 CLOSED = "the session is closed: its data has been dropped."
 
 # Called before each release is made, with its record, its number and the number of planned
@@ -105,7 +105,9 @@ class Session(AbstractContextManager["Session"]):
         self._units, self._given = self._given, None
         return self
 
-    def __exit__(self, *exc_info: Any) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            self._payer.tell(error)
         self._units = self._given = None
 
     def __call__(self, query: Query, rest_of: type[Query] | None = None) -> Answer:

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from cases import BATCHED, FRAMES, MODELS, READERS, Case, covered, observed
+from cases import BATCHED, FRAMES, MODELS, READERS, STREAMED, Case, covered, observed
 
 from sktensor_dp import make_private_scorer
 
@@ -59,6 +59,9 @@ def holds(case: Case) -> None:
             stream = case.build().partial_fit(X, **labels)
             with pytest.raises(ValueError, match=OTHER):
                 stream.partial_fit(wrong, **labels)
+        if case.model in STREAMED:
+            with pytest.raises(ValueError, match=OTHER):
+                case.build().fit_chunks([X, wrong])
         if y is not None:
             kept = model.fold_in(X, y)
             assert np.isfinite(kept.predict(X)).all()

@@ -13,6 +13,8 @@ from replaying import state
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from sktensor_dp import BudgetAccountant, BudgetError
+
 METHODS = ("transform", "predict", "score_samples", "score", "perplexity", "complete")
 NAMES = ("get_feature_names_out", "shares_interval", "below_noise")
 
@@ -34,6 +36,10 @@ def answers(model, case: Case, data) -> dict:
     public = {key: value for key, value in vars(model).items()
               if key.endswith("_") and not key.startswith("_")}  # fmt: skip
     return state([found, sorted(public.items()), str(model.privacy_report_)], whole=False)
+
+
+def parameters_of(model):
+    return state({**model.get_params(deep=False), "accountant": None}, whole=False)
 
 
 def in_a_file(model):
@@ -58,16 +64,22 @@ def holds(case: Case) -> None:
             continue
         if case["payer"] == "memory" and name != "file":
             model.set_params(accountant=None)
-        assert answers(copied(model), case, data) == known, name
+        found = copied(model)
+        assert answers(found, case, data) == known, name
+        assert parameters_of(found) == parameters_of(model)
     fresh = clone(model)
+    if case.of.options.get("vocabulary") is None:
+        # Elsewhere, and cloned there, it is not forgotten who was to pay.
+        with BudgetAccountant(9.0):
+            sent = pickle.dumps(clone(model).set_params(accountant=None))
+        for one in (pickle.loads(sent), clone(pickle.loads(sent))):
+            with pytest.raises(BudgetError, match="pickled"):
+                case.fit(one, data)
     assert [name for name in vars(fresh) if name.endswith("_")] == []
     if hasattr(fresh, "transform") and case.of.family not in ("tensors", "texts"):
         with pytest.raises(NotFittedError):
             fresh.transform(data.X)
-    parameters = {**model.get_params(deep=False), "accountant": None}
-    assert state({**fresh.get_params(deep=False), "accountant": None}, whole=False) == state(
-        parameters, whole=False
-    )
+    assert parameters_of(fresh) == parameters_of(model)
 
 
 test_copies, test_copies_in_triples = covered(

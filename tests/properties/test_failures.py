@@ -1,14 +1,18 @@
 """A refused call charges nothing; a failed one changes the ledger alone; a paid model is kept."""
 
 import warnings
+from itertools import product
+from traceback import format_exception_only
 
 import numpy as np
 import pytest
-from cases import Case, covered
+from cases import AXES, ENOUGH, STREAMED, Case, Data, covered, possible
 from internals import questions
 from replaying import state
 
 from sktensor_dp import BudgetAccountant, BudgetError, unsafe_seeded_noise
+
+NO_DATA = [["?", "x"]], [[1.0, -np.inf]], np.zeros((0, 3)), None, [[]], [[np.nan, 1.0]]
 
 
 def fitted_before(case: Case):
@@ -31,14 +35,74 @@ def refused(case: Case) -> None:
         case.fit(model, case.draw())
     budget = BudgetAccountant(1e9, 0.5)
     model.set_params(accountant=budget)
-    data, wrong = case.draw(), None
+    data, infinite = case.draw(), None
     if case.of.family != "texts":
-        wrong = np.array(data.X, float)
-        wrong[..., 0] = np.inf
-    with pytest.raises((ValueError, TypeError)):
-        model.fit(wrong) if data.y is None else model.fit(wrong, data.y)
-    assert budget.entries == ()
+        infinite = np.array(data.X, float)
+        infinite[..., 0] = np.inf
+    # Where their number is private no data is data.
+    few = slice(2) if case["neighbours"] == "add_remove" else slice(None)
+    for name in ("fit", "partial_fit", "fit_transform", "fit_predict", "fit_tensor"):
+        if hasattr(model, name):
+            more = [] if data.y is None or name == "fit_tensor" else [data.y]
+            gaps = case.model.startswith("mixtures") or (data.y is not None and not more)
+            for wrong in (infinite, *NO_DATA[few][: -1 if gaps else None]):
+                with pytest.raises((ValueError, TypeError)):
+                    getattr(model, name)(wrong, *more)
+    if hasattr(model, "fit_chunks") and case.model not in STREAMED:
+        rows, sizes = data.X.astype(float), {"n_features": data.X.shape[1]}
+        if case["neighbours"] == "replace_one":
+            sizes["n_samples"] = len(rows)
+        for source in (BreaksOff(rows, 0), [rows[:, :2]], [rows[:20]], [], BreaksOff(rows, 1))[few]:
+            assert budget.entries == ()
+            with pytest.raises((OSError, ValueError)):
+                model.fit_chunks(source, **sizes)
+            assert unchanged(model, before)
+    else:
+        assert budget.entries == ()
     assert unchanged(model, before)
+
+
+class BreaksOff:
+    """Chunks of a disk that is gone after some readings."""
+
+    def __init__(self, X, n_whole):
+        self.X, self.left = X, n_whole
+
+    def __iter__(self):
+        yield self.X[:20]
+        if self.left == 0:
+            raise OSError("the disk is gone")
+        self.left -= 1
+        yield self.X[20:]
+
+
+def without_bounds(case: Case) -> None:
+    """Whatever bounds a unit is asked for at every door, before anything is charged."""
+    for name, container in product(("data_norm", "bounds"), ("array", "chunks", "batches")):
+        other = case.with_(container=container)
+        takes = (
+            case.of.family != "tensors"
+            and name in case.of.options
+            and container in AXES[case.of.family]["container"]
+        )
+        if takes and possible({"model": case.model, **dict(other.values)}):
+            model = other.build(**{name: None})
+            with pytest.raises(ValueError, match=name):
+                other.fit(model, other.draw())
+            assert model.accountant.entries == ()
+
+
+def too_few(case: Case) -> None:
+    """Of so few units that a fit may be refused, which costs nothing then."""
+    data = case.draw()
+    for n in (1, 2, 4):
+        few = Data(*(part if part is None else part[:n] for part in (data.X, data.y, data.groups)))
+        model = case.build()
+        try:
+            case.fit(model, few)
+        except ValueError as error:
+            paid = "stays charged" in "".join(format_exception_only(error))
+            assert paid == (model.accountant.entries != ())
 
 
 def failed(case: Case) -> None:
@@ -53,17 +117,55 @@ def failed(case: Case) -> None:
             try:
                 with seeds:
                     case.fit(model, case.draw())
-            except MemoryError:
-                assert budget.entries
-                assert unchanged(model, before)
-                continue
+            except MemoryError as error:
+                said = "".join(format_exception_only(error))
+        if len(asked) > place:
+            assert budget.entries
+            assert "stays charged" in said
+            assert unchanged(model, before)
+            continue
         assert len(asked) == place
         return
     raise AssertionError("it makes releases without an end")
 
 
+def kept(case: Case) -> None:
+    """Whatever fails once a fit is paid for: a warning made an error, a transform, a container."""
+    data = case.draw()
+    model, before = fitted_before(case)
+    earlier = model.privacy_report_
+    model.set_params(accountant=BudgetAccountant(*ENOUGH))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            case.fit(model, data)
+        except UserWarning:
+            is_new = model.privacy_report_ is not earlier
+            assert is_new == (model.accountant.entries != ())
+            assert is_new or unchanged(model, before)
+    both, after = ("fit_transform", "transform") if hasattr(model, "transform") else (
+        "fit_predict", "predict")  # fmt: skip
+    if not hasattr(model, both) or case.of.family in ("tensors", "texts"):
+        return
+    X, y, _ = case.given(data)
+    values, earlier = [] if y is None else [y], model.privacy_report_
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(type(model), after, fails)
+        with pytest.raises(ArithmeticError):
+            getattr(model, both)(X, *values)
+    assert model.privacy_report_ is not earlier
+
+
+def fails(*_, **__):
+    raise ArithmeticError
+
+
 def holds(case: Case) -> None:
     refused(case)
+    kept(case)
+    without_bounds(case)
+    too_few(case)
     failed(case)
 
 

@@ -1,6 +1,7 @@
 """No call writes to what it is handed, whatever memory that lies in."""
 
 import pickle
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,26 @@ class Same(Case):
         return self.made
 
 
+def arrays_of(item: Any) -> Iterator[np.ndarray]:
+    """Arrays that a fit could write to."""
+    if isinstance(item, np.ndarray):
+        yield item
+    elif sp.issparse(item):
+        yield from (part for part in vars(item).values() if isinstance(part, np.ndarray))
+    elif isinstance(item, tuple):
+        for part in item:
+            yield from arrays_of(part)
+
+
+def reads_only(case: Case) -> None:
+    """From memory that cannot be written to."""
+    data = case.draw()
+    given = case.given(data)
+    for array in arrays_of(given):
+        array.flags.writeable = False
+    Same(case.model, case.values, given).fit(case.build(), data)
+
+
 def holds(case: Case) -> None:
     data, model = case.draw(), case.build()
     X, y, groups = given = case.given(data)
@@ -58,3 +79,4 @@ def holds(case: Case) -> None:
 
 test_forms, test_forms_in_triples = covered(holds, ("container", "names"), READERS)
 test_groups, test_groups_in_triples = covered(holds, ("groups", "neighbours"), READERS)
+test_read_only, test_read_only_in_triples = covered(reads_only, ("neighbours",))

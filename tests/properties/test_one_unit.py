@@ -33,7 +33,11 @@ def neighbour_of(case: Case, data: Data) -> Data:
              for i, (mine, text) in enumerate(zip(own, data.X, strict=True))]  # fmt: skip
         return Data(X, None, groups)
     far = rng.integers(0, 99, data.X.shape) if family == "counts" else 50 - data.X
-    return Data(np.where(own[:, None], far, data.X), None, groups)
+    if groups is None:
+        return Data(np.where(own[:, None], far, data.X))
+    # Whose number of rows is another one, and at other places.
+    rows = np.concatenate([np.flatnonzero(~own), np.repeat(np.flatnonzero(own), 2)])
+    return Data(np.where(own[rows, None], far[rows], data.X[rows]), None, groups[rows])
 
 
 def holds(case: Case) -> None:

@@ -6,13 +6,15 @@ from multiprocessing import get_context
 import dask
 import numpy as np
 import pytest
-from cases import AXES, MODELS, Case, cases, observed
+from cases import Case, cases, observed, plain
 from commands import SMALL, write_posts
 
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivacyLeakWarning,
+    PrivateCountVectorizer,
+    PrivateSpectralLDA,
     unsafe_recorded_releases,
     unsafe_seeded_noise,
 )
@@ -20,11 +22,6 @@ from sktensor_dp.cli import main
 from sktensor_dp.cli.folder import LEDGER, SCOPE
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-
-
-def plain(name: str, **values: str) -> Case:
-    family = AXES[MODELS[name].family]
-    return Case(name, tuple((axis, of[0]) for axis, of in family.items())).with_(**values)
 
 
 def there(case: Case) -> dict:
@@ -97,20 +94,44 @@ def test_workers_of_dask():
     np.testing.assert_array_equal(found.components_, known.components_)
 
 
-def test_the_command(tmp_path, monkeypatch, capsys):
-    """Inputs stay as they are, the ledger has what was said, and a refused run adds nothing."""
+POSTS = ("topics", "posts.csv", "--text", "post", *SMALL)
+COMMANDS = {
+    "topics": POSTS,
+    "topics of public words": (*POSTS, "--vocabulary", "known.csv"),
+    "groups": ("groups", "people.csv", "--range", "age", 0, 99, "--category", "side",
+               "--groups", 1, "--anyway"),
+}  # fmt: skip
+# Of words that are public, and not in the order of the alphabet.
+KNOWN = {**{f"omega{i}": 40 - i for i in range(20)}, **{f"alpha{i}": 20 - i for i in range(20)}}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_command(name, tmp_path, monkeypatch, capsys):
+    """Persons are charged for as was said, inputs stay, and a refused run adds nothing."""
     monkeypatch.chdir(tmp_path)
-    posts = write_posts(tmp_path / "posts.csv")
-    before = posts.read_bytes()
-    given = ["topics", posts, "--text", "post", "--person", "author", "--epsilon", 2,
-             "--budget", 2.5, *SMALL]  # fmt: skip
-    statuses, spent = [], []
+    write_posts(tmp_path / "posts.csv")
+    listed = "\n".join(f"{word},{count}" for word, count in KNOWN.items())
+    (tmp_path / "known.csv").write_text(f"word,count\n{listed}")
+    people = "\n".join(
+        f"author{i // 2},{i % 90},{'north' if i % 3 else 'south'}" for i in range(900)
+    )
+    (tmp_path / "people.csv").write_text(f"author,age,side\n{people}")
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    given = [*COMMANDS[name], "--person", "author", "--epsilon", 2, "--budget", 2.5]
+    folder, statuses, spent = tmp_path / f"private-{given[0]}", [], []
     for _ in range(2):
         statuses.append(main([str(argument) for argument in given]))
         capsys.readouterr()
-        ledger = BudgetAccountant(path=tmp_path / "private-topics" / LEDGER, scope=SCOPE)
+        ledger = BudgetAccountant(path=folder / LEDGER, scope=SCOPE)
+        assert {entry.unit for entry in ledger.entries} == {"person"}
         spent.append((len(ledger.entries), ledger.total()[0]))
     assert statuses == [0, 2]
     assert spent[0] == spent[1]
     assert spent[0][1] == pytest.approx(2, rel=1e-3)
-    assert posts.read_bytes() == before
+    assert {file: file.read_bytes() for file in before} == before
+    if name == "topics of public words":
+        words = PrivateCountVectorizer.load(folder / "words.model").get_feature_names_out()
+        topics = PrivateSpectralLDA.load(folder / "topics.model")
+        joined = dict(zip(words, topics.word_frequencies, strict=True))
+        assert max(joined, key=joined.get) == next(iter(KNOWN))
+        assert sorted(joined, key=joined.get) == sorted(KNOWN, key=KNOWN.get)

@@ -26,6 +26,20 @@ def words_of(model, texts):
     return found
 
 
+def excludes_what_is_known(model, data):
+    """To each unit all rows are recommended but those of its own entries."""
+    own = model.unit_mode or 0
+    mode, third = (one for one in range(3) if one != own)
+    units = (
+        model.fold_in(data.X, data.y) if model.unit_mode is not None else np.unique(data.X[:, 0])
+    )
+    labels = units.labels if model.unit_mode is not None else units
+    found = model.recommend(units, 99, exclude=data.X, mode=mode, context={third: 0}).rows
+    for label, rows in zip(labels, found, strict=True):
+        known = set(data.X[data.X[:, own] == label, mode].tolist())
+        assert {row for row in rows.tolist() if row >= 0} == {*range(model.shape[mode])} - known
+
+
 def holds(case: Case) -> None:
     data = case.draw()
     X, y, groups = case.given(data)
@@ -42,6 +56,8 @@ def holds(case: Case) -> None:
         with unsafe_seeded_noise(0):
             at_once = dense(getattr(case.build(), both)(X, *values, **labels))
         np.testing.assert_array_equal(at_once, shown)
+        if hasattr(model, "fold_in"):
+            excludes_what_is_known(model, data)
         if case.of.family == "texts":
             np.testing.assert_array_equal(shown, words_of(model, data.X))
         # Alone, and among others in another order.

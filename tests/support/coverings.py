@@ -20,6 +20,7 @@ def covering(
     that adds most; the order of axes, and ties, come from the seed.
     """
     rng, names = np.random.default_rng(seed), list(axes)
+    strength = min(strength, len(names))
     missing = {
         frozenset(zip(chosen, values, strict=True)): None
         for chosen in combinations(names, strength)
