@@ -76,6 +76,7 @@ from sktensor_dp.model_selection.steps import (
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, Payable
 from sktensor_dp.privacy.composition import Part
+from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.trials import (

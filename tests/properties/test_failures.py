@@ -78,13 +78,11 @@ class BreaksOff:
 
 def without_bounds(case: Case) -> None:
     """Whatever bounds a unit is asked for at every door, before anything is charged."""
+    if case.of.family == "tensors":
+        return
     for name, container in product(("data_norm", "bounds"), ("array", "chunks", "batches")):
         other = case.with_(container=container)
-        takes = (
-            case.of.family != "tensors"
-            and name in case.of.options
-            and container in AXES[case.of.family]["container"]
-        )
+        takes = name in case.of.options and container in AXES[case.of.family]["container"]
         if takes and possible({"model": case.model, **dict(other.values)}):
             model = other.build(**{name: None})
             with pytest.raises(ValueError, match=name):
