@@ -42,6 +42,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.privacy.execution import ThreadedPartitions
+from sktensor_dp.privacy.report import PrivacyReport
 
 N, D = 60, 5
 SHAPE = (8, 4, 3)
@@ -88,10 +89,11 @@ def _entries(kind: Any, family: str = "entries", **options: Any) -> Model:
     return Model(kind, family, given)
 
 
-def _search(kind: Any = PrivateSpectralLDA, family: str = "counts", **options: Any) -> Model:
-    model = kind(**(_topics() if kind is PrivateSpectralLDA else _components()).options)
+def _search(of: Model, **options: Any) -> Model:
     given = {"param_distributions": {"n_components": [1, 2]}, "n_trials": 1, "random_state": 0}
-    return Model(PrivateSearchCV, family, {"estimator": model, "epsilon": 4.0, **given, **options})
+    given |= {"estimator": of.kind(**of.options), "epsilon": 4.0}
+    given |= {"score_bounds": (-1.0, 1.0)} if of.family == "samples" else {}
+    return Model(PrivateSearchCV, of.family, {**given, **options})
 
 
 _MIXTURE = {"n_components": 2, "data_norm": 4.0, "random_state": 0}
@@ -129,8 +131,9 @@ MODELS: dict[str, Model] = {
     "words, pairs": _words(ngram_range=(1, 2), stop_words=["nap"], min_df=2, max_features=9),
     "words, characters": _words(analyzer="char", ngram_range=(2, 2), binary=True),
     "words, given": _words(vocabulary=["mice", "cats"]),
-    "search": _search(),
-    "search, components": _search(PrivateTensorPowerMethod, "samples", score_bounds=(-1.0, 1.0)),
+    "search": _search(_topics()),
+    "search, components": _search(_components(), cv=2),
+    "search, stream": _search(_components(perturbation="stream")),
 }
 for _kind in (PrivateCPCompletion, PrivateTuckerCompletion):
     _name = _kind.__name__.removeprefix("Private").removesuffix("Completion")
@@ -382,12 +385,27 @@ def plain(model: str, **values: str) -> Case:
     return Case(model, tuple((axis, of[0]) for axis, of in axes.items())).with_(**values)
 
 
+@contextmanager
+def quiet(seed: int = 0) -> Iterator[None]:
+    """A block without warnings, whose noise is seeded."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with unsafe_seeded_noise(seed):
+            yield
+
+
+@functools.cache
+def report_of(model: str, **values: str) -> PrivacyReport:
+    """Report of a fit, as if its noise had been secret."""
+    case = plain(model, **{"payer": "none", **values})
+    with quiet():
+        return replace(case.fit(case.build(), case.draw()).privacy_report_, seeded=False)
+
+
 def observed(case: Case, data: Data, seed: int = 0, model: Any = None) -> tuple[Any, list[Any]]:
     """A fit with seeded noise, and its releases, which those of a search are not among."""
     with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        stack.enter_context(unsafe_seeded_noise(seed))
+        stack.enter_context(quiet(seed))
         releases: list[Any] = []
         if case.model not in SEARCHES:
             releases = stack.enter_context(unsafe_recorded_releases())

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from cases import report_of
 from commands import Command
 from scipy.stats import norm
-from ways_to_fit import report_of
 
 from sktensor_dp.cli.officer import chance_beyond
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
@@ -38,8 +38,8 @@ SHOWN = {
         "pair_moments: weighted mean second moment of counts",
     ),
     "components, stream": ("parallel: a unit is in one part only", " batch of "),
-    "search, transformed": (
-        *("selection: the best", "overlapping:", "1 refit of 120 units", "These "),
+    "search, components": (
+        *("selection: the best", "overlapping:", "1 refit of 60 units", "These "),
     ),
 }
 
@@ -60,7 +60,7 @@ def test_a_page_for_the_officer_is_made_of_any_statement(path: Path, report: Com
     written = path.with_name("for-the-officer.md")
     page = written.read_text("utf-8")
     assert f"epsilon is {both.epsilon:.4g}, delta 1 in 1,000,000." in page
-    assert "Each of 120 persons, with everything of theirs" in page
+    assert "Each of 60 persons, with everything of theirs" in page
     for of_a_run in ("this folder", "budget.sqlite", "{", "}"):
         assert of_a_run not in page
     assert "<h2>How strongly</h2>" in written.with_suffix(".html").read_text("utf-8")
@@ -77,10 +77,10 @@ FOUND = "found from noisy numbers, within the budget: .*"
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        ("topics", {"neighbours": "add_remove"}, "about 120 documents were analysed"),
+        ("topics", {"neighbours": "add_remove"}, "about 60 documents were analysed"),
         ("topics", {"neighbours": "tables in a cell"}, "compares tables in a cell"),
         ("topics", {}, f"{FOUND}cut off"),
-        ("CPCompletion, range chosen", {}, f"{FOUND}range of values"),
+        ("CP, range chosen", {}, f"{FOUND}range of values"),
     ],
 )
 def test_a_page_says_what_is_public_what_is_compared_and_what_was_found(

@@ -6,53 +6,37 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cases import MODELS, Data, plain, quiet
 from internals import answering
-from ways_to_fit import COUNTS, SAMPLES, WAYS, Way, X, Y, quiet
 
 from sktensor_dp import (
     NotEnoughDataError,
     PrivateCPCompletion,
     PrivateSpectralLDA,
-    PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
 from sktensor_dp.queries.gradients import Jacobian
 
-WIDE = np.random.default_rng(3).poisson(0.3, (200, 60)).astype(float)
+WIDE = Data(np.random.default_rng(3).poisson(0.3, (200, 60)))
 CELLS = np.argwhere(np.random.default_rng(5).random((30, 8)) < 0.6)
-VALUES = np.random.default_rng(6).normal(size=len(CELLS))
-PERSONS = {"unit_mode": 0, "shape": (30, 8)}
+TABLE = Data(CELLS, np.random.default_rng(6).normal(size=len(CELLS)))
+MATRIX = {"rank": 2, "shape": (30, 8)}
 
 
-def _fit(estimator, data):
-    return estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
-
-
-def _more_ways():
-    """Recipes that small data and few steps do not lead to."""
+def _more():
+    """Recipes that small data and few steps do not lead to: models, options and data."""
     for prior, steps in product(("auto", 0), ("auto", 0)):
-        for data, kind in ((COUNTS, "few"), (WIDE, "many")):
-            options = {"n_refinements": steps, "doc_topic_prior": prior, "n_components": 3}
-            name = f"topics, {kind} words, {steps} steps, prior {prior}"
-            yield name, Way(PrivateSpectralLDA, options, data, _fit)
-    moments = {"raw": 0, "gaussian_mixture": 1e-6}
-    for moment, perturbation in product(moments, ("whitened_tensor", "moment_tensor")):
-        options = {"moment": moment, "perturbation": perturbation, "n_components": 4}
-        name = f"components, {moment}, {perturbation}"
-        options["delta"] = moments[moment]
-        yield name, Way(PrivateTensorPowerMethod, options, SAMPLES, _fit)
-    for kind in (PrivateCPCompletion, PrivateTuckerCompletion):
-        name = kind.__name__.removeprefix("Private")
+        given = {"n_refinements": steps, "doc_topic_prior": prior, "n_components": 3}
+        yield f"topics, many words, {steps} steps, prior {prior}", "topics", given, WIDE
+    for name in ("CP", "Tucker"):
         for epsilon in (0.5, 20.0):
-            options = {"epsilon": epsilon, "rank": 2}
-            yield f"{name}, {epsilon}", Way(kind, options, (CELLS, VALUES), _fit)
-            persons = {**options, **PERSONS}
-            yield f"{name}, persons, {epsilon}", Way(kind, persons, (CELLS, VALUES), _fit)
-        options = {"perturbation": "gradient", "rank": 2}
-        yield f"{name}, many gradients", Way(kind, options, (X, Y), _fit)
+            for more in ({}, {"unit_mode": 0}):
+                given = {**MATRIX, **more, "epsilon": epsilon}
+                yield f"{name}, {epsilon}, {more}", name, given, TABLE
 
 
-ALL = {**WAYS, **dict(_more_ways())}
+ALL = {name: (name, {}, plain(name).draw()) for name in MODELS if "exact" not in name}
+ALL |= {name: of for name, *of in _more()}
 
 
 def arbitrary(value, rng):
@@ -104,18 +88,19 @@ def assert_in_domain(model):
         assert model.weights_.sum() == pytest.approx(1.0)
     if hasattr(model, "bounds"):
         low, high = model.bounds_
-        predicted = model.predict(CELLS[:4] if len(model.biases_) == 2 else X[:4])
+        predicted = model.predict(np.zeros((4, len(model.shape_)), int))
         assert ((predicted >= low) & (predicted <= high)).all()
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_no_answer_ends_a_fit(name, told, seed):
+    of, options, data = ALL[name]
+    case = plain(of, payer="none")
     for draw in range(4):
         told.rng = np.random.default_rng([seed, draw, zlib.crc32(name.encode())])
         with quiet(), np.errstate(all="ignore"):
-            model = ALL[name].build()
             try:
-                ALL[name].call(model)
+                model = case.fit(case.build(**options), data)
             # Of a vocabulary no word may remain, as its documentation says.
             except NotEnoughDataError:
                 assert name.startswith("words")
@@ -130,4 +115,4 @@ def test_no_released_factor_is_too_long_for_the_next_release(kind, size, monkeyp
     monkeypatch.setattr(Jacobian, "rows", long)
     model = kind(2, bounds=(-3, 3), perturbation="output", shape=(30, 8), epsilon=9.0)
     with quiet(), np.errstate(all="ignore"):
-        assert_in_domain(model.fit(CELLS, VALUES))
+        assert_in_domain(model.fit(TABLE.X, TABLE.y))

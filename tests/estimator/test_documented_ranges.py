@@ -7,13 +7,12 @@ refused by its name. Nothing is charged for an error.
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from cases import Case, plain
 from internals import constraints_of
-from ways_to_fit import WAYS, Way, start_of
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.checks.parameters import Number
@@ -27,22 +26,19 @@ INF = math.inf
 # Counts of steps: a fit takes as long as they are many, and needs no memory for them.
 STEPS = {"max_iter", "n_refinements", "n_restarts", "n_trials"}
 MANY = 12
-# One way to fit for each range, and for each perturbation of completions.
-CASES: dict[str, Way] = {
-    name: way
-    for name, way in WAYS.items()
-    if name.endswith((", input", ", sufficient_statistics", ", gradient", ", output", ", slices"))
-    or name in (
-        *("topics", "topics, pure", "topics, moment tensor", "components", "components, source"),
-        *("components, moment tensor", "components, iteration", "components, tensor"),
-        *("components, mixture", "components, counts", "words", "search"),
+# One model for each range, and for each perturbation of completions.
+CASES: dict[str, tuple[Case, dict[str, Any]]] = {
+    name: (plain(name, payer="none"), {})
+    for name in (
+        *("topics", "topics, pure", "topics, word space", "topics, one a document", "components"),
+        *("components, pure", "components, all dimensions", "components, each step"),
+        *("components, stream", "components, tensor", "mixture", "mixtures", "single topics"),
+        *("words", "search", "CP", "CP, values", "CP, gradients", "CP, output", "CP, persons"),
+        *("Tucker, values", "Tucker, output", "Tucker, persons"),
     )
-}  # fmt: skip
-for _name, _options in (("topics", {"doc_topic_prior": 0}), ("components", {"delta": 0.0})):
-    CASES[f"{_name}, {next(iter(_options))}"] = replace(WAYS[_name], options=_options)
-for _name, _way in [*CASES.items()]:
-    if "Completion" in _name:
-        CASES[f"{_name}, without noise"] = replace(_way, options={**_way.options, "epsilon": INF})
+}
+for _name in ("CP, values", "CP, output", "Tucker, values"):
+    CASES[f"{_name}, without noise"] = (plain(_name, payer="none"), {"epsilon": INF})
 
 
 def numeric(cls: Any) -> Iterator[tuple[str, list[Number]]]:
@@ -80,27 +76,27 @@ def outside(one: Number) -> Iterator[float]:
 
 
 # What both completions share is tried with the faster one.
-SLOW, OWN = "TuckerCompletion", ("rank", "epsilon", "max_iter")
+SLOW, OWN = "Tucker", ("rank", "epsilon", "max_iter")
 
 
 def within(case: str) -> Iterator[tuple[str, float]]:
     """Parameters of a case with the ends of their ranges."""
-    for name, ranges in numeric(CASES[case].kind):
+    for name, ranges in numeric(CASES[case][0].of.kind):
         if name in OWN or not case.startswith(SLOW):
             yield from ((name, value) for one in ranges for value in ends(name, one))
 
 
 def beyond(case: str) -> Iterator[tuple[str, float]]:
     """Parameters of a case with numbers that are in none of their ranges."""
-    for name, ranges in numeric(CASES[case].kind):
+    for name, ranges in numeric(CASES[case][0].of.kind):
         for value in (value for one in ranges for value in outside(one)):
             if not any(other.accepts(value) for other in ranges):
                 yield name, value
 
 
-def build(case: str, **parameters: Any) -> Any:
-    way = CASES[case]
-    return way.kind(**{**start_of(way.kind), **way.options, **parameters})
+def fit(name: str, **parameters: Any) -> Any:
+    case, options = CASES[name]
+    return case.fit(case.build(**{**options, **parameters}), case.draw())
 
 
 @pytest.mark.filterwarnings("ignore:.*does not protect:UserWarning")
@@ -114,9 +110,8 @@ def test_numbers_at_the_ends_of_their_ranges_fit_or_cost_nothing(case):
 def fault_within(case: str, name: str, value: float) -> str | None:
     """What is wrong with a fit at the end of a range, if it is neither finite nor free."""
     accountant = BudgetAccountant(INF, 0.9999)
-    estimator = build(case, **{"accountant": accountant, name: value})
     try:
-        fitted = CASES[case].call(estimator)
+        fitted = fit(case, **{"accountant": accountant, name: value})
     except ValueError as error:
         # That noise left no word is known once it was released, and documented.
         left = str(error).startswith(("No word remains", "No category remains"))
@@ -134,9 +129,8 @@ def test_numbers_beyond_the_ends_of_their_ranges_are_refused_by_name(case):
 def fault_beyond(case: str, name: str, value: float) -> str | None:
     """What is wrong with how a number beyond its range is met, if it is not refused by name."""
     accountant = BudgetAccountant(INF, 0.9999)
-    estimator = build(case, **{"accountant": accountant, name: value})
     try:
-        CASES[case].call(estimator)
+        fit(case, **{"accountant": accountant, name: value})
     except ValueError as error:
         if name not in str(error):
             return f"refused without its name: {error}"
@@ -144,10 +138,10 @@ def fault_beyond(case: str, name: str, value: float) -> str | None:
     return "accepted"
 
 
-@pytest.mark.parametrize("name", ["topics", "components", "CPCompletion, input", "words"])
+@pytest.mark.parametrize("name", ["topics", "components", "CP, values", "words"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-12, 1e-300), (5e-324, 1e-290), (1.0, 5e-324)])
 def test_budgets_too_small_for_any_grid_are_refused_uncharged(epsilon, delta, name):
     budget = BudgetAccountant(INF)
     with pytest.raises(ValueError, match=r"epsilon|delta"):
-        CASES[name].call(build(name, epsilon=epsilon, delta=delta, accountant=budget))
+        fit(name, epsilon=epsilon, delta=delta, accountant=budget)
     assert budget.entries == ()

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from cases import quiet
 from internals import answering
 from replaying import state
 from small_groups import COMPONENTS, model, persons, seeded
-from ways_to_fit import COUNTS, PARTS, SAMPLES, quiet
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -28,6 +28,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
     pytest.mark.filterwarnings("ignore:noise is seeded"),
 ]
+COUNTS = np.random.default_rng(0).poisson(1.0, size=(120, 7)).astype(float)
+SAMPLES = np.random.default_rng(1).standard_normal((120, 4))
+PARTS = np.array_split(SAMPLES, 6)
 every_kind = pytest.mark.parametrize("kind", ["topics", "components"])
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import READERS, plain, quiet
 from joblib import Parallel, delayed, parallel_backend
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from small_completions import X0, Y0, build
-from ways_to_fit import WAYS, quiet
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -127,27 +127,31 @@ ELSEWHERE, PICKLED, SAYS = (
 )
 
 
-@pytest.mark.parametrize("name", [name for name in WAYS if name != "words, given"])  # costs nothing
+@pytest.mark.parametrize("name", READERS)
 def test_a_fit_is_refused_while_another_thread_holds_a_block_open(name: str) -> None:
-    way, payer = WAYS[name], BudgetAccountant(1e9, 0.5)
-    one, paid = way.build(), way.build().set_params(accountant=payer)
+    case, payer = plain(name, payer="none"), BudgetAccountant(1e9, 0.5)
+    if case.of.options.get("vocabulary") is not None:
+        return  # it costs nothing
+
+    def fit(**options: Any) -> None:
+        case.fit(case.build(**options), case.draw())
 
     def in_its_own_block() -> None:
         with payer:
-            way.call(way.build())
+            fit()
 
     with quiet(), BudgetAccountant(1e9, 0.5) as budget:
         with pytest.raises(BudgetError, match=ELSEWHERE):
-            in_a_thread(lambda: way.call(one))
+            in_a_thread(fit)
         # Who pays is said, here or in the thread.
-        in_a_thread(lambda: way.call(paid))
+        in_a_thread(lambda: fit(accountant=payer))
         assert n_fits(payer) >= 1
         in_a_thread(in_its_own_block)
         assert budget.entries == ()
-        way.call(way.build())
+        fit()
         assert n_fits(budget) >= 1
     with quiet():
-        in_a_thread(lambda: way.call(way.build()))
+        in_a_thread(fit)
 
 
 def test_a_score_is_refused_while_another_thread_holds_a_block_open() -> None:
@@ -168,7 +172,8 @@ def test_a_score_is_refused_while_another_thread_holds_a_block_open() -> None:
 
 def test_a_search_holds_no_one_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its trials are charged to accountants of its own, which others need not know of."""
-    search, others = WAYS["search"].build(), []
+    case, others = plain("search", payer="none"), []
+    search = case.build()
     usual = type(search.estimator).fit
 
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -177,7 +182,7 @@ def test_a_search_holds_no_one_elsewhere(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(type(search.estimator), "fit", fit)
     with quiet():
-        WAYS["search"].call(search)
+        case.fit(search, case.draw())
     assert others
 
 

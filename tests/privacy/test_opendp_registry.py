@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ways_to_fit import report_of
+from cases import report_of
 
 from sktensor_dp.cli import main
 from sktensor_dp.privacy.opendp_registry import TO_FILL_IN, registry_entry

@@ -6,11 +6,16 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
+from cases import plain, report_of
 from internals import answering
-from ways_to_fit import WAYS, report_of
 
 from sktensor_dp import BudgetAccountant, PrivacyLeakWarning, unsafe_recorded_releases
 from sktensor_dp.privacy.catalogue import CATALOGUE
+
+
+def fit(name, **options):
+    case = plain(name, payer="none")
+    return case.fit(case.build(**options), case.draw())
 
 
 @pytest.fixture
@@ -22,7 +27,7 @@ def recorded():
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-@pytest.mark.parametrize("name", ["topics", "words", "components", "CPCompletion, slices"])
+@pytest.mark.parametrize("name", ["topics", "words", "components", "CP, persons"])
 def test_a_record_is_what_the_report_lists_and_noise_was_added_to(name, recorded):
     known = []
 
@@ -31,7 +36,7 @@ def test_a_record_is_what_the_report_lists_and_noise_was_added_to(name, recorded
         return usual(law, value, *of)
 
     with answering(noted):
-        fitted = WAYS[name].call(WAYS[name].kind(**WAYS[name].build().get_params(deep=False)))
+        fitted = fit(name)
     report = fitted.privacy_report_
     assert report.guarantee.startswith("NOT PRIVATE")
     rows = {(row.name, row.mechanism, row.sensitivity, row.sigma) for row in report.rows}
@@ -45,9 +50,9 @@ def test_a_record_is_what_the_report_lists_and_noise_was_added_to(name, recorded
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_nothing_of_it_stays(recorded):
     with pytest.warns(PrivacyLeakWarning), unsafe_recorded_releases() as inner:
-        WAYS["components"].call(WAYS["components"].build())
+        fit("components")
     number = len(inner)
-    WAYS["components"].call(WAYS["components"].build())
+    fit("components")
     assert len(inner) == number < len(recorded)
     assert report_of("components").guarantee.startswith("(epsilon")
 
@@ -55,13 +60,12 @@ def test_nothing_of_it_stays(recorded):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_searches_and_other_processes_are_refused_before_the_charge(recorded):
     budget = BudgetAccountant(9.0, 1e-3)
-    search = WAYS["search"].build().set_params(accountant=budget)
     with pytest.raises(RuntimeError, match=r"Search.*Nothing was charged"):
-        WAYS["search"].call(search)
+        fit("search", accountant=budget)
     child = os.fork()
     if child == 0:
         try:
-            WAYS["components"].call(WAYS["components"].build().set_params(accountant=budget))
+            fit("components", accountant=budget)
         except RuntimeError as error:
             os._exit(0 if "Nothing was charged" in str(error) else 2)
         finally:
