@@ -1,7 +1,7 @@
 """A table of ways to fit, each with two data sets that replay holds against each other."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Row:
     # the second, -1 if it is new.
     match: Callable[[Any, Any], np.ndarray] | None = None
     place: int = 0  # by its parity one of two deltas is taken at each seed
+    nightly: bool = False
     # Functions of the library that are replaced, to take a way which small data does not.
     forced: dict[str, Any] = field(default_factory=dict)
 
@@ -70,9 +71,12 @@ def builder(kind: Any, given: dict[str, Any], place: int) -> Callable[[float], A
 def product(
     options: dict[str, dict[str, Any]], fits: dict[str, Any], make: Callable[..., Row]
 ) -> list[Row]:
-    """Rows of all options in all ways; of two that are next to each other one has each delta."""
+    """Rows of all options in all ways, one way of each for every change and all at night.
+
+    Of two that are next to each other one has each delta.
+    """
     return [
-        make(f"{option}, {way}", given, fit, place + at)
+        replace(make(f"{option}, {way}", given, fit, place + at), nightly=at != place % len(fits))
         for place, (option, given) in enumerate(options.items())
         for at, (way, fit) in enumerate(fits.items())
     ]

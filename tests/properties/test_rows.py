@@ -29,14 +29,14 @@ def words_of(model, texts):
 def excludes_what_is_known(model, data):
     """To each unit all rows are recommended but those of its own entries."""
     own = model.unit_mode or 0
-    mode, third = (one for one in range(3) if one != own)
-    units = (
-        model.fold_in(data.X, data.y) if model.unit_mode is not None else np.unique(data.X[:, 0])
-    )
-    labels = units.labels if model.unit_mode is not None else units
-    found = model.recommend(units, 99, exclude=data.X, mode=mode, context={third: 0}).rows
-    for label, rows in zip(labels, found, strict=True):
-        known = set(data.X[data.X[:, own] == label, mode].tolist())
+    mode, *third = (one for one in range(data.X.shape[1]) if one != own)
+    of = units = np.unique(data.X[:, own])
+    if model.unit_mode is not None:
+        of = model.fold_in(data.X, data.y)
+    context = dict.fromkeys(third, 0)
+    found = model.recommend(of, 99, exclude=data.X, mode=mode, context=context).rows
+    for unit, rows in zip(units, found, strict=True):
+        known = set(data.X[data.X[:, own] == unit, mode].tolist())
         assert {row for row in rows.tolist() if row >= 0} == {*range(model.shape[mode])} - known
 
 
