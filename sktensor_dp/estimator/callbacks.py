@@ -39,7 +39,7 @@ class Callbacks:
         Parameters
         ----------
         *callbacks : callbacks
-            Such as ``sklearn.callback.ProgressBar()``. A fit is a task, and each release in it
+            For example ``sklearn.callback.ProgressBar()``. A fit is a task, and each release in it
             another, by its name in the catalogue.
 
         Returns

@@ -123,7 +123,7 @@ def check_inputs(
     unit : str, default="sample"
         Name of what a row is, as the fit protects it: "sample", "document" or "entry".
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
-        As of the fit. Where the number of units is private, one percent of the check counts them.
+        Relation of the fit. A private number of units is counted for one percent of the check.
     epsilon, delta : float, default=0.1 and 1e-6
         Cost of the check; :meth:`BudgetAccountant.split` divides a budget.
     accountant : BudgetAccountant, optional

@@ -104,7 +104,7 @@ def save_svg(figure: "Figure", path: str | Path) -> None:
     Parameters
     ----------
     figure : matplotlib.figure.Figure
-        Such as ``display.figure_``.
+        Figure, for example ``display.figure_``.
     path : str or Path
         Where to write.
 
@@ -366,7 +366,7 @@ class TopicsDisplay(Display):
         n_words : int, default=10
             Words of each topic.
         relevance : float, default=0.6
-            As of ``top_words``: below 1, words that set a topic apart alone, if any do.
+            As in ``top_words``: below 1, only words that set a topic apart, if there are any.
         level : float, default=0.9
             Coverage of the intervals.
         n_columns : int, default=None
@@ -465,7 +465,7 @@ class MixtureDisplay(Display):
     ranges : ndarray of shape (n_columns, 2) or None
         Ends of the axes.
     correlations : ndarray of shape (n_groups,) or None
-        Of two columns within the groups; these are drawn as ellipses then.
+        Correlations of two columns within the groups, which are then drawn as ellipses.
 
     Examples
     --------
@@ -614,7 +614,7 @@ class TradeoffDisplay(Display):
         Parameters
         ----------
         report : PrivacyReport
-            Such as ``privacy_report_`` of a fitted estimator.
+            Report, for example ``privacy_report_`` of a fitted estimator.
         ax : matplotlib axes, default=None
             Where to draw; by default in a new figure.
 

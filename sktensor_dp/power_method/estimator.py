@@ -300,7 +300,7 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Samples. Of a Dask array or data frame nothing is computed before the charge: see
+            Samples. For a Dask array or data frame nothing is computed before the charge: see
             ``docs/scale.md``.
         y : ignored
         groups : array-like of shape (n_samples,), optional
@@ -485,7 +485,7 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The caller's own samples; nothing of them is kept. Of a Dask collection the result is a
+            The caller's own samples; nothing of them is kept. For a Dask collection the result is a
             Dask array, not computed yet.
 
         Returns

@@ -44,7 +44,7 @@ class LedgerEntry:
         Unit of privacy (empty where it is not known), which the cost is of replacing
         (``"replace_one"``), or of adding or removing (``"add_remove"``).
     sensitivity, sigma : float or None
-        Those of the release once it was made, None before; the largest of several.
+        Sensitivity and noise of the release, None before it is made; the largest of several.
     when, fit : datetime or None, int
         When the charge was committed, UTC; entries of the same `fit` were charged as one step.
     """

@@ -274,7 +274,7 @@ class PrivateSpectralLDA(
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Counts of words in documents. Of a Dask array or data frame nothing is computed before
+            Counts of words in documents. For a Dask array or data frame nothing is computed before
             the charge: see ``docs/scale.md``.
         y : ignored
         groups : array-like of shape (n_samples,), optional
@@ -386,7 +386,7 @@ class PrivateSpectralLDA(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts of the caller's own documents; nothing of them is kept. Of a Dask collection the
+            Counts of the caller's own documents; nothing of them is kept. For a Dask collection the
             result is a Dask array, not computed yet.
         normalize : bool, default=True
             Whether rows sum to 1. Otherwise they are Dirichlet parameters: ``topic_prior_`` plus

@@ -301,7 +301,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Parameters
         ----------
         raw_documents : iterable of n_documents items
-            Texts, paths or files, as ``input`` says; read once. Of a Dask bag or series
+            Texts, paths or files, as ``input`` says; read once. For a Dask bag or series
             nothing is computed before the charge, and they are split into words by workers.
         y : ignored
         groups : array-like of shape (n_documents,), optional
