@@ -86,6 +86,7 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
     ("topics", "--vocabulary FILE", Path, None, "public words and frequencies, which are free"),
     ("topics", "--shares", bool, False, "write the topics of each text: NOT PROTECTED"),
+    ("topics", "--id COLUMN", str, None, "column of names of texts, for the file of --shares only"),
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
     ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
     ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
@@ -202,8 +203,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("--add-remove and --persons N go together")
     if getattr(options, "normalise_labels", False) and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")
+    if options.command == "topics" and options.id is not None and not options.shares:
+        parser.error("--id needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:
-        for name in ("text", "person", "delimiter", "quoting", "encoding"):
+        for name in ("text", "person", "id", "delimiter", "quoting", "encoding"):
             if getattr(options, name) is not None:
                 parser.error(f"--{name} needs a FILE")
     return options

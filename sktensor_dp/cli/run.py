@@ -22,7 +22,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 # Options that do not say what was learned from, or that a run says itself; those of columns.
 ASIDE = {
     *("budget", "raise_budget", "forecast", "anyway", "output", "open", "command"),
-    *("delimiter", "quoting", "encoding", "decimal", "category", "no_check"),
+    *("delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"),
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
 # Releases in words of people.

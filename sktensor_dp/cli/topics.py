@@ -48,6 +48,7 @@ class Topics(Run):
         self._stop_words: Any = None
         self._names: list[str] = []
         self._known: dict[str, float] = {}
+        self._ids: list[Any] = []
         if options.command == "forecast":
             return
         if options.person is None:
@@ -90,7 +91,8 @@ class Topics(Run):
         elif options.file.is_dir() and options.person is None:
             self._texts = datasets.load_texts(options.file, options.text, **self.how())
         else:
-            (self._texts,) = self.columns([(options.text, "text")])
+            ids = [] if options.id is None else [(options.id, "id")]
+            self._texts, *self._ids = self.columns([(options.text, "text"), *ids])
         self.count(self._texts)
 
     def matches(self) -> Iterator[Any]:
@@ -176,7 +178,10 @@ class Topics(Run):
         yield "topics"
         self._names = [str(word) for word in words.get_feature_names_out()]
         self._topics = topics_of(model, self._names)
-        self._shares = model.transform(counts) if self.options.shares else None
+        self._shares = None
+        if self.options.shares:
+            self._shares = model.transform(counts)
+            self._kept = np.asarray(counts.sum(axis=1)).ravel()
 
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
@@ -218,8 +223,13 @@ class Topics(Run):
         rows = ([word, *row] for word, row in table)
         folder.add("topic_words.csv", table_of([["word", "all_texts", *head], *rows]))
         if self._shares is not None:
-            shares = ([text, *row] for text, row in enumerate(self._shares, start=1))
-            folder.add(SHARES, table_of([["text", *head], *shares]), private=True)
+            ids = self._ids[0] if self._ids else range(1, len(self._shares) + 1)
+            # A text without any word of the topics has no shares: its cells stay empty.
+            shares = (
+                [text, int(kept), *(row if kept else [""] * len(row))]
+                for text, kept, row in zip(ids, self._kept, self._shares, strict=True)
+            )
+            folder.add(SHARES, table_of([["text", "kept_words", *head], *shares]), private=True)
         footer = (
             "bar: share of a word in its topic; line: where noise may have moved it from (90%); "
             "grey: hidden by noise"

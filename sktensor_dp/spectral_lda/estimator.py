@@ -519,7 +519,7 @@ class PrivateSpectralLDA(
         exclude_seen : bool, default=True
             Whether to leave out features that the row has.
         feature_names : array-like of shape (n_features,), optional
-            Names to give in the place of numbers.
+            Names to give in the place of numbers; by default ``feature_names_in_``, if there are.
 
         Returns
         -------
@@ -548,12 +548,9 @@ class PrivateSpectralLDA(
         """
         check_is_fitted(self)
         check_sizes(n=n)
-        names = None if feature_names is None else np.asarray(feature_names, dtype=object)
-        if names is not None and names.shape != (self.n_features_in_,):
-            raise ValueError(
-                f"feature_names must have one name for each of the {self.n_features_in_} "
-                f"features; got shape {names.shape}."
-            )
+        names = feature_names
+        if names is not None or hasattr(self, "feature_names_in_"):
+            names = self._names(feature_names)
         shares = self.transform(X)
         seen = sp.csr_matrix(X) if exclude_seen else None
         rows, values = top_rows_by_parts(

@@ -195,11 +195,23 @@ def test_shares_of_texts_are_written_on_request_alone(
     command: Command, posts: Path, tmp_path: Path, opened: list[str]
 ) -> None:
     arguments = ("topics", posts, "--text", "post", "--output", "out", "--epsilon", "inf", *SMALL)
-    done = command(*arguments, "--shares", "--open")
+    assert command(*arguments, "--id", "name").status == 2  # without --shares
+    with posts.open("a") as file:
+        file.write("nobody,zzz\n")
+    lines = posts.read_text("utf-8").splitlines()
+    named = [f"name{i}-of-a-text,{line}" for i, line in enumerate(lines)]
+    posts.write_text("\n".join(["name,author,post", *named[1:]]), "utf-8")
+    done = command(*arguments, "--shares", "--open", "--id", "name")
     assert done.status == 0, done.err
     rows = table(tmp_path / "out" / topics.SHARES)
-    assert len(rows) == N_TEXTS
+    assert len(rows) == N_TEXTS + 1
     assert float(rows[0]["topic_1"]) + float(rows[0]["topic_2"]) == pytest.approx(1, abs=1e-4)
+    # A text without a word of the topics is marked; names of texts are in no other file.
+    assert int(rows[0]["kept_words"]) > 0
+    assert [rows[-1][name] for name in ("kept_words", "topic_1", "topic_2")] == ["0", "", ""]
+    assert rows[-1]["text"] == f"name{N_TEXTS + 1}-of-a-text"
+    for path in (tmp_path / "out").iterdir():
+        assert (b"-of-a-text" in path.read_bytes()) is (path.name == topics.SHARES)
     assert f"{topics.SHARES} is about single texts, and nothing protects it" in done.out
     # Without noise everything says so, and nothing is claimed.
     assert "Nothing" in (tmp_path / "out" / "for-the-officer.md").read_text().title()

@@ -265,6 +265,9 @@ def test_recommended_are_the_most_probable_of_the_unseen():
     named = model.recommend(X, 6, feature_names=names).rows
     numbers = model.recommend(X, 6).rows
     assert [[names[i] if i >= 0 else None for i in row] for row in numbers] == named.tolist()
-    for wrong, message in (({"n": 0}, "n must"), ({"feature_names": ["a"]}, "20 features")):
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=names)
+    by_name = PrivateSpectralLDA(2, epsilon=math.inf, random_state=0).fit(frame)
+    assert by_name.recommend(frame, 6).rows.tolist() == named.tolist()
+    for wrong, message in (({"n": 0}, "n must"), ({"feature_names": ["a"]}, "20 entries")):
         with pytest.raises(ValueError, match=message):
             model.recommend(X, **wrong)
