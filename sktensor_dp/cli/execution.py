@@ -207,7 +207,7 @@ def _write_officer_pages(
     source = f"Each of these files ({MANIFEST} has the SHA-256 of each), and no other: {names},"
     if folder.private:
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
-    changes = "".join(f" {change}." for change in folder.ledger.changes)
+    changes = "\n".join(f"- {change}." for change in folder.ledger.changes)
     kept = KEPT.format(beyond=BEYOND * math.isfinite(folder.ledger.epsilon))
-    others = f"{folder.summary()}{changes} That is as of {today}; later runs add to it. {kept}"
-    write_officer_pages(folder.add_text, settings, report, source, others, warnings)
+    others = f"{folder.summary()} That is as of {today}; later runs add to it. {kept}\n\n{changes}"
+    write_officer_pages(folder.add_text, settings, report, source, others.strip(), warnings)

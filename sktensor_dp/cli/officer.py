@@ -26,7 +26,8 @@ FOUND = {
 }
 PRESENCE = (
     "- Is being in the data itself the secret, as for patients of a clinic? Then ask for a run "
-    'with --add-remove (in Python neighbours="add_remove"), which hides the number too.\n'
+    'with --add-remove (in Python neighbours="add_remove"), which hides the number too; runs on '
+    "ratings have none.\n"
 )
 
 PAGES = ("for-the-officer.md", "for-the-officer.html")

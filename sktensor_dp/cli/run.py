@@ -248,4 +248,6 @@ def in_words(value: Any) -> str:
         return ", ".join(map(repr, value))
     if isinstance(value, Path):
         return value.name
+    if value is True:
+        return "yes"
     return plain(value) if isinstance(value, float) else str(value)
