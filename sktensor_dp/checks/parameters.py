@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 # Types whose values error messages may quote; a table in the place of a parameter is none of them.
 PLAIN = (numbers.Number, str, bytes, type, NoneType, EllipsisType)
-MOST_SHOWN, LONGEST_SHOWN = 10, 200
 # Names that other libraries have for parameters of this one.
 OTHER_NAMES = {
     **dict.fromkeys(("n_topics", "num_topics", "n_clusters", "k", "K"), "n_components"),
@@ -123,10 +122,11 @@ def shown(value: Any) -> str:
     >>> shown(-1), shown((0, "a")), shown([[1.5, 2.5]])
     ('-1', "(0, 'a')", 'an object of type list')
     """
-    several = isinstance(value, tuple | list) and len(value) <= MOST_SHOWN
+    most_shown, longest_shown = 10, 200
+    several = isinstance(value, tuple | list) and len(value) <= most_shown
     if all(isinstance(one, PLAIN) for one in (value if several else [value])):
         text = repr(value)
-        if len(text) <= LONGEST_SHOWN:
+        if len(text) <= longest_shown:
             return text
     shape = getattr(value, "shape", None)
     return f"an object of type {type(value).__name__}" + (f" and shape {shape}" if shape else "")
@@ -148,13 +148,11 @@ def check_sizes(**sizes: Any) -> None:
             raise ValueError(f"{name} must be an int >= 1, got {shown(value)}.")
 
 
-# Assumed memory in bytes where the system does not say: more than is common.
-UNKNOWN_SIZE = 2.0**37
-
-
 def memory_size() -> float:
     """Memory in bytes that this process may use at most."""
-    sizes = [UNKNOWN_SIZE]
+    # Assumed memory in bytes where the system does not say: more than is common.
+    unknown_size = 2.0**37
+    sizes = [unknown_size]
     if hasattr(os, "sysconf"):
         sizes = [float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))]
     try:

@@ -14,9 +14,6 @@ from sktensor_dp.data.units import Chunks
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
-# Largest coordinate: far beyond the length of any mode, and exact in double precision.
-LARGEST_COORDINATE = 2**52
-
 
 def as_entries(
     coordinates: Any, values: Any, shape: Sequence[int] | None = None
@@ -78,6 +75,8 @@ def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
 
 def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
     """Raise ValueError unless `X` holds integers in ``[0, shape)``, column by column."""
+    # Largest coordinate: far beyond the length of any mode, and exact in double precision.
+    largest_coordinate = 2**52
     if X.dtype.kind not in "iuf":
         raise ValueError(
             f"X must have integer coordinates, got type {X.dtype}; encode categories first, for "
@@ -87,7 +86,7 @@ def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
         raise ValueError("X must have integer coordinates; some are fractional, NaN or infinite.")
     if (X < 0).any():
         raise ValueError("X must have coordinates >= 0; some are negative.")
-    limits = (LARGEST_COORDINATE,) * X.shape[1] if shape is None else shape
+    limits = (largest_coordinate,) * X.shape[1] if shape is None else shape
     if (np.array(limits) <= X).any():
         beyond = "too large" if shape is None else f"beyond shape {shape}"
         raise ValueError(

@@ -25,9 +25,6 @@ from sktensor_dp.tensor.symmetric import (
 # Larger entries are replaced by this: sums of their squares stay far from overflow, and NaN would
 # pass every clip.
 LARGEST_ENTRY = 1e100
-# Number of squares of a row that are added at once: in longer sums numpy splits where its buffer
-# ends.
-COLUMNS_AT_ONCE = 2**12
 
 
 def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
@@ -52,12 +49,15 @@ def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
 
 def _square_norms(X: Any) -> Floats:
     """Squared norm of each row of a matrix, whose digits do not depend on the other rows."""
+    # Number of squares of a row that are added at once: in longer sums numpy splits where its
+    # buffer ends.
+    columns_at_once = 2**12
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     X = np.ascontiguousarray(X)
     sums = np.zeros(len(X))
-    for start in range(0, X.shape[1], COLUMNS_AT_ONCE):
-        part = X[:, start : start + COLUMNS_AT_ONCE]
+    for start in range(0, X.shape[1], columns_at_once):
+        part = X[:, start : start + columns_at_once]
         sums += np.einsum("ij,ij->i", part, part)
     return sums
 

@@ -24,10 +24,6 @@ EXCESS = 1e-4
 NORM_SLACK = 1 + 2e-4
 # Sensitivities of sums are larger than proved by this factor, which covers rounding errors.
 SUM_SLACK = 1 + 1e-6
-# Numbers in a block (128 kB): arrays of a few blocks stay in the cache.
-BLOCK_NUMBERS = 2**14
-# Plain sums are accurate enough up to this sum of squared numbers of terms.
-PLAIN_SQUARES = 2**28
 
 
 def excess(n_units: float) -> float:
@@ -44,12 +40,14 @@ class AccurateSum:
 
     def add(self, part: Floats) -> None:
         """Add `part`; the first array added is kept as the running sum and changed in place."""
+        # Numbers in a block (128 kB): arrays of a few blocks stay in the cache.
+        block_numbers = 2**14
         if self._total is None:
             self._total = part
             return
         if self._rest is None:
             self._rest = np.zeros_like(self._total)
-        rows = max(1, BLOCK_NUMBERS * len(part) // max(part.size, 1))
+        rows = max(1, block_numbers * len(part) // max(part.size, 1))
         for block in blocks(len(part), rows):
             total, term = self._total[block], part[block]
             both = total + term
@@ -89,7 +87,9 @@ def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) ->
 
 def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
     """Power of 2 that splits terms up to `largest`; None where plain sums do."""
-    if squares <= PLAIN_SQUARES:
+    # Plain sums are accurate enough up to this sum of squared numbers of terms.
+    plain_squares = 2**28
+    if squares <= plain_squares:
         return None
     # A power of 2 above the sum of all moduli: multiples of its last digit add up without rounding.
     # The factor leaves room for terms that are products with numbers of 1 at most.

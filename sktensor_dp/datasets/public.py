@@ -17,6 +17,9 @@ import numpy as np
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
+FOLDER, SECONDS_PER_DAY = "ml-100k", 86_400
+SHAPE = (943, 1682)  # users, films, as the data set's own description counts them
+
 
 def load_docstrings(
     packages: Sequence[str] = ("numpy", "scipy", "sklearn"), min_length: int = 200
@@ -127,10 +130,7 @@ def _newdoc_in(call: ast.Call) -> Iterator[str]:
         yield cleandoc(max(constants, key=len))
 
 
-FOLDER, SECONDS_PER_DAY = "ml-100k", 86_400
-SHAPE = (943, 1682)  # users, films, as the data set's own description counts them
 ARCHIVE = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
-TIMEOUT = 60.0
 # SHA-256 of the two files that are read; other files of the archive are not written.
 CHECKSUMS = {
     "ua.base": "67b5bcdb380c29f85d56a012ecd88612ae020f30a6730d117a334ee8203b91f2",
@@ -211,8 +211,9 @@ def fetch_movielens_100k(
 
 def _download(files: Mapping[str, Path]) -> None:
     """Download the archive, check the two files that are read, and write them."""
+    timeout = 60.0
     try:
-        with urllib.request.urlopen(ARCHIVE, timeout=TIMEOUT) as response:
+        with urllib.request.urlopen(ARCHIVE, timeout=timeout) as response:
             archive = response.read()
         with zipfile.ZipFile(io.BytesIO(archive)) as members:
             contents = {name: members.read(f"{FOLDER}/{name}") for name in files}

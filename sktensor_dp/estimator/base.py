@@ -42,6 +42,12 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import LARGEST_COUNT, Session, printer
 
+# Conversions of epsilon overflow above the first value; pure noise has no grid below the second.
+LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
+# Gaussian noise has no grid below LEAST_MU, which is checked where epsilon is small; calibration
+# loses its digits below LEAST_DELTA.
+LEAST_MU, SMALL_EPSILON, LEAST_DELTA = 1e-9, 1e-6, 1e-300
+
 
 class FittedStateMixin:
     """Fitted state, names that end in ``_`` or are in `_hidden_state`, replaced as a whole."""
@@ -105,11 +111,6 @@ COUNTS: Mapping[str, bool] = {"sparse": True, "positive_only": True, "categorica
 NEIGHBOURS: Mapping[str, Iterable[Constraint]] = {
     "neighbours": [OneOf("replace_one", "add_remove")]
 }
-# Conversions of epsilon overflow above the first value; pure noise has no grid below the second.
-LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
-# Gaussian noise has no grid below LEAST_MU, which is checked where epsilon is small; calibration
-# loses its digits below LEAST_DELTA.
-LEAST_MU, SMALL_EPSILON, LEAST_DELTA = 1e-9, 1e-6, 1e-300
 REASONS = {
     "sample_weight": (
         "how much a row weighs would be read from the data, and the bound on what one unit adds "

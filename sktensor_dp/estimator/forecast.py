@@ -13,19 +13,19 @@ HEAD = ("release", "sigma", "noise", "signal", "ratio")
 MOST_UNITS = 10**9
 # No forecast advises a larger epsilon: it protects next to nothing.
 LARGEST_ADVISED = 10.0
-# Number of epsilons of three digits from .01 to LARGEST_ADVISED.
-N_EPSILONS = 2701
 
 
 def least_epsilon(reached: Callable[[float], bool]) -> float | None:
     """Least epsilon of three digits, from .01 to 10, with ``reached(epsilon)``; or None."""
+    # Number of epsilons of three digits from .01 to LARGEST_ADVISED.
+    n_epsilons = 2701
 
     def epsilon(place: int) -> float:
         decade, step = divmod(place, 900)
         return round((100 + step) * 10.0 ** (decade - 4), 4)
 
-    place = bisect_left(range(N_EPSILONS), True, key=lambda place: reached(epsilon(place)))
-    return epsilon(place) if place < N_EPSILONS else None
+    place = bisect_left(range(n_epsilons), True, key=lambda place: reached(epsilon(place)))
+    return epsilon(place) if place < n_epsilons else None
 
 
 def least_number(

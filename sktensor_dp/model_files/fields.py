@@ -97,8 +97,6 @@ def _plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-LONGEST_TEXT = 10_000
-LARGEST_INTEGER = 2**62
 # Value of an attribute that is missing, if its declared default is this.
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 
@@ -138,8 +136,9 @@ class Plain(Form):
     kind: type
 
     def read(self, reader: Reader, value: Any, where: str) -> Any:
+        longest_text = 10_000
         right = type(value) is self.kind and not (
-            isinstance(value, str) and len(value) > LONGEST_TEXT
+            isinstance(value, str) and len(value) > longest_text
         )
         require(right, f"{where} must be of type {self.kind.__name__}")
         return value
@@ -152,7 +151,8 @@ class Whole(Form):
     letter: str = ""
 
     def read(self, reader: Reader, value: Any, where: str) -> int:
-        right = type(value) is int and 0 <= value <= LARGEST_INTEGER
+        largest_integer = 2**62
+        right = type(value) is int and 0 <= value <= largest_integer
         require(right, f"{where} must be of type int, in the range of a fit's values")
         if self.letter:
             reader.measure(self.letter, [value], where)

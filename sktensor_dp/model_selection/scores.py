@@ -35,6 +35,14 @@ from sktensor_dp.queries.query import SCORE
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
 from sktensor_dp.tensor.arrays import Floats
 
+# Public probability of each word that a vocabulary lacks, about that of a rare word of a language.
+# Scores of texts are clipped at its logarithm.
+UNKNOWN_WORD = 1e-5
+# Range of score bounds for which noise has a grid.
+RANGE = Numbers(
+    Number(-SCORE[1], SCORE[1]), 2, f"two finite numbers, low < high, of size {SCORE[1]:g} at most"
+)
+
 
 def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
     """Held-out rows to be scored, sorted by group where `labels` gives the group of each row."""
@@ -82,15 +90,6 @@ SCORES = {
     "neg_mean_absolute_error": "predict",
     "neg_mean_squared_error": "predict",
 }
-# Log-likelihood per token is clipped at this multiple of that of equally likely words.
-WORST_TOKEN = 2.0
-# Public probability of each word that a vocabulary lacks, about that of a rare word of a language.
-# Scores of texts are clipped at its logarithm.
-UNKNOWN_WORD = 1e-5
-# Range of score bounds for which noise has a grid.
-RANGE = Numbers(
-    Number(-SCORE[1], SCORE[1]), 2, f"two finite numbers, low < high, of size {SCORE[1]:g} at most"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +192,13 @@ def checked_score_bounds(
 
 def _implied_bounds(scoring: str, step: Any, texts: bool) -> tuple[float, float] | None:
     """Bounds of a score, from the number of words or the range of targets; None if unknown."""
+    # Log-likelihood per token is clipped at this multiple of that of equally likely words.
+    worst_token = 2.0
     if scoring == "log_likelihood_per_token":
         if texts:
             return math.log(UNKNOWN_WORD), 0.0
         n_words = getattr(step, "n_features_in_", None)
-        return None if n_words is None else (-WORST_TOKEN * math.log(max(n_words, 2)), 0.0)
+        return None if n_words is None else (-worst_token * math.log(max(n_words, 2)), 0.0)
     targets = step._public_facts().target_range
     if SCORES[scoring] == "score_samples" or targets is None:
         return None

@@ -88,6 +88,9 @@ from sktensor_dp.privacy.trials import (
 from sktensor_dp.privacy.unsafe import refuse_recording
 from sktensor_dp.queries.scores import HeldOutScores
 
+# For smaller epsilon the cost of a trial becomes 0.
+LEAST_EPSILON = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -222,10 +225,6 @@ def secret_random_state(bits: Sequence[int]) -> np.random.RandomState:
     # The winner's draws are published. Trials share no generator, so these draws show nothing of
     # other trials.
     return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(list(bits))))
-
-
-# For smaller epsilon the cost of a trial becomes 0.
-LEAST_EPSILON = 1e-6
 
 
 def _model_has(name: str) -> Callable[[Any], bool]:

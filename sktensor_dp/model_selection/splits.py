@@ -18,6 +18,8 @@ from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
 from sktensor_dp.tensor.arrays import Integers
 
+MOST_FOLDS = 10_000
+
 
 def checked_units(
     X: Any, y: Any, groups: Any, neighbours: str
@@ -53,8 +55,6 @@ def n_rows(data: Any) -> int:
 
 
 Mask = NDArray[np.bool_]
-
-MOST_FOLDS = 10_000
 
 
 @dataclass(frozen=True, eq=False)

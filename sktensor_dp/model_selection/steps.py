@@ -24,8 +24,6 @@ OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours")
 # Classes of scikit-learn that learn nothing and treat every row separately.
 VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
 STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
-# At most this many combinations of listed values are checked before anything is charged.
-MOST_COMBINATIONS = 256
 RANGE = Numbers(Number(-1e100, 1e100), 2, "(low, high), two finite numbers with low < high")
 
 
@@ -254,6 +252,8 @@ def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:
 
 def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> list[Any]:
     """Refuse wrong names or listed values of parameters; return private steps with each value."""
+    # At most this many combinations of listed values are checked before anything is charged.
+    most_combinations = 256
     steps = steps_of(estimator)
     tried = list(private_steps(estimator).values())
     for candidates in distributions:
@@ -270,7 +270,7 @@ def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> 
                 )
         listed = {full: of for full, of in candidates.items() if not hasattr(of, "rvs")}
         together: Any = ParameterGrid(listed)
-        whole = len(listed) == len(candidates) and len(together) <= MOST_COMBINATIONS
+        whole = len(listed) == len(candidates) and len(together) <= most_combinations
         one_by_one = ({full: value} for full, of in listed.items() for value in of)
         for choice in together if whole else one_by_one:
             tried += _checked_steps(estimator, choice, whole=whole)

@@ -27,7 +27,6 @@ FIRST, SECOND, TEXT, MUTED, HIDDEN = "#2f6690", "#b3541e", "#1f2933", "#52606d",
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 SMALL: dict[str, Any] = {"fontsize": 10, "color": MUTED, **PLAIN}
 LONGEST = 36  # characters of a name beside bars
-WIDEST = 13.0  # inches of a figure of several charts: a slide, or the window of a laptop
 
 
 def new_figure(**options: Any) -> Any:
@@ -659,11 +658,12 @@ def _grid(
     words: list[list[str]], titles: Sequence[str], footer: str, n_columns: int | None = None
 ) -> "list[Axes]":
     """Axes of a new figure, with the footer in free cells of the grid, or below all."""
+    widest = 13.0  # inches of a figure of several charts: a slide, or the window of a laptop
     n_charts, n_lines = len(words), max(map(len, words))
     # Titles are larger and bold.
     width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))
     if n_columns is None:
-        most = max(min(5, int(WIDEST / width)), 1)
+        most = max(min(5, int(widest / width)), 1)
         full = [columns for columns in (4, 3, 5) if n_charts % columns == 0 and columns <= most]
         n_columns = full[0] if full else min(most, 4)
     elif n_columns < 1:

@@ -29,14 +29,21 @@ from sktensor_dp.tensor.symmetric import n_unique
 
 BY_STEPS = ("iteration", "stream")
 PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
-# Iterations from each start on a released tensor, where they cost nothing.
-AFTER_RELEASE = 100
 # An eigenvalue of a third moment counts as found if it exceeds this many deviations of noise.
 RESOLVED = 4.0
-# Norm that forecasts assume for equally likely, orthogonal components, in radii.
-COMPONENT = 0.5
 # Clip that few samples reach, relative to the norm of an average third moment.
 CLIP = 3.0
+# Most arrays of one size that a fit holds at once, counted in the code. SQUARES of the width: a
+# total and a rest for a chunk and for a part of it (4), and a part's own sum as sparse product, its
+# indices, and both dense (4). Later steps hold fewer. CUBES of the subspace: positions of triples
+# (1) and their temporaries (2), the released cube, two products and their result (4), and a copy
+# (1).
+SQUARES, CUBES = 8, 8
+# Number of vectors of all features for each component and start: bases, whitened bases, starts,
+# noisy answers, and a total and a rest of sums.
+VECTORS = 16
+# Doubles in blocks that are worked on at once.
+WORKSPACE = 2**20
 
 
 @dataclass(frozen=True)
@@ -70,13 +77,15 @@ def plan_moments(
     model: Any, n_features: int, perturbation: str, *, to_fit: bool = False
 ) -> MomentPlan:
     """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
+    # Iterations from each start on a released tensor, where they cost nothing.
+    after_release = 100
     check_width(model, n_features)
     k, max_iter = min(model.n_components, n_features), model.max_iter
     if perturbation == "auto":
         perturbation = "whitened_tensor"
     if max_iter is None:
         by_steps = perturbation in BY_STEPS
-        max_iter = power_iterations_needed(n_features) if by_steps else AFTER_RELEASE
+        max_iter = power_iterations_needed(n_features) if by_steps else after_release
     fractions = _fractions(perturbation, model.whiten, exact=math.isinf(model.epsilon))
     chooses_norm = model.data_norm == "auto"
     if chooses_norm:
@@ -149,19 +158,6 @@ def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, flo
     return {**fractions, third: defaults.FRACTIONS["third"]}
 
 
-# Most arrays of one size that a fit holds at once, counted in the code. SQUARES of the width: a
-# total and a rest for a chunk and for a part of it (4), and a part's own sum as sparse product, its
-# indices, and both dense (4). Later steps hold fewer. CUBES of the subspace: positions of triples
-# (1) and their temporaries (2), the released cube, two products and their result (4), and a copy
-# (1).
-SQUARES, CUBES = 8, 8
-# Number of vectors of all features for each component and start: bases, whitened bases, starts,
-# noisy answers, and a total and a rest of sums.
-VECTORS = 16
-# Doubles in blocks that are worked on at once.
-WORKSPACE = 2**20
-
-
 def _check_memory(
     n_features: int, perturbation: str, n_components: int, n_restarts: int, with_pairs: bool
 ) -> None:
@@ -178,10 +174,12 @@ def _check_memory(
 
 def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, float]:
     """Noise of a release per standard deviation, and its signal."""
+    # Norm that forecasts assume for equally likely, orthogonal components, in radii.
+    component = 0.5
     k, d = plan.n_components, plan.n_features
-    eigenvalue = (COMPONENT * norm) ** 3 / k
+    eigenvalue = (component * norm) ** 3 / k
     if name == SecondMoments.name:
-        return noise_norm(1.0, d), (COMPONENT * norm) ** 2 / k
+        return noise_norm(1.0, d), (component * norm) ** 2 / k
     if name == ProjectedThirdMoments.name:
         return math.sqrt(n_unique(k, 3)), k
     if name == PowerIterations.name:

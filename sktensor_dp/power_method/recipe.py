@@ -52,9 +52,6 @@ ALL_CLIPPED = (
     "larger data_norm, or 'auto', would clip fewer; if they are far from zero, subtract a public "
     "centre."
 )
-# Range searched for a clip of projected third moments, relative to the largest norm possible, and
-# its number of bins.
-LEAST_LIMIT, N_BINS = 1e-8, 96
 # Rounding errors relative to the largest square.
 ROUNDING = 1e-12
 
@@ -175,10 +172,13 @@ def projected_third_moments(
     ask: Session, ball: LiftedBall, basis: Floats, rho: float
 ) -> ReleasedThirdMoments:
     """Mean third moments in the span of `basis`, each clipped at a noisy quantile of norms."""
+    # Range searched for a clip of projected third moments, relative to the largest norm possible,
+    # and its number of bins.
+    least_limit, n_bins = 1e-8, 96
     limit = math.inf
     if not ask.is_exact:
         largest = ball.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
-        edges = largest * np.geomspace(LEAST_LIMIT, 1.0, N_BINS + 1)
+        edges = largest * np.geomspace(least_limit, 1.0, n_bins + 1)
         histogram = ask(ThirdMomentHistogram(basis, ball, rho, edges=edges))
         limit = histogram.edge_at(edges, 1 - defaults.CLIPPED)
     return third_moments(ask, ProjectedThirdMoments(basis, ball, rho, limit))

@@ -11,6 +11,9 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Fraction of a histogram beyond each end of the range that is chosen from it.
 BEYOND = 0.01
+# Numbers of bins that are merged to find a range. The least is taken that shows at least `SEEN` of
+# the most that any shows.
+MERGED, SEEN = (1, 2, 4, 8, 16, 32), 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +68,18 @@ def edge_reached(
     return float(edges[1 + int(np.argmax(reached))])
 
 
-# Numbers of bins that are merged to find a range. The least is taken that shows at least `SEEN` of
-# the most that any shows.
-MERGED, SEEN = (1, 2, 4, 8, 16, 32), 0.8
-# Probability that noise alone fills a bin of a histogram, which would give far too wide a range.
-FALSE_BIN = 1e-3
-
-
 def range_reached(
     share: Floats, sigma: float, edges: Floats, tail: float, *, pure: bool
 ) -> tuple[float, float, bool]:
     """Edges with a `tail` of noisy bins on either side; True if any exceeds the noise `sigma`."""
+    # Probability that noise alone fills a bin of a histogram, which would give far too wide a
+    # range.
+    false_bin = 1e-3
     # Wider bins stand out more clearly, but determine the ends of the range less precisely.
     sums = [share.reshape(-1, width).sum(axis=1) for width in MERGED]
     found = []
     for width, of in zip(MERGED, sums, strict=True):
-        alone = FALSE_BIN / len(of)
+        alone = false_bin / len(of)
         level = -math.log(2 * alone) / math.sqrt(2) if pure else -float(ndtri(alone))
         found.append(np.where(of > sigma * math.sqrt(width) * level, of, 0.0))
     most = max(float(kept.sum()) for kept in found)

@@ -34,10 +34,8 @@ __all__ = [
     "one_run_audit",
     "worst_case",
 ]
-
-
-# Number of thresholds from each end of the pooled sample, and as many evenly between them.
-N_TRIED = 200
+# Grid for the largest rejected epsilon; no number of canaries shows more than its end.
+TRIED = np.linspace(0.0, 30.0, 60_001)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,6 +236,8 @@ def _choose(one: Floats, other: Floats, delta: float, error: float) -> list[tupl
 
 def _candidates(pooled: Floats) -> Floats:
     """Up to 600 thresholds between the pooled values, densest near both ends."""
+    # Number of thresholds from each end of the pooled sample, and as many evenly between them.
+    n_tried = 200
     values = np.unique(pooled)
     if values.size == 1:
         return values
@@ -245,8 +245,8 @@ def _candidates(pooled: Floats) -> Floats:
         between = values[:-1] + (values[1:] - values[:-1]) / 2
     between = np.where(np.isfinite(between), between, values[:-1])
     last = between.size - 1
-    ends = np.rint(np.geomspace(1, last + 1, N_TRIED)).astype(np.intp) - 1
-    ranks = np.concatenate([ends, last - ends, np.linspace(0, last, N_TRIED).astype(np.intp)])
+    ends = np.rint(np.geomspace(1, last + 1, n_tried)).astype(np.intp) - 1
+    ranks = np.concatenate([ends, last - ends, np.linspace(0, last, n_tried).astype(np.intp)])
     return between[np.unique(ranks)]
 
 
@@ -410,10 +410,6 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
             f"PrivateEstimatorMixin; got a {type(estimator).__name__}, which does not."
         )
     return WorstCase(*found)
-
-
-# Grid for the largest rejected epsilon; no number of canaries shows more than its end.
-TRIED = np.linspace(0.0, 30.0, 60_001)
 
 
 @dataclass(frozen=True, kw_only=True)

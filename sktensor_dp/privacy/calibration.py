@@ -13,17 +13,15 @@ from functools import lru_cache
 from scipy.optimize import minimize_scalar
 from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri
 
-SQRT_HALF = math.sqrt(0.5)
 # For smaller mu a difference over an interval of length mu is computed as a derivative.
 SMALL = 1e-5
 # For larger epsilon its last digit changes the logarithm of a probability considerably.
 LARGE = 1e9
-# Bits of the double infinity.
-_INFINITY = 0x7FF << 52
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
     r"""Smallest delta for which a ``mu``-GDP mechanism is (epsilon, delta)-DP."""
+    sqrt_half = math.sqrt(0.5)
     # Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu): Balle & Wang (2018), theorem 8.
     mu, epsilon = float(mu), float(epsilon)
     if mu == 0 or math.isinf(epsilon):
@@ -35,18 +33,18 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         return 0.0 if near > 0 else 1.0
     if mu < SMALL:
         # The difference below by its slope in the middle of the interval; relative error mu**2.
-        middle = epsilon / mu * SQRT_HALF
+        middle = epsilon / mu * sqrt_half
         slope = 2 / math.sqrt(math.pi) - 2 * middle * erfcx(middle)
-        return float(0.5 * math.exp(-near * near / 2) * mu * SQRT_HALF * max(slope, 0.0))
+        return float(0.5 * math.exp(-near * near / 2) * mu * sqrt_half * max(slope, 0.0))
     if near > 0:
         # Uses exp(epsilon) = exp((far**2 - near**2) / 2): a difference of Mills ratios, while a
         # difference of logarithms would cancel for small epsilon and delta.
-        ratios = erfcx(near * SQRT_HALF) - erfcx(far * SQRT_HALF)
+        ratios = erfcx(near * sqrt_half) - erfcx(far * sqrt_half)
         return float(0.5 * math.exp(-near * near / 2) * max(ratios, 0.0))
-    between = 0.5 * (erf(far * SQRT_HALF) - erf(near * SQRT_HALF))
+    between = 0.5 * (erf(far * sqrt_half) - erf(near * sqrt_half))
     if epsilon > LARGE:
         # The sum below would be smaller than the rounding errors of its two terms.
-        beyond = 0.5 * math.exp(-near * near / 2) * erfcx(far * SQRT_HALF)
+        beyond = 0.5 * math.exp(-near * near / 2) * erfcx(far * sqrt_half)
     else:
         beyond = -math.expm1(-epsilon) * math.exp(epsilon + log_ndtr(-far))
     return float(max(between - beyond, 0.0))
@@ -138,7 +136,9 @@ def _least(value: Callable[[float], float], root: float, delta: float) -> float:
 
 def least_double(holds: Callable[[float], bool]) -> float:
     """Smallest positive double from which on a condition `holds`: 63 steps over all doubles."""
-    low, high = 0, _INFINITY
+    # Bits of the double infinity.
+    infinity = 0x7FF << 52
+    low, high = 0, infinity
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(_double(middle)) else (middle, high)

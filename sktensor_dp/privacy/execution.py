@@ -13,6 +13,8 @@ from sktensor_dp.data.sums import PartialQuery, PartialSum
 from sktensor_dp.data.units import gathered, piece_of, split_by_group, split_chunk
 
 __all__ = ["PartialQuery", "PartialSum", "PartitionedSource", "ThreadedPartitions"]
+# Number of sums that one task merges.
+FAN_IN = 8
 
 
 class ThreadedPartitions(PartitionedSource):
@@ -65,12 +67,6 @@ class ThreadedPartitions(PartitionedSource):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-# Number of sums that one task merges.
-FAN_IN = 8
-# How often a sum is attempted; it is repeated where a lost worker held what it needs.
-ATTEMPTS = 3
 
 
 class DaskPartitions(PartitionedSource):
@@ -126,11 +122,13 @@ class DaskPartitions(PartitionedSource):
 
     def _sum_on(self, client: Any, query: PartialQuery) -> PartialSum:
         """Sum a query on a cluster; try again if workers were lost."""
+        # How often a sum is attempted; it is repeated where a lost worker held what it needs.
+        attempts = 3
         from distributed import KilledWorker
         from distributed.comm import CommClosedError
 
         lost: BaseException | None = None
-        for _ in range(ATTEMPTS):
+        for _ in range(attempts):
             sent = result = None
             try:
                 # Send the query once to each worker: tasks refer to it, and other workers have it
@@ -146,7 +144,7 @@ class DaskPartitions(PartitionedSource):
                     if future is not None:
                         future.release()
         raise RuntimeError(
-            f"Workers were lost ({type(lost).__name__}) in each of {ATTEMPTS} attempts at one sum. "
+            f"Workers were lost ({type(lost).__name__}) in each of {attempts} attempts at one sum. "
             "What was charged stays charged."
         )
 

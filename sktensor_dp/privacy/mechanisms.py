@@ -43,6 +43,14 @@ from sktensor_dp.tensor.symmetric import (
 
 # Method of a noise source that adds noise to coordinates of sensitivity 1.
 Adding = Callable[..., Floats]
+# Number of grid points to half the range: rounding moves a value by at most 2.4e-7 of the range.
+POINTS = 2**20
+# Probabilities are multiples of 1 / WHOLE.
+WHOLE = 2**64
+# For larger epsilon no multiple of 1 / WHOLE is small enough.
+LARGEST_EPSILON, LEAST_EPSILON = 44.0, 1e-9
+# Bound on the relative error of exp and expm1 in double precision.
+RELATIVE_ERROR = Fraction(1, 2**50)
 
 
 def _gaussian(noise: NoiseSource) -> Adding:
@@ -187,16 +195,6 @@ gaussian_matrix = partial(_pair_masses, _gaussian, pair_weight=math.sqrt(2))
 gaussian_pair_masses = partial(_pair_masses, _gaussian)
 # Needs the L1 sensitivity.
 laplace_pair_masses = partial(_pair_masses, _laplace)
-
-
-# Number of grid points to half the range: rounding moves a value by at most 2.4e-7 of the range.
-POINTS = 2**20
-# Probabilities are multiples of 1 / WHOLE.
-WHOLE = 2**64
-# For larger epsilon no multiple of 1 / WHOLE is small enough.
-LARGEST_EPSILON, LEAST_EPSILON = 44.0, 1e-9
-# Bound on the relative error of exp and expm1 in double precision.
-RELATIVE_ERROR = Fraction(1, 2**50)
 
 
 class Piecewise:

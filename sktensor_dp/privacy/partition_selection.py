@@ -16,8 +16,6 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Largest step of the grid; rounding adds at most this to a total, and this fraction to the noise.
 STEP = 2.0**-20
-# Largest deviation of noise for which a grid of that step has enough bits.
-LARGEST_SIGMA = 2.0**30
 # Mesh on which the threshold is formed; candidates for its parameter a; and the relative increase
 # of the threshold that a larger weight may cost.
 MESH, PARTS, WORTH = 4000, (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5), 1.03
@@ -62,11 +60,13 @@ def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> fl
 
 def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
     """Standard deviation of the noise, enlarged for rounding to its grid."""
+    # Largest deviation of noise for which a grid of that step has enough bits.
+    largest_sigma = 2.0**30
     # Tolerate rounding errors in doubles.
-    if sensitivity > LARGEST_SIGMA * (1 + 1e-12) * cost.mu:
+    if sensitivity > largest_sigma * (1 + 1e-12) * cost.mu:
         raise ValueError(
             "words or other keys that come from the data are protected by noise of a standard "
-            f"deviation of at most {LARGEST_SIGMA:g}, got {sensitivity:g} / {cost.mu:g}; a larger "
+            f"deviation of at most {largest_sigma:g}, got {sensitivity:g} / {cost.mu:g}; a larger "
             "epsilon needs less, or fewer keys of one unit (max_words_per_document)."
         )
     return sensitivity / cost.mu * (1 + STEP)

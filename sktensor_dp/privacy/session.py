@@ -27,14 +27,9 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
 
-# Range of sensitivities: statistics are divided by it and noise is multiplied by it without
-# overflow or loss of digits.
-LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-200, 1e200
 # A released count errs by fewer deviations than this, for Gaussian and for Laplace noise.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
 LARGEST_COUNT = 2**53
-# Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
-LARGEST_RELEASED = 2.0**53
 # numpy's message names the array's shape, which may depend on one unit.
 NO_ROOM = "there is too little memory for this release."
 CLOSED = "the session is closed: its data has been dropped."
@@ -112,6 +107,8 @@ class Session(AbstractContextManager["Session"]):
 
     def __call__(self, query: Query, rest_of: type[Query] | None = None) -> Answer:
         """Answer a planned query with noise; all remaining uses of `rest_of`, if given, pay."""
+        # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
+        largest_released = 2.0**53
         made = self._admit(query, rest_of)
         mechanism = made.mechanism
         if isinstance(mechanism, PartitionSelection):
@@ -120,7 +117,7 @@ class Session(AbstractContextManager["Session"]):
             return self._answer(made, value, made.sigma, keys)
         value = self._noisy_mean(query, mechanism, made)
         # The limit of a sum, not of a mean: a tensor that is itself the data may be as large.
-        limit = LARGEST_RELEASED * made.sensitivity * self.n_units
+        limit = largest_released * made.sensitivity * self.n_units
         np.clip(value, -limit, limit, out=value)
         return self._answer(made, value, deviation_of(mechanism, made.sigma, value, query))
 
@@ -362,7 +359,10 @@ def released_sensitivity(
 
 def check_sensitivity(moved: float, query: Any) -> None:
     """Raise RuntimeError for a sensitivity so small or large that noise cannot be scaled by it."""
-    if not LEAST_SENSITIVITY <= moved <= LARGEST_SENSITIVITY:
+    # Range of sensitivities: statistics are divided by it and noise is multiplied by it without
+    # overflow or loss of digits.
+    least_sensitivity, largest_sensitivity = 1e-200, 1e200
+    if not least_sensitivity <= moved <= largest_sensitivity:
         raise RuntimeError(
             f"a {type(query).__name__} with a sensitivity of {moved:g} cannot be released."
         )

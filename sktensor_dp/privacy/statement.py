@@ -26,6 +26,9 @@ from sktensor_dp.queries.laws import law_of
 
 MOST_BYTES, DEEPEST = 16 * 2**20, 60
 STATEMENT = statement_of(FORMAT, VERSION)
+# Adding up in another order or on another machine rounds differently; roots have a relative error
+# of 1e-9.
+TOLERANCE = 1e-8
 
 
 def strict_json(data: bytes, most_bytes: int) -> Any:
@@ -97,12 +100,6 @@ def problems(value: Any) -> Iterator[str]:
     return STATEMENT.problems(value, "the statement")
 
 
-# Adding up in another order or on another machine rounds differently; roots have a relative error
-# of 1e-9.
-TOLERANCE = 1e-8
-# Where delta almost suffices without epsilon, smaller epsilons are rounding errors.
-SMALLEST_EPSILON = 1e-12
-MOST_REASONS, MOST_SELECTIONS = 20, 50
 # Keys by which the statement of a ledger is recognised.
 OF_LEDGERS = {"scope", "entries", "spent"}
 
@@ -170,18 +167,21 @@ def _check_heading(stated: Any) -> None:
 
 def _refuse(reasons: Iterator[str]) -> None:
     """Raise StatementError with the first 20 of the `reasons`, if there are any."""
-    found = list(islice(reasons, MOST_REASONS + 1))
+    most = 20
+    found = list(islice(reasons, most + 1))
     if found:
-        more = ["and more"] if len(found) > MOST_REASONS else []
-        raise StatementError("\n".join(printable(reason) for reason in found[:MOST_REASONS] + more))
+        more = ["and more"] if len(found) > most else []
+        raise StatementError("\n".join(printable(reason) for reason in found[:most] + more))
 
 
 def _report(stated: dict[str, Any]) -> PrivacyReport:
     """Rebuild the privacy report from the facts that a statement holds."""
     relation, guarantee = stated["neighbours"], stated["guarantee"]
     in_words = relation["relation"] == "in_words"
-    if _selections(stated["composition"]) > MOST_SELECTIONS:
-        raise StatementError(f"it has more than {MOST_SELECTIONS} selections.")
+    # The cost of each is found by bisection.
+    most_selections = 50
+    if _selections(stated["composition"]) > most_selections:
+        raise StatementError(f"it has more than {most_selections} selections.")
     return PrivacyReport(
         epsilon=float(guarantee["epsilon"]),
         delta=float(guarantee["delta"]),
@@ -247,9 +247,11 @@ def _cost(row: dict[str, Any]) -> PrivacyCost:
 
 def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any]) -> Iterator[str]:
     """Yield each contradiction, that of the total first; `again` is rebuilt from the report."""
+    # Where delta almost suffices without epsilon, smaller epsilons are rounding errors.
+    smallest_epsilon = 1e-12
     whole, delta = report.composition, report.delta
     total = whole.epsilon_at(delta)
-    if not _close(report.epsilon, total, SMALLEST_EPSILON):
+    if not _close(report.epsilon, total, smallest_epsilon):
         yield (
             f"guarantee.epsilon states {report.epsilon:.9g}, but the releases add up to "
             f"{total:.9g} at delta {plain(delta)}"

@@ -22,10 +22,6 @@ SHORT = 1e-9
 LEAST = 1e-150
 
 
-# Fraction of the selection's delta for failures of trials, if trials set a delta aside.
-FAILURES_FRACTION = 0.5
-
-
 def stop_probability(n_trials: float) -> float:
     """Probability of stopping after each trial that gives the expected number `n_trials`."""
     return math.ceil(STEPS / n_trials) / STEPS
@@ -33,7 +29,9 @@ def stop_probability(n_trials: float) -> float:
 
 def failure_of_trials(delta: float, stop: float) -> float:
     """Delta that each trial may set aside for its own failures, such as rare words that pass."""
-    return FAILURES_FRACTION * stop * delta
+    # Fraction of the selection's delta for failures of trials, if trials set a delta aside.
+    failures_fraction = 0.5
+    return failures_fraction * stop * delta
 
 
 def selection_delta(mu: float, stop: float, epsilon: float, failure: float = 0.0) -> float:

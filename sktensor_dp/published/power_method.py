@@ -101,8 +101,6 @@ def noisy_columns(answer: Floats, deviation: Floats, noise: NoiseSource) -> Floa
     return scale * noise.gaussian(coordinates.ravel(), 1.0).reshape(answer.shape)
 
 
-# Constant of both sensitivities in Theorem 4.1, which multiply |u|_inf^2 and |u|_inf^3.
-ENTRY_SENSITIVITY = 6.0
 EIGENVALUE = OneOf("fresh", "lagged")
 
 
@@ -287,13 +285,15 @@ def private_tensor_power_method(
     >>> found.claim.holds, round(found.claim.exact_epsilon, 2)
     (True, 0.14)
     """
+    # Constant of both sensitivities in Theorem 4.1, which multiply |u|_inf^2 and |u|_inf^3.
+    entry_sensitivity = 6.0
     check(POSITIVE_INT, n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
     check_guarantee(epsilon, delta)
     oracle, dim = _symmetric_oracle(T)
     check_rank(n_components, dim, "T")
     n_queries = n_components * n_restarts * (max_iter + 1)
     multiplier = noise_multiplier(epsilon, delta, n_queries)
-    nu, noise = ENTRY_SENSITIVITY * multiplier, NoiseSource()
+    nu, noise = entry_sensitivity * multiplier, NoiseSource()
 
     def step(U: Floats) -> Floats:
         return noisy_columns(oracle(U), nu * np.abs(U).max(axis=0) ** 2, noise)

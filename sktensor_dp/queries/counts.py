@@ -27,9 +27,6 @@ from sktensor_dp.tensor.arrays import Floats
 DIAGONAL, LARGEST_WHITENER = (1e-6, 1e6), 1e30
 # Fewest tokens for which the first three moments are defined.
 MIN_TOKENS = 3
-# Number of pairs of words held at once; units with more than the second number of pairs get a
-# cheaper bound than their exact norm.
-PAIRS_AT_ONCE, PAIRS_OF_A_UNIT = 2**22, 2**26
 
 
 class Norm(Protocol):
@@ -98,11 +95,14 @@ class PairNorm:
 
 def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
     """Exact pair norm of each unit, (n_units,); infinity for one document or too many pairs."""
+    # Number of pairs of words held at once; units with more than the second number of pairs get a
+    # cheaper bound than their exact norm.
+    pairs_at_once, pairs_of_a_unit = 2**22, 2**26
     norms, units = np.full(part.units.n, np.inf), part.units
     squares = np.diff(part.X.indptr).astype(np.float64) ** 2
     costs = np.bincount(units.of_rows, squares, units.n)
-    several = np.flatnonzero((units.sizes > 1) & (costs <= PAIRS_OF_A_UNIT))
-    batch = np.floor(np.cumsum(costs[several]) / PAIRS_AT_ONCE)
+    several = np.flatnonzero((units.sizes > 1) & (costs <= pairs_of_a_unit))
+    batch = np.floor(np.cumsum(costs[several]) / pairs_at_once)
     for number in np.unique(batch):
         chosen = several[batch == number]
         rows = slice(units.starts[chosen[0]], units.starts[chosen[-1] + 1])

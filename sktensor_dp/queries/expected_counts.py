@@ -28,9 +28,6 @@ LARGEST_SHARE = 1 + 1e-6
 # Number of threads: array operations release the interpreter's lock, but more threads would wait
 # for memory.
 N_THREADS = min(os.cpu_count() or 1, 4)
-# With fewer batches threads cost more than they gain.
-FEWEST_BATCHES = 8
-PROPORTIONS = 2**15
 # Batches have a multiple of this many documents, so that all go through the same vector
 # instructions.
 LANES = 16
@@ -42,12 +39,6 @@ LEAST_PRIOR = 1e-30
 # exp(psi(y + 1 / 2)) = y + sum_i SERIES[i] y^(-1 - 2 i) for y >= 2.5, with a relative error of
 # 1.4e-8: the polynomial whose largest error is least.
 SERIES = tuple(map(np.float32, (0.0416648801, -0.00635123769, 0.00267505036)))
-# Proportions are at least exp(this) times the largest: products with topics stay normal numbers,
-# which are much faster than subnormal ones.
-LEAST_EXPONENT = np.float32(-50)
-# Number of work arrays (topics by documents) of a batch: posterior parameters before and after a
-# step, priors, and four more for `exp_digamma`.
-N_ARRAYS = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +178,14 @@ class MeanField:
 
     def _work(self, batch: slice) -> None:
         """Run all mean-field steps for one batch of documents and store their results."""
+        # Number of work arrays (topics by documents) of a batch: posterior parameters before and
+        # after a step, priors, and four more for `exp_digamma`.
+        n_arrays = 7
         counts, words, used = columns(self._counts, batch)
         n, k = batch.stop - batch.start, len(self._prior)
         own = np.take(self._topics, words, axis=1)
         ratios = np.empty_like(counts)
-        gamma, moved, prior, *arrays = np.empty((N_ARRAYS, k, counts.shape[1]), dtype=np.float32)
+        gamma, moved, prior, *arrays = np.empty((n_arrays, k, counts.shape[1]), dtype=np.float32)
         prior[...] = gamma[...] = self._prior
         gamma[:, :n] += self._even_counts[batch]
         for step in range(self._n_iter + 1):
@@ -225,6 +219,9 @@ class MeanField:
 
 def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
     """``exp(psi(gamma))``, each column up to a factor, in the first of five work arrays."""
+    # Proportions are at least exp(this) times the largest: products with topics stay normal
+    # numbers, which are much faster than subnormal ones.
+    least_exponent = np.float32(-50)
     # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. A factor per
     # column subtracts the least of the last three terms, so that the largest result is 2.5 or more.
     value, lost, inverse, square, series = space
@@ -235,7 +232,7 @@ def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
     np.add(gamma, np.float32(1), out=value)
     lost /= value
     np.subtract(np.minimum.reduce(lost), lost, out=lost)
-    np.maximum(lost, LEAST_EXPONENT, out=lost)
+    np.maximum(lost, least_exponent, out=lost)
     np.exp(lost, out=lost)
     np.add(gamma, np.float32(2.5), out=value)
     np.reciprocal(value, out=inverse)
@@ -264,10 +261,12 @@ def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Integers) ->
 
 def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_components: int) -> None:
     """Call `work` on batches of documents sorted by their number of words, in several threads."""
+    # With fewer batches threads cost more than they gain.
+    fewest_batches = 8
     # At most 4 MB of float32 in a batch, and enough batches for the threads, but none below 1 MB,
     # as calls on small arrays are slow.
     least, most = rows_at_once(1, 1 / 2), rows_at_once(1, 2)
-    room = min(max(counts.nnz * n_components // FEWEST_BATCHES, least), most)
+    room = min(max(counts.nnz * n_components // fewest_batches, least), most)
     batches = list(batches_of(np.diff(counts.indptr), n_components, room))
 
     def run(batch: slice) -> None:
@@ -275,7 +274,7 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
         with np.errstate(all="ignore"):
             work(batch)
 
-    if N_THREADS == 1 or len(batches) < FEWEST_BATCHES:
+    if N_THREADS == 1 or len(batches) < fewest_batches:
         for batch in batches:
             run(batch)
     else:
@@ -285,9 +284,11 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
 
 def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
     """Slices of documents sorted by `n_words` that hold up to `room` numbers each."""
+    # Most proportions of a batch.
+    proportions = 2**15
     stop, first = len(n_words), int(np.searchsorted(n_words, 1))
     while stop > first:
-        most = min(room // int(n_words[stop - 1]), PROPORTIONS) // n_components
+        most = min(room // int(n_words[stop - 1]), proportions) // n_components
         start = max(stop - max(most // LANES * LANES, LANES), first)
         yield slice(start, stop)
         stop = start

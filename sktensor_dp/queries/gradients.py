@@ -16,8 +16,10 @@ from sktensor_dp.tensor.arrays import Floats, blocks, rows_at_once, spans
 from sktensor_dp.tensor.arrays import Integers as Places
 from sktensor_dp.tensor.sorted_entries import derivatives, kronecker_rows
 
-# Number of entries that are added plainly before their sum is added accurately.
-ENTRIES_AT_ONCE = 2**8
+# Least ridge relative to the trace: below it the factors of a matrix are rounding errors.
+LEAST_RIDGE = 1e-10
+# Largest entry of z: sums of squares stay far from overflow.
+LARGEST = 1e120
 
 
 class Jacobian:
@@ -72,9 +74,11 @@ class Jacobian:
 
     def _core_sums(self, weights: Floats, size: int) -> Floats:
         """Part of ``scatter`` for the core, (core.size,)."""
+        # Number of entries that are added plainly before their sum is added accurately.
+        entries_at_once = 2**8
         *others, last = range(len(self.factors))
         factors, total = [self.factors[k] for k in others], AccurateSum()
-        for block in blocks(self.index_set.n_entries, min(ENTRIES_AT_ONCE, rows_at_once(size))):
+        for block in blocks(self.index_set.n_entries, min(entries_at_once, rows_at_once(size))):
             products = kronecker_rows(factors, self.index_set.coordinates[block][:, others])
             own = self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
             total.add(products.T @ own)
@@ -106,12 +110,6 @@ class Jacobian:
         return np.prod(columns, axis=0)
 
 
-# Least ridge relative to the trace: below it the factors of a matrix are rounding errors.
-LEAST_RIDGE = 1e-10
-# Rows whose vectors z are all shorter than this release nothing.
-SHORTEST = 1e-100
-# Largest entry of z: sums of squares stay far from overflow.
-LARGEST = 1e120
 # A block: its span, z of shape (r, b), rows of the mode, and the first entry of each row.
 _Block = tuple[slice, Floats, Places, Places]
 
@@ -170,13 +168,15 @@ class RidgeBlock(Query):
     @cached_property
     def _frames(self) -> tuple[Floats, Floats]:
         """Largest ``|A^-1 z|`` of each row's entries, and A^-1 divided by it, (n_rows, r, r)."""
+        # Rows whose vectors z are all shorter than this release nothing.
+        shortest = 1e-100
         grams = self.index_set.grams(self.mode, self.rows)
         ridge = np.broadcast_to(np.asarray(self.regularization, float), self.rows.shape[1:])
         least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
         # Where ridge and z are 0 any diagonal may stand.
         diagonal = np.maximum(ridge, least)
         # Raise positive diagonals, so that inverses do not overflow.
-        diagonal = np.where(diagonal > 0, np.maximum(diagonal, SHORTEST**2), 1.0)
+        diagonal = np.where(diagonal > 0, np.maximum(diagonal, shortest**2), 1.0)
         A = grams + diagonal[:, :, None] * np.eye(self.rows.shape[1])
         inverse_roots = np.linalg.inv(np.linalg.cholesky(A))
         solutions = inverse_roots.transpose(0, 2, 1) @ inverse_roots
@@ -185,7 +185,7 @@ class RidgeBlock(Query):
             own = _of_entries(along, rows, starts, z.shape[1])
             lengths = _lengths(np.einsum("abe,be->ae", own, z))
             largest[rows] = np.maximum(largest[rows], np.maximum.reduceat(lengths, starts))
-        largest = np.where(largest > SHORTEST, largest, 0.0)
+        largest = np.where(largest > shortest, largest, 0.0)
         scales = np.where(largest > 0, largest, np.inf)
         return largest, solutions / scales[:, None, None]
 

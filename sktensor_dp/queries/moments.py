@@ -27,14 +27,17 @@ from sktensor_dp.queries.query import NonNegative, Signed, check_number, norms_w
 from sktensor_dp.tensor.arrays import Floats, blocks, of_same_shape, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
-# Number of documents, and of words, whose terms are added plainly.
-TERMS_AT_ONCE = 2**12
+# Sums of absolute terms of a triple moment, most of which cancel, are at most this many times its
+# limit.
+LARGEST_TERMS = 16.0
 
 
 def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats) -> Floats:
     """Weighted sum over documents of third moments in a basis B; `projected` is ``X @ B``."""
+    # Number of documents, and of words, whose terms are added plainly.
+    terms_at_once = 2**12
     cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
-    for rows in blocks(X.shape[0], TERMS_AT_ONCE):
+    for rows in blocks(X.shape[0], terms_at_once):
         part, seen = rows_of(X, rows), projected[rows]
         weighted = seen * weight[rows, None]
         cubes.add(_triple_products(seen, weighted, all_alike=True))
@@ -44,7 +47,7 @@ def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats
     # places.
     repeated = pairs.value() - (2 / 3) * ones.value()[:, None] * B
     twice = AccurateSum()
-    for words in blocks(len(B), TERMS_AT_ONCE):
+    for words in blocks(len(B), terms_at_once):
         twice.add(_triple_products(B[words], repeated[words], all_alike=False))
     doubled = twice.value()
     result = cubes.value() - doubled
@@ -73,14 +76,6 @@ def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
         if all_alike:
             result[a:, a:, a] = block
     return result
-
-
-# Sums of absolute terms of a triple moment, most of which cancel, are at most this many times its
-# limit.
-LARGEST_TERMS = 16.0
-# From this many words on eigenvectors are found by iteration, whose tolerance single precision can
-# reach.
-SINGLE_FROM = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +127,13 @@ class PairMoments(NonNegative):
 
     def add_products(self, chunk: CountChunk, V: Floats, total: Floats) -> None:
         """Add to `total` the parts of ``M @ V``, M the sum of `chunk`, without forming M."""
+        # From this many words on eigenvectors are found by iteration, whose tolerance single
+        # precision can reach.
+        single_from = 600
         # Used without noise only, so rounding needs no bound. The last column holds the diagonal,
         # subtracted once at the end: with many words, V is larger than a chunk.
         X, weight = self._weighted(chunk)
-        if len(V) > SINGLE_FROM:
+        if len(V) > single_from:
             order, X = chunk.restricted(self.words).by_words
             V, weight = V.astype(np.float32), weight[order].astype(np.float32)
         projected = np.ones((len(weight), V.shape[1] + 1), dtype=V.dtype)

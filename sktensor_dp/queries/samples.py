@@ -29,10 +29,6 @@ from sktensor_dp.tensor.symmetric import (
     symmetric_to_coordinates,
 )
 
-# Largest projection of a sample, and largest squared norm times residual weight: squares of
-# contributions stay far from overflow.
-LARGEST_PROJECTION, LARGEST_RESIDUAL = 1e46, 1e92
-
 
 class SampleNorm:
     """Mean Euclidean norm of each unit's samples, to choose the radius of a ball from."""
@@ -140,9 +136,12 @@ class _ThirdMoments:
     residual_weight: float = 0.0
 
     def __post_init__(self) -> None:
+        # Largest projection of a sample, and largest squared norm times residual weight: squares of
+        # contributions stay far from overflow.
+        largest_projection, largest_residual = 1e46, 1e92
         norm = self.ball.norm
-        check_array("the basis", self.basis, LARGEST_PROJECTION / norm)
-        check_number("the residual weight", self.residual_weight, (0.0, LARGEST_RESIDUAL / norm**2))
+        check_array("the basis", self.basis, largest_projection / norm)
+        check_number("the residual weight", self.residual_weight, (0.0, largest_residual / norm**2))
 
     def _projections(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
         """Projections ``y = basis' z``, and squared distances of z from the basis' span."""
@@ -258,12 +257,6 @@ class ThirdMoments(ProjectedThirdMoments):
         return n_unique(self.basis.shape[0], 3)
 
 
-# Singular values below this fraction of the largest are rounding errors.
-NULL_PAIRS = 1e-12
-# Range for the entries of starts on a private tensor, whose fourth powers are taken.
-START_SIZES = (1e-10, 1e10)
-
-
 @dataclass(frozen=True, eq=False)
 class PowerIterations(Signed):
     """Sum over units of ``z (z' u)^2`` for all columns u of `starts`: the power method's step."""
@@ -283,6 +276,8 @@ class PowerIterations(Signed):
     unmixing: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        # Singular values below this fraction of the largest are rounding errors.
+        null_pairs = 1e-12
         check_number("the radius", self.radius, RADIUS)
         if not np.allclose(np.square(self.starts).sum(axis=0), 1.0, atol=1e-8):
             raise ValueError("the starts must be unit vectors, one in each column.")
@@ -291,7 +286,7 @@ class PowerIterations(Signed):
         # Release orthonormal coordinates, not answers times an inverse: if starts are nearly alike
         # the inverse would magnify rounding errors.
         left, lengths, right = np.linalg.svd(pairs, full_matrices=False)
-        kept = lengths > NULL_PAIRS * lengths[0]
+        kept = lengths > null_pairs * lengths[0]
         object.__setattr__(self, "frame", frame)
         object.__setattr__(self, "pairs", left[:, kept])
         object.__setattr__(self, "unmixing", lengths[kept, None] * right[kept])
@@ -344,9 +339,11 @@ class TensorPowerIterations(Query):
     bound: float
 
     def __post_init__(self) -> None:
+        # Range for the entries of starts on a private tensor, whose fourth powers are taken.
+        start_sizes = (1e-10, 1e10)
         check_number("the bound", self.bound, RADIUS)
-        check_array("the starts", self.starts, START_SIZES[1])
-        check_number("the largest number of the starts", np.abs(self.starts).max(), START_SIZES)
+        check_array("the starts", self.starts, start_sizes[1])
+        check_number("the largest number of the starts", np.abs(self.starts).max(), start_sizes)
 
     @property
     def l2_sensitivity(self) -> float:

@@ -26,10 +26,6 @@ from sktensor_dp.topics.inference import (
 
 # Bound on the gain of one document, in nats.
 MOST_GAIN = 5.0
-# Number of columns whose rows are tested at once.
-MOST_TESTS = 10_000
-# Number of steps of inference: further steps hardly change the gain.
-N_STEPS = 5
 # Priors of fits are smaller than the first; the second keeps quotients from 0 / 0.
 LARGEST_CONCENTRATION, LEAST_PRIOR = 1e20, 1e-20
 
@@ -127,7 +123,9 @@ class MatchingRows(Signed):
     n_tests: int
 
     def __post_init__(self) -> None:
-        check_number("n_tests", self.n_tests, (1, MOST_TESTS))
+        # Number of columns whose rows are tested at once.
+        most_tests = 10_000
+        check_number("n_tests", self.n_tests, (1, most_tests))
 
     def _largest_norms(self) -> tuple[float, float]:
         # A fraction is at most one half away from the middle.
@@ -187,11 +185,13 @@ class TopicGain:
 
     def _log_likelihood(self, seen: sp.csr_matrix, asked: sp.csr_matrix) -> Floats:
         """Log-likelihood of the `asked` words, with topic shares of the `seen` words."""
+        # Number of steps of inference: further steps hardly change the gain.
+        n_steps = 5
         if self.concentration == 0:
             shares = topic_posterior(seen, self.topics, self.weights)
         else:
             prior = np.maximum(self.weights * self.concentration, LEAST_PRIOR)
-            shares = collapsed_proportions(seen, self.topics, prior, n_iter=N_STEPS)
+            shares = collapsed_proportions(seen, self.topics, prior, n_iter=n_steps)
             shares /= shares.sum(axis=1, keepdims=True)
         return token_log_likelihood(asked, shares, self.topics)
 

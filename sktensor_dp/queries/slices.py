@@ -28,16 +28,12 @@ from sktensor_dp.tensor.unit_parameters import (
 MOST_CELLS = 2**14
 # Number of units that are added plainly before their sum is added accurately.
 UNITS_AT_ONCE = 750
-LEAST_BLOCK = 64
 # Added to the diagonal of a moment, relative to its trace: far above rounding errors and far below
 # the released precision.
 LEAST_EIGENVALUE = 1e-12
-# Smaller lengths count as 0, so that squares stay far from underflow.
-LEAST_LENGTH = 1e-100
 # Range of public numbers: within it only the norm of a unit's moment can overflow, and the moment
 # is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
-LEAST_UNIT = 1e-60
 # Weight of a unit's second moment beside its sums: it has few numbers, so noise hurts it less.
 MOMENT_WEIGHT = 0.25
 
@@ -86,9 +82,11 @@ class ReleasedEffects:
 
     def check(self, scale: float) -> None:
         """Raise ValueError for numbers that may overflow in a fit, relative to `scale`."""
+        # Squares of scales, and their inverses, stay far from overflow.
+        least_unit = 1e-60
         # Numbers relative to `scale` must be independent of the data's unit of measurement.
-        if not LEAST_UNIT <= scale <= 1 / LEAST_UNIT:
-            raise ValueError(f"scale must be from {LEAST_UNIT} to {1 / LEAST_UNIT}, got {scale!r}.")
+        if not least_unit <= scale <= 1 / least_unit:
+            raise ValueError(f"scale must be from {least_unit} to {1 / least_unit}, got {scale!r}.")
         if not SMALLEST <= self.noise_variance / scale**2 <= LARGEST:
             raise ValueError(
                 f"noise_variance must be from {SMALLEST} to {LARGEST} times scale**2; got "
@@ -228,6 +226,8 @@ class SharedFactorSums(Query):
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Sums for each cell, then the weighted second moment of weights: (n_cells + r, r)."""
+        # In smaller blocks calls cost more than arithmetic.
+        least_block = 64
         shared = np.delete(chunk.shape, chunk.unit_mode).tolist()
         if chunk.shape != self.shape or not self._released.cover_rows(shared):
             raise ValueError(
@@ -237,7 +237,7 @@ class SharedFactorSums(Query):
         at = effects_at_entries(self.effects, cells, self.components)
         units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
         by_cells, result = chunk.by_cells, AccurateSum()
-        for span in blocks(chunk.n_units, max(rows_at_once(units.packed_size), LEAST_BLOCK)):
+        for span in blocks(chunk.n_units, max(rows_at_once(units.packed_size), least_block)):
             entries = CellEntries(rows_of(by_cells, span), units.offsets)
             for part in self._of_units(units, entries):
                 result.add(part)
@@ -279,7 +279,9 @@ def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Float
 
 def _inverses(lengths: Floats) -> Floats:
     """``1 / length``, or 0 where a length is 0 or not finite."""
-    usable = (lengths > LEAST_LENGTH) & np.isfinite(lengths)
+    # Smaller lengths count as 0, so that squares stay far from underflow.
+    least_length = 1e-100
+    usable = (lengths > least_length) & np.isfinite(lengths)
     return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
 
 

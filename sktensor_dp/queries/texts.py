@@ -16,8 +16,6 @@ from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_THRESHOLDED, LAPLACE
 from sktensor_dp.queries.query import NonNegative
 from sktensor_dp.tensor.arrays import Floats
 
-# No document has more words.
-LARGEST_NUMBER = 2**52
 # Number of buckets of the checksum: few rare words of a large corpus share a bucket.
 N_BUCKETS = 2**18
 # Grid of votes; and the relative slack that keeps rounded norms within their bound, for up to a
@@ -76,10 +74,12 @@ class WordContributions(NonNegative):
     max_words_per_document: int
 
     def __post_init__(self) -> None:
+        # No document has more words.
+        largest_number = 2**52
         number = self.max_words_per_document
-        if not (isinstance(number, numbers.Integral) and 1 <= number <= LARGEST_NUMBER):
+        if not (isinstance(number, numbers.Integral) and 1 <= number <= largest_number):
             raise ValueError(
-                f"max_words_per_document must be an int from 1 to {LARGEST_NUMBER}, got {number!r}."
+                f"max_words_per_document must be an int from 1 to {largest_number}, got {number!r}."
             )
 
     def _largest_norms(self) -> tuple[float, float]:

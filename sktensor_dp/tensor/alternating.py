@@ -13,24 +13,13 @@ from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.sorted_entries import SortedEntries, kronecker_rows
 from sktensor_dp.tensor.whitening import Operator, top_eigenpairs
 
-# Largest length of a mode for which the Gram matrix of its unfolding is formed.
-_DENSE_GRAM = 600
-# Cores with more entries are projected, not solved for: normal equations would take over 8 MB and
-# most of the time.
-_MOST_SOLVED = 1024
-# Most multiplications for the normal equations of a core with more than 20 entries for each
-# unknown.
-_CORE_MULTIPLICATIONS = 2**34
-# Largest core from which components are computed for three modes or more.
-_LARGEST_CORE = 4096
-
-_RANDOM_STARTS, _CORE_SWEEPS = 10, 200
-
 
 def mode_subspaces(
     entries: SortedEntries, values: Floats, ranks: Sequence[int], rng: np.random.Generator
 ) -> list[Floats]:
     """Leading left singular vectors (n_m, r_m) of each unfolding of the zero-filled tensor."""
+    # Largest length of a mode for which the Gram matrix of its unfolding is formed.
+    dense_gram = 600
     # Without the diagonal of the Gram matrix, whose squares depend on the number of entries of a
     # row and on noise; products of two different entries have the signal's expectation (Xia & Yuan,
     # "On polynomial time methods for exact low-rank tensor completion", FoCM 2019).
@@ -38,7 +27,7 @@ def mode_subspaces(
     for mode, rank in enumerate(ranks):
         unfolded = _unfold(entries, values, mode)
         length = entries.shape[mode]
-        if length <= _DENSE_GRAM:
+        if length <= dense_gram:
             gram = (unfolded @ unfolded.T).toarray()
             np.fill_diagonal(gram, 0.0)
             _, vectors = top_eigenpairs(gram, rank)
@@ -57,12 +46,18 @@ def fit_core(
     rng: np.random.Generator,
 ) -> Floats:
     """Core of a Tucker model with given factors, by ridge regression on the observed values."""
+    # Most multiplications for the normal equations of a core with more than 20 entries for each
+    # unknown.
+    core_multiplications = 2**34
+    # Cores with more entries are projected, not solved for: normal equations would take over 8 MB
+    # and most of the time.
+    most_solved = 1024
     # The ridge is that of pure noise, times the number of unknowns over that of entries. With more
     # than 1024 unknowns the zero-filled tensor is projected.
     ranks = [factor.shape[1] for factor in factors]
     size, n = math.prod(ranks), entries.n_entries
-    is_solved = size <= _MOST_SOLVED
-    n_used = min(n, max(20 * size, _CORE_MULTIPLICATIONS // size**2)) if is_solved else n
+    is_solved = size <= most_solved
+    n_used = min(n, max(20 * size, core_multiplications // size**2)) if is_solved else n
     used = slice(None) if n_used == n else rng.choice(n, n_used, replace=False)
     coordinates, targets = entries.coordinates[used], values[used]
     if not is_solved:
@@ -85,7 +80,8 @@ def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[F
         return [np.zeros((n, rank)) for n in core.shape]
     if core.ndim == 2:
         return _matrix_components(core, rank)
-    drawn = [[rng.standard_normal((n, rank)) for n in core.shape] for _ in range(_RANDOM_STARTS)]
+    n_starts = 10
+    drawn = [[rng.standard_normal((n, rank)) for n in core.shape] for _ in range(n_starts)]
     starts = [np.stack(of_mode) for of_mode in zip(*drawn, strict=True)]
     residuals, factors = _als(core / size, starts)
     best = int(np.argmin(residuals))
@@ -96,9 +92,11 @@ def start_cp(
     entries: SortedEntries, values: Floats, rank: int, rng: np.random.Generator
 ) -> list[Floats]:
     """Starting factors of a CP model: components of the core in the subspaces of the modes."""
+    # Largest core from which components are computed for three modes or more.
+    largest_core = 4096
     # From random factors alternating least squares stops at merged components; components of the
     # core are separate.
-    most = rank if entries.n_modes == 2 else int(_LARGEST_CORE ** (1 / entries.n_modes) + 1e-9)
+    most = rank if entries.n_modes == 2 else int(largest_core ** (1 / entries.n_modes) + 1e-9)
     ranks = [min(rank, length, max(most, 1)) for length in entries.shape]
     subspaces = mode_subspaces(entries, values, ranks, rng)
     core = fit_core(entries, values, subspaces, rng)
@@ -148,7 +146,8 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
     unfoldings = [np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape)]
     ridge = 1e-9 / rank * np.eye(rank)
     residuals = np.full(len(starts[0]), np.inf)
-    for _ in range(_CORE_SWEEPS):
+    most_sweeps = 200
+    for _ in range(most_sweeps):
         for mode, unfolded in enumerate(unfoldings):
             design, gram = np.ones((1, 1, rank)), np.ones((1, rank, rank))
             for k, factor in enumerate(factors):
@@ -174,13 +173,6 @@ def _balanced(factors: list[Floats]) -> list[Floats]:
     return [factor * (common / size) for factor, size in zip(factors, sizes, strict=True)]
 
 
-# Number of steps that an extrapolation combines, and the ridge of its least squares relative to the
-# trace.
-_MEMORY, _RIDGE = 5, 1e-10
-# Number of sweeps before the first extrapolation.
-_FIRST_SWEEPS = 4
-
-
 class Alternation(Protocol):
     """Alternating minimisation that `run_sweeps` accelerates."""
 
@@ -201,6 +193,8 @@ def run_sweeps(
 
     A change is small beside what is left, or beside a `known` noise variance.
     """
+    # Number of sweeps before the first extrapolation.
+    first_sweeps = 4
     mixing, plain = _Anderson(), True
     before, variance = _flat(alternation.state()), np.inf
     for n_iter in range(1, max_iter + 1):
@@ -208,11 +202,11 @@ def run_sweeps(
         after = alternation.state()
         # Targets have unit variance; differences below `tol` of that are rounding errors.
         settles = abs(former - variance) < tol * max(variance, known, tol)
-        if settles and plain and n_iter >= _FIRST_SWEEPS:
+        if settles and plain and n_iter >= first_sweeps:
             return n_iter, True
         # A small change after an extrapolation is no convergence: the next sweep has to start from
         # a plain one.
-        plain = settles or n_iter < _FIRST_SWEEPS or n_iter == max_iter
+        plain = settles or n_iter < first_sweeps or n_iter == max_iter
         if plain:
             before = _flat(after)
         else:
@@ -231,18 +225,21 @@ class _Anderson:
 
     def next(self, before: Floats, after: Floats, objective: float) -> tuple[Floats, float]:
         """Next state and its objective, from the states `before` and `after` a step."""
+        # Number of steps that an extrapolation combines, and the ridge of its least squares
+        # relative to the trace.
+        memory, ridge = 5, 1e-10
         if objective > self._objective and len(self._steps) > 1:
             plain = self._steps[-1]
             self._steps, self._residuals = [], []
             return plain, self._objective
         self._objective = objective
-        self._steps = [*self._steps[-_MEMORY:], after]
-        self._residuals = [*self._residuals[-_MEMORY:], after - before]
+        self._steps = [*self._steps[-memory:], after]
+        self._residuals = [*self._residuals[-memory:], after - before]
         if len(self._steps) == 1:
             return after, objective
         moves = np.diff(self._residuals, axis=0)
         gram = moves @ moves.T
-        gram[np.diag_indices(len(gram))] += _RIDGE * np.trace(gram) + np.finfo(float).tiny
+        gram[np.diag_indices(len(gram))] += ridge * np.trace(gram) + np.finfo(float).tiny
         combined = np.linalg.solve(gram, moves @ self._residuals[-1])
         return after - combined @ np.diff(self._steps, axis=0), objective
 

@@ -15,6 +15,10 @@ Integers = NDArray[np.intp]
 
 
 Matrix = TypeVar("Matrix", sp.csr_matrix, sp.csr_array)
+# Number of doubles in a cache of 4 MB.
+CACHE_NUMBERS = 2**19
+# Products of six numbers in this range neither overflow nor underflow.
+LEAST_SIZE, LARGEST_SIZE = 2.0**-160, 2.0**160
 
 
 def of_same_shape(X: Matrix, values: Any) -> Matrix:
@@ -36,10 +40,6 @@ def read_only(X: Any) -> Any:
     matrix = copy(X)
     matrix.data, matrix.indices, matrix.indptr = map(read_only, (X.data, X.indices, X.indptr))
     return matrix
-
-
-# Number of doubles in a cache of 4 MB.
-CACHE_NUMBERS = 2**19
 
 
 def rows_at_once(numbers_each: int, caches: float = 1.0) -> int:
@@ -135,10 +135,6 @@ def check_finite(name: str, *arrays: Any) -> None:
     """Raise ValueError if an array holds NaN or infinity; `name` is that of the parameter."""
     if not all(np.isfinite(array).all() for array in arrays):
         raise ValueError(f"{name} must be finite, without NaN or infinity.")
-
-
-# Products of six numbers in this range neither overflow nor underflow.
-LEAST_SIZE, LARGEST_SIZE = 2.0**-160, 2.0**160
 
 
 def extreme_scale(*arrays: Any) -> float:

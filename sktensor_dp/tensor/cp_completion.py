@@ -36,6 +36,15 @@ from sktensor_dp.tensor.sorted_entries import (
 )
 from sktensor_dp.tensor.symmetric import diagonal_positions
 
+# Least noise variance relative to that of the targets: without noise the residual sum of squares is
+# a rounding error.
+_LEAST_NOISE = 1e-14
+# Least prior variances: of a component relative to the largest one and to the values, of a bias
+# relative to the noise. Smaller ones become subnormal, which is ten times as slow.
+_LEAST_COMPONENT, _LEAST_BIAS = 1e-12, 1e-10
+# Added to the variances of noise and biases, in case the model fits all values exactly.
+_TINY = 1e-200
+
 
 class Completion:
     """Base of completed tensors: a mean, a bias for each row of each mode, and a low-rank part."""
@@ -96,22 +105,6 @@ def check_options(rank: int, max_iter: int, tol: float, noise_variance: float | 
     check_at_least(1, max_iter=max_iter)
     if noise_variance is not None and not 0 <= noise_variance < np.inf:
         raise ValueError(f"noise_variance must be finite and at least 0; got {noise_variance}.")
-
-
-# Sweeps of mean and biases alone, before components are started on their residuals.
-_BIAS_SWEEPS = 5
-# Least noise variance relative to that of the targets: without noise the residual sum of squares is
-# a rounding error.
-_LEAST_NOISE = 1e-14
-# Least prior variances: of a component relative to the largest one and to the values, of a bias
-# relative to the noise. Smaller ones become subnormal, which is ten times as slow.
-_LEAST_COMPONENT, _LEAST_BIAS = 1e-12, 1e-10
-# A component whose mean square, relative to the values, is smaller becomes 0.
-_NEGLIGIBLE = 1e-24
-# Added to the variances of noise and biases, in case the model fits all values exactly.
-_TINY = 1e-200
-# Values whose standard deviation is below this fraction of the largest value count as constant.
-_CONSTANT = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +236,10 @@ def complete_cp(
     >>> bool(abs(model.predict([[7, 1]])[0] - u[7] * v[1]) < 1e-5)
     True
     """
+    # Values whose standard deviation is below this fraction of the largest value count as constant.
+    constant = 1e-14
+    # Sweeps of mean and biases alone, before components are started on their residuals.
+    bias_sweeps = 5
     targets = as_values(values, entries)
     check_options(rank, max_iter, tol, noise_variance)
     known = math.sqrt(noise_variance or 0.0)
@@ -253,7 +250,7 @@ def complete_cp(
             max_iter=max_iter, tol=tol, random_state=random_state,
         ).times(scale)  # fmt: skip
     mean, deviation = float(targets.mean()), float(targets.std())
-    if deviation <= _CONSTANT * np.abs(targets).max():
+    if deviation <= constant * np.abs(targets).max():
         deviation = 1.0  # what is left of constant values is rounding
     # If values are far below their known noise, scale by the noise.
     deviation = max(deviation, LEAST_SIZE * known)
@@ -263,7 +260,7 @@ def complete_cp(
     del values, targets  # a caller may have handed them over
     posterior = _Posterior(entries, standardised, floor, regularization)
     del standardised
-    n_iter, converged = run_sweeps(posterior, _BIAS_SWEEPS if rank else max_iter, tol)
+    n_iter, converged = run_sweeps(posterior, bias_sweeps if rank else max_iter, tol)
     if rank:
         posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
         n_iter, converged = run_sweeps(posterior, max_iter, tol, floor)
@@ -379,13 +376,15 @@ class _Posterior:
 
     def _update(self, mode: int) -> None:
         """Update the biases and factor of a mode given the others, and all variances."""
+        # A component whose mean square, relative to the values, is smaller becomes 0.
+        negligible = 1e-24
         counts, noise = self._counts[mode], self._variance
         targets = self._targets(mode)
         sums, equations = self._passes.row_sums(targets, mode), self._equations(mode, targets)
         bias_ridge = noise / self._bias_scales[mode]
         ridge = self._regularization * noise / self._factor_scales[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
-        rows[:, np.mean(rows**2, axis=0) < _NEGLIGIBLE] = 0.0
+        rows[:, np.mean(rows**2, axis=0) < negligible] = 0.0
         moments *= noise
         moments += packed_products(rows)
         seen = self._entries.counts[mode] > 0

@@ -14,6 +14,9 @@ from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.tensor.sorted_entries import Fibres, SortedEntries, kronecker_rows
 from sktensor_dp.tensor.symmetric import diagonal_positions
 
+# Pivots below this fraction of the diagonal are rounding errors.
+_LEAST_PIVOT = 1e-14
+
 
 def packed_products(rows: Floats) -> Floats:
     """Packed outer products a a' of the rows a of an array (n, r): shape (n, r (r + 1) / 2)."""
@@ -116,15 +119,6 @@ def times(rows: list[Floats], x: Floats) -> Floats:
     return result
 
 
-# Least ridge relative to the Gram matrix: without noise a row with fewer entries than components
-# would be singular.
-_LEAST_RIDGE = 1e-13
-# Pivots below this fraction of the diagonal are rounding errors.
-_LEAST_PIVOT = 1e-14
-# Doubles in a block of matrices (2 MB), so that there are few calls.
-_SYSTEM_NUMBERS = 2**18
-
-
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
     """Normal equations of a mode's rows: sums over entries of derivatives z and targets x."""
@@ -187,13 +181,15 @@ def solve_rows(
     equations: NormalEquations, counts: Floats, sums: Floats, bias_ridge: float, ridge: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Bias, factor row and packed inverse of the penalised Gram matrix, for each row of a mode."""
+    # Doubles in a block of matrices (2 MB), so that there are few calls.
+    system_numbers = 2**18
     # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2.
     n, rank = equations.moment.shape
     corners = counts + bias_ridge
     bias, rows, inverses = sums / corners, np.zeros((n, rank)), np.empty_like(equations.gram)
     if rank == 0:
         return bias, rows, inverses
-    step = max(1, _SYSTEM_NUMBERS // ((rank + 1) * (rank + 2) // 2))
+    step = max(1, system_numbers // ((rank + 1) * (rank + 2) // 2))
     for first in range(0, n, step):
         block = slice(first, first + step)
         b = np.empty((rank + 1, len(sums[block])))
@@ -205,8 +201,11 @@ def solve_rows(
 
 def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block: slice) -> Floats:
     """Packed matrices of a block of rows: Gram matrix and ridge, the bias last."""
+    # Least ridge relative to the Gram matrix: without noise a row with fewer entries than
+    # components would be singular.
+    least_ridge = 1e-13
     gram, rank = equations.gram[block].T, len(ridge)
-    least = _LEAST_RIDGE * gram[diagonal_positions(rank)].sum(axis=0)
+    least = least_ridge * gram[diagonal_positions(rank)].sum(axis=0)
     packed = np.empty((len(gram) + rank + 1, gram.shape[1]))
     last = packed_places(rank + 1)[:, rank]
     inside = np.ones(len(packed), dtype=bool)

@@ -21,8 +21,9 @@ from sktensor_dp.tensor.symmetric import Oracle, tensor_oracle
 
 # A weight below this fraction of the largest is a rounding error.
 NULL_WEIGHT = 1e-12
-# Iteration stops once no vector of a frame moves by more than this.
-_FRAME_TOL = 1e-10
+# Movement below which restarts are compared by T(u, u, u), whose relative error is about the square
+# of the movement: a few percent.
+_BASIN_TOL = 0.2
 
 
 def simultaneous_power_iteration(
@@ -63,13 +64,15 @@ def simultaneous_power_iteration(
 
 def _iterate_frames(oracle: Oracle, frames: Floats, max_iter: int) -> tuple[Floats, Floats]:
     """Last of a stack (L, k, n) of iterated frames, and T(v, v, v) of their columns, (L, n)."""
+    # Iteration stops once no vector of a frame moves by more than this.
+    frame_tol = 1e-10
     answers, values = _contract_frames(oracle, frames)
     for _ in range(max_iter):
         moved = _polar(answers * values[:, None, :])
         change = np.linalg.norm(moved - frames, axis=1).max()
         frames = moved
         answers, values = _contract_frames(oracle, frames)
-        if change <= _FRAME_TOL:
+        if change <= frame_tol:
             break
     return frames, values
 
@@ -86,11 +89,6 @@ def _polar(M: Floats) -> Floats:
     """Nearest matrices with orthonormal columns, for a matrix or a stack."""
     left, _, right = np.linalg.svd(M, full_matrices=False)
     return cast(Floats, left @ right)
-
-
-# Movement below which restarts are compared by T(u, u, u), whose relative error is about the square
-# of the movement: a few percent.
-_BASIN_TOL = 0.2
 
 
 def robust_tensor_power_method(
@@ -314,10 +312,6 @@ def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) ->
     return block.T
 
 
-# Least precision of the answers that a step is made of, relative to that of a typical batch.
-_LEAST_PRECISION = 0.5
-
-
 @dataclass(eq=False)
 class OnlinePowerMethod:
     """Robust tensor power method with an ask-and-tell interface."""
@@ -408,6 +402,9 @@ class OnlinePowerMethod:
         `sigma` is the deviation of noise in T(u, u, u), and `n_samples` the size of the batch.
         Unless it `may_wait` for a better one, any answer makes a step.
         """
+        # Least precision of the answers that a step is made of, relative to that of a typical
+        # batch.
+        least_precision = 0.5
         answer = BatchMean.of(answers, sigma**2, n_samples)
         self.n_answers += 1
         self.log_precision += (math.log(answer.precision) - self.log_precision) / self.n_answers
@@ -415,7 +412,7 @@ class OnlinePowerMethod:
             self._polish(answer)
             return
         self.pending = answer if self.pending is None else self._joined(self.pending, answer)
-        enough = math.log(self.pending.precision / _LEAST_PRECISION) >= self.log_precision
+        enough = math.log(self.pending.precision / least_precision) >= self.log_precision
         if may_wait and not enough:
             self.n_waits += 1
             return

@@ -16,11 +16,8 @@ from sktensor_dp.tensor.whitening import top_eigenpairs
 # Tolerance and steps for singular vectors: more accuracy has no effect, as vectors of noise are
 # arbitrary.
 _TOLERANCE, _STEPS = 1e-3, 6
-# From this many entries on products use single precision, whose rounding is far below the
-# tolerance; and the number of columns multiplied at once.
-_ROUGH_FROM, _COLUMNS = 2**18, 16
-# First and least prior variances of coefficients, relative to the variance of a value.
-_FIRST_FEATURE_SCALE, _LEAST_FEATURE_SCALE = 0.05, 1e-9
+# First and least prior variances of the biases, relative to the variance of a value.
+_FIRST_SCALE, _LEAST_SCALE = 0.1, 1e-6
 
 
 def incidence_features(entries: SortedEntries) -> list[Floats]:
@@ -59,7 +56,10 @@ class _Incidence:
 
     def __init__(self, entries: SortedEntries, mode: int) -> None:
         self.n_rows, others = entries.shape[mode], entries.others(mode)
-        rough = entries.n_entries >= _ROUGH_FROM
+        # From this many entries on products use single precision, whose rounding is far below the
+        # tolerance.
+        rough_from = 2**18
+        rough = entries.n_entries >= rough_from
         self._kind: type[np.floating[Any]] = np.float32 if rough else np.float64
         ones = np.ones(entries.n_entries, dtype=self._kind)
         self._parts = [entries.matrix(ones, mode, k) for k in others]
@@ -87,9 +87,10 @@ class _Incidence:
         return self._own[:, None] * total
 
     def _times(self, pattern: Any, block: Floats) -> Floats:
-        # A few columns at a time, so that random reads stay in a cache.
         """Product of a sparse pattern with a block of vectors, in the chosen precision."""
-        groups = max(1, -(-block.shape[1] // _COLUMNS))
+        # A few columns at a time, so that random reads stay in a cache.
+        columns = 16
+        groups = max(1, -(-block.shape[1] // columns))
         pieces = np.array_split(block, groups, axis=1)
         return np.hstack([pattern @ piece.astype(self._kind, order="C") for piece in pieces])
 
@@ -127,9 +128,11 @@ class RowRegression:
     """Linear regression of biases on row features, with a ridge for each mode."""
 
     def __init__(self, features: Sequence[Floats], value_variance: float) -> None:
+        # First and least prior variances of coefficients, relative to the variance of a value.
+        first_feature_scale, least_feature_scale = 0.05, 1e-9
         self._features = features
-        self._least = _LEAST_FEATURE_SCALE * value_variance
-        self._scales = [_FIRST_FEATURE_SCALE * value_variance] * len(features)
+        self._least = least_feature_scale * value_variance
+        self._scales = [first_feature_scale * value_variance] * len(features)
 
     def means(self, mode: int, weights: Floats, targets: Floats) -> Floats:
         """Fitted biases, of shape (n_m,), where ``targets / weights`` has precision `weights`."""
@@ -144,10 +147,6 @@ class RowRegression:
         second = float(found @ found + np.trace(covariance)) / size
         self._scales[mode] = max(second, self._least)
         return np.asarray(features @ found, dtype=np.float64)
-
-
-# First and least prior variances of the biases, relative to the variance of a value.
-_FIRST_SCALE, _LEAST_SCALE = 0.1, 1e-6
 
 
 def fit_row_sums(

@@ -13,6 +13,13 @@ from scipy.special import ndtr
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 
+# The grid of weights reaches from this fraction of the largest weight to a little beyond it.
+_GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
+# Least probability of a grid point, and least prior variance relative to the first.
+_LEAST_SHARE, _LEAST_SCALE = 1e-12, 5e-4
+# Least variance of a sum, for rows of weight 0 without noise.
+_TINY = 1e-100
+
 
 @dataclass(frozen=True, eq=False)
 class SharedComponents:
@@ -49,18 +56,6 @@ class SharedComponents:
         return rows if self.mixing is None else rows @ self.mixing
 
 
-# Popularity is the logarithm of this power of a row's weight.
-_POPULARITY_POWER = 0.5
-# The grid of weights reaches from this fraction of the largest weight to a little beyond it.
-_GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
-# Largest weight that noise alone may show, in deviations of the noise.
-_LARGEST_OF_NOISE = 4.0
-# Least probability of a grid point, and least prior variance relative to the first.
-_LEAST_SHARE, _LEAST_SCALE = 1e-12, 5e-4
-# Least variance of a sum, for rows of weight 0 without noise.
-_TINY = 1e-100
-
-
 @dataclass(frozen=True, eq=False)
 class SharedEffects:
     """Posterior of the effects (biases) of the rows of one shared mode."""
@@ -95,6 +90,10 @@ def shared_effects(
     max_iter: int = 60,
 ) -> SharedEffects:
     """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights."""
+    # Largest weight that noise alone may show, in deviations of the noise.
+    largest_of_noise = 4.0
+    # Popularity is the logarithm of this power of a row's weight.
+    popularity_power = 0.5
     # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise; responses r in [-1, 1]
     # have mean gain * (b_i - about_i). Effects b are normal; weights have any distribution on a
     # grid (Kiefer & Wolfowitz 1956). Both distributions are estimated from all rows by EM.
@@ -103,7 +102,7 @@ def shared_effects(
     # Mean weight of a unit in an entry: the sum of squared weights of a row is this times the row's
     # weight.
     weight_each = min(n_units / total, 1.0)
-    top = max(float(W.max()), _LARGEST_OF_NOISE * noise_std, 1.0)
+    top = max(float(W.max()), largest_of_noise * noise_std, 1.0)
     # Logarithmic grid of possible weights; without noise weights are known.
     grid = np.maximum(W, 0.0)[:, None]
     if noise_std > 0:
@@ -113,7 +112,7 @@ def shared_effects(
     for _ in range(max_iter):
         fit.step()
     centred = np.log(np.maximum(grid, top * _GRID_RATIO)) - math.log(max(total / len(S), 1e-9))
-    return fit.effects(_POPULARITY_POWER * centred)
+    return fit.effects(popularity_power * centred)
 
 
 class _GridPosterior:

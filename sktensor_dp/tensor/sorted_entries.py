@@ -9,10 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.arrays import Floats, check_finite, check_shape, spans
 
-# Doubles for each entry that is read: three components and their six products, with room; sized for
-# a second-level cache.
-NUMBERS_EACH = 32
-
 # Coordinates and positions of entries, in 32 bits where they fit, which halves memory.
 Integers = NDArray[np.signedinteger[Any]]
 
@@ -175,7 +171,10 @@ class Fibres:
 
 def add_at(total: Floats, effects: Floats, rows: Integers) -> None:
     """Add ``effects[rows[e]]`` to ``total[e]`` for each entry e, in place."""
-    for span in spans(len(total), NUMBERS_EACH):
+    # Doubles for each entry that is read: three components and their six products, with room; sized
+    # for a second-level cache.
+    numbers_each = 32
+    for span in spans(len(total), numbers_each):
         total[span] += effects.take(rows[span])
 
 

@@ -22,16 +22,6 @@ Oracle = Callable[[Floats], Floats]
 # Least length of a mode for which reading half of the tensor is faster.
 HALVED_FROM = 64
 
-# BLAS reads T at the speed of memory for one column, but first rearranges it for several: up to
-# this many columns are multiplied one by one.
-_FEW_COLUMNS = 2
-
-# More columns at once are no faster and leave less cache for T.
-_MANY_COLUMNS = 32
-
-# Doubles of a block of products that stay in a second-level cache.
-_CACHED_NUMBERS = 2**15
-
 
 def as_cube(values: ArrayLike, name: str, *orders: int) -> Floats:
     """Convert to floats; ValueError unless all modes, as many as in `orders`, have one length."""
@@ -242,7 +232,12 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
 
 def _contract_by_half(tensor: Floats, U: Floats) -> Floats:
     """T(I, u, u) for the columns u of U, a few columns at a time."""
-    width = 1 if U.shape[1] <= _FEW_COLUMNS else _MANY_COLUMNS
+    # More columns at once are no faster and leave less cache for T.
+    many_columns = 32
+    # BLAS reads T at the speed of memory for one column, but first rearranges it for several: up to
+    # this many columns are multiplied one by one.
+    few_columns = 2
+    width = 1 if U.shape[1] <= few_columns else many_columns
     answer = np.empty(U.shape)
     for start in range(0, U.shape[1], width):
         columns = slice(start, start + width)
@@ -252,10 +247,12 @@ def _contract_by_half(tensor: Floats, U: Floats) -> Floats:
 
 def _contract_half(tensor: Floats, U: Floats) -> Floats:
     """T(I, u, u) from the slices T[j, l:] with l <= j, each used for (j, l) and (l, j)."""
+    # Doubles of a block of products that stay in a second-level cache.
+    cached_numbers = 2**15
     k, n_columns = U.shape
     columns = np.ascontiguousarray(U.T)
     answer = np.zeros((n_columns, k))
-    size = max(1, min(k // 4, _CACHED_NUMBERS // max(1, k * n_columns)))
+    size = max(1, min(k // 4, cached_numbers // max(1, k * n_columns)))
     for first in range(0, k, size):
         last = min(first + size, k)
         below = tensor[first:last, first:].transpose(0, 2, 1)

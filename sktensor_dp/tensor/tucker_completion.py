@@ -25,10 +25,6 @@ from sktensor_dp.tensor.sorted_entries import (
 )
 from sktensor_dp.tensor.symmetric import diagonal_positions
 
-# Least fraction of the entries that counts as degrees of freedom of the residuals.
-_LEAST_FREEDOM = 0.1
-# Number of updates of the prior variance of the core at each fit of the core.
-_VARIANCE_STEPS = 5
 # Least variances relative to that of the targets; smaller ones are rounding errors.
 _LEAST_NOISE, _LEAST_VARIANCE = 1e-14, 1e-12
 
@@ -276,6 +272,10 @@ class _Alternation:
 
     def _update_core(self) -> None:
         """Update mean and core by ridge regression, and the variances of core and noise by EM."""
+        # Number of updates of the prior variance of the core at each fit of the core.
+        variance_steps = 5
+        # Least fraction of the entries that counts as degrees of freedom of the residuals.
+        least_freedom = 0.1
         entries, size = self._entries, self._core.size
         left = self._values - entries.at_entries(self._biases)
         gram, moment, total = core_equations(entries, self._factors, left)
@@ -285,7 +285,7 @@ class _Alternation:
         core, moment, total = (frame.T @ part for part in (self._core.ravel(), moment, total))
         n = entries.n_entries
         variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
-        for _ in range(_VARIANCE_STEPS):
+        for _ in range(variance_steps):
             self._mean = float(left.sum() - total @ core) / n
             spread = 1 / (sizes / self._variance + 1 / variance)
             core = spread * (moment - self._mean * total) / self._variance
@@ -294,7 +294,7 @@ class _Alternation:
         centred = left - self._mean
         squares = centred @ centred - 2.0 * core @ (moment - self._mean * total)
         self._residual = max(float(squares + sizes @ core**2), 0.0)
-        freedom = max(n - self._freedom.sum() - size, _LEAST_FREEDOM * n)
+        freedom = max(n - self._freedom.sum() - size, least_freedom * n)
         self._variance = max(self._residual / freedom, self._noise_floor)
 
 

@@ -21,8 +21,6 @@ from sktensor_dp.tensor.arrays import (
 
 Operator = Callable[[Floats], Floats]
 
-# Largest size for which full reduction is as fast as iteration.
-_DENSE_SIZE = 600
 
 # On an invariant subspace ARPACK restarts from a random vector. If that vector cannot be seeded,
 # block iteration is used.
@@ -31,12 +29,9 @@ _ARPACK_IS_SEEDABLE = "rng" in inspect.signature(eigsh).parameters
 # Least pivot of a Cholesky factor, relative to the largest, for which a second orthogonalisation
 # restores orthogonality.
 _LEAST_PIVOT = 1e-6
-
-# Number of columns of a block beyond those requested.
-_OVERSAMPLED = 10
-
-# Number of blocks in the Krylov basis at which it is compressed.
-_BASIS_BLOCKS = 8
+# An eigenvalue below this fraction of the largest is a rounding error.
+_NULL_EIGENVALUE = 1e-12
+_STEPS = 20
 
 
 def top_eigenpairs(
@@ -93,13 +88,17 @@ def top_eigenpairs(
     >>> top_eigenpairs(np.diag([1.0, -9.0, 3.0]), 2)[0]
     array([3., 1.])
     """
+    # Number of columns of a block beyond those requested.
+    oversampled = 10
+    # Largest size for which full reduction is as fast as iteration.
+    dense_size = 600
     multiply, matrix, d = _resolve(operator, dim)
     check_components(n_components, d)
     check_at_least(1, n_iter=n_iter)
-    block_size = n_components + _OVERSAMPLED
+    block_size = n_components + oversampled
     rng = as_generator(random_state)
     start = rng.standard_normal((d, min(block_size, d)))
-    if d <= _DENSE_SIZE or 4 * block_size > d:
+    if d <= dense_size or 4 * block_size > d:
         matrix = multiply(np.eye(d)) if matrix is None else matrix
         return _oriented(*_dense_pairs(matrix, n_components))
     if matrix is not None and _ARPACK_IS_SEEDABLE:
@@ -157,10 +156,12 @@ def _block_krylov(
     multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
     """Leading eigenpairs by Rayleigh-Ritz in a restarted block Krylov space of `start`."""
+    # Number of blocks in the Krylov basis at which it is compressed.
+    basis_blocks = 8
     # A Q lies in the span of Q but for the last block. The part outside gives the residuals of all
     # Ritz vectors, so none is formed before the end.
     d, width = start.shape
-    basis = np.empty((d, min(_BASIS_BLOCKS * width, d)), order="F")
+    basis = np.empty((d, min(basis_blocks * width, d)), order="F")
     projected = np.zeros((basis.shape[1], basis.shape[1]))
     block, used = np.linalg.qr(start)[0], 0
     for step in range(n_iter):
@@ -204,10 +205,6 @@ def _factored(block: Floats) -> tuple[Floats, Floats]:
         pass
     Q, R = np.linalg.qr(block)
     return Q, np.asarray(R, dtype=np.float64)
-
-
-# An eigenvalue below this fraction of the largest is a rounding error.
-_NULL_EIGENVALUE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,10 +310,6 @@ def whitener(M2: ArrayLike, n_components: int) -> Whitener:
     return Whitener(basis=vectors[:, kept], scale=np.sqrt(values[kept]))
 
 
-# Least eigenvalue that is kept, relative to the noise edge; and relative to the largest in a frame.
-_LEAST_ABOVE_NOISE, _LEAST_IN_FRAME = 0.1, 1e-4
-
-
 @dataclass(frozen=True, eq=False)
 class NoisyWhitener(Whitener):
     """Whitener of a noisy second moment; `n_resolved` eigenvalues stand out of the noise."""
@@ -356,20 +349,21 @@ def noisy_whitener(
     kept = len(values) if keep_all and n_resolved > 1 else max(n_resolved, 1)
     if largest is None:
         largest = max(float(values[0]), _NULL_EIGENVALUE)
+    # Least eigenvalue that is kept, relative to the noise edge.
+    least_above_noise = 0.1
     eigenvalues = np.maximum(
-        values[:kept], max(_LEAST_ABOVE_NOISE * edge, _NULL_EIGENVALUE * largest)
+        values[:kept], max(least_above_noise * edge, _NULL_EIGENVALUE * largest)
     )
     return NoisyWhitener(vectors[:, :kept], np.sqrt(eigenvalues), eigenvalues, n_resolved)
 
 
 def _inverse_root(matrix: Floats) -> Floats:
     """Matrix R with ``R' M R = I`` for a semi-definite M, whose small eigenvalues are raised."""
+    # Least eigenvalue, relative to the largest.
+    least_in_frame = 1e-4
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    values = np.maximum(values, _LEAST_IN_FRAME * max(float(values[-1]), 1e-300))
+    values = np.maximum(values, least_in_frame * max(float(values[-1]), 1e-300))
     return vectors / np.sqrt(values)
-
-
-_STEPS = 20
 
 
 def components_of_pairs(
