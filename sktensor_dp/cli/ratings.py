@@ -136,15 +136,12 @@ class Ratings(Run):
 
     def fit(self) -> Iterator[str]:
         """Learn what is common to items."""
-        model, names = self.models["ratings"], list(self._items)
-        index = RowIndex.from_public(names)
+        model, index = self.models["ratings"], RowIndex.from_public(list(self._items))
         model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
         model.fit(self._entries, self._values)
         yield "ratings"
-        expected = model.predict_rows(None)
-        order = np.argsort(-expected, kind="stable")
-        self._best, self._names = expected[order], [names[row] for row in order]
-        found = int(model.n_components_)
+        names, self._best = model.recommend(None, self.n_items)
+        self._names, order, found = names.tolist(), index.encode(names), int(model.n_components_)
         self._tastes = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))
 
     def lines(self) -> list[str]:
@@ -152,7 +149,7 @@ class Ratings(Run):
         best = zip(self._best[:10], self._names[:10], strict=True)
         rows = [(f"{value:.2f}", *self._shown(name)) for value, name in best]
         head = ("rating", "item", "title")[: len(rows[0])]
-        table = as_text(Table(self._heading(), head, rows, [ESTIMATES], head))
+        table = as_text(Table(self._heading(), head, rows, [ESTIMATES, *self._found()], head))
         ends = []
         for number, weights in enumerate(self._tastes.T, start=1):
             shown = [self._items[self._names[row]] for row in np.argsort(-weights)]
@@ -171,12 +168,17 @@ class Ratings(Run):
         low, high = self.options.bounds
         names = [self._items[name] for name in self._names[:15]]
         said = f"expected rating, of {low:g} to {high:g}"
-        footer = "\n".join([ESTIMATES, *self.hidden(), report.in_brief])
+        footer = "\n".join([ESTIMATES, *self._found(), *self.hidden(), report.in_brief])
         display = ComponentDisplay(
             names, self._best[:15], title=self._heading(), quantity=said, footer=footer
         ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
+
+    def _found(self) -> list[str]:
+        """Sentence on how many directions of taste were found, unless `hidden` says it."""
+        said = f"{self.n_seen()} of {self.options.rank} {self.found} were found."
+        return [] if super().hidden() else [said]
 
     def _heading(self) -> str:
         """Say what the list of items is: no ranking where noise hides how they differ."""

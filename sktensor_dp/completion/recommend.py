@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import refuse_other_columns
@@ -27,6 +28,8 @@ from sktensor_dp.tensor.unit_parameters import fold_in_units
 
 # Values that are ranked at a time.
 BLOCK = 2**20
+# Least sum of squared biases: where all are equal, slopes on them are 0.
+LEAST = 1e-100
 
 
 def profiles(estimator: Any, mode: int) -> Floats:
@@ -190,7 +193,7 @@ class RecommenderMixin:
         mode: int | str | None = None,
         context: Mapping[int | str, Any] | None = None,
     ) -> TopRows:
-        """Find the rows with the largest predicted values, for each of some units.
+        """Find the rows that each of some units is most likely to choose and to like.
 
         Parameters
         ----------
@@ -209,8 +212,8 @@ class RecommenderMixin:
         Returns
         -------
         TopRows
-            ``rows``, by name if they have names, and ``values``: each of shape (n_units, n),
-            or (n,) for one unit, best first by values before clamping, then by number. -1 (or
+            ``rows``, by name if they have names, and ``values``, those predicted for them: each
+            of shape (n_units, n), or (n,) for one unit, best first, then by number. -1 (or
             None) and NaN fill up where fewer than n are left; n is at most the number of rows.
 
         Raises
@@ -221,6 +224,13 @@ class RecommenderMixin:
 
         Notes
         -----
+        Rows are ranked by the probability that a unit has an entry in them, times that of a value
+        above the unit's own level, the mean of its predictions over entries. The first is in
+        proportion to the number of entries, which was released or is public, times ``exp(s d)``:
+        d is what the unit's prediction adds to the bias of the row, and s the slope of the
+        logarithm of numbers on biases over rows, at least 0. The second is normal, with the
+        variance that the model leaves. :meth:`predict_rows` has the values alone.
+
         **Privacy.** It costs nothing: what is ranked follows from what was released, and for
         units that were folded in, from their own entries.
 
@@ -246,7 +256,7 @@ class RecommenderMixin:
         found = top_rows_by_parts(
             len(units), n_rows, int(n), predict,
             lambda part: None if seen is None else seen_by(units[part], n_rows, *seen),
-            block=BLOCK,
+            block=BLOCK, order=partial(log_choices, shared_model(self), chosen),
         )  # fmt: skip
         names = names_of(found.rows, self._named, chosen)
         found = TopRows(names, np.clip(found.values, *self.bounds_))
@@ -389,6 +399,19 @@ class RecommenderMixin:
         if mode not in names:
             raise ValueError(f"mode must be a number or one of the columns {names}, got {mode!r}.")
         return names.index(mode)
+
+
+def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
+    """Log-probability that units choose rows of a mode and like them, up to a constant of the unit.
+    `values` are those predicted, (n_units, n_rows).
+    """
+    of = model.effects[mode - (mode > model.unit_mode)]
+    popularity, about = 2 * of.popularity, of.effects - of.effects.mean()
+    slope = max(float(popularity @ about) / max(float(about @ about), LEAST), 0.0)
+    shares = np.exp(popularity - popularity.max())
+    above = values - (values @ (shares / shares.sum()))[:, None]
+    likes = log_ndtr(above / np.sqrt(model.noise_variance + of.variances))
+    return np.asarray(popularity + slope * (above - of.effects) + likes)
 
 
 def seen_by(units: Integers, n_rows: int, of: Integers, rows: Integers) -> NDArray[np.bool_]:

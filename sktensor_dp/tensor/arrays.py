@@ -87,10 +87,15 @@ class TopRows(NamedTuple):
     values: Floats
 
 
-def top_rows(values: Floats, n: int, excluded: NDArray[np.bool_] | None = None) -> TopRows:
-    """The `n` largest entries in each row, without NaN and `excluded`; ties by column number."""
+def top_rows(
+    values: Floats, n: int, excluded: NDArray[np.bool_] | None = None, by: Floats | None = None
+) -> TopRows:
+    """The `n` largest entries in each row, without NaN and `excluded`; ties by column number.
+    `by` is a table to rank them by, if they are not ranked by themselves.
+    """
     left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
-    order = np.argsort(np.where(left_out, np.inf, -values), axis=1, kind="stable")[:, :n]
+    by = values if by is None else by
+    order = np.argsort(np.where(left_out, np.inf, -by), axis=1, kind="stable")[:, :n]
     found = np.take_along_axis(values, order, axis=1)
     none = np.take_along_axis(left_out, order, axis=1)
     return TopRows(np.where(none, -1, order), np.where(none, np.nan, found))
@@ -104,10 +109,16 @@ def top_rows_by_parts(
     excluded: Callable[[slice], NDArray[np.bool_] | None],
     *,
     block: int,
+    order: Callable[[Floats], Floats] = lambda table: table,
 ) -> TopRows:
-    """`top_rows` of a table (n_units, n_rows), computed about `block` values at a time."""
+    """`top_rows` of a table (n_units, n_rows), computed about `block` values at a time.
+    `order` makes of it what it is ranked by.
+    """
     parts = blocks(n_units, max(block // n_rows, 1))
-    best = [top_rows(values(part), n, excluded(part)) for part in parts]
+    best = [
+        top_rows(table, n, excluded(part), order(table))
+        for part, table in ((part, values(part)) for part in parts)
+    ]
     rows, found = (np.concatenate(each) for each in zip(*best, strict=True))
     return TopRows(rows, found)
 

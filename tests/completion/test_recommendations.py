@@ -4,11 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from internals import multilinear_of
+from scipy.stats import norm
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from small_completions import INF, MODELS, SHAPE, X0, Y0, build, table
 
 from sktensor_dp import PrivateCPCompletion, RowIndex
+from sktensor_dp.completion.model import shared_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 all_models = pytest.mark.parametrize("model", MODELS)
@@ -28,8 +30,8 @@ def context_of(shape):
 @all_models
 @SHAPES
 @pytest.mark.parametrize("unit_mode", [None, 0])
-def test_recommended_are_the_largest_predictions(unit_mode, shape, model):
-    fitted, X, y = fitted_on(shape, model, unit_mode)
+def test_recommended_are_likely_to_be_chosen_and_liked(unit_mode, shape, model):
+    fitted, X, y = fitted_on(shape, model, unit_mode, bounds=(-9, 9))
     own, context = fitted.fold_in(X, y), context_of(shape)
     seen = np.zeros(shape[:2], dtype=bool)
     seen[X[:, 0], X[:, 1]] = True
@@ -43,15 +45,40 @@ def test_recommended_are_the_largest_predictions(unit_mode, shape, model):
         np.testing.assert_allclose(fitted.predict_rows(of, context=context), expected, atol=1e-12)
         if of is not own and unit_mode == 0:
             continue  # units of which the model knows nothing
+        # By numbers of entries, and by tastes that say of them what biases do.
+        shared = shared_model(fitted)
+        rows = shared.effects[0]
+        slope, _ = np.polyfit(rows.effects, 2 * rows.popularity, 1)
+        level = np.average(expected, axis=1, weights=np.exp(2 * rows.popularity))
+        above = expected - level[:, None]
+        liked = norm.logcdf(above, scale=np.sqrt(shared.noise_variance + rows.variances))
+        score = 2 * rows.popularity + max(slope, 0) * (above - rows.effects) + liked
         found = fitted.recommend(of, 4, exclude=exclude, context=context)
         for place in range(shape[0]):
-            rows = found.rows[place]
-            left = np.where(seen[place], -np.inf, expected[place])
-            assert not seen[place, rows[rows >= 0]].any()
-            values = found.values[place][rows >= 0]
-            np.testing.assert_allclose(values, -np.sort(-left)[: len(values)], atol=1e-12)
-            assert len(values) == min(4, np.isfinite(left).sum())
-            assert np.isnan(found.values[place][rows < 0]).all()
+            best = found.rows[place][found.rows[place] >= 0]
+            left = np.where(seen[place], -np.inf, score[place])
+            assert not seen[place, best].any()
+            np.testing.assert_allclose(left[best], -np.sort(-left)[: len(best)], atol=1e-9)
+            assert len(best) == min(4, np.isfinite(left).sum())
+            np.testing.assert_allclose(found.values[place][: len(best)], expected[place, best])
+            assert np.isnan(found.values[place][len(best) :]).all()
+
+
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_what_people_choose_is_recommended(unit_mode):
+    """Films that many choose rather than those that few gave five stars; by stars among equals."""
+    rng = np.random.default_rng(0)
+    n, films = 2000, 40
+    often, stars = np.repeat([0.6, 0.03], films // 2), np.tile([-0.5, 0.0, 0.5, 1.0], films // 4)
+    X = np.argwhere(rng.random((n, films)) < often)
+    y = 3.0 + stars[X[:, 1]] + rng.standard_normal(len(X))
+    y += np.where(X[:, 1] < films // 2, 0.0, 0.5)
+    model = PrivateCPCompletion(
+        0, bounds=(-1, 8), shape=(n, films), epsilon=8.0, unit_mode=unit_mode
+    ).fit(X, y)
+    rows = model.recommend(None, films).rows
+    assert set(rows[: films // 2]) == set(range(films // 2))
+    assert set(rows[: films // 8]) == set(range(3, films // 2, 4))
 
 
 def test_one_unit_is_the_row_of_many():
