@@ -4,7 +4,7 @@ Each is set to its neutral value in turn. The change of the error on held-out va
 with its standard error over noise seeds 0 to 4; positive numbers say that the part helps. Rank
 10. Sets are parts that ten minutes of one core are enough for: MovieLens 100K, 3000 people of
 goodbooks and of jester, and 1000 hours of air quality in Beijing; for persons 10,000 of synthetic
-tastes, and values of a law of `laws_of_completions`. All people of jester, at epsilon 1, are for
+tastes, and values of laws of `laws_of_completions`. All people of jester, at epsilon 1, are for
 products of pairs alone, all of goodbooks, at epsilon 10, for the test of directions, and drawn
 values of three modes for the number of releases and for components.
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.ablations import SEEDS, Ablation, change, constant, show
 from benchmarks.completion import Air
-from benchmarks.laws_of_completions import Law
+from benchmarks.laws_of_completions import Law, Questions
 from benchmarks.ratings import DATA_SETS, Ratings, measured
 from benchmarks.report import Cell, Report
 
@@ -32,7 +32,7 @@ PLAN, PERSONS = "completion.plan", "completion.persons"
 PEOPLE, HOURS = {"tastes": 10_000}, 1000
 EPSILONS = {"entry": (1.0, 5.0), "slice": (5.0,)}
 # Sets of people alone, and those of a few parts, at one epsilon each.
-OF_PEOPLE = ("tastes", "law")
+OF_PEOPLE = ("tastes", "law", "questions")
 OF_PAIRS = ("PAIR_LOSS", "products of pairs")
 OF_TESTS = ("DIRECTION_TRIAL", "CERTAIN", "test of directions")
 OF_MODES = ("ROUNDS", "DIRECTION_FRACTION", "COMPONENT_VARIANCE", "components of people")
@@ -48,7 +48,6 @@ def _part(name: str, units: tuple[str, ...], place: str, neutral: object) -> Abl
 
 ABLATIONS = (
     constant("completion.ROUNDS", 1, PERSON),
-    constant("completion.RESIDUAL_CLIP", 3.0, BOTH),
     constant("completion.LEVEL_FRACTION", 0.05, PERSON),
     constant("completion.DIRECTION_FRACTION", 0.5, PERSON),
     constant("completion.DIRECTION_SWEEPS", 6, PERSON),
@@ -60,6 +59,10 @@ ABLATIONS = (
     constant("tensor.SLOPE_VARIANCE", 1e-9, BOTH),
     constant("tensor.POPULARITY_VARIANCE", 1e-9, BOTH),
     constant("tensor.VECTORS", 0, ENTRY),
+    Ablation("clip by the values' variance", BOTH, {
+        f"{PERSONS}.residual_clip": lambda *_: 0.25,
+        "completion.entries.residual_clip": lambda *_: 0.25,
+    }),
     _part("components of people", PERSON, f"{PLAN}.slice_detectability", lambda *_: 0.0),
     _part("test of directions", PERSON, f"{PERSONS}.gain_of_components", lambda *_: math.inf),
     _part("products of pairs", ENTRY, f"{PLAN}.pair_fraction", lambda *_: 0.0),
@@ -109,6 +112,7 @@ def _sets(data: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Ratings]]
     yield "air quality", lambda: _air(data)
     yield "three modes", _three_modes
     yield "law", lambda: Law(3, positive=False, biases=True).draw(5000, 0)
+    yield "questions", lambda: Questions(2, levels=2).draw(5000, 0)
 
 
 def run(report: Report, data: Path) -> None:

@@ -2,8 +2,6 @@
 
 # Releases of biases where people are the units, each about those before.
 ROUNDS = 4
-# Clip of residuals for biases and in products of pairs, in their deviations.
-RESIDUAL_CLIP = 0.25
 # Fraction of a person-level budget for the level and deviation of values.
 LEVEL_FRACTION = 0.01
 # Fraction for directions, and in how many releases.

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
-from sktensor_dp.completion import defaults
 from sktensor_dp.completion.gradient_descent import fit_gradients
 from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
-from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
+from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import Fitted
@@ -128,15 +127,16 @@ def pair_components(
     """
     places = asked.index_set
     residual = 2 * asked.half * ASSUMED.residual
+    clip = residual_clip(ASSUMED.residual, 1 / 2)
     noisy = asked.entry_pairs(
         places.at_entries(model.biases) + (model.mean - asked.middle),
-        pair_weights(places.counts[0]), defaults.RESIDUAL_CLIP * residual,
+        pair_weights(places.counts[0]), clip * residual,
     )  # fmt: skip
     # What is left of a row's bias is a component that its own level stands for.
     known = places.counts[0] / places.n_entries
     left = float(known @ model.bias_variances[0])
-    response = clipped_response(defaults.RESIDUAL_CLIP, residual) ** 2
-    own = _clipped_variance() ** 2 * float(noisy.counts.mean())
+    response = clipped_response(clip, residual) ** 2
+    own = _clipped_variance(clip) ** 2 * float(noisy.counts.mean())
     found = components_of_pairs(
         noisy.sums - noisy.counts * (response * left), noisy.counts, response,
         math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
@@ -162,9 +162,8 @@ def with_columns(model: Model, found: Floats) -> Model:
     return replace(model, factors=factors, weights=norms, factor_scales=scales)
 
 
-def _clipped_variance() -> float:
-    """Mean square of ``clip(x, -c, c) / c`` for a standard normal x, where c is RESIDUAL_CLIP."""
-    t = defaults.RESIDUAL_CLIP
+def _clipped_variance(t: float) -> float:
+    """Mean square of ``clip(x, -t, t) / t`` for a standard normal x."""
     inside = 2 * ndtr(t) - 1
     density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
     return float((inside - 2 * t * density) / t**2 + 1 - inside)

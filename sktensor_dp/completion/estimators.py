@@ -286,11 +286,13 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 known["bounds_"] = low, high
                 warned = warnings_of_range(ValueHistogram.name, seen=seen)
             found = fit(values, plan, options)
-        nothing = count_components(found.attributes) == 0
+        n_found = count_components(found.attributes)
+        nothing = n_found == 0
         warned += (*found.warnings, *((none,) if asked and seeks and nothing else ()))
         if nothing and math.isfinite(self.epsilon):
             warned += self._hidden_biases(found.attributes)
-        return self._finish(ask, replace(found, warnings=warned), known)
+        notes = (f"Components found: {n_found} of {max(ranks)}.",) if asked else ()
+        return self._finish(ask, replace(found, warnings=warned, notes=notes), known)
 
     @property
     def n_components_(self) -> int:

@@ -11,8 +11,11 @@ from sktensor_dp.checks.display import Table
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.persons import (
     columns_worth,
+    edge_of_noise,
     forgetting_factor,
     gain_of_components,
+    judged_sweeps,
+    moment_noise,
     trial_sweeps,
     variance_by_chance,
 )
@@ -24,6 +27,7 @@ from sktensor_dp.completion.plan import (
     noise_of_sums,
     noise_of_values,
     pairs_detectability,
+    residual_clip,
 )
 from sktensor_dp.estimator.forecast import (
     MOST_UNITS,
@@ -172,7 +176,7 @@ def _bias_variance(
         )
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
-    gain = clipped_response(defaults.RESIDUAL_CLIP)
+    gain = clipped_response(residual_clip(math.sqrt(left), 1 / 2))
     found = 0.0
     for mode, n in enumerate(shape):
         if mode != plan.unit_mode and bias > 0:
@@ -232,7 +236,7 @@ class _Search:
             by_units = weight_of_all**2 * own
             ratio = total**2 / (variance + by_units)
             self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
-            found.append(self._found() / self._columns)
+            found.append(self._found())
             by_chance = self._by_chance * by_units / (by_units + variance)
             if step + 1 == trial and not self._pay(found, by_chance):
                 return None
@@ -257,11 +261,14 @@ class _Search:
 
     def _pay(self, found: list[float], by_chance: float) -> bool:
         """True if components are expected to gain more than biases, as `Directions.pay` tests."""
-        last, r = max(len(found) // 2, 2), self._columns
-        none = 1 / (1 + defaults.COMPONENT_VARIANCE * self._each)
-        noise = self._deviation / (MOMENT_WEIGHT * self._n_units) * math.sqrt(r / last + 1)
-        explained = math.fsum(found[-last:]) / last - noise / (1 - none) ** 2 - by_chance
-        gain = gain_of_components(explained, r, self._each, 1.0)
+        last, none = judged_sweeps(len(found)), 1 / (1 + defaults.COMPONENT_VARIANCE * self._each)
+        sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - none) ** 2
+        noise = float(moment_noise(sigma, self._columns, last))
+        each = math.fsum(found[-last:]) / last / self._number
+        # Seen they are larger than the noise, or hidden by it.
+        hidden = each <= edge_of_noise(noise, self._columns) / 2
+        left = 0.0 if hidden else each - noise - by_chance
+        gain = gain_of_components(np.full(self._number, left), self._each, 1.0)
         return gain * self._left > self._gain_of_biases
 
 

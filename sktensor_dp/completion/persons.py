@@ -7,8 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import chi, chi2
 
 from sktensor_dp.completion import defaults
@@ -19,7 +21,7 @@ from sktensor_dp.completion.model import (
     posterior_rows,
     unexplained,
 )
-from sktensor_dp.completion.plan import ModelOptions, SlicePlan
+from sktensor_dp.completion.plan import UNCLIPPED, ModelOptions, SlicePlan, residual_clip
 from sktensor_dp.completion.questions import (
     ReleasedFactor,
     ReleasedLevels,
@@ -28,7 +30,12 @@ from sktensor_dp.completion.questions import (
 )
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.queries.query import Query
-from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums
+from sktensor_dp.queries.slices import (
+    MOMENT_WEIGHT,
+    ReleasedEffects,
+    SharedFactorSums,
+    SharedRowSums,
+)
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
@@ -110,7 +117,8 @@ class ItemBiases:
         for left in range(n_rounds, 0, -1):
             variance = residual_variance(biases)
             about = ReleasedEffects(tuple(of.effects for of in biases), self.level, variance)
-            clip, deviation = defaults.RESIDUAL_CLIP, math.sqrt(variance)
+            deviation = math.sqrt(variance)
+            clip = self._clip()
             noisy = self._asked.shared_row_sums(self.mode, about, clip * deviation, rest_of)
             gain = clipped_response(clip, deviation)
             self._released.append(EffectRelease(noisy, gain, self.effects.effects))
@@ -127,6 +135,16 @@ class ItemBiases:
         # From the variance scale / (1 + seen) to that with as much more seen; 0 at no rest.
         gained = scale * rest * seen / ((1 + seen) * (1 + (1 + rest) * seen))
         return float(self.shares @ gained)
+
+    def _clip(self) -> float:
+        """Clip of residuals in the next release, in their deviations; UNCLIPPED without noise."""
+        clip = residual_clip(self.deviation, self._asked.half, self.level)
+        if not self._released:
+            return clip
+        # Of the variance of a row's sum, the part that stems from values and not from noise.
+        by_values = float(self.weights.mean()) * weight_of_entry(self.weights, self._asked.n_units)
+        share = by_values / (by_values + self._released[-1].noisy.sigma ** 2)
+        return share * UNCLIPPED + (1 - share) * clip
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
@@ -157,6 +175,11 @@ def residual_variance(biases: Sequence[ItemBiases], factor_variance: float = 0.0
     """Variance of values about a unit's level that neither biases nor components explain."""
     explained = sum(of.explained() for of in biases) + factor_variance
     return unexplained(biases[0].deviation, explained)
+
+
+def weight_of_entry(weights: Floats, n_units: int) -> float:
+    """Mean weight of an entry in sums over units, from the sums of weights in all rows."""
+    return min(n_units / max(float(weights.sum()), 1.0), 1.0)
 
 
 def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
@@ -204,7 +227,7 @@ class Directions:
         self._each = (total / max(asked.n_units, 1)) ** 2
         # Variance of a row of one sum, over its weight, that stems from units' own noise: a unit
         # of m entries adds one over m times a square of mean 1 / r.
-        self._own = min(asked.n_units / max(total, 1.0), 1.0) / n_columns
+        self._own = weight_of_entry(self._weights, asked.n_units) / n_columns
         # Covariance of the noise of a row of the sums, and how much releases count in them.
         self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
         self._axes = self._scaled(start)
@@ -238,27 +261,29 @@ class Directions:
 
     def pay(self, rest: float) -> bool:
         """True if components will gain as much as biases would at `rest` times their budget."""
-        # A standard error is taken off, and what directions explain by chance.
-        moment, noise = self.explained(max(self._trial // 2, 2))
-        r = self._axes.shape[1]
-        found = (float(np.trace(moment)) - noise * math.sqrt(r)) / r
+        # Each direction by itself, less what noise and chance seem to explain.
+        moment, noise = self.explained(judged_sweeps(self._trial))
         variance = self._deviation**2
         left = residual_variance(self._biases) / variance
-        gain = gain_of_components(found - self._by_chance(), r, self._each, left)
+        explained = beyond_noise(np.linalg.eigvalsh(moment), noise) - noise - self._by_chance()
+        gain = gain_of_components(explained, self._each, left)
         # Without noise biases gain nothing, and all directions are judged in the end.
         return gain * variance >= longest(self._biases).gain_of(rest)
 
     def factor(self) -> Floats:
         """Directions times the roots of the variances they explain, those of chance and noise 0."""
-        found, noise = self.explained(self._lately())
-        values, vectors = (part[..., ::-1] for part in np.linalg.eigh(found))
-        n_found, known = 0, 0.0
-        for value in values:
-            if value <= self._by_chance(known) + defaults.CERTAIN * noise:
+        moment, noise = self.explained(self._lately())
+        values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
+        least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
+        found, known = np.zeros(len(values)), 0.0
+        for place, value in enumerate(beyond_noise(values, noise)):
+            by_chance = self._by_chance(known)
+            if values[place] <= by_chance + least:
                 break
-            n_found, known = n_found + 1, known + float(value) * self._size**2
-        values = np.where(np.arange(len(values)) < n_found, np.maximum(values, 0.0), 0.0)
-        return self._axes @ (vectors * np.sqrt(values))
+            # As noise, chance adds to what is seen, and it turns directions from what they explain.
+            found[place] = math.sqrt(max(float(value) ** 2 - by_chance**2, 0.0))
+            known += float(value) * self._size**2
+        return self._axes @ (vectors * np.sqrt(found))
 
     def _by_chance(self, known: float = 0.0) -> float:
         """Variance that a direction explains of the units it is found from by chance.
@@ -287,8 +312,7 @@ class Directions:
     def _moment_noise(self, last: int) -> float:
         """Standard deviation of the noise in the numerator of `explained`."""
         r = self._axes.shape[1]
-        sigma = self._moments[0].moment_sigma * r
-        return float(sigma * np.sqrt(1 / last + 1 / r))
+        return float(moment_noise(self._moments[0].moment_sigma, r, last))
 
     def _memory(self) -> Floats:
         """Matrix (r, r) that discounts earlier sums."""
@@ -390,15 +414,40 @@ def rest_after_trial(plan: SlicePlan) -> float:
     return 0.0 if math.isinf(sweep.mu) else left * sweep.mu**2 / (plan.n_rounds * biases.mu**2)
 
 
-def gain_of_components(explained: float, n_columns: int, each: float, left: float) -> float:
-    """Variance of values that units' weights explain, in `n_columns` columns.
+def gain_of_components(explained: Floats, each: float, left: float) -> float:
+    """Variance of values that units' weights explain.
 
-    `explained` is the mean variance of a column in units of that assumed, `each` the number of
-    entries of a unit and `left` their residual variance.
+    `explained` are variances of components in units of that assumed, none if below 0, `each` the
+    number of entries of a unit and `left` their residual variance.
     """
     # In units of the variance of values, of which `left` is not known, as `each` entries show it.
-    variance = defaults.COMPONENT_VARIANCE * max(explained, 0.0)
-    return n_columns * variance * each * variance / (each * variance + left)
+    variances = defaults.COMPONENT_VARIANCE * np.maximum(explained, 0.0)
+    return float(np.sum(variances * each * variances / (each * variances + left)))
+
+
+def moment_noise(sigma: float, n_columns: Any, last: int) -> Any:
+    """Noise of a number of the mean moment of `last` sweeps, less that of the first, times r.
+    `sigma` is that of one sweep.
+    """
+    return sigma * n_columns * np.sqrt(1 / last + 1 / n_columns)
+
+
+def edge_of_noise(noise: Any, n_columns: Any) -> Any:
+    """Largest eigenvalue of a symmetric matrix of noise, which has this size on the diagonal."""
+    return noise * np.sqrt(2 * n_columns)
+
+
+def beyond_noise(values: NDArray[Any], noise: float) -> Floats:
+    """Eigenvalues of what a matrix with noise shows, from its own; 0 where noise explains them."""
+    # One of size v is seen as v + e^2 / 4 v, where e is the edge of the noise.
+    edge = edge_of_noise(noise, len(values))
+    seen = np.maximum(values, edge)
+    return np.where(values > edge, (seen + np.sqrt(seen**2 - edge**2)) / 2, 0.0)
+
+
+def judged_sweeps(trial: int) -> int:
+    """Number of sweeps up to the trial by whose moments directions are judged."""
+    return max(trial // 2, 2)
 
 
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
@@ -429,7 +478,13 @@ def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> 
     # The squared cosine with k components is k / rows at random, and is to be a half. A sweep
     # adds its squared signal over noise, with weights that are divided by their norm.
     growth = trial * np.log1p((signal * chi.mean(k) / k) ** 2)
-    return max(k[growth >= np.log(rows / 2 / k)].tolist(), default=1)
+    # The half that they explain then is to be twice what noise alone shows in moments.
+    noise = moment_noise(
+        SharedFactorSums.farthest / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
+    )
+    rest = 1 - 1 / (1 + defaults.COMPONENT_VARIANCE * each**2)
+    worth = (growth >= np.log(rows / 2 / k)) & (edge_of_noise(noise, k) <= rest**2 / 4)
+    return max(k[worth].tolist(), default=1)
 
 
 def _effective_rows(weights: Floats) -> float:

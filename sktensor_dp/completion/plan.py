@@ -99,6 +99,19 @@ class Assumed:
 ASSUMED = Assumed()
 
 
+# Clip of residuals, in deviations, that the two values of a table of equally many pass.
+UNCLIPPED = 2.0
+
+
+def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
+    """Clip of residuals of values about `mean`, in deviations; `half` is the half range.
+
+    UNCLIPPED where all values are at the bounds, and less the farther their variance is below
+    that: noise hides signs of residuals least, whose sums lead to medians.
+    """
+    return UNCLIPPED * deviation**2 / max(half**2 - mean**2, deviation**2)
+
+
 # Columns of a table whose pairs are released, at most.
 MOST_PAIRED = 1024
 
@@ -131,7 +144,8 @@ def pairs_detectability(n_observed: int, shape: Sequence[int], cost: PrivacyCost
     else:
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
     counts = n_rows * min(each / n_columns, 1.0) ** 2
-    response = (clipped_response(defaults.RESIDUAL_CLIP, ASSUMED.residual) * ASSUMED.component) ** 2
+    clip = residual_clip(ASSUMED.residual, 1 / 2)
+    response = (clipped_response(clip, ASSUMED.residual) * ASSUMED.component) ** 2
     return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 
 

@@ -34,8 +34,8 @@ LEAST_EIGENVALUE = 1e-12
 # Range of public numbers: within it only the norm of a unit's moment can overflow, and the moment
 # is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
-# Weight of a unit's second moment beside its sums: it has few numbers, so noise hurts it less.
-MOMENT_WEIGHT = 0.25
+# Weight of a unit's second moment beside its sums, which have little more noise by it.
+MOMENT_WEIGHT = 0.5
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,35 @@ def squared_error(model, effects):
     return float(np.var(left))
 
 
+def test_biases_of_two_values_are_not_medians():
+    rng = np.random.default_rng(0)
+    X, chance = np.argwhere(np.ones((2000, 20))), np.linspace(0.15, 0.85, 20)
+    y = (rng.random(len(X)) < chance[X[:, 1]]).astype(float)
+    model = PrivateCPCompletion(0, bounds=(0, 1), shape=(2000, 20), unit_mode=0, epsilon=INF)
+    biases, means = model.fit(X, y).biases_[1], y.reshape(-1, 20).mean(axis=0)
+    # Medians are nearer to the ends, 2.1 times as far from each other.
+    assert np.polyfit(means, biases, 1)[0] == pytest.approx(1, abs=0.05)
+
+
+def test_a_generous_rank_does_little_harm(seed):
+    """Two components are found among twenty columns as among two, at an epsilon with noise."""
+    rng = np.random.default_rng(seed)
+    shape, people = (2000, 60), np.repeat(np.arange(2000), 25)
+    X = np.column_stack([people, np.argsort(rng.random(shape), axis=1)[:, :25].ravel()])
+    U, V = (rng.standard_normal((n, 2)) for n in shape)
+    y = (U[X[:, 0]] * V[X[:, 1]]).sum(axis=1) / 2 + 0.7 * rng.standard_normal(len(X))
+    test, errors = rng.random(len(X)) < 0.2, []
+    for rank in (2, 20):
+        model = PrivateCPCompletion(rank, bounds=(-4, 4), shape=shape, unit_mode=0, epsilon=3.0)
+        with unsafe_seeded_noise(seed):
+            model.set_params(random_state=seed).fit(X[~test], y[~test])
+        assert f"Components found: {model.n_components_} of {rank}." in model.privacy_report_.notes
+        own = model.fold_in(X[~test], y[~test])
+        errors.append(np.sqrt(np.mean((own.predict(X[test]) - y[test]) ** 2)))
+    # Without components it is .99.
+    assert errors[1] < 1.02 * errors[0] < 0.82
+
+
 def test_releases_about_what_was_found_find_most(seed):
     X, y, effects = ratings(seed)
     rounds = squared_error(fitted(X, y, seed), effects)
