@@ -227,7 +227,7 @@ def possible(row: dict[str, str]) -> bool:
         (container == "batches" and model not in BATCHED),
         (searches and read_in_parts),
         (row.get("groups") == "categories" and container in (*DASK, "files")),
-        (container in ("tensor", "mask", "dask array") and row.get("names") == "row names"),
+        (container in ("tensor", "mask") and row.get("names") == "row names"),
         (container in ("tensor", "mask") and row.get("order", "drawn") != "drawn"),
         # Tables of whole numbers only are made of whole numbers.
         (settings == "set_output" and family in ("entries", "slices", "matrices", "texts")),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,14 +13,15 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.checks.errors import read
-from sktensor_dp.checks.frames import is_dask, refuse_lazy
+from sktensor_dp.checks.frames import as_numbers, is_dask, refuse_lazy
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.data.entries import EntryChunks, ValueRange, are_repeated, as_entries
-from sktensor_dp.data.labels import as_labels, distinct
+from sktensor_dp.data.labels import Labels, as_labels, distinct
 from sktensor_dp.data.slices import SliceChunks, SliceReader
 from sktensor_dp.data.sums import PartialQuery
+from sktensor_dp.data.units import Piece, split
 from sktensor_dp.estimator.inputs import (
     check_columns,
     computed,
@@ -33,6 +34,40 @@ from sktensor_dp.queries.query import SIZE_EDGES
 
 # Squares and ratios of squares of values within these neither overflow nor vanish.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
+
+
+@dataclass(frozen=True)
+class NamedSliceReader(SliceReader):
+    """Public parameters by which workers read entries by names; units without an index have ids."""
+
+    indices: Indices = ()
+
+    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
+        own = self.unit_mode if self.indices[self.unit_mode] is None else None
+        numbers = columns_to_numbers(X, self.indices, own)
+        labels = numbers[:, self.unit_mode]
+        if own is not None:
+            numbers = numbers.copy()
+            numbers[:, own] = 0  # until all entries of a unit are in one place
+            labels = as_labels(_columns(X)[own], len(numbers), f"column {own} of X")
+        known = (numbers >= 0).all(axis=1)
+        values = np.asarray(as_numbers(y, "a partition"))[known]
+        coordinates, values, _ = as_entries(numbers[known], values, self.shape)
+        return split(np.column_stack([coordinates, values]), labels[known], n_parts)
+
+    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> SliceChunks:
+        if self.indices[self.unit_mode] is None:
+            names, places = distinct(labels)
+            self.check_number(len(names))
+            table = table.copy()
+            table[:, self.unit_mode] = places
+        return super()._chunk(table, labels)
+
+    def check_number(self, n_units: int) -> None:
+        """Raise ValueError for more units than the shape announces."""
+        most = self.shape[self.unit_mode]
+        if n_units > most:
+            raise ValueError(MORE_IDS.format(mode=self.unit_mode, most=most))
 
 
 class LazySlices(ValueRange):
@@ -48,8 +83,12 @@ class LazySlices(ValueRange):
 
     def sum(self, query: Any) -> Any:
         """Sum of the contributions of all units to `query`."""
-        # Their number is the shape's, and nothing to be held against the partitions.
-        return self._partitions.sum(PartialQuery(query, self._reader)).value()
+        partial = self._partitions.sum(PartialQuery(query, self._reader))
+        value = partial.value()
+        # Of numbered units there are no more than the shape has.
+        if isinstance(self._reader, NamedSliceReader):
+            self._reader.check_number(partial.n_units)
+        return value
 
     def within(self, bounds: tuple[float, float]) -> "LazySlices":
         """Entries with values clipped to a narrower range, which was released."""
@@ -65,12 +104,18 @@ def lazy_slices(
     shape: Sequence[int],
     unit_mode: int,
     bounds: tuple[float, float],
+    indices: Indices | None,
 ) -> LazySlices:
     """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
     import dask
 
-    X = check_columns(estimator, X, reset=True, text=CATEGORIES)
+    X = check_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
+    if indices is not None:
+        # No number of a row is looked at where all modes but that of units have names.
+        shape = _public_shape(indices, shape or None, np.zeros((0, len(indices))), by_slice=True)
     reader = SliceReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
+    if indices is not None:
+        reader = NamedSliceReader(reader.shape, unit_mode, bounds, indices=indices)
     if is_dask(y):
         refuse_other_kinds(y._meta, "y", "encode it first")
     parts = row_partitions(X)
@@ -80,6 +125,7 @@ def lazy_slices(
     return LazySlices(DaskPartitions.rearranged(pieces, reader.gather), reader)
 
 
+MORE_IDS = "X has more ids in column {mode} than shape[{mode}] counts, which is {most}."
 WITHOUT_NAMES = (
     "X must have integer coordinates in column {mode}, for which row_names has None. Give "
     "row_names[{mode}]=RowIndex.from_public(names) with a list of names that is public, never one "
@@ -166,13 +212,8 @@ def read_entries(
     """  # fmt: skip
     by_slice = checked.unit_mode is not None
     if by_slice and is_dask(X):
-        if indices is None:
-            check_given(checked, y)
-            return lazy_slices(checked, X, y, shape or (), checked.unit_mode, bounds)
-        raise TypeError(
-            f"X is a Dask {type(X).__name__}, and names are numbered in memory. Pass X.compute() "
-            "and y.compute(), or coordinates that are numbers, without row_names."
-        )
+        check_given(checked, y)
+        return lazy_slices(checked, X, y, shape or (), checked.unit_mode, bounds, indices)
     # Coordinates are public where the unit is a value, and are needed here as a whole.
     X, y = computed(X, "Reading X"), computed(y, "Reading y")
     if indices is None:
@@ -330,9 +371,7 @@ def _known_entries(
     numbers = named_numbers(checked, X, own, reset=True)
     shape = _public_shape(indices, shape, numbers, by_slice)
     if own is not indices and len(own[units] or ()) > shape[units]:
-        raise ValueError(
-            f"X has more ids in column {units} than shape[{units}] counts, which is {shape[units]}."
-        )
+        raise ValueError(MORE_IDS.format(mode=units, most=shape[units]))
     named = [mode for mode, index in enumerate(own) if index is not None]
     known = (numbers[:, named] >= 0).all(axis=1)
     # Fewer values than rows are refused by whoever checks both.

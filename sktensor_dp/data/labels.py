@@ -106,7 +106,7 @@ def _is_well_formed(label: str) -> bool:
 
 def are_texts(labels: Labels) -> bool:
     """True if labels are strings, False if they are integers."""
-    return labels.dtype.kind == "U" or (labels.dtype.kind == "O" and isinstance(labels[0], str))
+    return labels.dtype.kind == "U" or isinstance(next(iter(labels), 0), str)
 
 
 def are_several(labels: Labels) -> bool:

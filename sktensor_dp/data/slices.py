@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sktensor_dp.checks.errors import error_or
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.data.entries import ValueRange, as_entries, check_unit_mode, checked_shape
+from sktensor_dp.data.labels import Labels
 from sktensor_dp.data.units import Piece, gathered, split
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
 
@@ -143,9 +144,10 @@ class SliceReader:
         found = gathered(pieces)
         if isinstance(found, Exception):
             return found
-        return error_or(lambda: self._chunk(found[0]), "Reading entries")
+        return error_or(lambda: self._chunk(*found), "Reading entries")
 
-    def _chunk(self, table: NDArray[np.float64]) -> SliceChunks:
+    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> SliceChunks:
+        """Chunk of whole units from entries, each with the label of its unit."""
         coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
         return SliceChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
 

@@ -340,9 +340,10 @@ def check_same(name: str, before: Any, now: Any) -> None:
 NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
 
 
-def check_columns(estimator: Any, X: Any, *, reset: bool, text: str = TEXT) -> Any:
+def check_columns(estimator: Any, X: Any, *, reset: bool, text: str | None = TEXT) -> Any:
     """Lazy table with its columns in one chunk, validated by its metadata alone."""
-    refuse_other_kinds(X._meta, "X", text)
+    if text is not None:  # None: columns may be text
+        refuse_other_kinds(X._meta, "X", text)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"X must have one row per sample and one column per feature; got a "

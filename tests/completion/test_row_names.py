@@ -2,6 +2,8 @@
 
 import pickle
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -159,15 +161,25 @@ def test_text_without_names_is_told_how_to_give_them():
     assert "eve7" not in str(caught.value)
 
 
-def test_tables_that_are_not_computed_have_numbers():
-    """Ids of units would have to be numbered over all partitions."""
-    dask_array = pytest.importorskip("dask.array", reason="tables of Dask need Dask")
+@pytest.mark.parametrize("kind", ["array", "frame"])
+@pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
+def test_partitions_have_names_and_ids_too(options, kind):
+    """A person's entries lie in several of them; a drink that is not listed is left out."""
     X, y = entries()
-    accountant = BudgetAccountant(100.0, 1e-6)
-    lazy = dask_array.from_array(frame_of(X).astype(object).to_numpy(), chunks=20)
-    with pytest.raises(TypeError, match=r"X.compute\(\)"):
-        build(**SLICED, accountant=accountant).fit(lazy, dask_array.from_array(y, chunks=20))
-    assert accountant.entries == ()
+    frame = frame_of(X)
+    frame.loc[3, "drink"] = "soup"
+    table, values = dd.from_pandas(frame, npartitions=4, sort=False), dd.from_pandas(
+        pd.Series(y), npartitions=4, sort=False
+    )  # fmt: skip
+    if kind == "array":
+        table = da.from_array(frame.astype(object).to_numpy(), chunks=(10, 3))
+        values = da.from_array(y, chunks=10)
+    found = build(**options, epsilon=INF).fit(table, values)
+    known = build(**options, epsilon=INF).fit(frame, y)
+    np.testing.assert_allclose(found.predict(frame), known.predict(frame), rtol=1e-9)
+    if "unit_mode" in options:
+        with pytest.raises(ValueError, match="more ids in column 0"):
+            build(**{**options, "shape": (3, 3, 4)}).fit(table, values)
 
 
 @all_models

@@ -269,3 +269,12 @@ def test_mixtures_take_lazy_rows_with_missing_cells(seed):
         np.testing.assert_array_equal(ask(lazy(X)).compute(), ask(X))
     np.testing.assert_allclose(model.means_, other.means_, atol=1e-4)
     assert model.bic(lazy(X)) == pytest.approx(model.bic(X))
+
+
+def test_there_may_be_more_partitions_than_persons():
+    """Of ids that are text, too: partitions that none is dealt to are empty."""
+    X, persons = samples(), np.array([f"person {row % 3}" for row in range(N)])
+    model = partial(PrivateGaussianMixture, 2, data_norm=4.0, epsilon=INF, random_state=0)
+    ids = dd.from_pandas(pd.Series(persons), npartitions=12, sort=False)
+    found = model().fit(frame(X, 12), groups=ids, n_samples=3)
+    np.testing.assert_allclose(found.means_, model().fit(X, groups=persons).means_, atol=1e-9)
