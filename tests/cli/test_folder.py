@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import SMALL, Command
+from commands import SMALL, Command, write_posts
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import execution as module
@@ -24,6 +24,12 @@ from sktensor_dp.topic_page import odds_in_hundred
 def spent(tmp_path: Path, name: str = "private-topics") -> float:
     ledger = tmp_path / name / LEDGER
     return BudgetAccountant(path=ledger, scope=SCOPE).total()[0] if ledger.exists() else 0
+
+
+@pytest.fixture
+def posts(tmp_path: Path) -> Path:
+    """Fewer than elsewhere: what is found is looked at in other files."""
+    return write_posts(tmp_path / "posts.csv", 1200, 600)
 
 
 @pytest.fixture

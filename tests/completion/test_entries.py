@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from internals import model_of
 from sklearn.metrics import r2_score
-from small_completions import INF, MODELS, PERTURBATIONS, SHAPE, SLICE, T0, X0, Y0, build, table
+from small_completions import INF, MODELS, PERTURBATIONS, SHAPE, SLICE, X0, Y0, build, table
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -18,12 +18,13 @@ from sktensor_dp.tensor.sorted_entries import tucker_values
 from sktensor_dp.tensor.tucker_completion import with_orthonormal_factors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+nightly = pytest.mark.nightly
 all_models = pytest.mark.parametrize("model", MODELS)
 
 
 @all_models
 @pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("epsilon", [0.1, 3.0, 30.0])
+@pytest.mark.parametrize("epsilon", [3.0, *(pytest.param(e, marks=nightly) for e in (0.1, 30.0))])
 @pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
 def test_all_of_the_budget_is_charged_and_no_more(perturbation, epsilon, delta, model):
     accountant = BudgetAccountant(100.0, delta)
@@ -76,7 +77,11 @@ def test_biases_and_chance_alone_make_no_components(unit_mode, model):
 
 
 @all_models
-@pytest.mark.parametrize("shape", [(12, 9), (9, 8, 6), (5, 4, 6, 3)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(5, 4, 6, 3), *(pytest.param(s, marks=nightly) for s in ((12, 9), (9, 8, 6)))],
+    ids=str,
+)
 @pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
 def test_any_number_of_modes(shape, perturbation, model):
     X, y, _ = table(shape)
@@ -128,21 +133,6 @@ def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
     assert not fitted.transform([[50, 60, 70]]).any()
 
 
-@all_models
-def test_the_shape_is_that_of_the_array(model):
-    T = T0.copy()
-    T[:, -2:] = np.nan
-    hidden = np.isnan(T)
-    for fitted in (
-        build(model, epsilon=INF).fit_tensor(T),
-        build(model, epsilon=INF).fit_tensor(T0, ~hidden),
-    ):
-        assert fitted.shape_ == SHAPE
-        np.testing.assert_array_equal(fitted.biases_[1][-2:], 0)
-    by_entries = build(model, epsilon=INF, shape=SHAPE).fit(np.argwhere(~hidden), T[~hidden])
-    np.testing.assert_array_equal(by_entries.complete(), fitted.complete())
-
-
 def test_values_are_clamped_to_the_bounds():
     y = np.where(Y0 > 0, 1e300, -1e300)
     for options in ({"epsilon": INF}, {"epsilon": INF, **SLICE}):
@@ -161,22 +151,9 @@ def test_the_form_of_a_core_does_not_change_values():
 
 
 @all_models
-def test_a_refit_leaves_nothing_of_the_fit_before(model):
-    estimator = build(model, epsilon=20.0).fit(X0, Y0)
-    assert hasattr(estimator, "factors_")
-    estimator.set_params(**SLICE).fit(X0, Y0)
-    assert not hasattr(estimator, "factors_")
-    assert estimator.fold_in(X0, Y0).parameters.shape == (9, 3)
-    estimator.set_params(unit_mode=None, shape=None, rank=1).fit(X0[:, :2], Y0, repeated="distinct")
-    assert len(estimator.factors_) == estimator.n_features_in_ == 2
-    # Parameters that change after a fit say nothing of it.
-    transformed = estimator.transform(X0[:, :2])
-    estimator.set_params(rank=5)
-    np.testing.assert_array_equal(estimator.transform(X0[:, :2]), transformed)
-
-
-@all_models
-@pytest.mark.parametrize("perturbation", ["input", "gradient", "output"])
+@pytest.mark.parametrize(
+    "perturbation", ["output", *(pytest.param(way, marks=nightly) for way in ("input", "gradient"))]
+)
 def test_regularization_shrinks_components(perturbation, model):
     sizes = []
     for factor in (1.0, 1e6):
@@ -185,17 +162,3 @@ def test_regularization_shrinks_components(perturbation, model):
         without = sum(b[x] for b, x in zip(fitted.biases_, X0.T, strict=True)) + fitted.mean_
         sizes.append(np.sqrt(np.mean((fitted.predict(X0) - np.clip(without, -4, 4)) ** 2)))
     assert sizes[1] < 0.98 * sizes[0]
-
-
-@all_models
-def test_regularization_shrinks_shared_factors(model):
-    X, y, _ = table((80, 12, 6))
-    parameters = {"unit_mode": 0, "shape": (80, 12, 6), "epsilon": INF}
-    cells = np.argwhere(np.ones((12, 6)))
-    sizes = [
-        np.linalg.norm(model_of(fitted).components.rows(cells))
-        for fitted in (
-            build(model, regularization=factor, **parameters).fit(X, y) for factor in (1.0, 1e3)
-        )
-    ]
-    assert sizes[1] < 0.9 * sizes[0]

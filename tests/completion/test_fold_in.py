@@ -22,7 +22,10 @@ all_models = pytest.mark.parametrize("model", MODELS)
 
 @all_models
 @pytest.mark.parametrize("shape", [(30, 8), (30, 8, 6)], ids=str)
-@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "auto", "slice"])
+@pytest.mark.parametrize(
+    "perturbation",
+    ["auto", "slice", *(pytest.param(way, marks=pytest.mark.nightly) for way in PERTURBATIONS)],
+)
 def test_persons_that_a_fit_never_saw_fold_in(perturbation, shape, model):
     """They are told from each other by their own entries."""
     X, y, _ = table((40, *shape[1:]))
@@ -122,17 +125,6 @@ def test_attributes_show_what_was_found(seed):
     expected = model.mean_ + model.biases_[0][X[:, 0]] + model.biases_[1][X[:, 1]]
     np.testing.assert_allclose(model.predict(X), np.clip(expected, -4, 4))
     assert len(model.similar_rows(1, 3, 2).rows) == 2
-
-
-def test_saved_models_fold_in_the_same(tmp_path):
-    data, test = answers(0)
-    model = fitted(data, 0)
-    model.save(tmp_path / "model")
-    loaded = PrivateCPCompletion.load(tmp_path / "model")
-    for one, other in zip(model.factors_, loaded.factors_, strict=True):
-        np.testing.assert_array_equal(one, other)
-    own = (of.fold_in(*data).predict(test[0]) for of in (model, loaded))
-    np.testing.assert_array_equal(*own)
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])

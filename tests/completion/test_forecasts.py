@@ -48,7 +48,9 @@ def errors(model, data, test):
     ]
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 5.0, 10.0])
+@pytest.mark.parametrize(
+    "epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.nightly) for e in (0.5, 2.0, 5.0, 10.0))]
+)
 def test_predictions_and_own_entries_do_as_forecast(epsilon, seed):
     """By sums, by sums and pairs, and by values."""
     data, test = values(seed)

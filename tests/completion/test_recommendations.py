@@ -121,15 +121,6 @@ def two_entries():
     ).fit([[0, 0], [0, 1], [1, 0], [1, 1]] * 250, [1.0, 5.0] * 500, repeated="distinct")
 
 
-def test_exclusion_is_unit_by_unit(named):
-    seen = [["x", "film 0"], ["y", "film 1"], ["y", "film 0"], ["z", "film 2"]]
-    own = named.fold_in([["x", "film 0"], ["y", "film 1"]], [5.0, 1.0])
-    both = named.recommend(own, 1, exclude=seen)
-    assert both.rows.tolist() == [["film 1"], ["film 2"]]
-    few = named.recommend(None, 6, exclude=[["x", f"film {i}"] for i in range(4)])
-    assert few.rows.tolist() == ["film 4", "film 5", None, None, None, None]
-
-
 def test_a_list_of_rows_is_excluded_for_one_unit(named):
     seen = pd.Series(["film 0", "film 2", "no film"])
     one, two = (named.fold_in([[who, "film 0"] for who in persons], [5.0] * len(persons))

@@ -40,24 +40,6 @@ SLICED = {
 
 
 @all_models
-@pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
-def test_names_are_numbers(options, model):
-    """What is fitted on names is what is fitted on their numbers, to the last bit."""
-    X, y = entries()
-    with unsafe_seeded_noise(0):
-        named = build(model, **options).fit(frame_of(X), y)
-    numbered = {**options, "shape": (4, 3, 4), "row_names": None}
-    with unsafe_seeded_noise(0):
-        plain = build(model, **numbered).fit(X, y)
-    np.testing.assert_array_equal(named.predict(frame_of(X)), plain.predict(X))
-    first, second = named.fold_in(frame_of(X), y), plain.fold_in(X, y)
-    np.testing.assert_array_equal(first.parameters, second.parameters)
-    assert first.units.tolist() == PEOPLE
-    np.testing.assert_array_equal(first.predict(frame_of(X)), second.predict(X))
-    assert list(named.feature_names_in_) == ["person", "drink", "day"]
-
-
-@all_models
 def test_ids_of_persons_are_not_kept(model):
     X, y = entries()
     fitted = build(model, **SLICED).fit(frame_of(X), y)
@@ -180,25 +162,6 @@ def test_partitions_have_names_and_ids_too(options, kind):
     if "unit_mode" in options:
         with pytest.raises(ValueError, match="more ids in column 0"):
             build(**{**options, "shape": (3, 3, 4)}).fit(table, values)
-
-
-@all_models
-@pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
-def test_names_are_saved(options, model, tmp_path):
-    X, y = entries()
-    # Without names of columns modes go by their place.
-    fitted = build(model, **options).fit(frame_of(X).to_numpy(), y)
-    fitted.save(tmp_path / "model")
-    loaded = model.load(tmp_path / "model")
-    np.testing.assert_array_equal(
-        loaded.predict(frame_of(X)), fitted.predict(frame_of(X).to_numpy())
-    )
-    own = [m.fold_in(frame_of(X), y) for m in (fitted, loaded)]
-    np.testing.assert_array_equal(own[0].parameters, own[1].parameters)
-    assert own[1].units.tolist() == PEOPLE
-    assert loaded.recommend(None, 1, context={2: 0}).rows[0] in DRINKS
-    # What is loaded can be fitted again.
-    assert np.isfinite(clone(loaded).fit(frame_of(X), y).mean_)
 
 
 @pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])

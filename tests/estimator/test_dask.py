@@ -10,18 +10,15 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from small_corpora import INF, tiny
 
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
-    PrivacyLeakWarning,
     PrivateCPCompletion,
     PrivateGaussianMixture,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
-    unsafe_seeded_noise,
 )
 from sktensor_dp.data.units import gathered, split_by_group
 from sktensor_dp.privacy.execution import FAN_IN, DaskPartitions
@@ -61,42 +58,8 @@ def unknown(X: Any) -> Any:
     return da.concatenate(shapes, allow_unknown_chunksizes=True)
 
 
-KINDS = {
-    "dense": lazy,
-    "split columns": lambda X: lazy(X).rechunk({1: 2}),
-    "csr_matrix": lambda X: lazy(X).map_blocks(sp.csr_matrix),
-    "csc_array": lambda X: lazy(X).map_blocks(sp.csc_array),
-    "unknown sizes": unknown,
-    "a frame": frame,
-    "one partition": lambda X: lazy(X, (N,)),
-    "an empty partition": lambda X: da.concatenate([lazy(X)[:0], lazy(X)]),
-}
 topics = partial(PrivateSpectralLDA, 2, n_refinements=2, random_state=0)
 components = partial(PrivateTensorPowerMethod, 2, data_norm=4.0, random_state=0)
-MODELS = {"topics": (topics, documents), "samples": (components, samples)}
-
-
-def alike(one: Any, other: Any) -> None:
-    """Equal to the digits that sums in another order leave, or that a step of a grid moves."""
-    # Steps of several releases moved a probability by 2e-5; another draw of the noise by .01.
-    np.testing.assert_allclose(one.components_, other.components_, atol=1e-4)
-    assert one.privacy_report_.rows == other.privacy_report_.rows
-
-
-def fitted(model: Any, X: Any, seed: int = 0, **given: Any) -> Any:
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(seed):
-        return model.fit(X, **given)
-
-
-@pytest.mark.parametrize("name", ["topics", "samples"])
-def test_batches_may_be_lazy(name, seed):
-    build, draw = MODELS[name]
-    one, other = build(epsilon=5.0), build(epsilon=5.0)
-    for place, X in enumerate((draw(seed), draw(seed + 1))):
-        for model, data in ((one, X), (other, lazy(X))):
-            with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(place):
-                model.partial_fit(data)
-    alike(one, other)
 
 
 def test_no_partition_sees_other_groups_than_its_own(seed):

@@ -1,25 +1,9 @@
-"""Fits of groups: of single rows they are those of rows, and no number of rows is shown."""
-
-import pickle
-from functools import partial
-from typing import Any
+"""Steps of one pipeline protect the same unit."""
 
 import dask.array as da
 import numpy as np
 import pytest
-from dealt_labels import FIRST_KEY, labels_dealt_to
 from sklearn.base import clone
-from small_groups import (
-    MODES,
-    D,
-    N,
-    data,
-    every_mode,
-    model,
-    options_of,
-    public_state,
-    seeded,
-)
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -27,65 +11,11 @@ from sktensor_dp import (
     PrivateSearchCV,
     PrivateSpectralLDA,
 )
-from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.parts import public_ranks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
     pytest.mark.filterwarnings("ignore:noise is seeded"),
 ]
-
-# Groups of one row
-
-
-def fit_chunks(estimator: Any, X: np.ndarray, labels: Any) -> Any:
-    cuts = np.split(np.arange(N), [70])
-    source = [X[rows] if labels is None else (X[rows], labels[rows]) for rows in cuts]
-    return estimator.fit_chunks(source, n_samples=N, n_features=D)
-
-
-def fit_batches(estimator: Any, X: np.ndarray, labels: Any) -> Any:
-    for rows in np.split(np.arange(N), 3):
-        estimator.partial_fit(X[rows], groups=None if labels is None else labels[rows])
-        estimator = pickle.loads(pickle.dumps(estimator))
-    return estimator
-
-
-BATCHES = [("topics", "whitened", fit_batches), ("components", "stream", fit_batches)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "mode", "fit"), [*((*mode, fit_chunks) for mode in MODES), *BATCHES]
-)
-def test_rows_in_parts_with_a_label_each_are_rows(kind, mode, fit, seed):
-    X = data(np.random.default_rng(seed), kind)
-    plain, grouped = (
-        seeded(lambda of=of: fit(model(kind, **options_of(kind, mode)), X, of), seed)
-        for of in (None, np.arange(N))
-    )
-    assert public_state(plain) == public_state(grouped)
-
-
-@every_mode
-def test_groups_of_single_rows_are_rows(kind, mode, seed, secret_integers):
-    """In batches as well, once groups are dealt to them as rows are."""
-    secret_integers(lambda _, size: FIRST_KEY if size == 4 else None)
-    places = public_ranks(N, 0)
-    X = data(np.random.default_rng(seed), kind)
-    for name in (int, "p{:05d}".format):
-        groups = labels_dealt_to(places, FIRST_KEY, name)
-
-        def fit(of, groups=groups):
-            if of is None and "stream" in mode:
-                NoiseSource()  # as groups have one for their coins
-            return model(kind, **options_of(kind, mode)).fit(X, groups=of)
-
-        plain, grouped = (seeded(partial(fit, of), seed) for of in (None, groups))
-        assert public_state(plain) == public_state(grouped)
-        assert grouped.privacy_report_.unit == "person"
-
-
-# Steps of one pipeline
 
 TEXTS, OWNERS = ["cats dogs", "dogs birds"] * 600, np.repeat(np.arange(400), 3)
 KINDS = {
@@ -130,6 +60,3 @@ def test_the_next_fit_refuses_another_unit_before_its_charge(kind, first, second
     assert budget.entries == ()
     if others is not None:
         assert topics.fit(others, groups=second).privacy_report_.rows
-
-
-# Reports and ledgers

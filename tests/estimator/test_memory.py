@@ -146,7 +146,7 @@ FITS = [
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("kind", "parameters", "k", "X"), FITS, ids=lambda _: "")
-@pytest.mark.parametrize("epsilon", [1.0, 1e6])
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(1e6, marks=pytest.mark.nightly)])
 def test_fits_take_no_more_memory_than_is_checked(kind, parameters, k, X, epsilon, monkeypatch):
     checked = []
     for each in (plan, spectral_lda.plan, gaussian_mixture.plan, completion.plan):

@@ -1,14 +1,11 @@
 """Searches with groups: whole persons are held out, fitted, scored and protected."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
 import sklearn
-from dealt_labels import FIRST_KEY, labels_dealt_to
 from internals import parts_of_trials
-from replaying import state
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 from small_searches import counts, topics
@@ -18,10 +15,7 @@ from sktensor_dp import (
     BudgetError,
     PrivateSearchCV,
     PrivateSpectralLDA,
-    unsafe_seeded_noise,
 )
-from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.parts import public_ranks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:noise is seeded"),
@@ -69,23 +63,6 @@ def test_whole_groups_are_held_out_however_many_rows_they_have(cv, parts):
             assert sorted([*train, *test]) == list(range(N))
     if cv is None:
         assert [len(one) for _, one in parts[:half]] == [len(one) for _, one in parts[half:]]
-
-
-@pytest.mark.usefixtures("one_trial")
-@pytest.mark.parametrize("cv", [None, 2])
-def test_groups_of_one_row_are_no_groups(cv, seed):
-    """Once they are dealt out as rows are."""
-    X = counts(200, seed)
-    found = []
-    for groups in (None, labels_dealt_to(public_ranks(200, 0), FIRST_KEY)):
-        with unsafe_seeded_noise(seed), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if groups is None:
-                NoiseSource()  # as groups have one for their coins
-            search = topics(cv=cv, epsilon=20.0, random_state=0).fit(X, groups=groups)
-        model = search.best_estimator_
-        found.append(state([search.best_score_, search.best_params_, model.components_]))
-    assert found[0] == found[1]
 
 
 @pytest.mark.usefixtures("one_trial")

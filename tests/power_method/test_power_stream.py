@@ -134,15 +134,6 @@ def least_overlap(sizes, seed):
     return cosines(estimator.components_, V).min()
 
 
-@pytest.mark.usefixtures("seeded_noise")
-@pytest.mark.parametrize("place", [3, 9, 21])
-def test_a_small_batch_ruins_no_stream(place, seed):
-    """As the last one it is polished with; weighed as others are it left overlaps of .3."""
-    sizes = [0] * 22
-    sizes[place] = 3
-    assert least_overlap(sizes, seed) > 0.99
-
-
 @pytest.mark.nightly
 @pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("small", [1, 10, 100, 1000])

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from internals import questions
 from ledger_processes import run_script
 from small_completions import X0, Y0, build
 
@@ -228,13 +227,6 @@ def test_commits_wait_for_the_disk(path: Path) -> None:
         names = ("journal_mode", "synchronous", "fullfsync")
         settings = [connection.execute(f"PRAGMA {n}").fetchone()[0] for n in names]
     assert settings == ["truncate", 3, 1]  # 3 is EXTRA
-
-
-def test_a_charge_survives_the_fit_that_fails(path: Path) -> None:
-    budget = BudgetAccountant(5.0, path=path)
-    with questions(fail_at=0), pytest.raises(MemoryError):
-        fit(budget)
-    assert BudgetAccountant(path=path).total()[0] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

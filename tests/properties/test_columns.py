@@ -2,12 +2,16 @@
 
 import inspect
 import warnings
+from functools import partial
 
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
-from cases import BATCHED, FRAMES, MODELS, READERS, STREAMED, Case, covered, observed
+from cases import BATCHED, FRAMES, MODELS, READERS, SEARCHES, STREAMED, Case, covered, observed
 
-from sktensor_dp import make_private_scorer
+from sktensor_dp import PrivateOneHotEncoder, make_private_scorer
+from sktensor_dp.privacy.execution import ThreadedPartitions
 
 # A new fit or stream learns columns anew, and what comes out of a transform has none of these.
 ANEW = (
@@ -19,7 +23,7 @@ ANEW = (
     "partial_fit",
     "inverse_transform",
 )
-OTHER = r"order|names"
+OTHER = r"order|names|must have the columns"
 TABLES = tuple(name for name in READERS if MODELS[name].family not in ("texts", "tensors"))
 
 
@@ -59,18 +63,51 @@ def holds(case: Case) -> None:
             stream = case.build().partial_fit(X, **labels)
             with pytest.raises(ValueError, match=OTHER):
                 stream.partial_fit(wrong, **labels)
-        if case.model in STREAMED:
+        if hasattr(model, "fit_chunks") and groups is None:
+            sizes = {"n_samples": 2 * len(data), "n_features": data.X.shape[1]}
+            for source in ([X, wrong], ThreadedPartitions([X, wrong], 2)):
+                if case.model not in STREAMED or isinstance(source, list):
+                    with pytest.raises(ValueError, match=OTHER):
+                        case.build().fit_chunks(source, **sizes)
+        if case["container"] == "pandas" and y is None:
+            lazy = dd.from_map(lambda place: (X, wrong)[place], [0, 1], meta=X[:0])
+            calls = [model.predict if hasattr(model, "predict") else model.transform]
+            if case.model not in STREAMED | SEARCHES and groups is None:
+                calls.append(partial(case.build().fit, n_samples=2 * len(data)))
+            for call in calls:
+                with pytest.raises(ValueError, match=OTHER):
+                    np.asarray(call(lazy))
+        names = model.get_feature_names_out() if hasattr(model, "inverse_transform") else []
+        if len(names) > 1:
+            back = pd.DataFrame(np.ones((2, len(names))), columns=names[::-1])
             with pytest.raises(ValueError, match=OTHER):
-                case.build().fit_chunks([X, wrong])
+                model.inverse_transform(back)
         if y is not None:
             kept = model.fold_in(X, y)
+            first = [mode for mode in range(data.X.shape[1]) if mode != (model.unit_mode or 0)]
+            context = dict.fromkeys(first[1:], 0)
             assert np.isfinite(kept.predict(X)).all()
             with pytest.raises(ValueError, match=OTHER):
                 kept.predict(wrong)
+            with pytest.raises(ValueError, match=OTHER):
+                model.recommend(kept, exclude=wrong, context=context)
         elif case.of.family == "counts" and groups is None:
             scorer = make_private_scorer("log_likelihood_per_token", epsilon=9.0)
             with pytest.raises(ValueError, match=OTHER):
                 scorer(model, wrong)
+
+
+def test_columns_of_an_encoder():
+    """Of categories, which no other estimator reads."""
+    X = pd.DataFrame({"a": ["x", "y"] * 100, "b": ["u"] * 200})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PrivateOneHotEncoder(epsilon=100.0).fit(X)
+    shown = pd.DataFrame(model.transform(X).toarray(), columns=model.get_feature_names_out())
+    with pytest.raises(ValueError, match=OTHER):
+        model.transform(turned(X))
+    with pytest.raises(ValueError, match=OTHER):
+        model.inverse_transform(turned(shown))
 
 
 def unnamed(row):

@@ -109,7 +109,7 @@ KNOWN = {**{f"omega{i}": 40 - i for i in range(20)}, **{f"alpha{i}": 20 - i for 
 def test_the_command(name, tmp_path, monkeypatch, capsys):
     """Persons are charged for as was said, inputs stay, and a refused run adds nothing."""
     monkeypatch.chdir(tmp_path)
-    write_posts(tmp_path / "posts.csv")
+    write_posts(tmp_path / "posts.csv", 1200, 600)
     listed = "\n".join(f"{word},{count}" for word, count in KNOWN.items())
     (tmp_path / "known.csv").write_text(f"word,count\n{listed}")
     people = "\n".join(

@@ -185,12 +185,6 @@ def stream_error(small, place, seed):
     return topic_error(lda.components_, topics)
 
 
-@pytest.mark.parametrize("place", [1, 3, 5])
-def test_a_small_batch_ruins_no_topics(place, seed):
-    """Seeds 0 to 5: at most 1.26 of the error; as one batch of many it left 9 times as much."""
-    assert stream_error(3, place, seed) < 2 * stream_error(0, place, seed)
-
-
 @pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:Of 3 topics:sktensor_dp.NotEnoughDataWarning")
 @pytest.mark.parametrize("small", [1, 10, 100, 1000])

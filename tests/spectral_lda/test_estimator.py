@@ -120,9 +120,6 @@ def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):
             lda.fit(X)
 
 
-ONE_TOPIC = "ignore:Of . .* asked for, the .* 1 :sktensor_dp.NotEnoughDataWarning"
-
-
 def n_topics_of_one(model, seed):
     """Topics found in 20,000 documents of 20 words of one distribution over 200."""
     X = np.random.default_rng(seed).multinomial(20, np.full(200, 1 / 200), size=20_000)
@@ -137,18 +134,6 @@ def test_sampling_alone_is_not_taken_for_topics(model, epsilon, seed):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Of 3 .* asked for", NotEnoughDataWarning)
         assert n_topics_of_one(clone(model).set_params(epsilon=epsilon), seed) == 1
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings(ONE_TOPIC)
-@pytest.mark.usefixtures("seeded_noise")
-@pytest.mark.parametrize("epsilon", [1.0, 4.0, 16.0, math.inf])
-def test_documents_of_one_distribution_have_one_topic(epsilon):
-    found = [
-        n_topics_of_one(PrivateSpectralLDA(2 + seed % 2, epsilon=epsilon), seed)
-        for seed in range(20)
-    ]
-    assert sum(number == 1 for number in found) >= 19
 
 
 @pytest.mark.parametrize("diagonal", [0.0, 2.8])

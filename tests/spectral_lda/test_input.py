@@ -3,21 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_corpora import CONFIGURATIONS, INF, counts, seeded_fit, tiny
+from small_corpora import CONFIGURATIONS, INF, counts, tiny
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
 from sktensor_dp.spectral_lda.questions import CLIPPED_NORMS
 
 pytestmark = tiny
-
-
-def test_entries_in_two_parts_are_one_count():
-    X = sp.csr_matrix(counts())
-    parts = np.column_stack([X.data - 1, np.ones_like(X.data)]).ravel()
-    split = sp.csr_matrix((parts, np.repeat(X.indices, 2), 2 * X.indptr), X.shape)
-    wanted, found = seeded_fit(X), seeded_fit(split)
-    np.testing.assert_array_equal(found.components_, wanted.components_)
-    np.testing.assert_array_equal(found.transform(split), wanted.transform(X))
 
 
 ONE = np.eye(5, dtype=int)[np.arange(60) % 5]
@@ -89,19 +80,3 @@ def test_a_prior_stays_one_with_any_number_of_topics():
         )
         with pytest.warns(UserWarning, match="exceeds the 7 features; 7 topics"):
             assert np.isfinite(lda.fit(counts()).components_).all()
-
-
-@pytest.mark.parametrize(
-    ("source", "sizes", "message"),
-    [
-        (5, {}, "source must be an iterable of chunks, got a int"),
-        (iter([counts()]), {}, "source must be re-iterable"),
-        ([counts()], {"n_samples": 199}, "200 documents in all; n_samples is 199"),
-        ([counts()], {"n_features": 8}, "7 features; n_features is 8"),
-        ([counts()], {"n_samples": 0}, "n_samples must be an int >= 1"),
-        ([counts()], {"n_features": 0}, "n_features must be an int >= 1"),
-    ],
-)
-def test_sources_of_chunks_are_re_iterable_and_as_announced(source, sizes, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        PrivateSpectralLDA(2).fit_chunks(source, **{"n_samples": 200, "n_features": 7, **sizes})

@@ -3,10 +3,8 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from internals import gains_of, plan_of
-from sklearn.base import clone
 
 from sktensor_dp import PrivateSpectralLDA, unsafe_seeded_noise
 from sktensor_dp.spectral_lda.public_words import expected_frequencies, public_topics
@@ -94,39 +92,6 @@ def test_words_without_a_frequency_get_half_of_the_least():
     np.testing.assert_allclose(found, np.array([3, 1, 0.5, 0.5]) / 5)
     assert expected_frequencies([1e308, 1e-308], 2, None).min() > 0
     assert expected_frequencies([5e-324, 1e-323], 2, None).sum() == pytest.approx(1)
-
-
-def forms_of_public(kind):
-    """Counts with names of words, the parameter, and forms of the same public numbers."""
-    rng = np.random.default_rng(0)
-    words = [f"w{i}" for i in range(D)]
-    if kind == "word_frequencies":
-        X, table = surveys(rng, 300)[0], zipf()
-        named = [dict(zip(words, 7 * table, strict=True))]
-        named.append({**named[0], "elsewhere": 9.0})
-    else:
-        table = true_topics(rng)
-        X = texts(rng, table, 300)
-        shuffled = pd.DataFrame(7 * table, columns=words)[words[::-1]]
-        shuffled["elsewhere"] = 9.0
-        named = [shuffled, {word: table[:, i].tolist() for i, word in enumerate(words)}]
-    return pd.DataFrame(X, columns=words), [table, table.tolist(), *named]
-
-
-@pytest.mark.parametrize("kind", ["word_frequencies", "public_components"])
-def test_every_form_says_the_same_and_is_saved_and_cloned(kind, tmp_path):
-    X, forms = forms_of_public(kind)
-    found = []
-    for given in forms:
-        model = seeded(X, 3, **{kind: given})
-        found.append(model.components_)
-        model.save(tmp_path / "a.model")
-        loaded = PrivateSpectralLDA.load(tmp_path / "a.model")
-        np.testing.assert_array_equal(loaded.components_, found[-1])
-        with unsafe_seeded_noise(3):
-            np.testing.assert_array_equal(clone(loaded).fit(X).components_, found[-1])
-    for other in found[1:]:
-        np.testing.assert_allclose(other, found[0], rtol=1e-5)
 
 
 def test_batches_are_shrunk_towards_them_too(seed):
@@ -222,23 +187,6 @@ def test_topics_learnt_stand_beside_public_ones():
     assert start.weights.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"epsilon": math.inf}, {"delta": 0.0}, {"neighbours": "add_remove"},
-        {"doc_topic_prior": 0.0}, {"perturbation": "moment_tensor", "n_refinements": 2},
-        {"word_frequencies": np.ones(D)},
-    ],
-)  # fmt: skip
-def test_every_way_to_fit_takes_them(options):
-    rng = np.random.default_rng(0)
-    topics = true_topics(rng)
-    model = seeded(texts(rng, topics), 0, public_components=topics, **options)
-    assert np.allclose(model.components_.sum(axis=1), 1)
-    assert (model.components_ > 0).all()
-    assert np.isfinite(model.components_std_).all()
-
-
 def test_one_topic_is_shrunk_towards_the_public_one():
     X, truth = surveys(np.random.default_rng(0), 500, zipf())
     alone, known = (
@@ -261,24 +209,6 @@ def test_hostile_numbers_are_taken_for_what_they_are():
     found = public_topics([[1e300, 1e300], [5e-324, 0.0]], 2, 2, None)
     np.testing.assert_allclose(found, [[0.5, 0.5], [1.0, 0.0]])
     assert np.isfinite(public_topics([[1.7e308] * 50], 1, 50, None)).all()
-
-
-def test_batches_go_on_with_them_and_files_keep_them(tmp_path, seed):
-    rng = np.random.default_rng(seed)
-    topics = true_topics(rng)
-    X = texts(rng, topics)
-    model = PrivateSpectralLDA(K, public_components=topics, random_state=0)
-    with unsafe_seeded_noise(seed):
-        model.partial_fit(X[:700])
-        model.save(tmp_path / "a.model")
-        loaded = PrivateSpectralLDA.load(tmp_path / "a.model")
-    np.testing.assert_array_equal(loaded.public_components, topics)
-    for each in (model, loaded):
-        with unsafe_seeded_noise(seed):
-            each.partial_fit(X[700:])
-    np.testing.assert_array_equal(loaded.components_, model.components_)
-    # One more noisy step forgets nothing that is known from elsewhere.
-    assert distances(model.components_, topics).mean() < 0.35
 
 
 def test_questions_are_in_the_plan_and_in_the_forecast():

@@ -23,14 +23,14 @@ class Answer:
 Command = Callable[..., Answer]
 
 
-def write_posts(path: Path) -> Path:
+def write_posts(path: Path, n_texts: int = N_TEXTS, n_persons: int = N_PERSONS) -> Path:
     """Two subjects, one of them for each person; every post holds a word that no other does."""
     rng = np.random.default_rng(0)
     words = np.array([f"{stem}{i}" for stem in ("alpha", "omega") for i in range(20)])
     rows = []
-    for number in range(N_TEXTS):
-        text = " ".join(rng.choice(words[20 * (number % N_PERSONS % 2) :][:20], size=12))
-        rows.append(f"author{number % N_PERSONS},{text} {SECRET}{number}\n")
+    for number in range(n_texts):
+        text = " ".join(rng.choice(words[20 * (number % n_persons % 2) :][:20], size=12))
+        rows.append(f"author{number % n_persons},{text} {SECRET}{number}\n")
     path.write_text("author,post\n" + "".join(rows), encoding="utf-8")
     return path
 

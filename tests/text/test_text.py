@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from replaying import state
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, unsafe_seeded_noise
@@ -192,18 +191,6 @@ def test_failing_functions_of_the_caller_cost_nothing():
     assert budget.entries == ()
 
 
-@pytest.mark.parametrize(
-    "documents", [[f"{SECRET}{i}" for i in range(N_PETS)], [""] * N_PETS, ["the of and"] * N_PETS]
-)
-def test_nothing_survives(documents):
-    """All corpora without a frequent word give one and the same error, after the charge."""
-    budget = BudgetAccountant(10.0, 1e-6)
-    with pytest.raises(ValueError, match="No word remains: the noisy votes of none") as caught:
-        small(stop_words="english", accountant=budget).fit(documents)
-    assert SECRET not in str(caught.value)
-    assert len(budget.entries) == 3
-
-
 def test_parameters_are_those_of_count_vectorizer_and_more():
     theirs, ours = CountVectorizer().get_params(), PrivateCountVectorizer().get_params()
     assert theirs.items() < ours.items()
@@ -270,60 +257,6 @@ def persons(seed=0):
     words = np.array([f"word{i}" for i in range(12)])
     texts = [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in owners]
     return texts, owners
-
-
-def test_a_person_is_one_document_of_all_their_texts(seed):
-    texts, owners = persons(seed)
-    merged = [
-        " ".join(text for text, one in zip(texts, owners, strict=True) if one == owner)
-        for owner in np.unique(owners)
-    ]
-    vectorizer = of_persons()
-    order = np.argsort(owners, kind="stable")
-    rows_together = [texts[row] for row in order]
-    for given, groups in ((texts, owners), (rows_together, owners[order])):
-        counts = vectorizer.fit_transform(given, groups=groups)
-        # Counts are those of rows, whatever the order of persons.
-        np.testing.assert_array_equal(counts.toarray(), vectorizer.transform(given).toarray())
-    ours, concatenated = (
-        seeded(seed, of_persons(), texts, groups=owners), seeded(seed, of_persons(), merged)
-    )  # fmt: skip
-    assert ours.vocabulary_ == concatenated.vocabulary_
-    np.testing.assert_array_equal(ours.document_frequencies_, concatenated.document_frequencies_)
-    assert (ours.privacy_report_.n_units, ours.privacy_report_.unit) == (N, "person")
-
-
-def test_groups_of_one_row_are_no_groups(seed):
-    texts, _ = persons(seed)
-    plain, grouped = (
-        {**vars(seeded(seed, of_persons(), texts, groups=groups))}
-        for groups in (None, np.arange(len(texts)))
-    )
-    assert plain.pop("privacy_report_").rows == grouped.pop("privacy_report_").rows
-    assert state(plain) == state(grouped)
-
-
-def test_labels_of_any_kind_and_order_and_any_number_of_texts_show_nowhere(seed):
-    texts, owners = persons(seed)
-    order = np.random.default_rng(seed).permutation(len(texts))
-    shuffled = [texts[row] for row in order]
-    # One person's texts cut into 40 with the same words: all totals stay.
-    mine = np.flatnonzero(owners == owners[0])
-    words = " ".join(texts[row] for row in mine).split()
-    others = [row for row in range(len(texts)) if owners[row] != owners[0]]
-    cut = [*words, *[""] * 40, *(texts[row] for row in others)]
-    labels = [owners[0]] * (len(words) + 40) + [owners[row] for row in others]
-    found = []
-    for given, groups in (
-        (texts, owners),
-        (shuffled, owners[order]),
-        (shuffled, [f"{owner:04}" for owner in owners[order]]),
-        (cut, labels),
-    ):
-        with warnings.catch_warnings(record=True) as told:
-            fit = seeded(seed, of_persons(), given, groups=groups)
-        found.append((state(vars(fit)), str(fit.privacy_report_), [str(one) for one in told]))
-    assert found[1:] == found[:1] * 3
 
 
 def test_messages_speak_of_persons_and_not_of_texts():
