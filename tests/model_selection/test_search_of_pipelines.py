@@ -39,8 +39,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 # What a trial costs
 
 
-@pytest.mark.parametrize("cv", [None, 3])
-@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(300), 2)])
+@pytest.mark.parametrize(
+    ("cv", "groups"),
+    [
+        (None, np.repeat(np.arange(300), 2)),
+        pytest.param(3, None, marks=pytest.mark.nightly),
+        pytest.param(3, np.repeat(np.arange(300), 2), marks=pytest.mark.nightly),
+    ],
+)
 def test_both_steps_are_charged_in_each_trial(cv, groups):
     budget = BudgetAccountant(epsilon=20.0, delta=1e-6)
     found = search(cv=cv, accountant=budget).fit(texts(), groups=groups)

@@ -102,7 +102,7 @@ def test_sums_are_exact_in_any_order() -> None:
         assert (budget.total(), budget.remaining()) == ((whole, 0.0), (0.0, 0.0))
         with pytest.raises(BudgetError):
             budget.spend(1e-8, 0)
-    parts = [0.1, 0.2, 0.3, 1e-17, 0.7, 1e15]
+    parts = [0.1, 0.2, 1e-17, 0.7, 1e15]
     sums = set()
     for order in itertools.permutations(parts):
         budget = BudgetAccountant()

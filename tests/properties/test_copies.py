@@ -44,8 +44,12 @@ def parameters_of(model):
 
 def in_a_file(model):
     with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder) / "model")
-        return type(model).load(Path(folder) / "model")
+        first, second = Path(folder) / "first", Path(folder) / "second"
+        model.save(first)
+        found = type(model).load(first)
+        found.save(second)
+        assert first.read_bytes() == second.read_bytes()
+        return found
 
 
 COPIES = {

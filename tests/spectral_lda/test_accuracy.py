@@ -224,8 +224,10 @@ MIXED = Law(30, 10, 0.5, 3, 20_000)
 MANY = Law(300, 30, 0.5, 4, 8000)
 
 
-@pytest.mark.parametrize("epsilon", [4.0, math.inf])
-@pytest.mark.parametrize("law", [FEW, MIXED, MANY], ids=str)
+@pytest.mark.parametrize("epsilon", [4.0, pytest.param(math.inf, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "law", [FEW, *(pytest.param(one, marks=pytest.mark.nightly) for one in (MIXED, MANY))], ids=str
+)
 def test_the_default_prior_is_as_good_as_the_known_one(law, epsilon):
     auto, _ = error(law, epsilon, "auto")
     known, _ = error(law, epsilon, law.concentration / law.n_topics)
