@@ -199,7 +199,10 @@ AXES: dict[str, dict[str, tuple[str, ...]]] = {
     "counts": ROWS,
     "samples": ROWS,
     "texts": {
-        "container": ("list", "tuple", "array", "objects", *FRAMES, "bytes", "files"),
+        "container": (
+            *("list", "tuple", "array", "objects", *FRAMES, "bytes", "files", "dask array"),
+            *("dictionary", "categorical"),
+        ),
         **UNITS,
         **EVERYWHERE,
     },
@@ -560,6 +563,9 @@ TEXT_CONTAINERS: dict[str, Callable[[list[str]], Any]] = {
     "arrow": lambda texts: pa.chunked_array([texts[:20], texts[20:]]),
     "bytes": lambda texts: [text.encode() for text in texts],
     "files": _files_of,
+    "dask array": lambda texts: da.from_array(np.array(texts, object), chunks=25),
+    "dictionary": lambda texts: pa.array(texts).dictionary_encode(),
+    "categorical": lambda texts: pl.Series(texts, dtype=pl.Categorical),
 }
 
 

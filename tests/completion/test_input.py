@@ -7,27 +7,21 @@ from typing import Any
 
 import dask
 import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from slice_entries import BOUNDS, SHAPE, N, entries
-from small_completions import MODELS, X0, Y0, build
-from small_corpora import INF
+from small_completions import X0, Y0, build
 
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     NotEnoughDataWarning,
-    PrivacyLeakWarning,
     PrivateCPCompletion,
     PrivateTuckerCompletion,
-    unsafe_seeded_noise,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-all_models = pytest.mark.parametrize("model", MODELS)
 
 
 @pytest.mark.parametrize("perturbation", ["input", "sufficient_statistics", "gradient", "output"])
@@ -106,62 +100,6 @@ def _in_this_thread():
 
 def lazy(X: Any, y: Any) -> tuple[Any, Any]:
     return da.from_array(X, chunks=(CHUNKS, (3,))), da.from_array(y, chunks=250)
-
-
-def frame(X: Any, y: Any) -> tuple[Any, Any]:
-    table = dd.from_pandas(pd.DataFrame({**dict(zip("abc", X.T, strict=True)), "y": y}), 3)
-    return table[list("abc")], table["y"]
-
-
-def at_hand(X: Any, y: Any) -> tuple[Any, Any]:
-    return da.from_array(X, chunks=(CHUNKS, (2, 1))), y
-
-
-KINDS = {"arrays": lazy, "frames": frame, "values at hand": at_hand}
-RANKED: dict[str, Any] = {
-    "CP": lambda **given: PrivateCPCompletion(2, **given),
-    "Tucker": lambda **given: PrivateTuckerCompletion((2, 2, 2), **given),
-}
-
-
-def seeded_fit(name: str, X: Any, y: Any, **given: Any) -> Any:
-    of = {"bounds": BOUNDS, "shape": SHAPE, "unit_mode": 0, "epsilon": 20.0}
-    model = RANKED[name](random_state=0, **{**of, **given})
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
-        return model.fit(X, y, repeated="distinct" if model.unit_mode is None else None)
-
-
-CASES = [
-    ("CP", "arrays", {}),
-    ("CP", "frames", {"epsilon": INF}),
-    ("CP", "values at hand", {"delta": 0.0}),
-    ("CP", "arrays", {"unit_mode": 1}),
-    ("Tucker", "arrays", {}),
-    ("CP", "frames", {"bounds": "auto"}),
-]
-
-
-@pytest.mark.parametrize(("name", "kind", "given"), CASES)
-def test_fits_agree_with_entries_at_hand(name, kind, given, seed):
-    X, y = entries(seed)
-    table = pd.DataFrame(X, columns=list("abc")) if kind == "frames" else X
-    one = seeded_fit(name, table, y, **given)
-    other = seeded_fit(name, *KINDS[kind](X, y), **given)
-    # Sums in another order, or a step of a grid; another draw of the noise moves them by .1.
-    np.testing.assert_allclose(other.predict(table), one.predict(table), atol=1e-3)
-    assert other.privacy_report_.rows == one.privacy_report_.rows
-    assert other.shape_ == SHAPE
-    assert other.n_features_in_ == 3
-    if kind == "frames":
-        assert other.feature_names_in_.tolist() == list("abc")
-
-
-def test_values_at_public_coordinates_are_brought_here(seed):
-    X, y = entries(seed)
-    given = {"unit_mode": None, "epsilon": INF}
-    one = seeded_fit("CP", X, y, **given)
-    other = seeded_fit("CP", *lazy(X, y), **given)
-    np.testing.assert_array_equal(other.predict(X), one.predict(X))
 
 
 class Reading:

@@ -85,17 +85,6 @@ def test_no_entry_of_a_tensor_makes_a_decomposition_fail(entry):
         assert power().fit_tensor(T).privacy_report_.rows
 
 
-def test_no_error_state_of_a_caller_reaches_what_follows_the_charge():
-    rng = np.random.default_rng(0)
-    topics = rng.dirichlet(np.full(200, 0.05), 5)
-    X = np.array([rng.multinomial(60, p) for p in rng.dirichlet(np.full(5, 0.2), 2000) @ topics])
-    Z = 4 * np.eye(2, 5)[rng.integers(2, size=2000)] + rng.standard_normal((2000, 5))
-    mixture = power(moment="gaussian_mixture", epsilon=4.0).set_params(data_norm=9.0)
-    with np.errstate(all="raise"):
-        assert PrivateSpectralLDA(5, epsilon=4.0).fit(X).privacy_report_.rows
-        assert mixture.fit(Z).predict(1000 * Z).shape == (2000,)
-
-
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 def test_a_fit_takes_one_thread_and_its_digits_are_those_of_one(seed, epsilon, monkeypatch):

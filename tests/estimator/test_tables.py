@@ -14,10 +14,8 @@ from sktensor_dp import (
     PrivacyLeakWarning,
     PrivateCountVectorizer,
     PrivateCPCompletion,
-    PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
-    make_private_scorer,
     unsafe_seeded_noise,
 )
 from sktensor_dp.model_files.container import Arrays
@@ -75,7 +73,6 @@ def table(kind):
 
 
 topics = partial(PrivateSpectralLDA, 2, random_state=0)
-components = partial(PrivateTensorPowerMethod, 2, data_norm=8.0, random_state=0)
 
 
 def test_public_topics_are_named_by_any_words(kind):
@@ -107,23 +104,6 @@ def test_arrays_in_memory_are_not_taken_for_those_of_dask():
     np.testing.assert_array_equal(found.components_, plain.components_)
 
 
-TEXT_COLUMNS = {
-    "array": pa.array(TEXTS),
-    "dictionary": pa.array(TEXTS).dictionary_encode(),
-    "chunks of dictionaries": pa.chunked_array([pa.array(TEXTS).dictionary_encode()]),
-    "bytes": pa.array([text.encode() for text in TEXTS]),
-    "column of a record batch": pa.record_batch({"text": TEXTS})["text"],
-    "categorical": pl.Series(TEXTS, dtype=pl.Categorical),
-}
-
-
-@pytest.mark.parametrize("texts", TEXT_COLUMNS.values(), ids=TEXT_COLUMNS)
-def test_columns_of_other_types_hold_the_same_texts(texts):
-    words = PrivateCountVectorizer(vocabulary=["sea", "law", "cup"])
-    assert (words.fit_transform(texts) != words.fit_transform(TEXTS)).nnz == 0
-    assert (words.transform(texts) != words.transform(TEXTS)).nnz == 0
-
-
 def test_tables_that_are_not_computed_are_refused_before_a_charge():
     budget = BudgetAccountant(9.0)
     lazy = pl.LazyFrame(dict(zip(NAMES, COUNTS.T, strict=True)))
@@ -152,20 +132,6 @@ def test_missing_values_of_a_wide_table_are_gaps(dtype):
 
     for table in (wide, wide.to_numpy(object, na_value=None).tolist()):
         np.testing.assert_array_equal(fit(table).complete(), fit(numbers).complete())
-
-
-def test_searches_and_scores_of_tables(kind, table):
-    people = COLUMNS[kind](PEOPLE)
-    search = PrivateSearchCV(
-        PrivateSpectralLDA(2), {"n_components": [1, 2]}, n_trials=1, score_bounds=(-9, 0),
-        epsilon=50.0,
-    )  # fmt: skip
-    search.fit(table, groups=people)
-    # Its noise is below one in a million of the width of the bounds, over 200 people.
-    scorer = make_private_scorer("log_likelihood_per_token", epsilon=1e6)
-    shown = scorer(search.best_estimator_, table, groups=people)
-    again = scorer(search.best_estimator_, TABLES["pandas"](COUNTS, NAMES), groups=PEOPLE)
-    assert shown == pytest.approx(again, abs=1e-3)
 
 
 @pytest.mark.parametrize("transform", ["pandas", "polars"])

@@ -12,14 +12,11 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from small_corpora import INF, tiny
+from small_corpora import tiny
 
 from sktensor_dp import (
     BudgetAccountant,
-    PrivacyLeakWarning,
     PrivateCountVectorizer,
-    PrivateSpectralLDA,
-    unsafe_seeded_noise,
 )
 from sktensor_dp.datasets import open_texts
 
@@ -44,11 +41,6 @@ def texts(seed: int = 0) -> list[str]:
     ]
 
 
-def fitted(documents: Any, **given: Any) -> PrivateCountVectorizer:
-    with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
-        return PrivateCountVectorizer(max_words_per_document=4, min_df=0).fit(documents, **given)
-
-
 def in_file(folder: Path, documents: list[str]) -> Any:
     path = folder / "texts.jsonl.gz"
     with gzip.open(path, "wt", encoding="utf-8") as file:
@@ -62,44 +54,6 @@ KINDS = {
     "array": lambda folder, T: da.from_array(np.array(T, object), chunks=150),
     "file": in_file,
 }
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_vocabulary_and_counts_are_those_of_texts_at_hand(kind, tmp_path, seed):
-    T = texts(seed)
-    held = KINDS[kind](tmp_path, T)
-    one, other = fitted(T), fitted(held, n_samples=N)
-    # What documents add is whole steps: sums have no rounding, whatever the partitions.
-    assert other.vocabulary_ == one.vocabulary_
-    np.testing.assert_array_equal(other.document_frequencies_, one.document_frequencies_)
-    assert other.privacy_report_.rows == one.privacy_report_.rows
-    counts = other.transform(held)
-    expected = one.transform(T)
-    model = PrivateSpectralLDA(2, epsilon=INF, n_refinements=0, random_state=0)
-    if kind == "file":
-        parts = list(counts)
-        assert [part.shape[0] for part in parts] == [90] * 7 + [70]
-        found = np.vstack([part.toarray() for part in parts])
-        model.fit_chunks(counts, n_samples=N, n_features=len(one.vocabulary_))
-    else:
-        assert isinstance(counts, da.Array)
-        found = counts.compute().toarray()
-        model.fit(counts, n_samples=N)
-    np.testing.assert_array_equal(found, expected.toarray())
-    lazy = model.components_
-    # Sums in another order; a row more or less moves shares by a thousandth.
-    np.testing.assert_allclose(lazy, model.fit(expected).components_, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("kind", ["bag", "series"])
-def test_words_of_a_group_count_together(kind, tmp_path, seed):
-    T, groups = texts(seed), np.random.default_rng(seed).integers(0, 150, N)
-    n = len(np.unique(groups))
-    held, labels = (KINDS[kind](tmp_path, values) for values in (T, groups.tolist()))
-    one, other = fitted(T, groups=groups), fitted(held, groups=labels, n_samples=n)
-    assert other.vocabulary_ == one.vocabulary_
-    np.testing.assert_array_equal(other.document_frequencies_, one.document_frequencies_)
-    assert other.privacy_report_.unit == "person"
 
 
 def test_fit_transform_is_lazy(tmp_path):
