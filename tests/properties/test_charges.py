@@ -6,7 +6,8 @@ import numpy as np
 from cases import MODELS, STREAMED, Case, covered, observed
 from other_accounting import epsilon_elsewhere
 
-from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp import load_statement
+from sktensor_dp.privacy.plan import BY_COUNT, PrivacyCost
 
 
 def holds(case: Case) -> None:
@@ -23,6 +24,12 @@ def holds(case: Case) -> None:
     assert {one.unit for one in entries} == {report.unit}
     if report.composition.kind == "releases" and case["neighbours"] != "add_remove":
         assert {row.name for row in report.rows} <= {one.release for one in entries}
+    if report.composition.kind == "releases" and case["neighbours"] == "add_remove":
+        count, rest = entries
+        assert (count.release, rest.release) == ("unit_count", BY_COUNT)
+        assert {count.neighbours, rest.neighbours} == {"add_remove"}
+        assert (report.rows[0].name, report.rows[0].sensitivity) == ("unit_count", 1)
+        assert load_statement(report.to_json()).n_units == report.n_units
     # The whole plan is charged, whatever of it was made.
     cost = PrivacyCost.total([(one.cost, one.uses) for one in entries])
     assert math.isclose(cost.epsilon_at(report.delta), report.epsilon, rel_tol=1e-9)

@@ -40,21 +40,6 @@ def components(**options: Any) -> Callable[[], PrivateTensorPowerMethod]:
     )
 
 
-MODELS: dict[str, tuple[Callable[[], Any], Callable[[Rng, int], np.ndarray]]] = {
-    "topics": (topics(epsilon=5.0), documents),
-    "few topics": (topics(epsilon=20.0, n_refinements=0), documents),
-    "pure topics": (topics(delta=0, epsilon=20.0), documents),
-    "topics in word space": (topics(perturbation="moment_tensor"), documents),
-    "topics of limits": (topics(clip_norm={"counts": 5.0, "pairs": 4.0}), documents),
-    "components": (components(), samples),
-    "pure components": (components(delta=0), samples),
-    "components in all dimensions": (components(perturbation="moment_tensor"), samples),
-    "steps": (components(perturbation="iteration", max_iter=2), samples),
-    "mixture": (components(moment="gaussian_mixture"), samples),
-    "single topics": (topics(doc_topic_prior=0), documents),
-}
-
-
 def whole(model: Any, X: np.ndarray) -> Any:
     return model.fit(X)
 
