@@ -30,14 +30,8 @@ ABLATIONS = (
     Ablation("FRACTIONS equal", (), {"gaussian_mixture.defaults.FRACTIONS": EQUAL}),
     constant("gaussian_mixture.OFFSET", 1.0),
     constant("gaussian_mixture.SPHERES", 1),
-    constant("gaussian_mixture.LEAST_SPHERES", 1),
     constant("gaussian_mixture.SPHERE_STEPS", 1),
-    constant("gaussian_mixture.SPHERE_QUANTILE", 0.999),
     constant("gaussian_mixture.QUANTILE", 0.999),
-    constant("gaussian_mixture.WEIGHT", 1.0),
-    constant("gaussian_mixture.SHIFT", 2.0),
-    constant("gaussian_mixture.SHAPE", 1.0),
-    constant("gaussian_mixture.POWER", 0.0),
     constant("gaussian_mixture.LEAST_GAIN", 0.0),
 )
 

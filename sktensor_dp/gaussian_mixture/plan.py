@@ -16,8 +16,8 @@ from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.tensor.symmetric import n_unique
 
-# EM steps: the fewest, the most, those without noise, and the last ones, after groups are joined.
-FEWEST, MOST, WITHOUT_NOISE, LAST = 5, 14, 60, 3
+# EM steps: the fewest, the most, and those without noise.
+FEWEST, MOST, WITHOUT_NOISE = 5, 30, 60
 # Quantile of the length of normal rows that steps without noise clip at: they need not.
 NEARLY_ALL = 1 - 1e-6
 # Rows times mu, for each group and column, that pay for a further step.
@@ -82,9 +82,8 @@ def plan_mixture(
     if chooses_norm:
         fractions = with_histogram(NormHistogram.name, fractions)
     n_steps = number_of_steps(n_samples, n_features, k, strength(model.epsilon, model.delta))
-    uses = {MixtureStatistics.name: n_steps, MixtureGains.name: 1}
-    if k > 1:
-        uses = {MixtureStatistics.name: n_steps + defaults.SPHERE_STEPS, MixtureGains.name: 2}
+    n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 0)
+    uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
     return MixturePlan(
         k, n_features, model.covariance_type, n_steps, norm, chooses_norm, model.random_state,
@@ -94,7 +93,7 @@ def plan_mixture(
 
 def _numbers_held(k: int, d: float) -> float:
     """Most numbers that a fit holds at once, by public sizes: arrays counted in the code."""
-    spheres = max(defaults.SPHERES * k, defaults.LEAST_SPHERES) if k > 1 else 1
+    spheres = defaults.SPHERES * k
     # Mixtures of 1 to k groups of the start (1 / 2), and those that gains are asked of with their
     # factors and whiteners (3 / 2).
     levels = LEVELS * k * (k + 1)
@@ -122,7 +121,7 @@ def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Ques
     pure, k = plan.releases.delta == 0, plan.n_components
     releases, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
     clip = clipping_at(n_features, defaults.QUANTILE)
-    scales = clip.scales(defaults.WEIGHT, defaults.SHIFT, defaults.SHAPE * (n_features > 1))
+    scales = clip.scales(shapes=model.covariance_type != "spherical")
     limit = clip.limit / math.sqrt(scales.shift) / clip.shift  # of a shift, for its noise
     dimension = k * n_unique(n_features + 1, 2)
     cost = releases.cost_of(MixtureStatistics.name)

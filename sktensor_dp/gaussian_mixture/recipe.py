@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.gaussian_mixture import defaults
-from sktensor_dp.gaussian_mixture.plan import LAST, MixturePlan
+from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, merged_levels
 from sktensor_dp.mixtures.shrinkage import bounded
 from sktensor_dp.mixtures.start import SPHERE_SCALES, moved, small_spheres, within
 from sktensor_dp.mixtures.steps import (
     LEAST_VARIANCE,
-    StepAverage,
     StepNoise,
     WhitenedStatistics,
+    averaged,
     stepped,
 )
 from sktensor_dp.privacy.answer import Answer
@@ -46,38 +46,38 @@ class FittedMixture:
 
 def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
     """Fit Gaussians: each step asks for statistics whitened by the groups' own shapes."""
-    levels = released_start(ask, ball, plan)
-    model, average, gains = levels[max(levels)], StepAverage(), np.zeros(0)
-    for step in range(plan.n_steps):
-        if step == plan.n_steps - LAST and len(model.weights) > 1:
-            gains, supported = released_gains(ask, ball, model)
-            if len(supported.weights) < len(model.weights):
-                model, average = supported, StepAverage()
+    start = released_start(ask, ball, plan)
+    model, average = start, None
+    for _ in range(plan.n_steps):
         found = released_statistics(ask, ball, plan, model)
-        average = average.after(model, found, defaults.POWER)
+        average = averaged(average, model, found)
+        noise = average.noise_of(found)
         model = stepped(model, average, found, ball.radius, ask.n_units)
-    start = levels[len(model.weights)]
-    answer = ask(MixtureGains((start, model), REACH * ball.radius))
-    gain = float(answer.value[0])
-    if gain < -WORSE * answer.sigma:
+    levels = merged(model, plan, ball.radius)
+    chain = *(levels[k] for k in sorted(levels)), start
+    answer = ask(MixtureGains(chain, REACH * ball.radius))
+    gains, lost = answer.value[:-1], answer.value[-1]
+    k = n_supported(gains, answer.sigma)
+    gain = -float(lost + gains[k - 1 :].sum())
+    if gain < -WORSE * answer.sigma * np.sqrt(len(gains) - k + 2):
         return FittedMixture(start, gains, gain, None)
-    return FittedMixture(model, gains, gain, average.noise_of(found))
+    return FittedMixture(levels[k], gains, gain, noise)
 
 
-def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> dict[int, Gaussians]:
-    """Mixtures of 1 to k Gaussians: small spheres moved by steps of their own, then merged."""
+def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:
+    """Start of k Gaussians: small spheres moved by steps of their own, then merged."""
     second, rng = ask(SecondMoments(ball)), as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
     mean = second.value[-1, :-1] / offset
     mean = within(mean[None], radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
     if plan.n_components == 1:
-        return {1: shaped(Gaussians(np.ones(1), mean[None], covariance[None]), plan, radius)}
-    n_spheres = max(defaults.SPHERES * plan.n_components, defaults.LEAST_SPHERES)
+        return shaped(Gaussians(np.ones(1), mean[None], covariance[None]), plan, radius)
+    n_spheres = defaults.SPHERES * plan.n_components
     n_directions = min(d, plan.n_components)
     noise = max(second.sigma, LEAST_VARIANCE * radius**2)
     spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
-    clip = clipping_at(n_directions, defaults.SPHERE_QUANTILE)
+    clip = clipping_at(n_directions, defaults.QUANTILE)
     for step in range(defaults.SPHERE_STEPS):
         query = MixtureStatistics(
             spheres.means, spheres.whitener, np.log(spheres.weights), clip.limit, 0.0,
@@ -90,13 +90,19 @@ def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> dict[in
             spheres, weights, shifts.reshape(k, -1), float(size[0]), answer.sigma, clip, radius,
             rng, last=step >= defaults.SPHERE_STEPS - 2,
         )  # fmt: skip
-    found = merged_levels(spheres.gaussians, plan.n_components)
-    return {k: shaped(found[k], plan, radius) for k in sorted(found)}
+    levels = merged(spheres.gaussians, plan, radius)
+    return levels[max(levels)]
 
 
 def possible(answer: Answer) -> Floats:
     """Released statistics, clipped to more than any can be without noise."""
     return np.clip(answer.value, -MOST, MOST)
+
+
+def merged(model: Gaussians, plan: MixturePlan, radius: float) -> dict[int, Gaussians]:
+    """Mixtures of 1 to k Gaussians of the plan's type, by merging."""
+    levels = merged_levels(model, plan.n_components)
+    return {k: shaped(one, plan, radius) for k, one in levels.items()}
 
 
 def shaped(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
@@ -120,8 +126,7 @@ def released_statistics(
     """Release an EM step's statistics, clipped and centred in each group's own frame."""
     k, d = model.means.shape
     clip, shape = clipping_at(d, plan.quantile), plan.shape
-    kept_shape = defaults.SHAPE if shape != "spherical" else 0.0
-    scales = clip.scales(defaults.WEIGHT, defaults.SHIFT, kept_shape)
+    scales = clip.scales(shapes=shape != "spherical")
     pooled = plan.covariance_type == "tied"
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
@@ -159,13 +164,6 @@ def partial_clips(d: int, quantile: float) -> tuple[tuple[float, float], ...]:
     """Clips of rows with 1, ..., d - 1 observed columns, and their mean squares."""
     clips = (clipping_at(n_seen, quantile) for n_seen in range(1, d))
     return tuple((clip.limit, clip.mean) for clip in clips)
-
-
-def released_gains(ask: Session, ball: LiftedBall, model: Gaussians) -> tuple[Floats, Gaussians]:
-    """Release what each group gains over one less; return the gains and the groups they support."""
-    levels = merged_levels(model, len(model.weights))
-    answer = ask(MixtureGains(tuple(levels[k] for k in sorted(levels)), REACH * ball.radius))
-    return answer.value, levels[n_supported(answer.value, answer.sigma)]
 
 
 def n_supported(gains: Floats, sigma: float) -> int:

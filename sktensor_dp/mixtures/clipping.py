@@ -41,14 +41,11 @@ class Clipping:
         """Expected squared length, in units of the squared limit."""
         return self.mean * self.width / self.limit**2
 
-    def scales(self, weight: float, shift: float, shape: float) -> Scales:
-        """Scales in proportion to the log-likelihood that noise costs in each part, times
-        arguments.
-        """
+    def scales(self, *, shapes: bool) -> Scales:
+        """Scales in proportion to the log-likelihood that noise on each part costs."""
         d, square = self.width, self.limit**2
-        weight *= math.sqrt(0.5)
-        shift *= math.sqrt(0.5 * d * square)
-        shape *= math.sqrt((d + 2) * (d - 1) / 8) * square
+        weight, shift = math.sqrt(0.5), math.sqrt(0.5 * d * square)
+        shape = math.sqrt((d + 2) * (d - 1) / 8) * square if shapes else 0.0
         whole = weight + shift + shape
         size = 0.5 * (shift + shape)  # the most that does not count in the sensitivity
         return Scales(weight / whole, shift / whole, size / whole, shape / whole)

@@ -15,7 +15,7 @@ SIZES = (0.2, 5.0)
 LEAST_OF_MEDIAN, LEAST_OF_LARGEST = 0.02, 1e-4
 # Noise of a shape (operator norm) from which on a step keeps at least `LEAST_KEPT` of every
 # direction.
-LARGE_NOISE, LEAST_KEPT = 0.4, 0.2
+LARGE_NOISE, LEAST_KEPT = 0.4, 0.5
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,49 +53,68 @@ class WhitenedStatistics:
 
 
 @dataclass(frozen=True, eq=False)
-class StepAverage:
-    """Running average of released moments, in the coordinates of the data."""
+class StepMoments:
+    """Moments that steps released, in the coordinates of the data."""
 
     # Shapes (k,), (k, d) and (k, d, d), or (1, d, d) if all groups share a covariance.
-    weights: Floats | float = 0.0
-    firsts: Floats | float = 0.0
-    seconds: Floats | float = 0.0
-    rate_squares: float = 0.0  # sum of squared weights of the steps, by which noise is smaller
-    whole: float = 0.0
-    n_steps: int = 0
+    weights: Floats
+    firsts: Floats
+    seconds: Floats
+    variance: float = 1.0  # of noise, over that of one step
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
-        """Noise of the averages, in the frame of the last step."""
-        return last.noise_of(last.sigma * self.rate_squares**0.5)
+        """Noise of the moments, by the statistics of the last step."""
+        return last.noise_of(last.sigma * self.variance**0.5)
 
-    def after(self, model: Gaussians, found: WhitenedStatistics, power: float) -> "StepAverage":
-        """Average with one more step, whose weight grows as a `power` of its number."""
-        clip, means = found.clipping, model.means
-        pooled = len(found.shapes) == 1
-        frames = model.factors[: len(found.shapes)]
-        d = means.shape[1]
-        counts = found.weights.sum(keepdims=True) if pooled else found.weights
-        whitened = np.eye(d) * (counts + found.sizes / (d * clip.size))[:, None, None]
-        whitened = whitened + found.shapes / clip.shape
-        moves = np.einsum("jab,jb->ja", model.factors, found.shifts / clip.shift)
-        crossed = means[:, :, None] * moves[:, None, :]
-        about = crossed + crossed.swapaxes(1, 2)
-        about += found.weights[:, None, None] * means[:, :, None] * means[:, None, :]
-        seconds = frames @ whitened @ frames.swapaxes(1, 2)
-        seconds = seconds + (about.sum(axis=0, keepdims=True) if pooled else about)
-        rate = (self.n_steps + 1.0) ** power
-        whole = self.whole + rate
-        old, new = self.whole / whole, rate / whole
-        return StepAverage(
-            old * self.weights + new * found.weights,
-            old * self.firsts + new * (found.weights[:, None] * means + moves),
-            old * self.seconds + new * seconds,
-            old**2 * self.rate_squares + new**2, whole, self.n_steps + 1,
-        )  # fmt: skip
+
+def averaged(
+    average: StepMoments | None, model: Gaussians, found: WhitenedStatistics
+) -> StepMoments:
+    """Average with one more step, which weighs more the further the average is off."""
+    new = released_moments(model, found)
+    if average is None:
+        return new
+    rate = _rate(average, new, model, found.noise_of(found.sigma))
+    return StepMoments(
+        average.weights + rate * (new.weights - average.weights),
+        average.firsts + rate * (new.firsts - average.firsts),
+        average.seconds + rate * (new.seconds - average.seconds),
+        (1 - rate) ** 2 * average.variance + rate**2,
+    )
+
+
+def _rate(average: StepMoments, new: StepMoments, model: Gaussians, noise: StepNoise) -> float:
+    """Weight of a step for the least error (Kalman): noise shows how far off the average is."""
+    if noise.weight == 0:
+        return 1.0
+    weights = new.weights - average.weights
+    moments = new.firsts - average.firsts - weights[:, None] * model.means
+    shifts = np.einsum("jab,jb->ja", model.whiteners, moments)
+    apart = np.square(np.append(weights / noise.weight, shifts / noise.shift)).mean()
+    off = max(float(apart) - 1, average.variance)
+    return off / (off + 1)
+
+
+def released_moments(model: Gaussians, found: WhitenedStatistics) -> StepMoments:
+    """Moments that one step released, in the coordinates of the data."""
+    clip, means = found.clipping, model.means
+    pooled = len(found.shapes) == 1
+    frames = model.factors[: len(found.shapes)]
+    d = means.shape[1]
+    counts = found.weights.sum(keepdims=True) if pooled else found.weights
+    whitened = np.eye(d) * (counts + found.sizes / (d * clip.size))[:, None, None]
+    whitened = whitened + found.shapes / clip.shape
+    moves = np.einsum("jab,jb->ja", model.factors, found.shifts / clip.shift)
+    crossed = means[:, :, None] * moves[:, None, :]
+    about = crossed + crossed.swapaxes(1, 2)
+    about += found.weights[:, None, None] * means[:, :, None] * means[:, None, :]
+    seconds = frames @ whitened @ frames.swapaxes(1, 2)
+    seconds = seconds + (about.sum(axis=0, keepdims=True) if pooled else about)
+    return StepMoments(found.weights, found.weights[:, None] * means + moves, seconds)
 
 
 def stepped(
-    model: Gaussians, average: StepAverage, found: WhitenedStatistics, radius: float, n_rows: int
+    model: Gaussians, average: StepMoments, found: WhitenedStatistics, radius: float, n_rows: int
 ) -> Gaussians:
     """Gaussians after a step, by averaged moments, which are shrunk by their noise."""
     noise = average.noise_of(found)
@@ -118,10 +137,10 @@ def stepped(
 
 
 def _shifts(
-    model: Gaussians, average: StepAverage, counts: Floats, noise: float, limit: float
+    model: Gaussians, average: StepMoments, counts: Floats, noise: float, limit: float
 ) -> Floats:
     """Whitened moves of the means (k, d), at most as long as the clip, shrunk where noisy."""
-    moments = average.firsts - average.weights[:, None] * model.means  # type: ignore[index]
+    moments = average.firsts - average.weights[:, None] * model.means
     shifts = np.einsum("jab,jb->ja", model.whiteners, moments) / counts[:, None]
     lengths = np.maximum(np.linalg.norm(shifts, axis=1), 1e-12)
     variances = shifts.shape[1] * (noise / counts) ** 2
@@ -130,10 +149,10 @@ def _shifts(
     return np.asarray(shifts * (kept * np.minimum(1, limit / lengths))[:, None])
 
 
-def _scatters(model: Gaussians, average: StepAverage, counts: Floats, shifts: Floats) -> Floats:
+def _scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:
     """Whitened second moments about the moved means; (k, d, d), or (1, d, d) of all groups."""
-    means, weights, seconds = model.means, np.asarray(average.weights), np.asarray(average.seconds)
-    crossed = np.asarray(average.firsts)[:, :, None] * means[:, None, :]
+    means, weights, seconds = model.means, average.weights, average.seconds
+    crossed = average.firsts[:, :, None] * means[:, None, :]
     about = crossed + crossed.swapaxes(1, 2)
     about -= weights[:, None, None] * means[:, :, None] * means[:, None, :]
     moved = counts[:, None, None] * shifts[:, :, None] * shifts[:, None, :]

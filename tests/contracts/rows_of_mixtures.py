@@ -61,9 +61,8 @@ def statistics(shape: str, pooled: bool) -> Any:
             whiteners = whiteners[:, : rng.integers(1, D + 1)]
         quantile = rng.uniform(0.5, 0.99)
         clip = clipping_at(whiteners.shape[1], quantile)
-        scales = clip.scales(
-            *rng.uniform(0.1, 3.0, 2), 0.0 if shape == "spherical" else rng.random()
-        )
+        weight, shift, spread = rng.dirichlet(np.ones(3)) * [1, 1, shape != "spherical"]
+        scales = Scales(weight, shift, (shift + spread) / 2, spread)
         partial, fill = clips_below(clip.width, quantile), None
         if clip.width < D or rng.random() < 0.3:
             partial, fill = (), 0.4 * radius * rng.uniform(-1, 1, D)
@@ -91,7 +90,7 @@ def apart(scales: Scales, shape: str = "full", pooled: bool = False) -> MixtureS
     )
 
 
-FULL = clipping_at(D, 0.9).scales(2.0, 1.0, 0.3)
+FULL = clipping_at(D, 0.9).scales(shapes=True)
 AXES = np.eye(D)
 
 

@@ -1,7 +1,6 @@
 """Groups found by private EM beside the law that drew them, and beside scikit-learn."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -11,8 +10,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
+from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.mixtures.places import places_of
+from sktensor_dp.mixtures.steps import WhitenedStatistics, averaged
 
 TYPES = ("full", "tied", "diag", "spherical")
 
@@ -95,19 +96,36 @@ def test_groups_that_the_data_does_not_support_are_joined(k, asked, seed):
     assert model.gains_[0] == 0
 
 
-def test_steps_that_noise_spoils_leave_the_start(seed):
+def test_steps_that_spoil_the_start_leave_it(seed, monkeypatch):
     rng = np.random.default_rng(seed)
-    X, _ = drawn(law(rng, 4, 8), 300, rng)
-    fits = []
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        for _ in range(8):
-            fits.append(PrivateGaussianMixture(4, data_norm=12.0, epsilon=0.1).fit(X))
-    kept = [fit for fit in fits if not hasattr(fit, "_step_noise")]
-    assert kept
-    assert sum("worse than their start" in str(one.message) for one in told) == len(kept)
+    X, _ = drawn(line(), 5000, rng)
+    wide = Gaussians(line().weights, line().means, 30 * line().covariances)
+    monkeypatch.setattr("sktensor_dp.gaussian_mixture.recipe.stepped", lambda *_: wide)
+    with pytest.warns(NotEnoughDataWarning, match="worse than their start"):
+        model = PrivateGaussianMixture(3, data_norm=7.0).fit(X)
+    assert model.gain_over_start_ < 0
+    assert model.variances_.max() < 10
     with pytest.raises(ValueError, match="no intervals"):
-        kept[0].means_interval()
+        model.means_interval()
+
+
+@pytest.mark.parametrize(
+    ("sigma", "shift", "variances"),
+    [(0.01, 0.0, [1, 1 / 2, 1 / 3, 1 / 4]), (1e-6, 0.1, [1, 1, 1, 1]), (0.0, 0.0, [1, 1, 1, 1])],
+)
+def test_a_step_weighs_more_the_further_the_average_is_off(sigma, shift, variances):
+    """All alike while nothing moves, and the last alone where it moves far beyond its noise."""
+    model, clip, average = line(), clipping_at(4, 0.9), None
+    for step, variance in enumerate(variances):
+        shifts = np.full((3, 4), step * shift)
+        found = WhitenedStatistics(
+            model.weights, shifts, np.zeros(3), np.zeros((3, 4, 4)), 9, sigma,
+            clip.scales(shapes=True), clip,
+        )  # fmt: skip
+        average = averaged(average, model, found)
+        assert average.variance == pytest.approx(variance, rel=1e-3)
+        moves = average.firsts - average.weights[:, None] * model.means
+        np.testing.assert_allclose(moves, shifts / clip.shift, rtol=1e-3, atol=1e-12)
 
 
 def test_missing_cells_are_missing(seed):
