@@ -372,7 +372,7 @@ def test_what_has_no_room_is_not_told_by_its_shape():
     ask = session_of(chunks_of(0), {"pair_moments": 1.0}).__enter__()
     totals = Totals(Clip(CountNorm(1), 5.0), 1.0)
     for call, says in (
-        (lambda: ask(totals), "charged"),
+        (lambda: ask(totals), "too little memory"),
         (lambda: PrivateSpectralLDA(2).fit(Table()), "."),
         (lambda: PrivateTensorPowerMethod(2, data_norm=1.0).fit(Table()), "."),
     ):
