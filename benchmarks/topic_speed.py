@@ -23,7 +23,7 @@ from sktensor_dp.data.counts import CountChunk, CountChunks
 from sktensor_dp.privacy.mechanisms import gaussian_pair_masses
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.spectral_lda.questions import MEAN_FIELD
+from sktensor_dp.spectral_lda.refinement import MEAN_FIELD
 
 __all__ = ["run"]
 

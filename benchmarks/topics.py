@@ -34,7 +34,8 @@ from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.metrics import coherence
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.spectral_lda.questions import DocumentQuestions
+from sktensor_dp.queries.counts import WordFrequencies
+from sktensor_dp.spectral_lda.clips import Clips
 from sktensor_dp.topics.shrinkage import denoise_frequencies
 
 __all__ = ["run"]
@@ -159,8 +160,7 @@ class HeldOut:
             del shares["norm_histogram"]
         plan = ReleasePlan.split(epsilon, DELTA, shares)
         with reproducible_noise(seed), Session(chunks, plan) as ask:
-            documents = DocumentQuestions(ask, {})
-            noisy = documents.word_frequencies(documents.count_clip(0.1), (), 0)
+            noisy = ask(WordFrequencies(Clips(ask, {}).of_counts(0.1)))
         found = denoise_frequencies(noisy.value, noisy.sigma) + 1e-12
         return np.asarray(found / found.sum())
 

@@ -182,7 +182,7 @@ WRONG = (
     ("tensor.whitening", "privacy.plan.PrivacyCost"),
     ("queries.moments", "privacy.noise.NoiseSource"),
     ("privacy.noise", "privacy.plan.PrivacyCost"),
-    ("spectral_lda.questions", "privacy.noise.NoiseSource"),
+    ("spectral_lda.clips", "privacy.noise.NoiseSource"),
 )
 
 

@@ -40,6 +40,7 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.fitted import (
     LIMITS,
     SavedTopics,
@@ -55,7 +56,6 @@ from sktensor_dp.spectral_lda.public_words import (
     frequencies_of_topics,
     public_topics,
 )
-from sktensor_dp.spectral_lda.questions import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
 from sktensor_dp.spectral_lda.released import TopicOptions

@@ -24,8 +24,9 @@ from sktensor_dp.model_files.fields import (
 )
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.counts import Clip
+from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS, count_norm
 from sktensor_dp.spectral_lda.plan import TopicPlan
-from sktensor_dp.spectral_lda.questions import CLIPPED_NORMS, DocumentQuestions
 from sktensor_dp.spectral_lda.recipe import ReleasedTopics
 from sktensor_dp.spectral_lda.refinement import expected_counts, updated, with_deviations
 from sktensor_dp.spectral_lda.released import FittedTopics
@@ -78,9 +79,8 @@ def continue_stream(
     """Make one step of online EM on a new batch, clipped as the first was: release expected counts
     and update the topics; return the fitted attributes.
     """
-    documents, fitted = DocumentQuestions(ask, {}), stream.fitted
-    clip = documents.given_count_clip(limits["counts"])
-    noisy = expected_counts(documents, fitted.topics, fitted.weights, concentration, clip)
+    fitted, clip = stream.fitted, Clip(count_norm(ask), limits["counts"])
+    noisy = expected_counts(ask, fitted.topics, fitted.weights, concentration, clip)
     squares = limits["counts"] ** (1 if ask.is_pure else 2)
     rate, precisions = _rate(stream, noisy, squares)
     mean = (1 - rate) * stream.mean + rate * noisy.value

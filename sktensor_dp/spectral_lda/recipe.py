@@ -17,11 +17,15 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.counts import MIN_TOKENS, WordFrequencies
+from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
+from sktensor_dp.queries.query import Query
+from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips
 from sktensor_dp.spectral_lda.plan import TopicPlan
-from sktensor_dp.spectral_lda.questions import DocumentQuestions, ReleasedPairs
 from sktensor_dp.spectral_lda.refinement import MIX_FINAL, Refinement, smoothed, with_public
 from sktensor_dp.spectral_lda.released import (
     FittedTopics,
+    ReleasedPairs,
     TopicOptions,
     WhitenedPairs,
     corrected_pairs,
@@ -100,19 +104,17 @@ def fit_topics(
     options: TopicOptions,
 ) -> ReleasedTopics:
     """Make the planned releases and fit topics; `known` are public limits."""
-    documents = DocumentQuestions(ask, known)
-    fit = _SpectralFit(ask, documents, plan, options)
+    clips = Clips(ask, known)
+    fit = _SpectralFit(ask, clips, plan, options)
     topics = fit.run()
-    return ReleasedTopics(topics, documents.limits, (ASSUMED,) if fit.assumed else ())
+    return ReleasedTopics(topics, clips.limits, (ASSUMED,) if fit.assumed else ())
 
 
 class _SpectralFit:
     """One fit of topics: releases by the session, each followed by post-processing."""
 
-    def __init__(
-        self, ask: Session, documents: DocumentQuestions, plan: TopicPlan, options: TopicOptions
-    ) -> None:
-        self._ask, self._documents = ask, documents
+    def __init__(self, ask: Session, clips: Clips, plan: TopicPlan, options: TopicOptions) -> None:
+        self._ask, self._clips = ask, clips
         self._plan, self._options = plan, options
         self._random_state = check_random_state(options.random_state)
         self._in_word_space = plan.triples == "triple_moments"
@@ -125,11 +127,13 @@ class _SpectralFit:
     def run(self) -> FittedTopics:
         """Make all releases and return the topics that they give."""
         plan, options = self._plan, self._options
-        count_clip = self._documents.count_clip(plan.clip_quantile)
+        count_clip = self._clips.of_counts(plan.clip_quantile)
         clips = [count_clip]
         if plan.all_words:
             clips.append(self._pair_clip(None, count_clip))
-        noisy = self._documents.word_frequencies(count_clip, clips[1:], 3 if plan.all_words else 0)
+        noisy = self._ask(
+            WordFrequencies(count_clip, tuple(clips[1:]), MIN_TOKENS if plan.all_words else 0)
+        )
         self._length = length = max(float(noisy.value.sum()), 1e-9)
         self._frequencies = known = noisy.over(length)
         self._unigram = _normalised(
@@ -146,7 +150,7 @@ class _SpectralFit:
             concentration=found.concentration,
         )  # fmt: skip
         if plan.n_refinements > 0:
-            steps = Refinement(self._ask, self._documents, plan, options, known, count_clip)
+            steps = Refinement(self._ask, plan, options, known, count_clip)
             fitted = steps.run(fitted)
         return replace(fitted, **diagnostics(pairs, fitted.topics))
 
@@ -154,7 +158,7 @@ class _SpectralFit:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
         if self._ask.is_pure:
             return count_clip
-        return self._documents.pair_clip(self._plan.clip_quantile, words)
+        return self._clips.of_pairs(self._plan.clip_quantile, words)
 
     def _pairs(self, clips: list[Any]) -> WhitenedPairs:
         """Release pair moments, correct them for the prior, and whiten them above their noise."""
@@ -164,8 +168,9 @@ class _SpectralFit:
             words = np.sort(np.argsort(-self._unigram, kind="stable")[: self._plan.n_words])
             own, sigma = self._unigram[words], 0.0
             clips = [self._pair_clip(words, clips[0])]
-        released = self._documents.pair_moments(
-            clips[-1], clips[:-1], 3 if words is None else 2, words, self._plan.multiplies_pairs
+        least = MIN_TOKENS if words is None else 2
+        released = self._released_pairs(
+            PairMoments(clips[-1], DIAGONAL_WEIGHT, tuple(clips[:-1]), words, least)
         )
         if words is not None:
             # The weights of documents differ from those in the word frequencies.
@@ -264,6 +269,14 @@ class _SpectralFit:
         )  # fmt: skip
         return _TopicsOfPairs(topics, weights, *std, concentration)
 
+    def _released_pairs(self, query: PairMoments) -> ReleasedPairs:
+        """Release the second moment of words; without noise its products serve for many words."""
+        if self._plan.multiplies_pairs:
+            return ReleasedPairs(None, self._ask.exact_product(query), 0.0, 0.0)
+        noisy = self._ask(query)
+        product = noisy.value.__matmul__
+        return ReleasedPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
+
     def _basis(self, white: NoisyWhitener) -> Floats:
         """Matrix (d, m), made of released values, in whose columns the third moment is released."""
         if self._in_word_space:
@@ -278,16 +291,15 @@ class _SpectralFit:
 
     def _triples(self, basis: Floats, pairs: WhitenedPairs) -> Answer:
         """Release the third moment in a `basis`, in units of one document of mean weight."""
-        documents, quantile = self._documents, self._plan.triple_quantile
+        quantile, words, clips = self._plan.triple_quantile, pairs.words, pairs.clips
+        query: Query
         if not self._in_word_space:
-            clip = documents.whitened_triple_clip(quantile, basis, pairs.words, pairs.clips)
-            noisy = documents.whitened_triples(basis, clip, pairs.clips, pairs.words)
+            clip = self._clips.of_whitened_triples(quantile, basis, words, clips)
+            query = WhitenedTripleMoments(basis, (clip, *clips), words)
         else:
-            clip = pairs.clips[0]
-            if not self._ask.is_pure:
-                clip = documents.triple_clip(quantile)
-            noisy = documents.triples(basis, clip, pairs.clips, pairs.words)
-        return noisy.over(pairs.total)
+            clip = clips[0] if self._ask.is_pure else self._clips.of_triples(quantile)
+            query = TripleMoments(basis, (clip, *clips), words)
+        return self._ask(query).over(pairs.total)
 
     def _matched(
         self,
@@ -322,7 +334,7 @@ class _SpectralFit:
                 found, moments, self.assumed = other
         std: tuple[Floats, Floats] = np.zeros(topics.shape), np.zeros(len(topics))
         if released.sigma > 0:
-            known, order = self._documents.limits, 1 if self._ask.is_pure else 2
+            known, order = self._clips.limits, 1 if self._ask.is_pure else 2
             limits = Limits(known["counts"], order, known.get("pairs", np.inf))
             fit = found.topics, found.weights, found.concentration
             std = std_of_matched(found, moments, clip_drift(*fit, limits, self._length))

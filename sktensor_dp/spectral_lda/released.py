@@ -1,12 +1,12 @@
 """Options and results of a fit of topics, and the released second moment of words."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.spectral_lda.questions import ReleasedPairs
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.whitening import NoisyWhitener, top_eigenpairs
 from sktensor_dp.topics.concentration import USUAL
@@ -61,6 +61,16 @@ class TopicOptions:
 # Number of eigenvalues reported beyond those of the topics, and of words whose coherence is
 # computed.
 MORE_EIGENVALUES, COHERENT_WORDS = 10, 10
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedPairs:
+    """A released second moment."""
+
+    matrix: Floats | None  # None where only products are asked for, without noise
+    product: Callable[[Floats], Floats]  # V -> matrix @ V
+    sigma: float  # of the noise off the diagonal
+    diagonal_sigma: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,8 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.laws import SPHERICAL as SPHERICAL_LAPLACE
-from sktensor_dp.spectral_lda.questions import DocumentQuestions
+from sktensor_dp.queries.moments import TripleMoments, WhitenedTripleMoments
+from sktensor_dp.spectral_lda.clips import Clips
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 SENSITIVITY, STRENGTH, K = 0.3, 1.7, 10
@@ -336,16 +337,15 @@ def test_noise_of_triples_has_the_deviation_that_is_told(name, delta, seed):
     basis = np.linalg.qr(rng.standard_normal((8, 3)))[0]
     plan = ReleasePlan.split(1.0, delta, {name: 1.0}, {name: uses})
     with Session(CountChunks(X, *X.shape), plan) as ask:
-        documents = DocumentQuestions(ask, {"counts": 9.0, "triples": 5.0})
-        counts = documents.count_clip(0.1)
+        clips = Clips(ask, {"counts": 9.0, "triples": 5.0})
+        counts = clips.of_counts(0.1)
         if name == "triple_moments":
-            clip = counts if delta == 0 else documents.triple_clip(0.1)
-            answers = [documents.triples(basis, clip, (counts,), None) for _ in range(uses)]
+            clip = counts if delta == 0 else clips.of_triples(0.1)
+            query = TripleMoments(basis, (clip, counts), None)
         else:
-            clip = documents.whitened_triple_clip(0.1, basis, None, (counts,))
-            answers = [
-                documents.whitened_triples(basis, clip, (counts,), None) for _ in range(uses)
-            ]
+            clip = clips.of_whitened_triples(0.1, basis, None, (counts,))
+            query = WhitenedTripleMoments(basis, (clip, counts), None)
+        answers = [ask(query) for _ in range(uses)]
     values = np.array([symmetric_to_coordinates(answer.value) for answer in answers])
     # Coordinates of spherical noise share their radius: its square deviates by a fifth at most.
     assert values.std(axis=0).mean() == pytest.approx(answers[0].sigma, rel=0.15)

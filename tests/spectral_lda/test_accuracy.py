@@ -15,8 +15,8 @@ from benchmarks.laws import AUTO, MARGIN, Law, error
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.spectral_lda.clips import Clips
 from sktensor_dp.spectral_lda.plan import plan_topics
-from sktensor_dp.spectral_lda.questions import DocumentQuestions
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 INF = float("inf")
@@ -214,7 +214,7 @@ def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, del
     limits = []
     for _ in range(200):
         with Session(chunks, plan.releases) as ask:
-            limits.append(DocumentQuestions(ask, {}).count_clip(plan.clip_quantile).limit)
+            limits.append(Clips(ask, {}).of_counts(plan.clip_quantile).limit)
     # With false alarms at 1 in 200, 9 or more have a probability of 1e-6.
     assert np.sum(np.array(limits) > 10) <= 8
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from small_corpora import CONFIGURATIONS, INF, counts, tiny
 
 from sktensor_dp import BudgetAccountant, PrivateSpectralLDA
-from sktensor_dp.spectral_lda.questions import CLIPPED_NORMS
+from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
 
 pytestmark = tiny
 

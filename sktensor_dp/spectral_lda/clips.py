@@ -1,0 +1,96 @@
+"""Clips on what a document contributes, at public limits or at noisy quantiles of norms."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.counts import (
+    MIN_TOKENS,
+    Clip,
+    CountNorm,
+    Norm,
+    NormHistogram,
+    PairNorm,
+    TripleNorm,
+    WhitenedTripleNorm,
+)
+from sktensor_dp.tensor.arrays import Floats
+
+# Norms with public limits or a range in which a limit is searched: from documents of one token to
+# about a million.
+CLIPPED_NORMS: dict[str, tuple[float, float, int]] = {
+    "counts": (1.0, 1e3, 40),
+    "pairs": (0.02, 1e3, 64),
+    "triples": (1e-2, 1e5, 96),
+}
+# Range of the number of tokens, whose clip bounds all statistics if epsilon is pure.
+TOKENS = (1.0, 1e5, 70)
+# Weight of the diagonal of pairs. Documents that repeat a word have the largest pair masses: with
+# half the weight in squares, the sensitivity falls by more than the noise of the diagonal rises.
+DIAGONAL_WEIGHT = math.sqrt(0.5)
+
+
+def count_norm(ask: Session) -> CountNorm:
+    """Norm of counts: with pure epsilon the number of tokens, which bounds all other norms."""
+    return CountNorm(1 if ask.is_pure else 2)
+
+
+class Clips:
+    """Clips of a fit to counts, and the limits in force so far."""
+
+    def __init__(self, ask: Session, public: Mapping[str, float]) -> None:
+        self._ask, self._public = ask, public  # limits by the names of CLIPPED_NORMS
+        self.limits: dict[str, float] = {}
+
+    def of_counts(self, quantile: float) -> Clip:
+        """Clip mean counts at a noisy quantile of their norm."""
+        search = TOKENS if self._ask.is_pure else CLIPPED_NORMS["counts"]
+        return self._clip("counts", count_norm(self._ask), quantile, search)
+
+    def of_pairs(self, quantile: float, words: NDArray[np.intp] | None) -> Clip:
+        """Clip the :class:`PairNorm` of `words` (all if None) at a noisy quantile."""
+        norm = PairNorm(DIAGONAL_WEIGHT, words)
+        return self._clip("pairs", norm, quantile, CLIPPED_NORMS["pairs"], min_tokens=2)
+
+    def of_triples(self, quantile: float) -> Clip:
+        """Clip the :class:`TripleNorm` of a unit at a noisy quantile."""
+        return self._of_triples(TripleNorm(), quantile, ())
+
+    def of_whitened_triples(
+        self,
+        quantile: float,
+        basis: Floats,
+        words: NDArray[np.intp] | None,
+        clips: Sequence[Clip],
+    ) -> Clip:
+        """Clip whitened triples of units scaled by `clips` at a noisy quantile."""
+        return self._of_triples(WhitenedTripleNorm(basis, words), quantile, tuple(clips))
+
+    def _of_triples(self, norm: Norm, quantile: float, clips: tuple[Clip, ...]) -> Clip:
+        search = CLIPPED_NORMS["triples"]
+        return self._clip("triples", norm, quantile, search, clips, MIN_TOKENS)
+
+    def _clip(
+        self,
+        name: str,
+        norm: Norm,
+        quantile: float,
+        search: tuple[float, float, int],
+        clips: tuple[Clip, ...] = (),
+        min_tokens: int = 0,
+    ) -> Clip:
+        """Choose a limit: the public one, none without noise, or a noisy quantile."""
+        if name in self._public:
+            limit = float(self._public[name])
+        elif self._ask.is_exact:
+            limit = math.inf
+        else:
+            low, high, n_bins = search
+            edges = np.geomspace(low, high, n_bins + 1)
+            query = NormHistogram(norm, edges, clips, min_tokens)
+            limit = self._ask(query).edge_at(edges, quantile)
+        self.limits[name] = limit
+        return Clip(norm, limit)
