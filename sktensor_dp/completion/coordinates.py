@@ -21,7 +21,6 @@ from sktensor_dp.data.entries import EntryChunks, ValueRange, are_repeated, as_e
 from sktensor_dp.data.labels import Labels, as_labels, distinct
 from sktensor_dp.data.slices import SliceChunks, SliceReader
 from sktensor_dp.data.sums import PartialQuery
-from sktensor_dp.data.units import Piece, split
 from sktensor_dp.estimator.inputs import (
     check_columns,
     computed,
@@ -42,18 +41,17 @@ class NamedSliceReader(SliceReader):
 
     indices: Indices = ()
 
-    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any, Labels | None]:
         own = self.unit_mode if self.indices[self.unit_mode] is None else None
         numbers = columns_to_numbers(X, self.indices, own)
-        labels = numbers[:, self.unit_mode]
+        labels = None
         if own is not None:
             numbers = numbers.copy()
             numbers[:, own] = 0  # until all entries of a unit are in one place
             labels = as_labels(_columns(X)[own], len(numbers), f"column {own} of X")
         known = (numbers >= 0).all(axis=1)
         values = np.asarray(as_numbers(y, "a partition"))[known]
-        coordinates, values, _ = as_entries(numbers[known], values, self.shape)
-        return split(np.column_stack([coordinates, values]), labels[known], n_parts)
+        return numbers[known], values, None if labels is None else labels[known]
 
     def _chunk(self, table: NDArray[np.float64], labels: Labels) -> SliceChunks:
         if self.indices[self.unit_mode] is None:

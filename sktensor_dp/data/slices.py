@@ -133,11 +133,15 @@ class SliceReader:
         return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
 
     def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
-        X, y = (as_numbers(part, "a partition") for part in (X, y))
-        coordinates, values, _ = as_entries(X, y, self.shape)
+        numbers, y, labels = self._read(X, y)
+        coordinates, values, _ = as_entries(numbers, y, self.shape)
         # Coordinates are exact in double precision, so one table holds both.
         table = np.column_stack([coordinates, values])
-        return split(table, coordinates[:, self.unit_mode], n_parts)
+        return split(table, coordinates[:, self.unit_mode] if labels is None else labels, n_parts)
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any, Labels | None]:
+        """Coordinates, values, and labels of units that have no numbers."""
+        return as_numbers(X, "a partition"), as_numbers(y, "a partition"), None
 
     def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
         """Join the pieces that hold the same units, or return the first error."""
