@@ -20,7 +20,7 @@ KNOWN := $(OF_DEMO) $(SWITCHES) INPUT PYTHON OPENBLAS_NUM_THREADS TESTS NEWEST T
 UNKNOWN := $(filter-out $(KNOWN),$(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v)))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no such variable. Known are $(KNOWN)))
 
-.PHONY: demo test coverage test-nightly test-slow audit mistakes bench papers papers-check page-shots docs docs-check docs-versions docs-links docs-serve dist test-oldest test-newest test-upstream oldest-environment newest-environment versions lint types clean help
+.PHONY: demo test coverage test-nightly test-slow audit mistakes bench peers papers papers-check page-shots docs docs-check docs-versions docs-links docs-serve dist test-oldest test-newest test-upstream oldest-environment newest-environment versions lint types clean help
 
 help:
 	@echo "make demo [INPUT=posts.csv TEXT=column PERSON=column EPSILON=4 BUDGET=8 TOPICS=10 OUTPUT=folder]"
@@ -28,7 +28,7 @@ help:
 	@echo "make papers [MOVIELENS=folder of ua.base and ua.test] | papers-check"
 	@echo "make docs | docs-check | docs-versions VERSIONS='0.1.0 main' | docs-links | docs-serve | dist"
 	@echo "make test-oldest | test-newest | test-upstream [TESTS=tests/tensor NEWEST=python3.13] | versions"
-	@echo "make test | coverage | test-nightly | test-slow | audit | mistakes | bench | lint | types | clean"
+	@echo "make test | coverage | test-nightly | test-slow | audit | mistakes | bench | peers | lint | types | clean"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -171,6 +171,12 @@ dist: $(BIN)/python
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# Beside other libraries, in an environment that has them all.
+peers: $(BIN)/python
+	$(BIN)/python -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench,frames]' diffprivlib
+	$(VENV)-peers/bin/python -m benchmarks peers
 
 # Every figure and table in docs/papers, from the beginning.
 papers: $(VENV)/.demo

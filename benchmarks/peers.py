@@ -3,11 +3,12 @@
 Topics: 20 Newsgroups as in ``topics``, 10 and 50 topics, completion over exact word frequencies.
 Clusters: Gaussians of ``laws_of_components``, 20,000 samples; the adjusted Rand index of labels of
 as many new samples. Ratings: MovieLens 100K (ua.base, ua.test), one rating as the unit; root mean
-square errors. Words: the vocabulary of 20 Newsgroups, 100 words of a document, for both relations
-of neighbours; nobody releases document frequencies. Each way runs in a process of its own, which
-tells its CPU seconds and how far memory rises. Seeded noise 0 to 2, medians; delta is 1e-6. Peers
-are asked for what they have: with defaults, or as their papers say. diffprivlib brings a package
-called ``tests`` that hides ours: run this in an environment of its own.
+square errors. Persons: the same and a drawn table, one person as the unit, beside ``dpals``. Words:
+the vocabulary of 20 Newsgroups, 100 words of a document, for both relations of neighbours; nobody
+releases document frequencies. Each way runs in a process of its own, which tells its CPU seconds
+and how far memory rises. Seeded noise 0 to 2, medians; delta is 1e-6. Peers are asked for what they
+have: with defaults, or as their papers say. diffprivlib brings a package called ``tests`` that
+hides ours: run this in an environment of its own, as ``make peers`` does.
 
     pip install tensorly tomotopy diffprivlib
     python -m benchmarks peers
@@ -33,6 +34,7 @@ from sklearn.decomposition import PCA, LatentDirichletAllocation
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
+from benchmarks.dpals import by_dpals, by_persons, drawn_table
 from benchmarks.laws_of_components import Law, gaussians
 from benchmarks.peak_memory import peak
 from benchmarks.ratings import Ratings, movielens
@@ -64,10 +66,11 @@ Floats = NDArray[np.float64]
 
 
 def run(report: Report, folder: Path) -> None:
-    """All four tables, as far as data are there."""
+    """All tables, as far as data are there."""
     topics(report, folder)
     clusters(report)
     ratings(report, folder)
+    by_unit(report, folder)
     words(report, folder)
 
 
@@ -265,6 +268,28 @@ def ratings(report: Report, folder: Path) -> None:
             ways.append((f"{name} perturbation, Wei et al.", claimed, epsilon, *theirs))
     ways.append(("mean", "none", math.inf, lambda seed: data.trivial()["exact mean"]))
     compared(report, "MovieLens 100K: RMSE", ways)
+
+
+def by_unit(report: Report, folder: Path) -> None:
+    """Completions that protect persons."""
+    n = 2000 if report.quick else 20_000
+    sets = {
+        f"{n:,} persons, 1,000 items": drawn_table(n),
+        "MovieLens 100K": movielens(folder, 0, False),
+    }
+    for name, data in sets.items():
+        ways: list[tuple[str, str, float, Way]] = []
+        for epsilon in (1.0, 5.0, 20.0, math.inf):
+            said = "none" if math.isinf(epsilon) else "(epsilon, delta)"
+            for way, do in {"PrivateCPCompletion": by_persons, "DPALS": by_dpals}.items():
+                ways.append((way, said, epsilon, partial(do, data, epsilon)))
+        ways.append(("means of persons", "none", math.inf, partial(trivial, data)))
+        compared(report, f"{name}: RMSE, protecting persons", ways)
+
+
+def trivial(data: Ratings, seed: int) -> float:
+    """Error of exact means of persons, which need nothing of anybody else."""
+    return data.trivial()["exact means of people"]
 
 
 def by_completion(data: Ratings, epsilon: float, seed: int) -> float:
