@@ -180,7 +180,7 @@ WRONG = (
     ("topics.moments", "spectral_lda.recipe.fit_topics"),
     ("estimator.base", "completion.base.CompletionMixin"),
     ("tensor.whitening", "privacy.plan.PrivacyCost"),
-    ("queries.moments", "privacy.noise.NoiseSource"),
+    ("queries.count_moments", "privacy.noise.NoiseSource"),
     ("privacy.noise", "privacy.plan.PrivacyCost"),
     ("spectral_lda.clips", "privacy.noise.NoiseSource"),
 )
@@ -246,7 +246,7 @@ def test_only_the_session_reaches_for_raw_data_and_noise() -> None:
 
 # They read model files, ledgers, statements, public data and what is installed: no raw data.
 HIDING = core(
-    "/model_files /published /datasets.public /datasets.texts /plotting /checks.display ledger "
+    "/model_files /published /datasets.public /datasets.files /plotting /checks.display ledger "
     "statement"
 )
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sktensor_dp.datasets.texts import (
+from sktensor_dp.datasets.files import (
     SEPARATOR,
     as_cell,
     decoded,

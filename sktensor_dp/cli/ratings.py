@@ -14,7 +14,7 @@ from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.model import shared_model
-from sktensor_dp.datasets.texts import SUFFIXES, suffix_of
+from sktensor_dp.datasets.files import SUFFIXES, suffix_of
 from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport

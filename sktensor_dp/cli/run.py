@@ -10,7 +10,7 @@ from typing import Any, Self
 from sktensor_dp.checks.display import Table, as_text, counted, plain
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import as_labels, distinct, normalise_labels
-from sktensor_dp.datasets.texts import read_columns
+from sktensor_dp.datasets.files import read_columns
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
 from sktensor_dp.model_selection.input_check import InputCheck, check_fraction, check_inputs
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget

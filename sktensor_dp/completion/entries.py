@@ -17,14 +17,13 @@ from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.queries.gradients import LARGEST, LEAST_RIDGE, Jacobian
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp
+from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp, with_factors
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects, clipped_response
 from sktensor_dp.tensor.tucker_completion import (
     Model,
     complete_tucker,
     tucker_of_cp,
-    with_factors,
     with_orthonormal_factors,
 )
 from sktensor_dp.tensor.whitening import components_of_pairs

@@ -7,10 +7,10 @@ from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
 from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.cp_completion import CPCompletion
+from sktensor_dp.tensor.cp_completion import CPCompletion, with_factors
 from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.row_effects import fit_row_sums
-from sktensor_dp.tensor.tucker_completion import Model, with_factors, with_orthonormal_factors
+from sktensor_dp.tensor.tucker_completion import Model, with_orthonormal_factors
 
 # Least mean square of products of factors, which have mean squares of 1 or are 0.
 NULL_SPREAD = 1e-12

@@ -4,7 +4,7 @@ import io
 import math
 from pathlib import Path
 
-from sktensor_dp.datasets.texts import (
+from sktensor_dp.datasets.files import (
     decoded,
     delimited_rows,
     existing_path,

@@ -1,8 +1,13 @@
-"""Public facts of an estimator, for search, scorer and audit."""
+"""Public facts of an estimator, for search, scorer and audit, and worst neighbours of samples."""
 
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+
+from sktensor_dp.privacy.parts import public_ranks
 
 # Arguments of ``fit`` for data and for a neighbour, and a statistic that is larger for the
 # neighbour.
@@ -28,3 +33,31 @@ class PublicFacts:
     word_counter: Callable[[], Callable[[Any], Any]] | None = None
     # Maps a number of units to neighbouring data that are a sensitivity apart; None if unknown.
     worst_case: Callable[[int | None], Neighbours | None] = unknown
+
+
+def worst_samples(
+    model: Any,
+    n_units: int | None,
+    statistic: Callable[[Any], float],
+    shuffled_by: Any = None,
+) -> Neighbours:
+    """Neighbouring data sets for an audit, of samples along one direction.
+
+    `shuffled_by` is the seed by which a fit deals rows out to batches, if it does.
+    """
+    data_norm: float | str | None = model.data_norm
+    if data_norm is None:
+        raise ValueError("data_norm must be given: samples are made of that length.")
+    n_samples = n_units or 1000
+    samples = np.zeros((n_samples, 2))
+    samples[:, 0] = 1.0 if isinstance(data_norm, str) else data_norm
+    if model.neighbours == "add_remove":
+        return (samples,), (samples[1:],), statistic
+    changed = samples.copy()
+    last = n_samples - 1
+    if isinstance(shuffled_by, numbers.Integral):
+        # Weights of an online fit come from its last batches, and fits deal out rows in this order:
+        # the changed row has the last rank.
+        last = int(public_ranks(n_samples, shuffled_by).argmax())
+    changed[last] *= -1
+    return (samples,), (changed,), statistic

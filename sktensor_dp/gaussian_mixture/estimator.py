@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, as_incomplete
-from sktensor_dp.estimator.ball import chosen_ball, worst_samples
+from sktensor_dp.estimator.ball import chosen_ball
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
@@ -23,7 +23,7 @@ from sktensor_dp.estimator.base import (
     warn_of_score,
     warnings_of_range,
 )
-from sktensor_dp.estimator.facts import Neighbours, PublicFacts
+from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
     as_validated,

@@ -20,7 +20,6 @@ from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf,
 from sktensor_dp.data.samples import SampleChunks, TensorChunk, as_samples
 from sktensor_dp.data.sources import PartitionedSource
 from sktensor_dp.data.units import split_chunk
-from sktensor_dp.estimator.ball import worst_samples
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
@@ -31,7 +30,7 @@ from sktensor_dp.estimator.base import (
     warn_of_score,
     warnings_of_cap,
 )
-from sktensor_dp.estimator.facts import Neighbours, PublicFacts
+from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
     as_validated,

@@ -46,8 +46,8 @@ from sktensor_dp.published.power_method import (
     noisy_columns,
     noisy_power_iteration,
 )
+from sktensor_dp.queries.count_moments import PairMoments, TripleMoments
 from sktensor_dp.queries.counts import Clip, CountNorm
-from sktensor_dp.queries.moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import Whitener, robust_tensor_power_method, whitener
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.symmetric import (

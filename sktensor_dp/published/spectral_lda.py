@@ -45,7 +45,7 @@ from sktensor_dp.published.single_topic import (
     topics_of_eigenpairs,
     validated_counts,
 )
-from sktensor_dp.queries.moments import PairMoments, TripleMoments
+from sktensor_dp.queries.count_moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import Whitener
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import simultaneous_power_iteration

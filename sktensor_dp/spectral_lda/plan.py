@@ -10,9 +10,9 @@ from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.counts import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import Bounded
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.symmetric import n_unique

@@ -17,8 +17,8 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.counts import MIN_TOKENS, WordFrequencies
-from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import Query
 from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips
 from sktensor_dp.spectral_lda.plan import TopicPlan

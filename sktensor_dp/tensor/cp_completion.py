@@ -451,3 +451,19 @@ class _Posterior:
             bias_scales=deviation**2 * self._bias_scales,
             factor_scales=self._factor_scales[:, order] * (norms > 0) / safe**2,
         )
+
+
+def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion:
+    """CP model with new factors, scaled to unit columns and sorted by decreasing weight."""
+    norms = np.stack([np.linalg.norm(factor, axis=0) for factor in factors])
+    weights = np.prod(norms, axis=0)
+    order = np.argsort(-weights, kind="stable")
+    safe = np.where(norms > 0, norms, 1.0)
+    return replace(
+        model,
+        factors=[(f / s)[:, order] for f, s in zip(factors, safe, strict=True)],
+        weights=weights[order],
+        factor_scales=np.stack(
+            [np.mean((f / s) ** 2, axis=0) for f, s in zip(factors, safe, strict=True)]
+        )[:, order],
+    )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -331,22 +331,6 @@ def _check(ranks: Sequence[int], entries: SortedEntries) -> None:
 
 
 Model = CPCompletion | TuckerCompletion
-
-
-def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion:
-    """CP model with new factors, scaled to unit columns and sorted by decreasing weight."""
-    norms = np.stack([np.linalg.norm(factor, axis=0) for factor in factors])
-    weights = np.prod(norms, axis=0)
-    order = np.argsort(-weights, kind="stable")
-    safe = np.where(norms > 0, norms, 1.0)
-    return replace(
-        model,
-        factors=[(f / s)[:, order] for f, s in zip(factors, safe, strict=True)],
-        weights=weights[order],
-        factor_scales=np.stack(
-            [np.mean((f / s) ** 2, axis=0) for f, s in zip(factors, safe, strict=True)]
-        )[:, order],
-    )
 
 
 def with_orthonormal_factors(

@@ -12,6 +12,7 @@ from contracts.sensitivities import Case, Extreme, Floats, Rng, ravelled
 from sktensor_dp.data.counts import CountChunk, CountChunks, as_counts
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import Units
+from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
@@ -23,7 +24,6 @@ from sktensor_dp.queries.counts import (
     WordFrequencies,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import UnitCount
 
 D = 6

@@ -21,6 +21,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
+from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
@@ -29,7 +30,6 @@ from sktensor_dp.queries.counts import (
     WhitenedTripleNorm,
     WordFrequencies,
 )
-from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.samples import LiftedBall, ThirdMoments
 from sktensor_dp.queries.texts import N_BUCKETS, WordVotes
 

@@ -44,10 +44,10 @@ from sktensor_dp.privacy.mechanisms import (
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.count_moments import TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.laws import SPHERICAL as SPHERICAL_LAPLACE
-from sktensor_dp.queries.moments import TripleMoments, WhitenedTripleMoments
 from sktensor_dp.spectral_lda.clips import Clips
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 

@@ -24,9 +24,9 @@ from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.count_moments import PairMoments
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import PairMoments
 from sktensor_dp.queries.query import REGISTERED
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels

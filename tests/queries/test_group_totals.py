@@ -18,6 +18,7 @@ from sktensor_dp.data.counts import CountChunk, CountChunks, as_counts
 from sktensor_dp.data.samples import SampleChunk, as_samples
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import Units
+from sktensor_dp.queries.count_moments import LARGEST_TERMS
 from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
@@ -28,7 +29,6 @@ from sktensor_dp.queries.counts import (
     unit_factors,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import LARGEST_TERMS
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
     LiftedBall,

@@ -19,6 +19,7 @@ from looped_documents import (
 
 from sktensor_dp.data.counts import LARGEST_COUNT, CountChunk, CountChunks, as_counts
 from sktensor_dp.data.sums import NORM_SLACK
+from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
@@ -29,7 +30,6 @@ from sktensor_dp.queries.counts import (
     WordFrequencies,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.query import Product
 
 D, WORDS = 7, np.array([1, 2, 5])

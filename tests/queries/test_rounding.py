@@ -22,6 +22,12 @@ from sktensor_dp.data.sums import NORM_SLACK, UNITS_AT_ONCE, AccurateSum, split_
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.count_moments import (
+    LARGEST_TERMS,
+    PairMoments,
+    TripleMoments,
+    WhitenedTripleMoments,
+)
 from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
@@ -32,12 +38,6 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.entries import RowSums
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
-from sktensor_dp.queries.moments import (
-    LARGEST_TERMS,
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-)
 from sktensor_dp.queries.samples import PowerIterations, TensorPowerIterations
 from sktensor_dp.tensor.symmetric import symmetrize, tensor_oracle
 

@@ -20,7 +20,7 @@ from sktensor_dp.datasets import (
     open_table,
     open_texts,
 )
-from sktensor_dp.datasets.texts import as_cell, numbers_in_column
+from sktensor_dp.datasets.files import as_cell, numbers_in_column
 
 SECRET = "unmistakable"
 QUOTES = "quotes of the row that begins at line {} "
@@ -134,7 +134,7 @@ def test_parquet_is_read_with_pyarrow(tmp_path, monkeypatch):
     refused(r"'a\.parquet' has 2 columns", load_texts, path)
     pd.DataFrame({"t": ["a", None, "c"]}).to_parquet(path)
     assert load_texts(path) == ["a", "", "c"]
-    monkeypatch.setattr("sktensor_dp.datasets.texts.find_spec", lambda name: None)
+    monkeypatch.setattr("sktensor_dp.datasets.files.find_spec", lambda name: None)
     refused("pip install pyarrow", load_texts, path, error=ImportError)
 
 

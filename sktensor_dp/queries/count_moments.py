@@ -1,4 +1,4 @@
-"""Queries on counts: word frequencies, pair and triple moments."""
+"""Queries for pair and triple moments of counts."""
 
 import math
 from dataclasses import dataclass, field
