@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from sktensor_dp.checks.display import Table, TableDisplay
+from sktensor_dp.checks.display import Table, TableDisplay, counted
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
@@ -212,8 +212,8 @@ class Forecast(InvertibleForecast):
 
     def _table(self) -> Table:
         said = (
-            f"{self.n_samples:,} {self.unit}: {self.verdict}; the least that {self.n_components} "
-            f"components need is about {self.n_samples_needed:,}."
+            f"{self.n_samples:,} {self.unit}: {self.verdict}; the least for "
+            f"{counted(self.n_components, 'component')} is about {self.n_samples_needed:,}."
         )
         rows = [
             [r.name, *(f"{number:.3g}" for number in (r.sigma, r.noise, r.signal, r.ratio))]

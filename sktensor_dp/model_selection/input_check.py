@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from sktensor_dp.queries.scores import MatchingRows
 AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
 
 
+@dataclass(eq=False, repr=False)
 class InputCheck(Payable):
     """Released fractions of rows that match, as :func:`check_inputs` returns them.
 
@@ -39,20 +41,14 @@ class InputCheck(Payable):
         What was released, and what it cost.
     """
 
-    fractions: dict[str, float]
-    sigma: float
-    privacy_report_: PrivacyReport
-
-    def __init__(
-        self,
-        unit: str,
-        neighbours: str,
-        epsilon: float,
-        delta: float,
-        accountant: BudgetAccountant | None,
-    ) -> None:
-        self.unit, self.neighbours = unit, neighbours
-        self.epsilon, self.delta, self.accountant = epsilon, delta, accountant
+    unit: str
+    neighbours: str
+    epsilon: float
+    delta: float
+    accountant: BudgetAccountant | None
+    fractions: dict[str, float] = field(init=False)
+    sigma: float = field(init=False)
+    privacy_report_: PrivacyReport = field(init=False)
 
     def ask(self, matches: Any, groups: Any) -> None:
         """Release the fractions; `low` names those that are below one half, whatever the noise."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sktensor_dp.checks.display import plain, printable
+from sktensor_dp.checks.display import counted, plain, printable
 from sktensor_dp.privacy.report import PrivacyReport, number_cells
 from sktensor_dp.topic_page.explorer import Explorer
 
@@ -168,7 +168,7 @@ def write_topic_page(
         title = "Private topics" if why_not is None else "Topics, not private"
     body = _template("topics.html").format(
         title=escape(title),
-        n_topics=len(topics),
+        n_topics=counted(len(topics), "topic"),
         guarantee=_guarantee(report) + alone if why_not is None else _alarm(why_not),
         warnings=told and f'<section><h2>Warnings</h2><ul class="box alarm">{told}</ul></section>',
         explorer=explorer.section(_template("explorer.html")),
@@ -204,9 +204,9 @@ def _template(name: str) -> str:
 
 def _facts(report: PrivacyReport) -> dict[str, str]:
     """Return unit, number of units, epsilon and delta of a report as text for the page, escaped."""
-    unit = escape(report.unit)
+    unit, about = escape(report.unit), "about " * (report.neighbours == "add_remove")
     return {
-        "unit": unit, "units": f"{unit}s", "n_units": f"{report.n_units:,}",
+        "unit": unit, "units": f"{unit}s", "several": f"{about}{counted(report.n_units, unit)}",
         "epsilon": f"{report.epsilon:.4g}", "delta": plain(report.delta),
     }  # fmt: skip
 

@@ -283,6 +283,30 @@ def test_public_words_cost_nothing_and_stop_words_are_ones_own(
     assert (done.status, done.err) == (2, "error: --vocabulary has no word but stop words\n")
 
 
+def test_the_number_of_persons_can_be_private(
+    command: Command, posts: Path, tmp_path: Path
+) -> None:
+    """Words and topics have a count each, of which a statement shows the later one."""
+    who = ("--text", "post", "--person", "author", "--add-remove", "--persons", 2222)
+    done = command("topics", posts, *who, "--epsilon", 8, *SMALL)
+    assert done.status == 0, done.err
+    assert "2,222 persons (assumed, the true number is private)" in done.err
+    assert "2,811" not in done.err
+    folder = tmp_path / "private-topics"
+    report = load_statement((folder / "statement.json").read_text())
+    counts = [row.uses for row in report.rows if row.name == "unit_count"]
+    assert (report.neighbours, len(counts)) == ("add_remove", 2)
+    assert f"about {report.n_units:,} persons, epsilon 8" in done.out
+    assert report.n_units == pytest.approx(2811, abs=200)
+    assert f"from about {report.n_units:,} persons" in (folder / "topics.html").read_text("utf-8")
+    known = "word,count\n" + "".join(f"alpha{i},{30 - i}\nomega{i},9\n" for i in range(20))
+    (tmp_path / "known.csv").write_text(known, encoding="utf-8")
+    listed = ("--vocabulary", "known.csv", "--raise-budget", 99)
+    done = command("topics", posts, *who, *listed, "--epsilon", 8, *SMALL)
+    assert done.status == 0, done.err
+    assert "texts with a word of --vocabulary: " in done.err
+
+
 def test_without_a_file_it_takes_public_texts(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
