@@ -64,19 +64,6 @@ def test_the_default_is_chosen_by_public_numbers():
 
 
 @all_models
-@pytest.mark.parametrize("unit_mode", [None, 0])
-def test_biases_and_chance_alone_make_no_components(unit_mode, model):
-    rng, shape = np.random.default_rng(3), (300, 60)
-    cells = np.column_stack(np.divmod(rng.choice(18_000, 8000, replace=False), 60))
-    values = sum(rng.normal(0, 0.4, n)[rows] for n, rows in zip(shape, cells.T, strict=True))
-    values += rng.normal(0, 0.7, 8000)
-    for epsilon in (20.0, INF):
-        fitted = build(model, epsilon=epsilon, unit_mode=unit_mode, shape=shape)
-        with pytest.warns(NotEnoughDataWarning, match="No components can be seen"):
-            assert fitted.fit(cells, values).n_components_ == 0
-
-
-@all_models
 @pytest.mark.parametrize(
     "shape",
     [(5, 4, 6, 3), *(pytest.param(s, marks=nightly) for s in ((12, 9), (9, 8, 6)))],

@@ -1,11 +1,17 @@
-"""A longer stream is no worse, and documents of one distribution have one topic."""
+"""A longer stream is no worse, and data without components has none."""
 
 from functools import partial
 
 import numpy as np
 import pytest
 
-from sktensor_dp import PrivateSpectralLDA, PrivateTensorPowerMethod
+from sktensor_dp import (
+    PrivateCPCompletion,
+    PrivateGaussianMixture,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    PrivateTuckerCompletion,
+)
 from sktensor_dp.metrics import match_topics
 
 pytestmark = [
@@ -55,8 +61,47 @@ def test_a_small_batch_spoils_no_stream(name, n_last, seed):
     assert good(model.partial_fit(draw(rng, n_last))) > before - 0.05
 
 
+def cells(rng):
+    """Ratings of rows and columns that differ, and of no tastes."""
+    X = np.argwhere(rng.random((300, 60)) < 0.45)
+    means = rng.normal(0, 0.4, (2, 300))
+    return X, means[0, X[:, 0]] + means[1, X[:, 1]] + rng.normal(0, 0.7, len(X))
+
+
+def completion(kind, **options):
+    return partial(kind, 2, bounds=(-3, 3), shape=(300, 60), random_state=0, **options)
+
+
+def cloud(rng, scales=(1.0, 0.5, 0.7, 1.0, 0.3)):
+    return 1 + rng.standard_normal((20_000, 5)) * scales
+
+
+def documents_of_one_topic(rng):
+    return rng.multinomial(20, np.full(200, 1 / 200), 20_000)
+
+
+# Models that say how many they find, data without any, and how many that is then.
+WITHOUT = {
+    "topics": (partial(PrivateSpectralLDA, 3, random_state=0), documents_of_one_topic, 1),
+    "mixtures": (partial(PrivateGaussianMixture, 3, data_norm=6.0, random_state=0), cloud, 1),
+    # Whose groups are spheres.
+    "mixture": (
+        partial(PrivateTensorPowerMethod, 3, moment="gaussian_mixture", data_norm=6.0),
+        partial(cloud, scales=1.0), 1,
+    ),
+    "CP": (completion(PrivateCPCompletion), cells, 0),
+    "CP, persons": (completion(PrivateCPCompletion, unit_mode=0), cells, 0),
+    "Tucker": (completion(PrivateTuckerCompletion), cells, 0),
+    "Tucker, persons": (completion(PrivateTuckerCompletion, unit_mode=0), cells, 0),
+}  # fmt: skip
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [1.0, 4.0, 16.0])
-def test_documents_of_one_distribution_have_one_topic(epsilon, seed):
-    X = np.random.default_rng(seed).multinomial(20, np.full(200, 1 / 200), 20_000)
-    assert len(PrivateSpectralLDA(3, epsilon=epsilon, random_state=0).fit(X).components_) == 1
+@pytest.mark.parametrize("name", WITHOUT)
+def test_there_are_no_components_of_data_without_any(name, epsilon, seed):
+    build, draw, n_components = WITHOUT[name]
+    data = draw(np.random.default_rng(seed))
+    model = build(epsilon=epsilon)
+    model = model.fit(*data) if isinstance(data, tuple) else model.fit(data)
+    assert model.n_components_ == n_components

@@ -1,6 +1,7 @@
 """The properties hold in a process that was spawned, in workers of Dask, and for the command."""
 
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import dask
@@ -83,7 +84,9 @@ def test_workers_of_dask():
     X = case.given(data)[0]
     known, expected = observed(case, data)
     with (
-        dask.config.set(scheduler="processes", num_workers=1),
+        # One pool for all releases: each would start its own.
+        ProcessPoolExecutor(1, get_context("spawn")) as pool,
+        dask.config.set(scheduler="processes", pool=pool),
         pytest.warns(PrivacyLeakWarning),
         unsafe_recorded_releases() as releases,
         unsafe_seeded_noise(0),
