@@ -4,17 +4,16 @@ import copy
 import multiprocessing
 import pickle
 import warnings
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from cases import quiet
+from cases import plain, quiet
 from internals import answering
 from replaying import state
-from small_groups import COMPONENTS, model, persons, seeded
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -200,10 +199,10 @@ def test_a_fit_of_many_batches_is_one_charge_and_goes_on() -> None:
 
 @every_kind
 def test_batches_have_groups_all_or_none(kind):
-    build = partial(model, kind, **({} if kind == "topics" else COMPONENTS["stream"]))
-    X, groups = persons(np.random.default_rng(0), kind, 9)
+    case = plain("topics" if kind == "topics" else "components, stream", payer="none")
+    build, X, groups = case.build, case.draw().X, np.arange(60) // 2
     for first, second in ((groups, None), (None, groups)):
-        estimator = seeded(lambda g=first: build().partial_fit(X, groups=g))
+        estimator = build().partial_fit(X, groups=first)
         before = state(vars(estimator))
         with pytest.raises(ValueError, match="must come with groups, or none"):
             estimator.partial_fit(X, groups=second)
