@@ -1,4 +1,4 @@
-"""Texts and tables of one's own, from folders and files, read whole or in parts.
+"""Texts and columns of one's own, from folders and files, read whole or in parts.
 
 Errors name files, lines, numbers of columns and types, and never show what is in a file.
 """
@@ -151,21 +151,17 @@ def load_texts_by_person(
     return texts, persons
 
 
-class OpenFile:
-    """Iterable over parts of a file; each pass reads the file again."""
-
-    def __init__(self, parts: Callable[[], Iterator[Any]], doing: str) -> None:
-        self._parts, self._doing = parts, doing
-
-    def __iter__(self) -> Iterator[Any]:
-        return read_each(self._parts(), self._doing)
-
-
-class OpenTexts(OpenFile, TextsInParts):
-    """Iterable over lists of at most `chunk_size` texts of a file; each pass reads the file again.
+class OpenTexts(TextsInParts):
+    """Iterable over lists of at most `chunk_size` texts of a file; each pass reads the file anew.
 
     :class:`~sktensor_dp.PrivateCountVectorizer` takes it as texts, with ``n_samples``.
     """
+
+    def __init__(self, parts: Callable[[], Iterator[list[str]]], doing: str) -> None:
+        self._parts, self._doing = parts, doing
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return read_each(self._parts(), self._doing)
 
 
 def open_texts(
@@ -232,108 +228,6 @@ def open_texts(
             yield chunk
 
     return OpenTexts(parts, f"Reading {path.name!r}")
-
-
-class OpenTable(OpenFile):
-    """Iterable over arrays of at most `chunk_size` rows of numbers; each pass reads the file again.
-
-    Attributes
-    ----------
-    columns, n_features : list of str, int
-        Names of the columns, in the order of the arrays', and their number.
-    """
-
-    def __init__(self, parts: Callable[[], Iterator[Any]], doing: str, columns: list[str]) -> None:
-        super().__init__(parts, doing)
-        self.columns, self.n_features = columns, len(columns)
-
-
-def open_table(
-    path: str | Path, columns: Sequence[str] | None = None, *, chunk_size: int = 50_000
-) -> OpenTable:
-    r"""Open a table of numbers that need not fit into memory.
-
-    Parameters
-    ----------
-    path : str or Path
-        A ``.parquet`` or ``.csv`` file; pyarrow reads it.
-    columns : sequence of str, default=None
-        Names of the columns to read, in this order; all by default.
-    chunk_size : int, default=50_000
-        Number of rows of an array, at most.
-
-    Returns
-    -------
-    OpenTable
-        Arrays of rows, to be iterated over several times: a source for ``fit_chunks``.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError, ValueError
-        As for :func:`open_texts`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sktensor_dp.datasets import open_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "counts.csv")
-    ...     _ = path.write_text("cats,dogs\n1,0\n2,5\n0,1\n")
-    ...     [chunk.tolist() for chunk in open_table(path, chunk_size=2)]
-    [[[1.0, 0.0], [2.0, 5.0]], [[0.0, 1.0]]]
-    """
-    path = existing_path(path)
-    check_sizes(chunk_size=chunk_size)
-    kind = "" if path.is_dir() else path.suffix.lower()
-    if kind not in (".parquet", ".csv"):
-        raise ValueError(f"{path.name!r} must be a .parquet or .csv file")
-    if kind == ".csv":
-        stream = call_untrusted(lambda: _csv_stream(path), f"Opening {path.name!r}")
-    known = _parquet_names(path) if kind == ".parquet" else [str(n) for n in stream.schema.names]
-    wanted = list(known if columns is None else columns)
-    for name in wanted:
-        choose_column(path, name, "numbers", known)
-
-    def parts() -> Iterator[NDArray[Any]]:
-        if kind == ".parquet":
-            batches = iter(_parquet_file(path).iter_batches(chunk_size, columns=wanted))
-        else:
-            batches = iter(_csv_stream(path, wanted))
-        arrays = (_as_array(path, batch) for batch in batches)
-        # A file without rows yields one empty array, as the number of rows may be private.
-        for rows in chain([next(arrays, np.zeros((0, len(wanted))))], arrays):
-            for start in range(0, max(len(rows), 1), chunk_size):
-                yield rows[start : start + chunk_size]
-
-    return OpenTable(parts, f"Reading {path.name!r}, whose columns must hold numbers,", wanted)
-
-
-def _as_array(path: Path, batch: Any) -> NDArray[Any]:
-    """Array of the rows of a record batch; ValueError unless all columns hold numbers."""
-    found = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-    if any(column.dtype.kind not in "iufb" for column in found):
-        raise ValueError(f"the columns of {path.name!r} must hold numbers; name those that do")
-    return np.column_stack([np.zeros((batch.num_rows, 0)), *found])
-
-
-def _csv_stream(path: Path, columns: list[str] | None = None) -> Any:
-    """Iterator over batches of rows of a .csv file, by pyarrow; given `columns` are numbers."""
-    _require_pyarrow(".csv files in parts")
-    import pyarrow
-    from pyarrow import csv as pyarrow_csv
-
-    # Declare the types: a type inferred from the first rows could make a later row fail.
-    types = None if columns is None else dict.fromkeys(columns, pyarrow.float64())
-    only = pyarrow_csv.ConvertOptions(include_columns=columns, column_types=types)
-    with path.open("rb") as file:
-        separator = SEPARATOR.fullmatch(file.readline(100).decode("utf-8-sig", "replace"))
-    return pyarrow_csv.open_csv(
-        path,
-        convert_options=only,
-        read_options=pyarrow_csv.ReadOptions(skip_rows=1 if separator else 0),
-        parse_options=pyarrow_csv.ParseOptions(delimiter=separator[1] if separator else ","),
-    )
 
 
 def as_cell(text: str) -> str:
@@ -509,15 +403,10 @@ def _objects_of(path: Path, encoding: str) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _require_pyarrow(what: str) -> None:
-    """Raise ImportError, saying that `what` needs it, unless pyarrow is installed."""
-    if find_spec("pyarrow") is None:
-        raise ImportError(f"reading {what} needs pyarrow: pip install pyarrow")
-
-
 def _parquet_file(path: Path) -> Any:
     """Open a Parquet file; errors in opening it are raised without their text."""
-    _require_pyarrow(".parquet files")
+    if find_spec("pyarrow") is None:
+        raise ImportError("reading .parquet files needs pyarrow: pip install pyarrow")
     import pyarrow.parquet
 
     return call_untrusted(lambda: pyarrow.parquet.ParquetFile(path), f"Opening {path.name!r}")

@@ -12,12 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sktensor_dp import PrivateTensorPowerMethod
 from sktensor_dp.datasets import (
     load_texts,
     load_texts_by_person,
     load_word_frequencies,
-    open_table,
     open_texts,
 )
 from sktensor_dp.datasets.files import as_cell, numbers_in_column
@@ -226,7 +224,7 @@ def test_options_out_of_range_or_of_other_kinds_of_file_are_named(tmp_path, name
 
 
 def test_paths_and_arguments_that_cannot_be(tmp_path):
-    for read in (load_texts, open_texts, open_table, load_word_frequencies):
+    for read in (load_texts, open_texts, load_word_frequencies):
         refused("nothing is at", read, tmp_path / "nowhere.csv", error=FileNotFoundError)
     for read in (load_texts, open_texts):
         refused(r"holds no \.txt file", read, tmp_path)
@@ -302,48 +300,19 @@ of_kinds = pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
 
 
 @of_kinds
-def test_tables_in_parts(name, tmp_path):
-    X = np.random.default_rng(0).standard_normal((50, 3))
-    path = saved_table(tmp_path / name, pd.DataFrame(X, columns=["a", "b", "c"]))
-    table = open_table(path, ["c", "a"], chunk_size=20)
-    assert (table.columns, table.n_features) == (["c", "a"], 2)
-    for _ in range(2):
-        parts = list(table)
-        assert [len(part) for part in parts] == [20, 20, 10]
-        np.testing.assert_allclose(np.vstack(parts), X[:, [2, 0]], rtol=1e-15)
-    model = PrivateTensorPowerMethod(1, data_norm=3.0, epsilon=float("inf"), random_state=0)
-    found = model.fit_chunks(open_table(path), n_samples=50, n_features=3).components_
-    np.testing.assert_allclose(found, model.fit(X).components_, atol=1e-12)
-
-
-@of_kinds
 def test_a_file_without_rows_is_one_part_without_any(name, tmp_path):
     """Where the number of rows is private, no row and one row have to go the same way."""
     for n in (0, 1):
-        frame = pd.DataFrame({"text": ["a b c"] * n, "count": np.ones(n)})
-        path = saved_table(tmp_path / name, frame.astype({"text": "string"}))
+        frame = pd.DataFrame({"text": ["a b c"] * n}, dtype="string")
+        path = saved_table(tmp_path / name, frame)
         assert [len(part) for part in open_texts(path, "text")] == [n]
-        assert [part.shape for part in open_table(path, ["count"])] == [(n, 1)]
 
 
-def test_what_is_no_number_is_refused_without_showing_it(tmp_path):
-    path = save(tmp_path / "table.csv", f"a,b\n1,{SECRET}\n")
-    refused("must hold numbers", list, open_table(path))
-    refused("column 'c' does not exist", open_table, path, ["c"])
-    refused(r"must be a .parquet or .csv file", open_table, tmp_path)
+def test_what_is_no_number_is_refused_without_showing_it():
     for cells, decimal in ((["1", "1_000"], "."), (["1,5"], "."), (["1.000", "2"], ",")):
         refused("should hold numbers", numbers_in_column, Path("a.csv"), "stars", cells, decimal)
     found = numbers_in_column(Path("a.csv"), "stars", ["-1,5", "2", "", 3.5], ",")
     np.testing.assert_array_equal(found, [-1.5, 2, np.nan, 3.5])
-
-
-def test_a_column_is_of_numbers_whatever_its_first_rows_hold(tmp_path):
-    """A type that is read off the first block would refuse a late fraction, and so show it."""
-    # pyarrow reads blocks of a megabyte: the fraction is in the third.
-    *_, last = open_table(save(tmp_path / "table.csv", "a,b\n" + "1,2\n" * 600_000 + "2.5,1\n"))
-    assert last[-1].tolist() == [2.5, 1.0]
-    (part,) = open_table(save(tmp_path / "table.csv", "\ufeffsep=;\na;b\n1;2\n"))
-    assert part.tolist() == [[1.0, 2.0]]
 
 
 # Frequencies of words
