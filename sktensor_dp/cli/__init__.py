@@ -10,7 +10,7 @@ from sktensor_dp.exceptions import LedgerError
 
 __all__ = ["main"]
 
-# Parameters of loaders and estimators as options.
+# Options of the command for parameters that errors of loaders and estimators name.
 OPTIONS = {
     "column must be given": "--text COLUMN must be given",
     "decimal=','": "--decimal ,",
@@ -39,9 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(None if arguments is None else list(arguments))
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # What a console cannot show would end a run that was paid for.
+            # A character that the console cannot show must not end a run that was paid for.
             sys.stdout.reconfigure(errors="replace")
-        # Here, so that help is shown at once, and an interruption while it loads is a line too.
+        # Imported here, so that help appears at once, and an interrupt during the import is
+        # handled.
         from sktensor_dp.cli.execution import execute
 
         return execute(options)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-# What each command does, an example of it, and its kinds.
+# For each command its purpose, an example, and its kinds.
 COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "topics": ("find what texts are about", "posts.csv --text post --person author", ()),
     "ratings": (
@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 def checked(read: Callable[[str], Any], holds: Callable[[Any], bool], rule: str) -> Any:
-    """Reader of an option that must be as `rule` says."""
+    """Reader of an option whose value must satisfy `holds`; the error says `rule`."""
 
     def reader(text: str) -> Any:
         try:
@@ -73,7 +73,7 @@ FILES = {"recommend": "FOLDER FILE"}
 REQUIRED, LIST, ANY = object(), object(), object()
 RUNS, FORECASTS = "topics ratings groups", "forecast-topics forecast-ratings forecast-groups"
 READS = f"{RUNS} recommend"
-# Commands; option and what follows it; reader or choices; default, as written; help.
+# Options: commands; name and placeholder of the value; reader or choices; default as written; help.
 OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("topics", "FILE", Path, None, "texts; some built-in ones if there is none"),
     ("topics", "--text COLUMN", str, None, "column of the text"),
@@ -149,7 +149,7 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser whose errors are short."""
+    """Parser with short error messages."""
 
     def error(self, message: str) -> NoReturn:
         """Print the error, and where to find help."""
@@ -160,7 +160,7 @@ class Version(argparse.Action):
     """Option that prints the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print it, and end the program."""
+        """Print the version, and end the program."""
         from sktensor_dp.privacy.report import library_version  # here, so that help is fast
 
         print(f"sktensor_dp {library_version()}")

@@ -36,7 +36,7 @@ BEYOND = (
 
 
 def execute(options: Namespace) -> int:
-    """Do what was asked for; return the status."""
+    """Run the command that the options ask for; return the exit status."""
     whole: dict[str, Callable[[Namespace], int]] = {
         "report": check_statements, "budget": show_budget, "forecast": _show_forecast,
         "recommend": recommend,
@@ -91,7 +91,7 @@ def _run(options: Namespace) -> int:
             run.build(folder.keep())
             checks = _checked(run, folder, progress)
             with progress.step(f"Learning {options.command}"):
-                # A model is kept as soon as it was paid for, whatever happens later.
+                # Save each model as soon as it was paid for, whatever happens later.
                 for name in run.fit():
                     folder.add(f"{name}.model", run.models[name].save)
             if doubts := run.doubts():
@@ -114,7 +114,7 @@ def _run(options: Namespace) -> int:
 
 
 def _show_where(folder: Folder | None) -> None:
-    """Say where the files of a run lie that ended early."""
+    """Say where the files are of a run that ended early."""
     if folder is not None and (where := folder.where()):
         print(f"What it found before is in {where}", file=sys.stderr)
 
@@ -134,7 +134,7 @@ def _show_expected(run: Any, progress: Progress) -> None:
 
 
 def _stopped(run: Any, folder: Folder) -> str:
-    """Say why a run stopped, and with what change of one option more can be expected."""
+    """Say why a run stopped, and which change of one option would allow more."""
     ways = []
     for name in ("epsilon", "topics", "groups", "words"):
         value = getattr(run.options, name, 0)

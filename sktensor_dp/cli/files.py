@@ -53,7 +53,7 @@ def table_of(rows: Iterable[Sequence[Any]]) -> Callable[[Path], None]:
 
 
 def is_writable(text: str) -> bool:
-    """Return whether a file can hold the text: one of JSON may hold half of a character."""
+    """Return True if a file can hold the text: JSON may hold unpaired surrogates."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Output folder of the command: what it made, and one ledger for all runs that write to it."""
+"""Output folder of the command: its files, and one ledger for all runs that write to it."""
 
 import hashlib
 import json
@@ -23,10 +23,10 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
-# Names the files that a run made: protected ones with their SHA-256, then those of raw data.
+# Lists the files of a run: protected ones with their SHA-256, then those of raw data.
 MANIFEST = "manifest.json"
 EARLIER = re.compile(r"earlier-(\d+)")
-# Of a file that is still being written.
+# Digest in the list of a file that is still being written.
 UNFINISHED = ""
 
 
@@ -76,7 +76,7 @@ class Folder:
         else:
             self.ledger = BudgetAccountant(first, delta)
             self._before = Balance(first, delta, Spending())
-        # As it will be once the run begins.
+        # Budget that the run will have once it begins.
         self._budget = self._before.epsilon if wanted is None else wanted
         self._limited = self._known or wanted is not None
         self._spent, self._n_before = self.ledger.total()[0], len(self.ledger.entries)
@@ -89,7 +89,7 @@ class Folder:
         return folder
 
     def keep(self) -> BudgetAccountant:
-        """Write down a new or changed budget, before the first charge of a run."""
+        """Write a new or changed budget to the ledger, before the first charge of a run."""
         if not self._known:
             budget = self._budget, self._before.delta
             self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
@@ -98,7 +98,7 @@ class Folder:
         return self.ledger
 
     def check(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> None:
-        """Refuse a run that does not fit in as a whole; `cost` is that of a run by its epsilon."""
+        """Refuse a run that exceeds the budget as a whole; `charge` is that of a run by epsilon."""
         unit = charge(epsilon).protects
         others = self._before.spent.units - {unit}
         if others:
@@ -131,7 +131,7 @@ class Folder:
         )
 
     def covers(self, entry: LedgerEntry) -> bool:
-        """Return whether the budget is enough for one more run; a first run may set it."""
+        """Return True if the budget covers one more run, or if this is the first run."""
         balance = replace(self._before, epsilon=self._budget)
         return not self._limited or balance.covers(balance.spent.plus([entry]))
 
@@ -142,14 +142,14 @@ class Folder:
         return f"this run spends epsilon {epsilon:g}{of}{before}"
 
     def spent_by_run(self) -> bool:
-        """Return whether this run was charged."""
+        """Return True if this run was charged."""
         return len(self.ledger.entries) > self._n_before
 
     def summary(self) -> str:
         """Say what all runs of the folder cost together."""
         epsilon, delta, cost = *self.ledger.total(), self.ledger.cost
         if isinf(epsilon) and isfinite(cost.mu):
-            # Every vocabulary takes a part of delta: many of them use up that of one run.
+            # Every vocabulary sets a part of delta aside: many of them exceed the delta of one run.
             delta += cost.delta
             epsilon = cost.epsilon_at(delta)
         if isinf(epsilon):
@@ -166,12 +166,12 @@ class Folder:
         )
 
     def where(self) -> str:
-        """Say where the files of this run lie; empty if there are none."""
+        """Say where the files of this run are; empty if there are none."""
         names = ", ".join([*self.protected, *self.private])
         return f"{self.path}: {names}" if names else ""
 
     def add(self, name: str, write: Callable[[Path], Any], *, private: bool = False) -> None:
-        """Make a file by `write`, and name it in the manifest, before and after."""
+        """Write a file by `write`, and list it in the manifest, before and after."""
         if not (self.protected or self.private):
             self._keep_earlier()
         if private:
@@ -196,7 +196,7 @@ class Folder:
         os.replace(unfinished, self.path / MANIFEST)
 
     def _keep_earlier(self) -> None:
-        """Move the files of the run before, which were paid for, to a folder of their own."""
+        """Move the files of the previous run, which were paid for, to a folder of their own."""
         protected, private = _made(self.path)
         found = [name for name in (*protected, *private) if (self.path / name).exists()]
         if not found:
@@ -237,7 +237,7 @@ class Folder:
         """Take away the empty journal that SQLite leaves beside the ledger."""
         if self._file.exists():
             with closing(sqlite3.connect(self._file)) as connection:
-                # A journal is deleted where the mode changes under a lock, never under a writer.
+                # Changing the mode under a lock deletes the journal, and never one that is in use.
                 connection.executescript(
                     "PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE"
                 )

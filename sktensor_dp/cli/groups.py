@@ -67,7 +67,7 @@ class Groups(Run):
             )
 
     def _arrange(self, categories: Sequence[tuple[str, str]]) -> None:
-        """Name the columns: numbers, of which the last may be logs, then one for each category."""
+        """Name the columns: numbers, some as logarithms, then one for each category."""
         self._columns = [*self._numbers, *(f"{column}={value}" for column, value in categories)]
         self._ranges = np.array(self._bounds + [(0.0, 1.0)] * len(categories))
         self._of_logs = np.zeros(len(self._columns), bool)
@@ -76,11 +76,11 @@ class Groups(Run):
         self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
 
     def has_threshold(self) -> bool:
-        """Return whether categories have to be found."""
+        """Return True if categories have to be found."""
         return bool(self._sought)
 
     def settings(self) -> dict[str, Any]:
-        """Options, and how cells and rows count."""
+        """Options of the run, and how cells and rows count."""
         rows = {"an empty cell": "is missing: the row counts by its other cells"}
         if self.options.person is not None:
             rows["rows of one person"] = "weigh as much as one row, in equal parts"
@@ -115,7 +115,7 @@ class Groups(Run):
         self._values, texts = found[: len(self._numbers)], found[len(self._numbers) :]
         self._texts = {}
         for name, cells in zip(kinds, texts, strict=True):
-            # A public category may be called NA, as Namibia is.
+            # A public category may have the name NA, as Namibia has in tables of countries.
             absent = {"", *(missing if name in self._sought else ())}
             known = [None if cell.strip() in absent else cell for cell in cells]
             self._texts[name] = np.array(known, object)
@@ -132,7 +132,7 @@ class Groups(Run):
         return self.models["groups"].forecast(self.n_units, len(self._columns))
 
     def expected(self) -> list[str]:
-        """Forecast, and for which groups it holds."""
+        """Forecast, and the number of groups that it is for."""
         apart = "This is for groups of one size, well apart; smaller or closer ones need more."
         lines = [*super().expected(), apart]
         if self._sought:
@@ -150,7 +150,7 @@ class Groups(Run):
         return f"{super().fits()} Rows are typically {gain:.3g} times as likely in them as in one."
 
     def verdict(self) -> str:
-        """Verdict on groups, and on categories."""
+        """Verdict on groups, or on categories if it is worse."""
         few = self._sought and not self._of_categories().enough
         return "too few" if few else super().verdict()
 
@@ -161,9 +161,9 @@ class Groups(Run):
         return found
 
     def doubts(self) -> str:
-        """Ask for ranges where averages lie at their ends, or all in their middle."""
+        """Ask for other ranges if averages lie at their ends, or all in their middle."""
         means = self.models["groups"].means_
-        # Counts of what is rare lie at 0, where their range begins.
+        # Counts of rare events are near 0, where their range begins.
         low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
         ends = np.maximum(means.max(axis=0), -low)
         middles = np.abs(means).max(axis=0)

@@ -18,7 +18,7 @@ SEVERAL = (
     "m times. If that can be, ask for a run that names persons (--person; in Python "
     "groups=)."
 )
-# Of bounds that were not public, by the releases that found them.
+# Bounds that were not public, in words, by the releases that found them.
 FOUND = {
     "word_votes": "the list of words or categories",
     "value_histogram": "the range of values",
@@ -32,7 +32,8 @@ PRESENCE = (
 
 PAGES = ("for-the-officer.md", "for-the-officer.html")
 
-# Steps towards the chance that odds change by more than promised; after so many they settle.
+# Number of steps towards the probability that odds change by more than promised; after so many it
+# no longer changes.
 STEPS = 5000
 
 
@@ -74,7 +75,7 @@ def officer_text(
     others: str,
     warnings: Sequence[str],
 ) -> str:
-    """Say what was run, who is protected from what, how strongly and how long, what to ask."""
+    """Text on what was run, who is protected from what, how strongly and how long, what to ask."""
     unit, by_person = printable(report.unit), report.unit == "person"
     text = Path(__file__).with_name("officer.md").read_text(encoding="utf-8")
     if report.seeded or math.isinf(report.epsilon):
@@ -137,9 +138,9 @@ def chance_beyond(mu: float, delta: float, epsilon: float) -> float:
     >>> round(1 / chance_beyond(0.2367, 0.0, 1.0), -3)
     14000.0
     """
-    # What is e^epsilon times as probable with one unit as with another has at most the
-    # probability p at which the best test gains just that factor; of level q it has a power of
-    # Phi(Phi^-1(q) + mu) + delta. From 1 downwards every step is a bound on the largest such p.
+    # An outcome that is e^epsilon times as probable with one unit as with another has at most the
+    # probability p at which the best test gains that factor. At level q the test has power
+    # Phi(Phi^-1(q) + mu) + delta. Starting from 1, every step is a smaller upper bound on p.
     most = 1.0
     for _ in range(STEPS):
         most = min(float(ndtr(ndtri(math.exp(-epsilon) * most) + mu)) + delta, 1.0)

@@ -1,4 +1,4 @@
-"""Steps of a run on standard error: what runs, how long it took, how long it will take."""
+"""Progress of a run on standard error: the step, its time so far, and its expected time."""
 
 import io
 import re
@@ -12,13 +12,13 @@ from typing import Any
 
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 
-# Estimators print a line of this form before each release.
+# Form of the lines that estimators print before each release.
 RELEASE = re.compile(r"release (\d+) of (\d+)")
 SECONDS_BETWEEN = 10.0
 
 
 class Progress(io.TextIOBase):
-    """Lines on a stream; it takes those that estimators print, to foresee the end of a step."""
+    """Printer of progress; it reads lines of estimators to estimate the end of a step."""
 
     def __init__(self) -> None:
         self._stream, self._done = sys.stderr, 0.0
@@ -74,7 +74,7 @@ class Progress(io.TextIOBase):
         with warnings.catch_warnings():
             for kind in (UserWarning, RuntimeWarning):
                 warnings.simplefilter("default", kind)
-            # A run says so by itself, before it spends anything.
+            # A run states this itself, before it spends anything.
             warnings.filterwarnings("ignore", "delta .* is above 1 in", PrivacyLeakWarning)
             warnings.showwarning = show
             yield

@@ -1,4 +1,4 @@
-"""The command ``ratings``: items by what persons say of them."""
+"""The command ``ratings``: items by ratings of persons."""
 
 import argparse
 import math
@@ -21,12 +21,13 @@ from sktensor_dp.privacy.report import PrivacyReport
 
 RECOMMENDED = "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
-# Verdicts on ratings, by the part of the items' differences that can be seen.
+# Verdicts on ratings, with the least fraction of the differences of items that noise leaves
+# visible.
 SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
 
 
 class Ratings(Run):
-    """Items by what persons say of them."""
+    """Items by ratings of persons."""
 
     found, option = "direction of taste", "rank"
     n_items = 0
@@ -77,7 +78,7 @@ class Ratings(Run):
         self.count(what)
 
     def matches(self) -> Iterator[Any]:
-        """Yield whether each item is listed, and whether each rating lies within its bounds."""
+        """Yield whether each item is listed, and whether each rating lies within the bounds."""
         if not self.options.items_are_public:
             yield np.fromiter(map(self._items.__contains__, self._entries[:, 1]), bool)
         low, high = self.options.bounds
@@ -90,12 +91,12 @@ class Ratings(Run):
         return model.forecast(n * each, (n, self.n_items))
 
     def verdict(self) -> str:
-        """Verdict by the part of the items' differences that noise leaves to be seen."""
+        """Verdict by the fraction of the differences of items that noise leaves visible."""
         noise, now, exact = (
             self.forecast(epsilon=epsilon).of_biases ** 2
             for epsilon in (1e-9, self.models["ratings"].epsilon, math.inf)
         )
-        # So many persons that no noise hides anything are enough.
+        # With so many persons that noise has no effect, data is enough.
         seen = (noise - now) / (noise - exact) if noise > exact else 1.0
         return next((said for said, least in SEEN if seen >= least), "too few")
 
@@ -109,7 +110,7 @@ class Ratings(Run):
         return bool(items.is_hidden)
 
     def is_enough(self) -> bool:
-        """Return whether the typical error that is asked for can be expected."""
+        """Return True if the forecast error is at most the error asked for."""
         return bool(self.forecast().of_model <= self.options.error)
 
     def expected(self) -> list[str]:
@@ -135,7 +136,7 @@ class Ratings(Run):
         return [*listed, as_text(Table(said, head, rows, below, head))]
 
     def fit(self) -> Iterator[str]:
-        """Learn what is common to items."""
+        """Fit the model that all items share."""
         model, index = self.models["ratings"], RowIndex.from_public(list(self._items))
         model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
         model.fit(self._entries, self._values)
@@ -145,7 +146,7 @@ class Ratings(Run):
         self._tastes = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))
 
     def lines(self) -> list[str]:
-        """Best items for somebody who has rated nothing, and items at the ends of each taste."""
+        """Best items for somebody without ratings, and the items at both ends of each taste."""
         best = zip(self._best[:10], self._names[:10], strict=True)
         rows = [(f"{value:.2f}", *self._shown(name)) for value, name in best]
         head = ("rating", "item", "title")[: len(rows[0])]
@@ -176,7 +177,7 @@ class Ratings(Run):
         return display.figure_
 
     def _found(self) -> list[str]:
-        """Sentence on how many directions of taste were found, unless `hidden` says it."""
+        """Sentence on the number of directions of taste found; empty if `hidden` says it."""
         said = f"{self.n_seen()} of {self.options.rank} {self.found} were found."
         return [] if super().hidden() else [said]
 
@@ -191,7 +192,7 @@ class Ratings(Run):
 
 
 def read_ratings(run: Run) -> tuple[list[str], Any]:
-    """What was rated in the file of a run, and how; the run has who rated."""
+    """Items and ratings in the file of a run, whose persons the run holds."""
     options = run.options
     what, values = run.columns([(options.item, "item"), (options.rating, "numbers")])
     if np.isnan(values).any():

@@ -19,13 +19,14 @@ from sktensor_dp.privacy.charges import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 
-# Options that do not say what was learned from, or that a run says itself; those of columns.
+# Options that are not settings of what was learned, or that a run states itself; and those of
+# columns.
 ASIDE = {
     *("budget", "raise_budget", "forecast", "anyway", "output", "open", "command"),
     *("delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"),
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
-# Releases in words of people.
+# Names of releases in plain words.
 MEASURED = {
     "word_frequencies": "how often each word is used",
     "pair_moments": "which words go together",
@@ -78,7 +79,7 @@ class Run:
         raise NotImplementedError
 
     def n_seen(self) -> int:
-        """Number of what was found above the noise."""
+        """Number of components, groups or topics above the noise."""
         *_, model = self.models.values()
         return int(model.n_components_)
 
@@ -89,7 +90,7 @@ class Run:
         return f"{counted(self.n_units, self.unit)}{assumed}"
 
     def charge(self, epsilon: float) -> LedgerEntry:
-        """Charge of a whole run at `epsilon`; finding words or categories takes a part of delta."""
+        """Charge of a whole run at `epsilon`; finding words or categories uses a part of delta."""
         delta = self.options.delta
         reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
         cost = PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)
@@ -97,11 +98,11 @@ class Run:
         return LedgerEntry("sktensor-dp", "run", 1, cost, unit, neighbours=self.neighbours)
 
     def has_threshold(self) -> bool:
-        """Return whether a first step finds words or categories."""
+        """Return True if a first step finds words or categories."""
         return False
 
     def split(self) -> list[FitBudget]:
-        """Parts of the budget for that step, if there is one, and for the next; one for a check."""
+        """Fractions of the budget for a first step, if any, for the second, and for a check."""
         epsilon, thresholds, checked = self.options.epsilon, int(self.has_threshold()), 0.0
         if self.tests and self.n_units:
             mu = self.charge(epsilon).cost.mu
@@ -133,7 +134,7 @@ class Run:
         }
 
     def how(self) -> dict[str, Any]:
-        """How the file is to be read."""
+        """Options for reading the file."""
         options = self.options
         quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
         return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
@@ -145,7 +146,7 @@ class Run:
         options, counted = self.options, self.neighbours == "add_remove"
         person = [] if options.person is None else [(options.person, "person")]
         decimal = getattr(options, "decimal", None) or "."
-        # Where the number of rows is private, it may be 0.
+        # A private number of rows may be 0.
         how = {**self.how(), "decimal": decimal, "missing": missing, "may_be_empty": counted}
         found = read_columns(options.file, [*columns, *person], **how)
         if person:
@@ -177,19 +178,19 @@ class Run:
         return str(self.forecast().verdict)
 
     def too_few(self) -> bool:
-        """Return whether nothing of use can be expected."""
+        """Return True if nothing useful can be expected."""
         return self.verdict() not in HOPEFUL
 
     def unsaid(self) -> str:
-        """Sentence that asks for a public guess that the verdict depends on; "" if for none."""
+        """Sentence that asks for a public guess on which the verdict depends; "" if on none."""
         return ""
 
     def is_enough(self) -> bool:
-        """Return whether nine of ten runs find what is asked for."""
+        """Return True if nine of ten runs are expected to find what is asked for."""
         return self.verdict() == "enough"
 
     def changed(self, n_units: int | None = None, **options: Any) -> Self:
-        """Make the same run for another number of units, or with other options, built anew."""
+        """The same run for another number of units, or with other options."""
         other = copy(self)
         other.n_units = self.n_units if n_units is None else n_units
         other.options = argparse.Namespace(**{**vars(self.options), **options})
@@ -197,7 +198,7 @@ class Run:
         return other
 
     def least(self) -> str:
-        """Number of units, in words, from which what is asked for may be found."""
+        """Number of units, in words, from which on the requested result may be found."""
         n = least_number(lambda n: self.changed(n).verdict() in HOPEFUL)
         step = 10 ** max(len(str(n)) - 2, 0)
         return f"about {-(-n // step) * step:,}" if n else "more than a billion"
@@ -210,20 +211,20 @@ class Run:
             f"{counted(forecast.n_components, self.found)}; {self.least()} at the very least."
         )
         head = "what is measured", "signal over noise (above 1: visible)"
-        # Of several equal steps each adds to what the others show: they are left out.
+        # Of several equal steps none is shown, as each adds to what the others show.
         ratios = {MEASURED.get(r.name): f"{r.ratio:.3g}" for r in forecast.releases}
         rows = [(name, ratio) for name, ratio in ratios.items() if name]
         return [as_text(Table(said, head, rows, left=head))]
 
     def hidden(self) -> list[str]:
-        """Sentences that say which of what was asked for noise hides."""
+        """Sentences that say which of the requested results noise hides."""
         asked, seen = getattr(self.options, self.option), self.n_seen()
         if seen >= asked or math.isinf(self.options.epsilon):
             return []
         return [self.fits()]
 
     def fits(self) -> str:
-        """Say from released numbers how much of what was asked for the data shows."""
+        """Say, from released numbers, how much of the requested result the data supports."""
         asked = getattr(self.options, self.option)
         return f"{self.n_seen()} of {counted(asked, self.found)} can be seen above the noise."
 

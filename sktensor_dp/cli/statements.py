@@ -64,7 +64,7 @@ def _check(path: Path, at_most: float, kind: str) -> int:
     name = printable(str(path))
     try:
         with path.open("rb") as stream:
-            # One more than is allowed is refused without reading what follows.
+            # One byte more than is allowed: a larger file is refused without reading all of it.
             report = load_statement(stream.read(MOST_BYTES + 1))
         if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
             what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
@@ -90,7 +90,7 @@ def _check(path: Path, at_most: float, kind: str) -> int:
 
 
 def _write_page(path: Path, report: PrivacyReport) -> None:
-    """Write the page for the officer beside a statement; never over that of a run."""
+    """Write the officer's page beside a statement; never replace the page of a run."""
     page = path.with_name("for-the-officer.html")
     if page.exists():
         raise ValueError(f"{page.name} is there already: move it away first")
@@ -113,7 +113,7 @@ def _explained(report: PrivacyReport) -> Iterator[str]:
     yield "How it adds up:"
     yield from _tree(report.composition, "  ")
     yield "Releases:"
-    # The first line is the guarantee, which was said.
+    # Skip the first line, the guarantee, which was printed before.
     yield from (f"  {line}" for line in str(report).splitlines()[1:])
     told = {row.name: f"  {row.name}: {row.description}" for row in report.rows}
     yield from map(printable, told.values())

@@ -23,16 +23,17 @@ from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
-# Texts are split at signs, which leaves "don" of "don't", and "www" and "com" of addresses.
+# Remains of contractions and addresses after texts are split at punctuation.
 PIECES = (
     "ain aren couldn didn didnt doesn doesnt don dont hadn hasn haven isn ll shouldn ve wasn "
     "weren wouldn com htm html http https org www"
 )
 ENGLISH = sorted(ENGLISH_STOP_WORDS.union(PIECES.split()))
-# Verdicts on K topics, by the number of words over K ** 1.5: of few words topics cannot be told
-# apart. ``python -m benchmarks forecasts_of_words`` finds nine in ten runs to be as these say.
+# Verdicts on K topics, with the least number of words over K ** 1.5: topics of few words cannot be
+# distinguished. By ``python -m benchmarks forecasts_of_words`` nine of ten runs agree with the
+# verdict.
 ENOUGH_WORDS = (("enough", 10.0), ("may be enough", 4.0), ("likely too few", 1.0))
-# Words of an ordinary text, taken if nobody says, and of a short one, such as a title.
+# Number of words assumed of a text if nobody says, and that of a short text such as a title.
 LENGTH, SHORT = 100, 10
 SHARES = "PRIVATE-document-shares.csv"
 
@@ -58,7 +59,7 @@ class Topics(Run):
             self._stop_words = public_names(Path(own)) if own else ENGLISH
         if options.vocabulary is not None:
             words = datasets.load_word_frequencies(options.vocabulary)
-            # As texts are split into words.
+            # Split words as the vectorizer splits texts.
             split = PrivateCountVectorizer(stop_words=self._stop_words).build_analyzer()
             kept = [word for word in words if split(word) == [word]][: options.words]
             if not kept:
@@ -80,7 +81,7 @@ class Topics(Run):
         }
 
     def has_threshold(self) -> bool:
-        """Return whether words have to be found."""
+        """Return True if words have to be found."""
         return not self._known
 
     def read(self) -> None:
@@ -100,7 +101,7 @@ class Topics(Run):
         yield np.diff(self.models["words"].transform(self._texts).indptr) > 0
 
     def settings(self) -> dict[str, Any]:
-        """Options, and how many words there are of those allowed."""
+        """Options of the run, and how many words were used of those allowed."""
         found = f"{len(self._names):,} were kept, of " if self._names else ""
         return {**super().settings(), "words": f"{found}at most {self.options.words:,}"}
 
@@ -111,11 +112,11 @@ class Topics(Run):
 
     @property
     def _length(self) -> int:
-        """Words of a text, by a public guess."""
+        """Number of words of a text, as a public guess."""
         return int(self.options.words_per_text or LENGTH)
 
     def unsaid(self) -> str:
-        """Sentence that asks how long texts are, where the verdict depends on it."""
+        """Sentence that asks for the length of texts, if the verdict depends on it."""
         if self.options.words_per_text or getattr(self.options, "file", Path()) is None:
             return ""  # the built-in texts are as long as is assumed
         short = self.changed(words_per_text=SHORT).verdict()
@@ -127,7 +128,7 @@ class Topics(Run):
         )
 
     def verdict(self) -> str:
-        """Verdict on topics of the words that can be expected, the worse of two."""
+        """Verdict on topics, or on words if it is worse."""
         n_words, _ = self._words_expected()
         least = n_words / self.options.topics**1.5
         of_words = next((said for said, words in ENOUGH_WORDS if least >= words), "too few")
@@ -154,7 +155,7 @@ class Topics(Run):
         return forecast.n_words, forecast.threshold
 
     def n_seen(self) -> int:
-        """Number of topics that noise does not hide."""
+        """Number of topics above the noise."""
         return sum(not topic.below_noise for topic in self._topics)
 
     def fit(self) -> Iterator[str]:
@@ -172,7 +173,7 @@ class Topics(Run):
             raise
         yield "words"
         counts = words.transform(self._texts)
-        # No more topics than words that were found.
+        # At most as many topics as words were found.
         model.set_params(n_components=min(self.options.topics, counts.shape[1]))
         model.fit(counts, **groups)
         yield "topics"

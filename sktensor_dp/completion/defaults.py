@@ -1,17 +1,17 @@
 """Tuned constants of completions; ``python -m benchmarks ablations_of_completions`` tests each."""
 
-# Releases of biases where people are the units, each about those before.
+# Number of releases of biases if persons are the units, each about the biases so far.
 ROUNDS = 4
-# Fraction of a person-level budget for the level and deviation of values.
+# Fraction of the budget for the level and the deviation of persons' values.
 LEVEL_FRACTION = 0.01
-# Fraction for directions, and in how many releases.
+# Fraction of the budget for components of persons, and the number of releases.
 DIRECTION_FRACTION = 0.9
 DIRECTION_SWEEPS = 24
-# Fraction of these after which components must show, or biases get the rest.
+# Fraction of these releases after which components must show a gain, or biases get the rest.
 DIRECTION_TRIAL = 3 / 8
-# Variance of a component that fits start from, relative to that of values.
+# Prior variance of a component at the start of a fit, relative to the variance of values.
 COMPONENT_VARIANCE = 0.1
-# Largest expected loss of predictions that pairs may cost.
+# Largest expected increase of the prediction error that pairs may cause.
 PAIR_LOSS = 0.002
-# Significance level of a direction: deviations of noise that what it explains must exceed.
+# A direction is significant if it explains more than noise by this many standard deviations.
 CERTAIN = 3.0

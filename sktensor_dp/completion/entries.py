@@ -28,8 +28,8 @@ from sktensor_dp.tensor.tucker_completion import (
 )
 from sktensor_dp.tensor.whitening import components_of_pairs
 
-# Least variance of a value about the model, relative to what values are assumed to have: exact
-# data may leave none, and a ridge has to have some.
+# Least variance of values about the model, relative to the assumed one: exact data may have none,
+# and a ridge must be positive.
 LEAST_NOISE = 1e-9
 
 
@@ -69,7 +69,7 @@ def shared_part(
     `width` is that of the bounds and `known_noise` the variance of noise in released values.
     `of_pairs` are columns of a matrix found from pairs, and the variance that they leave.
     """
-    # Of released arrays and public coordinates alone.
+    # Computed from released arrays and public coordinates.
     noise = _residual_variance(model, width, known_noise)
     effects = [_effects(model, entries, m) for m in range(1, entries.n_modes)]
     scale = float(model.bias_scales[0])
@@ -93,7 +93,7 @@ def _effects(model: Model, entries: IndexSet, mode: int) -> SharedEffects:
     """Posterior of the biases of a mode, and its rows' popularity by the number of entries."""
     counts, scale = entries.counts[mode], float(model.bias_scales[mode])
     variances = np.where(counts > 0, model.bias_variances[mode], scale)
-    # Of rows that nobody has an entry in, the least popular seen one tells.
+    # Rows without entries get the popularity of the least popular row with entries.
     mean = max(float(counts.mean()), 1e-100)
     popularity = 0.5 * np.log(np.maximum(counts, 1) / mean)
     return SharedEffects(model.biases[mode], variances, popularity, scale)
@@ -131,7 +131,7 @@ def pair_components(
         places.at_entries(model.biases) + (model.mean - asked.middle),
         pair_weights(places.counts[0]), clip * residual,
     )  # fmt: skip
-    # What is left of a row's bias is a component that its own level stands for.
+    # A row's bias that is left over counts as a component, for which its own level stands.
     known = places.counts[0] / places.n_entries
     left = float(known @ model.bias_variances[0])
     response = clipped_response(clip, residual) ** 2
@@ -168,7 +168,7 @@ def _clipped_variance(t: float) -> float:
     return float((inside - 2 * t * density) / t**2 + 1 - inside)
 
 
-# Most sweeps over released values: extrapolated ones settle in a few dozen.
+# Limit on sweeps over released values; with extrapolation a few dozen suffice.
 SWEEPS = 1000
 NOT_SETTLED = (
     "The sweeps over released values stopped at max_iter before the model settled. A larger "
@@ -180,7 +180,7 @@ def _from_values(asked: EntryQuestions, plan: CompletionPlan, options: ModelOpti
     """Model fitted to released values, whose noise variance is known."""
     noisy, entries = asked.entries(), asked.index_set
     variance, released = noisy.sigma**2, [noisy.value + asked.middle]
-    # Handed over, not held: a number for each entry is a large part of all memory.
+    # Free the values: a number for each entry is a large part of all memory.
     del noisy
     complete: Any = complete_tucker if options.full_core else complete_cp
     found: Model = complete(
@@ -195,7 +195,8 @@ def _from_values(asked: EntryQuestions, plan: CompletionPlan, options: ModelOpti
 def _from_sums(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Model of mean and biases alone, from released row sums."""
     index_set, residual = asked.index_set, (2 * asked.half * ASSUMED.residual) ** 2
-    # Of coordinates alone, and first: weights of all entries need not be held beside them.
+    # Computed from coordinates, and first, so that the weights of entries need not be in memory
+    # too.
     features = incidence_features(index_set)
     released = asked.row_sums()
     model = fit_row_sums(
@@ -213,17 +214,17 @@ def _with_released_block(
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core
     rows = Jacobian(index_set, model.factors, core).rows(mode)
-    # Noise may make any numbers of them; those that no query takes leave the model as it is.
+    # Noise may give any numbers; if they are out of the range of queries, the model stays as it is.
     if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
         return model
-    # In the scale in which values are linear in it.
+    # Scale the factor so that values are linear in it.
     last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
     residual = max(model.noise_variance, (2 * asked.half * ASSUMED.residual) ** 2)
     own = np.mean(last**2, axis=0)
     ridge = residual * options.regularization
     ridge = ridge / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * asked.half) ** 2))
     released = asked.ridge_block(mode, rows, ridge)
-    # The regression is linear in the values: what mean and biases add to it is public.
+    # The regression is linear in the values, so the part of mean and biases is public.
     base = model.predict(index_set.coordinates) - asked.middle
     base -= np.sum(rows * last[index_set.rows(mode)], axis=1)
     grams = index_set.grams(mode, rows)
@@ -231,7 +232,7 @@ def _with_released_block(
     penalised = grams + np.maximum(ridge, least)[:, :, None] * np.eye(rows.shape[1])
     public = np.linalg.solve(penalised, index_set.sums(mode, base[:, None] * rows)[..., None])
     found = released.rows - public[..., 0]
-    # Between the released block and the one before, by what is known of their noise.
+    # Weigh the released block and the former one by the inverse variances of their noise.
     share = own / (own + released.sigmas[:, None] ** 2)
     factors = [*model.factors[:-1], share * found + (1 - share) * last]
     if isinstance(model, CPCompletion):

@@ -77,7 +77,7 @@ class UnitParameters:
             Within the bounds.
         """
         coordinates = self._coordinates(X)
-        # A row of zeros stands for units without entries.
+        # The last row, of zeros, is for units without entries.
         own = np.append(self.parameters, np.zeros((1, self._shared.n_parameters)), axis=0)
         values = predict_units(
             own,
@@ -89,7 +89,7 @@ class UnitParameters:
 
     def _values(self, rows: Integers, part: slice) -> Floats:
         """Predictions, not clamped, for some units at `rows` of coordinates: (n_units, n_rows)."""
-        # What units share at a row does not depend on the unit: a product does for all.
+        # The shared part of a row is the same for all units, so one product serves all.
         shared = self._shared.at_entries(rows)
         plain = self._shared.level + shared.effects
         return np.asarray(self.parameters[part] @ shared.design() + plain, dtype=np.float64)

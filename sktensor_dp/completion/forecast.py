@@ -43,7 +43,7 @@ from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRo
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.shared_parameters import clipped_response
 
-# Steps of the equations for components.
+# Number of iterations of the equations for components.
 STEPS = 200
 
 
@@ -113,7 +113,7 @@ def _cosine_by_pairs(shown: float, each: float, left: float) -> float:
     `shown` is the detectability by pairs, `each` the variance of a component, `left` the residual
     one.
     """
-    # Detectability is of components worth finding, and of residuals of the usual size.
+    # Detectability is stated for a component of the assumed size and residuals of the usual size.
     ratio = shown * (each / ASSUMED.component**2 * ASSUMED.residual**2 / left)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
@@ -134,9 +134,8 @@ def _fold_in_variance(n: float, seen: list[float], left: float, bias: float) -> 
     return noise + level
 
 
-# Mean length of a unit's weights over its root mean square, for a handful of columns, times what
-# is lost as components are not alike and start from overlaps of their own. By fits of synthetic
-# ratings at budgets from 0.5 to 10.
+# Mean length of a unit's weights over its root mean square, for a few columns, times the loss by
+# unequal components and random starts. Fitted to synthetic ratings at budgets from 0.5 to 10.
 MEAN_LENGTH = 0.78
 
 
@@ -149,7 +148,7 @@ def slice_errors(
     each = max(n_observed / shape[plan.unit_mode], 1.0)
     bias = assumed.bias_deviation**2
     left = assumed.about_biases(len(shape))
-    # A unit's own level is fitted to its entries, at the prior of the library.
+    # A unit's level is fitted to its entries, with the library's prior.
     prior = 1 / kernels.LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
     if plan.n_sweeps > 0:
@@ -168,7 +167,7 @@ def _bias_variance(
     """Error variance of the biases of shared rows, at the budget of biases plus `sweeps` sweeps.
     `each` is the number of entries of a unit.
     """
-    # Rounds add up to one release for all of their budget.
+    # Together rounds are as precise as one release with all of their budget.
     cost = PrivacyCost.total([(plan.releases.cost_of(SharedRowSums.name), plan.n_rounds)])
     if sweeps:
         cost = PrivacyCost.total(
@@ -180,7 +179,7 @@ def _bias_variance(
     found = 0.0
     for mode, n in enumerate(shape):
         if mode != plan.unit_mode and bias > 0:
-            # Each unit's entries weigh one over the root of their number.
+            # Each entry of a unit weighs one over the root of the number of its entries.
             weight = shape[plan.unit_mode] * math.sqrt(each) / n
             variance = left * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2
             found += bias * variance / (bias + variance)
@@ -210,8 +209,8 @@ class _Search:
         self._columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = variance_by_chance(weights, n_units, self._columns)
         self._left = assumed.about_biases(len(shape))
-        # As many components as have the variance that directions assume, and as were asked for;
-        # columns may hold fewer.
+        # As many components as have the assumed variance and as were asked for; columns may hold
+        # fewer.
         share = assumed.component_share * assumed.deviation**2 / self._left
         number = max(min(round(share / defaults.COMPONENT_VARIANCE), rank), 1)
         self._number, self._share = min(number, self._columns), share / number
@@ -232,7 +231,7 @@ class _Search:
             total = kept * total + self._signal()
             variance = kept**2 * variance + self._deviation**2
             weight_of_all = kept * weight_of_all + 1
-            # Units differ by variance_by_chance, and are the same in all sweeps.
+            # Random units give the variance_by_chance, the same in all sweeps.
             by_units = weight_of_all**2 * own
             ratio = total**2 / (variance + by_units)
             self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
@@ -265,7 +264,7 @@ class _Search:
         sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - none) ** 2
         noise = float(moment_noise(sigma, self._columns, last))
         each = math.fsum(found[-last:]) / last / self._number
-        # Seen they are larger than the noise, or hidden by it.
+        # An eigenvalue is visible if it exceeds half the edge of the noise.
         hidden = each <= edge_of_noise(noise, self._columns) / 2
         left = 0.0 if hidden else each - noise - by_chance
         gain = gain_of_components(np.full(self._number, left), self._each, 1.0)
@@ -360,7 +359,7 @@ class CompletionForecast(InvertibleForecast):
         mode, rank = asked.parameters["unit_mode"], asked.parameters["rank"]
         limits = (1, math.prod(asked.numbers["shape"]))
         if mode is not None:
-            # A mode is no shorter than its rank.
+            # A mode has at least as many rows as its rank.
             limits = (1 if isinstance(rank, Integral) else rank[mode], MOST_UNITS)
         return least_number(lambda n: self._again(n=n).of_model <= error, *limits)
 

@@ -12,7 +12,7 @@ from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.tucker_completion import Model, with_orthonormal_factors
 
-# Least mean square of products of factors, which have mean squares of 1 or are 0.
+# Least mean square of products of factors that counts; factors have mean square 1 or 0.
 NULL_SPREAD = 1e-12
 
 
@@ -24,11 +24,10 @@ def fit_gradients(asked: EntryQuestions, plan: CompletionPlan, options: ModelOpt
 class _BlockGaussNewton:
     """Block Gauss-Newton descent, a step from each noisy gradient in all parameters."""
 
-    # Up to public terms the gradient is sum_e x_e J_e: of a mean and biases it holds the
-    # same sums at every step, which are averaged; of factors and a core it holds right-hand
-    # sides of normal equations whose matrices are public. They are averaged over steps too,
-    # the longer the more noise there is, and one block of parameters after the other moves
-    # to its posterior mean.
+    # Up to public terms the gradient is sum_e x_e J_e. For mean and biases it has the same sums at
+    # every step, which are averaged. For factors and core it has right-hand sides of normal
+    # equations, whose matrices are public; both are averaged over steps, longer with more noise.
+    # Then one block of parameters at a time moves to its posterior mean.
 
     def __init__(self, asked: EntryQuestions, options: ModelOptions) -> None:
         self._regularization, self._ranks = options.regularization, options.ranks
@@ -65,7 +64,7 @@ class _BlockGaussNewton:
         sizes = [factor_scale ** (n_modes - 1)] * n_modes
         if core is not None:
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
-        # What the model itself adds to the gradient is public: it is left out.
+        # The model's own part of the gradient is public and left out.
         noisy = self._asked.entry_gradients(jacobian)
         _, *parts = jacobian.split(noisy.value)
         offsets = self._offsets(parts[:n_modes], noisy.sigma)
@@ -134,7 +133,7 @@ class _BlockGaussNewton:
         """Set a block (a factor, or the core) to its posterior mean.
         `spread` is the mean squared norm of the derivatives.
         """
-        # A factor that releases left at 0 says nothing of the scale of the others.
+        # A factor that is still 0 does not limit the scale of the others.
         least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._asked.half**2
         prior = (2 * self._asked.half * ASSUMED.component) ** 2 / max(spread, least)
         found = self._averages[place].posterior(self._residual, prior, self._regularization)
@@ -167,7 +166,7 @@ class _Average:
             self._variance
         )
         size = residual * float(np.trace(gram, axis1=1, axis2=2).sum()) / max(right.size, 1)
-        # Without noise only the last step counts, in noise alone all count the same.
+        # Without noise only the last step counts; with noise alone all steps count equally.
         memory = variance / (variance + size) if variance > 0 else 0.0
         self._share = 1 / (1 + memory / self._share)
 

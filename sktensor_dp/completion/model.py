@@ -27,14 +27,13 @@ from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.tucker_completion import Model, TuckerCompletion
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at_entries
 
-# Expectation-maximisation steps for the prior variance of the rows.
+# Number of EM steps for the prior variance of the rows.
 PRIOR_STEPS = 20
-# Least prior variance relative to the first, and what keeps matrices regular, relative to
-# their size.
+# Least prior variance relative to the first one, and ridge of matrices relative to their size.
 LEAST_PRIOR, LEAST_RIDGE = 1e-8, 1e-12
-# Least eigenvalue of a matrix of which a root is taken, relative to the largest.
+# Least eigenvalue of a matrix before its root is taken, relative to the largest.
 LEAST_EIGENVALUE = 1e-12
-# Least share of the variance of values that is left to noise.
+# Least fraction of the variance of values that is attributed to noise.
 LEAST_NOISE = 0.2
 
 
@@ -66,8 +65,8 @@ def posterior_rows(
     Rows have prior mean 0. Their common prior variance is estimated from the data, in steps from
     `prior` on, and divided by `regularization` in the last step.
     """
-    # Rows are normal with mean 0 and a common variance, which is estimated from `prior` on,
-    # and divided by `regularization` in the end; 0 where H, of `grams`, is.
+    # Rows are normal with mean 0 and a common variance, estimated from `prior` on and finally
+    # divided by `regularization`. H is made of `grams`; rows without entries in it are 0.
     r = sums.shape[1]
     seen = np.trace(grams, axis1=1, axis2=2) > 0
     found = np.zeros_like(sums)
@@ -75,8 +74,8 @@ def posterior_rows(
         return found
     H, g, N = grams[seen], sums[seen], noise[seen] + residual * grams[seen]
     size = np.trace(prior * (H @ H) + N, axis1=1, axis2=2) / r
-    # With L L' = N, M = L^-1 H and M M' = U D U' the matrix to be solved with at any prior
-    # variance p is L U (p D + 1) U' L': the step that repeats costs no factorisation.
+    # With L L' = N, M = L^-1 H and M M' = U D U', the matrix to invert is L U (p D + 1) U' L' for
+    # any prior variance p, so iterations need no further factorisation.
     L = np.linalg.cholesky(N + (LEAST_RIDGE * size)[:, None, None] * np.eye(r))
     solved = np.linalg.solve(L, np.concatenate([H, g[..., None]], axis=2))
     M, scaled = solved[:, :, :r], solved[:, :, r:]
@@ -89,7 +88,7 @@ def posterior_rows(
             prior /= regularization
         variances = prior / (prior * squares + 1)
         turned = variances * scaled
-        # Turning keeps sums of squares, and traces.
+        # Rotations keep sums of squares and traces.
         prior = max(float(np.mean(squares * turned**2 + variances)), least)
     rows = (M.transpose(0, 2, 1) @ (axes @ turned[..., None]))[..., 0]
     found[seen] = rows
@@ -149,7 +148,7 @@ def values_at(
     if inside.all():
         return known
     beyond = ~inside.all(axis=1)
-    # In the order of `SharedModel`, which knows the same: to the last bit.
+    # Added in the order in which `SharedModel` adds, to be equal to the last bit.
     effects = np.zeros(len(known))
     for mode, bias in enumerate(biases):
         rows = beyond & inside[:, mode]
@@ -167,7 +166,7 @@ class SharedModel:
     unit_mode: int  # mode of the units
     effects: list[SharedEffects]  # one for each other mode
     components: SharedComponents | None = None  # factors of the other modes, if any were found
-    # Prior variance of a unit's own level; None is that of `unit_parameters`.
+    # Prior variance of a unit's level; None for the default of `unit_parameters`.
     level_variance: float | None = None
 
     @property
@@ -211,7 +210,7 @@ def shared_model(estimator: Any) -> SharedModel:
     return model if isinstance(model, SharedModel) else estimator._shared
 
 
-# Columns of what transform returns; no table of that width would fit into memory.
+# Most columns of a result of transform; no table of that width would fit into memory.
 MOST_COLUMNS = 2**20
 MOST_MODES = 32
 WAYS = ("sufficient_statistics", "gradient", "input", "output")
@@ -225,7 +224,7 @@ class SavedCompletion(SavedState):
         **SavedState.forms,
         "shape_": Items(Whole("N"), "d", tuple), "bounds_": Items(Real(), 2, tuple),
         "n_iter_": Whole(), "perturbation_": Plain(str), "_ranks": Items(Whole(), "d", tuple),
-        # Of what units share: S rows of each shared mode.
+        # State of a model that units share: S rows of each shared mode.
         "units": Maybe(Part(
             SharedModel, level=Real(), noise_variance=Real("+"), unit_mode=Whole(),
             effects=Items(Part(
@@ -248,7 +247,7 @@ class SavedCompletion(SavedState):
     perturbation_: str
     _ranks: tuple[int, ...]
     units: SharedModel | None
-    # Of a model of entries; of units they follow from what these share.
+    # State of a model of entries; for units these follow from the shared model.
     mean_: float = ABSENT
     biases_: list[Floats] = ABSENT
     factors_: list[Floats] = ABSENT

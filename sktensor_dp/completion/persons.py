@@ -48,15 +48,15 @@ from sktensor_dp.tensor.shared_parameters import (
 )
 from sktensor_dp.tensor.tucker_completion import mode_product
 
-# Least sum of weights: of nothing there is no mean.
+# Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-100
-# Least share of a unit's entries in rows of their own.
+# Least fraction of a unit's entries in separate rows.
 LEAST_ROOM = 0.01
-# Least part of the prior variance of weights that a unit's entries are taken to explain.
+# Least fraction of the prior variance of weights that a unit's entries explain.
 LEAST_REST = 0.05
-# Where distribution functions are read to take a mean.
+# Quantiles at which a distribution is averaged.
 QUANTILES = (np.arange(100) + 0.5) / 100
-# EM steps for effects, and for those that another release will be about.
+# Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
 
 
@@ -73,11 +73,12 @@ class EffectRelease:
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
         """Average of several releases, weighted by precision, as one."""
-        # Over its gain each is the same sums of effects, but for its noise and its centre.
+        # Divided by its gain, each release holds the same sums of effects, with another noise and
+        # centre.
         if len(releases) == 1:
             return releases[0]
         sigmas = np.array([one.noisy.sigma for one in releases])
-        # Without noise all count the same.
+        # Without noise all releases weigh the same.
         precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
         gains = np.array([one.gain for one in releases])
         parts, shares = precisions / precisions.sum(), precisions * gains**2
@@ -132,16 +133,17 @@ class ItemBiases:
         """Variance that more releases of biases would explain, at `rest` times the past budget."""
         scale, variances = self.effects.scale, self.effects.variances
         seen = np.maximum(scale / np.maximum(variances, LEAST_VARIANCE * scale) - 1, 0.0)
-        # From the variance scale / (1 + seen) to that with as much more seen; 0 at no rest.
+        # Difference between the variance explained with more budget and now: scale / (1 + seen) is
+        # left now; 0 for no further budget.
         gained = scale * rest * seen / ((1 + seen) * (1 + (1 + rest) * seen))
         return float(self.shares @ gained)
 
     def _clip(self) -> float:
-        """Clip of residuals in the next release, in their deviations; UNCLIPPED without noise."""
+        """Clip of the next release's residuals, in standard deviations; UNCLIPPED without noise."""
         clip = residual_clip(self.deviation, self._asked.half, self.level)
         if not self._released:
             return clip
-        # Of the variance of a row's sum, the part that stems from values and not from noise.
+        # Variance of a row's sum that comes from values, not from noise.
         by_values = float(self.weights.mean()) * weight_of_entry(self.weights, self._asked.n_units)
         share = by_values / (by_values + self._released[-1].noisy.sigma ** 2)
         return share * UNCLIPPED + (1 - share) * clip
@@ -157,8 +159,8 @@ class ItemBiases:
         )  # fmt: skip
         self.weights = max(float(noisy.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
         self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
-        # Clipped residuals say whether values are above their unit's level rather than how far.
-        # Most are, where values are skewed, and all effects would have that on top of the level.
+        # Clipped residuals show whether values are above the unit's level, not how far. If values
+        # are skewed most are above, which would add a constant to all effects: subtract it.
         mean = float(self.shares @ found.effects)
         widest = 2 * self._asked.half
         self.effects = replace(
@@ -167,7 +169,7 @@ class ItemBiases:
         )  # fmt: skip
 
 
-# Least variance of what is seen of a row, relative to its prior one: exact sums leave none.
+# Least variance of a row's estimate, relative to its prior variance: exact sums have none.
 LEAST_VARIANCE = 1e-12
 
 
@@ -178,7 +180,7 @@ def residual_variance(biases: Sequence[ItemBiases], factor_variance: float = 0.0
 
 
 def weight_of_entry(weights: Floats, n_units: int) -> float:
-    """Mean weight of an entry in sums over units, from the sums of weights in all rows."""
+    """Mean weight of an entry in sums over units, given the sum of weights of each row."""
     return min(n_units / max(float(weights.sum()), 1.0), 1.0)
 
 
@@ -190,8 +192,8 @@ def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
     """
     if len(biases) == 1:
         return biases[0].weights
-    # A unit of n of all N cells in rows of shares p weighs n over the norm of its counts in all of
-    # them, of square n (1 - n / N) (1 - |p|^2) + n^2 |p|^2: its cells are distinct.
+    # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
+    # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct.
     n_cells = math.prod(len(of.shares) for of in biases)
     numbers = []
     for of in biases:
@@ -225,10 +227,11 @@ class Directions:
         total = float(self._weights.sum())
         # Number of entries of a typical unit.
         self._each = (total / max(asked.n_units, 1)) ** 2
-        # Variance of a row of one sum, over its weight, that stems from units' own noise: a unit
-        # of m entries adds one over m times a square of mean 1 / r.
+        # Variance of a row of one sum, over its weight, caused by the units themselves: a unit of m
+        # entries adds one over m times a square of mean 1 / r.
         self._own = weight_of_entry(self._weights, asked.n_units) / n_columns
-        # Covariance of the noise of a row of the sums, and how much releases count in them.
+        # Covariance of the noise of a row of the accumulated sums, and the weight of the releases
+        # in them.
         self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
         self._axes = self._scaled(start)
         self._moments: list[ReleasedFactor] = []
@@ -252,8 +255,8 @@ class Directions:
         """Variance that directions explain, (r, r) in units of that assumed, and its noise.
         From the mean of the `last` sweeps; the noise is a standard deviation of an entry.
         """
-        # Where directions say nothing, the second moment of a unit's weights is what the first
-        # sweep shows; where they explain what is assumed, it is 1.
+        # Second moment of a unit's weights: that of the first sweep if directions explain nothing,
+        # and 1 if they explain the assumed variance.
         first, r = self._moments[0], self._axes.shape[1]
         none = float(np.trace(first.moment))
         found, rest = r * self._moment(last) - none * np.eye(r), max(1 - none, LEAST_REST)
@@ -261,13 +264,14 @@ class Directions:
 
     def pay(self, rest: float) -> bool:
         """True if components will gain as much as biases would at `rest` times their budget."""
-        # Each direction by itself, less what noise and chance seem to explain.
+        # Judge each direction separately, after the variance that noise and chance explain is
+        # subtracted.
         moment, noise = self.explained(judged_sweeps(self._trial))
         variance = self._deviation**2
         left = residual_variance(self._biases) / variance
         explained = beyond_noise(np.linalg.eigvalsh(moment), noise) - noise - self._by_chance()
         gain = gain_of_components(explained, self._each, left)
-        # Without noise biases gain nothing, and all directions are judged in the end.
+        # Without noise biases gain nothing more, and all directions are judged at the end.
         return gain * variance >= longest(self._biases).gain_of(rest)
 
     def factor(self) -> Floats:
@@ -280,7 +284,7 @@ class Directions:
             by_chance = self._by_chance(known)
             if values[place] <= by_chance + least:
                 break
-            # As noise, chance adds to what is seen, and it turns directions from what they explain.
+            # Chance, like noise, adds to the variance that a direction seems to explain.
             found[place] = math.sqrt(max(float(value) ** 2 - by_chance**2, 0.0))
             known += float(value) * self._size**2
         return self._axes @ (vectors * np.sqrt(found))
@@ -289,8 +293,8 @@ class Directions:
         """Variance that a direction explains of the units it is found from by chance.
         In units of that assumed; other directions explain the variance `known`.
         """
-        # As far as units and not noise turn it. Values vary about their unit's level by more than
-        # about biases, whose errors and outliers add to the largest direction.
+        # Chance comes from units, not from noise. Values vary more about a unit's level than about
+        # biases, and errors of biases and outliers add to the largest direction.
         by_units = self._by_units() * float(np.mean(self._weights))
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         left = unexplained(self._deviation, known) / self._deviation**2
@@ -351,9 +355,9 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
     `explained` is in units of the variance assumed, `cosine` the squared cosine of random
     directions, and `noise` the fraction of the sums' variance that is new in each.
     """
-    # A squared cosine that grows by a factor g from sweep to sweep grows most where sums keep the
-    # weight 1 / sqrt(g), and is near 1 at the trial for this g. A direction that explains half
-    # has grown.
+    # If a squared cosine grows by a factor g from sweep to sweep, it grows most with weight 1 /
+    # sqrt(g) of former sums; g is such that it is near 1 at the trial. A direction that explains
+    # half of its variance has grown already.
     growth = max(cosine ** (-0.5 / trial), 1.0) - 1
     return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 
@@ -410,7 +414,7 @@ def rest_after_trial(plan: SlicePlan) -> float:
     """Budget of the sweeps after the trial, in multiples of that spent on biases."""
     left = plan.n_sweeps - trial_sweeps(plan)
     sweep, biases = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
-    # Without noise there is nothing more to be known of biases.
+    # Without noise biases are known.
     return 0.0 if math.isinf(sweep.mu) else left * sweep.mu**2 / (plan.n_rounds * biases.mu**2)
 
 
@@ -420,7 +424,7 @@ def gain_of_components(explained: Floats, each: float, left: float) -> float:
     `explained` are variances of components in units of that assumed, none if below 0, `each` the
     number of entries of a unit and `left` their residual variance.
     """
-    # In units of the variance of values, of which `left` is not known, as `each` entries show it.
+    # In units of the variance of values; `left` is the fraction not known from `each` entries.
     variances = defaults.COMPONENT_VARIANCE * np.maximum(explained, 0.0)
     return float(np.sum(variances * each * variances / (each * variances + left)))
 
@@ -433,20 +437,20 @@ def moment_noise(sigma: float, n_columns: Any, last: int) -> Any:
 
 
 def edge_of_noise(noise: Any, n_columns: Any) -> Any:
-    """Largest eigenvalue of a symmetric matrix of noise, which has this size on the diagonal."""
+    """Largest eigenvalue of a symmetric matrix of noise with deviation `noise` on the diagonal."""
     return noise * np.sqrt(2 * n_columns)
 
 
 def beyond_noise(values: NDArray[Any], noise: float) -> Floats:
-    """Eigenvalues of what a matrix with noise shows, from its own; 0 where noise explains them."""
-    # One of size v is seen as v + e^2 / 4 v, where e is the edge of the noise.
+    """Eigenvalues without noise, from those of a noisy matrix; 0 where noise explains them."""
+    # An eigenvalue v appears as v + e^2 / 4 v, where e is the edge of the noise.
     edge = edge_of_noise(noise, len(values))
     seen = np.maximum(values, edge)
     return np.where(values > edge, (seen + np.sqrt(seen**2 - edge**2)) / 2, 0.0)
 
 
 def judged_sweeps(trial: int) -> int:
-    """Number of sweeps up to the trial by whose moments directions are judged."""
+    """Number of sweeps before the trial whose moments are used to judge directions."""
     return max(trial // 2, 2)
 
 
@@ -454,7 +458,7 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     """Variance that directions of pure noise seem to explain of the units they were fitted to.
     In units of the variance assumed of a component.
     """
-    # Of n units' residuals in d rows; those of a direction that nothing turns have the norm n.
+    # Norm n of the residuals of n units in d rows along a random direction.
     largest = largest_of_noise(n_units, _effective_rows(weights))
     each = max(float(weights.sum()) / n_units, 1e-9) ** 2
     explained = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
@@ -475,10 +479,11 @@ def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> 
     common, each = float((weights**2).sum()) / total, total / n_units
     signal = common * each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
     k = np.arange(1, min(rank, len(weights)) + 1)
-    # The squared cosine with k components is k / rows at random, and is to be a half. A sweep
-    # adds its squared signal over noise, with weights that are divided by their norm.
+    # With k components a random start has squared cosine k / rows; it has to reach a half. A sweep
+    # adds the squared ratio of signal to noise, with weights divided by their norm.
     growth = trial * np.log1p((signal * chi.mean(k) / k) ** 2)
-    # The half that they explain then is to be twice what noise alone shows in moments.
+    # At the trial directions explain half of their variance, which must be twice the noise of
+    # moments.
     noise = moment_noise(
         SharedFactorSums.farthest / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
     )
@@ -492,11 +497,11 @@ def _effective_rows(weights: Floats) -> float:
     return float(weights.sum()) ** 2 / max(float((weights**2).sum()), 1e-100)
 
 
-# Least deviation of values about their unit's level, in widths of the bounds.
+# Least standard deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
-# Level and deviation are uniform a priori: squared half width over their variance.
+# Prior of level and deviation, uniform: squared half width divided by its variance.
 LEVEL_PRIOR = 3
-# Noise, in half ranges, from which on levels are far from their ends and from 0 by chance.
+# Noise, in half widths, from which on levels are by chance far from their ends and from 0.
 LITTLE = 0.05
 AT_EDGE = (
     "The average that was found lies at the edge of the range of values: are the bounds right, and "
@@ -514,7 +519,7 @@ def fit_slices(asked: SliceQuestions, plan: SlicePlan, options: ModelOptions) ->
     mean, deviation, variance = _levels(levels, asked.half)
     biases = _fit_effects(asked, plan, mean, deviation)
     components, noise_variance = _components(asked, biases, plan, options)
-    # Units' own levels are about one that is known so well.
+    # The prior of units' levels has this mean, which is known precisely.
     model = SharedModel(
         mean + asked.middle, noise_variance, plan.unit_mode, [of.effects for of in biases],
         components, kernels.LEVEL_VARIANCE * noise_variance + variance,
@@ -548,7 +553,7 @@ def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
 
 def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
     """Mean level of units, deviation of values about it, and the noise variance of the mean."""
-    # Both are shrunk by their known noise, to the middle of what they may be.
+    # Shrink both by their known noise, towards the middle of their range.
     share = half**2 / (half**2 + LEVEL_PRIOR * levels.sigma**2)
     mean = share * float(np.clip(levels.mean, -half, half))
     deviation = half / 2 + share * (levels.deviation - half / 2)
@@ -562,7 +567,7 @@ def _doubts(levels: ReleasedLevels, half: float) -> tuple[Warning, ...]:
     """Warnings by released levels that values are clamped, mostly, or that hardly any counts."""
     if levels.sigma > LITTLE * half:
         return ()
-    # 0 stands in for units without entries.
+    # Units without entries count as 0.
     if math.hypot(levels.mean, levels.deviation) <= 3 * levels.sigma:
         return (UserWarning(UNLISTED),)
     at_edge = abs(levels.mean) + 2 * levels.sigma >= half

@@ -99,12 +99,13 @@ class Assumed:
 ASSUMED = Assumed()
 
 
-# Clip of residuals, in deviations, that the two values of a table of equally many pass.
+# Clip of residuals, in standard deviations, that does not change a table of two equally frequent
+# values.
 UNCLIPPED = 2.0
 
 
 def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
-    """Clip of residuals of values about `mean`, in deviations; `half` is the half range.
+    """Clip of residuals about `mean`, in standard deviations; `half` is half the range.
 
     UNCLIPPED where all values are at the bounds, and less the farther their variance is below
     that: noise hides signs of residuals least, whose sums lead to medians.
@@ -112,7 +113,7 @@ def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
     return UNCLIPPED * deviation**2 / max(half**2 - mean**2, deviation**2)
 
 
-# Columns of a table whose pairs are released, at most.
+# Largest number of columns of a table whose pairs are released.
 MOST_PAIRED = 1024
 
 
@@ -172,9 +173,9 @@ class ModelOptions:
         return min(self.ranks)
 
 
-# Steps of gradient descent.
+# Number of steps of gradient descent.
 STEPS = 30
-# Fraction of a budget by which components of persons are judged to be found.
+# Fraction of the budget after which components of persons are judged.
 JUDGED_FRACTION = 0.15
 
 
@@ -219,8 +220,7 @@ def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
     """Signal-to-noise ratio of a component in released values; above 1 it can be found.
     Eigenvalue of a component worth finding over the edge of the noise's spectrum.
     """
-    # In the Gram matrix of the best unfolding of the values themselves, released with a noise
-    # of pure epsilon: above 1 components can be found in them.
+    # Gram matrix of the best unfolding of the values, released with noise of pure epsilon.
     if math.isinf(epsilon):
         return math.inf
     noise = piecewise_deviation(epsilon) ** 2 + ASSUMED.residual**2
@@ -269,8 +269,8 @@ def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fractio
 
 def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
     """True if components found in released values gain more than their noise costs biases."""
-    # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the least
-    # one to stand out; a row of the longest mode has few values to find its part of it by.
+    # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the weakest
+    # detectable one. A row of the longest mode has only few values for its own part of a component.
     noise = noise_of_values(n_observed, shape, epsilon)
     found = 1 - max(1.0, detectability(n_observed, shape, epsilon)) ** -2
     gain = found * ASSUMED.n_components * ASSUMED.component**4 / (ASSUMED.component**2 + max(noise))
@@ -293,12 +293,12 @@ def plan_completion(
     """Plan releases and split the budget where one value is the unit.
     `perturbation` "auto" becomes the best kind for the arguments, which are public.
     """
-    # A half pays for values where the last factor is released too; a histogram takes little.
+    # If the last factor is released too, values get half; a histogram takes little.
     least = LEAST_EPSILON * (2 if perturbation == "output" else 1) * (2 if chooses_bounds else 1)
     if not epsilon >= least:
         raise ValueError(f"epsilon must be at least {least:g} for such a fit, got {epsilon:g}.")
     if chooses_bounds:
-        # The histogram has pure noise, as most of these releases have.
+        # The histogram has pure noise, as most of these releases do.
         found = plan_completion(
             n_observed, shape, rank, epsilon=(1 - HISTOGRAM_FRACTION) * epsilon, delta=delta,
             perturbation=perturbation, max_iter=max_iter,
@@ -328,7 +328,7 @@ def _releases(
         return ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
     name, second = (Entries.name if perturbation == "input" else RowSums.name), EntryPairs.name
     if perturbation == "output":
-        # Half each.
+        # Values and the last factor get half each.
         name, second, fraction = Entries.name, RidgeBlock.name, 0.5
     found = [PlannedRelease(name, PrivacyCost(epsilon=(1 - fraction) * epsilon))]
     if fraction > 0:
@@ -358,14 +358,14 @@ def slice_detectability(
     """Signal-to-noise ratio of a component in sums over units; above 1 it can be found.
     Length of a component worth finding over that of the noise.
     """
-    # For a model of one component and units of which a quarter of the cells have entries.
+    # For one component, and units with entries in a quarter of the cells.
     n_cells = math.prod(shape) // shape[unit_mode]
     if delta == 0 or n_cells > MOST_CELLS:
         return 0.0
     if math.isinf(epsilon):
         return math.inf
     noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(JUDGED_FRACTION))
-    # Response of a clipped residual to a component, whose weights are half hidden by noise.
+    # Response of a clipped residual to a component, half of whose weights noise hides.
     response = 0.68 * (ASSUMED.component / ASSUMED.residual) / 2
     each = max(ASSUMED.observed_share * n_cells, 1.0)
     weight = shape[unit_mode] * math.sqrt(each) / n_cells
@@ -384,7 +384,8 @@ def plan_slices(
     n_sweeps = 0
     if rank > 0 and slice_detectability(shape, unit_mode, epsilon, delta) >= 1:
         n_sweeps = defaults.DIRECTION_SWEEPS
-    # Residuals about better effects say more; parts of a pure epsilon lose more than that.
+    # Residuals about better effects are more informative; with pure noise the division of epsilon
+    # costs more than that.
     again = len(shape) == 2 and (delta > 0 or math.isinf(epsilon))
     n_rounds = defaults.ROUNDS if again else 1
     shares = {
@@ -402,22 +403,22 @@ def plan_slices(
     return SlicePlan(unit_mode, n_sweeps, releases, n_rounds)
 
 
-# Most arrays that are alive at once, counted in the code, for each size.
-# Numbers to a row: beside any model; for each component those of sweeps, twelve of which are
-# combined and subtracted from each other; and of normal equations, as pairs of components.
+# Most arrays that a fit holds at once, counted in the code. Doubles for each row of a mode: of any
+# model; for each component those of sweeps, twelve of which are extrapolated; and of normal
+# equations, for pairs of components.
 ROW_NUMBERS, ROW_COMPONENTS, ROW_SQUARES = 48, 28, 5
-# Columns that a search for singular vectors holds of what it multiplies, for each vector and some
-# more: eight blocks of a basis, the block, its product and what is left of it, twice.
+# Columns in a search for singular vectors, for each vector and beyond: eight blocks of a basis, the
+# block, its product and its residual, twice.
 SEARCH_COLUMNS, MORE_COLUMNS = 16, 11
-# Numbers to a row of any mode beside that, for each vector of where entries are: products with
-# parts of that matrix, and what is kept of each mode.
+# Further doubles for each row and each singular vector of the pattern of entries: products with
+# parts of it, and results for each mode.
 FEATURE_COLUMNS = 5
-# Numbers to a row of a shared mode for each point of the grid of its weights.
+# Doubles for each row of a shared mode and each point of the grid of weights.
 GRID_ARRAYS = 10
-# Matrices of pairs of numbers of a core: its normal equations, their average over steps, and what
-# solves them. And matrices of pairs of columns.
+# Matrices of pairs of entries of a core: normal equations, their average, and those of the solver.
+# And matrices of pairs of columns.
 CORE_SQUARES, PAIR_MATRICES = 16, 12
-# Numbers of blocks that are worked on at once, and of the largest core that a start solves for.
+# Doubles in blocks that are worked on at once, and in the largest core that a start solves for.
 WORKSPACE = 2**22
 
 

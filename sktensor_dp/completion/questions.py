@@ -20,7 +20,7 @@ from sktensor_dp.queries.slices import (
 )
 from sktensor_dp.tensor.arrays import Floats
 
-# What is released. `sigma` is the standard deviation of the noise of each number, unless said
+# Results of releases. `sigma` is the standard deviation of the noise of each number, unless said
 # otherwise; values are those of the entries minus the middle of the bounds.
 
 
@@ -121,8 +121,8 @@ class EntryQuestions(_Questions):
 
     def entries(self) -> Answer:
         """All values, of shape (n_observed,)."""
-        # The noise of the piecewise mechanism depends on the value; sigma is that of the
-        # middle.
+        # The noise of the piecewise mechanism depends on the value; `sigma` is for the middle of
+        # the range.
         return self._ask(Entries(self.half)).as_sum()
 
     def row_sums(self, weights: Floats | None = None) -> ReleasedRowSums:
@@ -171,7 +171,7 @@ class SliceQuestions(_Questions):
         rest_of: type[Query] | None = None,
     ) -> ReleasedRows:
         """Residuals of all units, clipped and summed in each row of a shared mode."""
-        # `rest_of` is a planned query: all that is left of its budget pays for this one.
+        # `rest_of` is a planned query whose remaining budget pays for this one.
         order = 1 if self._ask.is_pure else 2
         query = SharedRowSums(mode, self.shape, about, scale, order)
         noisy = self._ask(query, rest_of).as_sum()

@@ -26,9 +26,9 @@ from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, blocks, top_row
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.unit_parameters import fold_in_units
 
-# Values that are ranked at a time.
+# Number of values that are ranked at once.
 BLOCK = 2**20
-# Least sum of squared biases: where all are equal, slopes on them are 0.
+# Least sum of squared biases, so that slopes on equal biases are 0.
 LEAST = 1e-100
 
 
@@ -40,7 +40,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
     """
     model, shared = estimator._model, getattr(estimator, "_shared", None)
     if shared is not None and shared.components is not None and mode != shared.unit_mode:
-        # Where nothing of the units' own weights was released, the model has none of these.
+        # The model has no weights of units, as none were released.
         core = model.weights if isinstance(model, CPCompletion) else model.core
         if not model.factors[shared.unit_mode].any() or not core.any():
             model = shared
@@ -121,7 +121,7 @@ class RecommenderMixin:
         """
         check_is_fitted(self)
         shared, indices = shared_model(self), self._named
-        # Before ids are read off a column that is another one.
+        # Refuse before ids are read from a wrong column.
         refuse_other_columns(X, getattr(self, "feature_names_in_", None))
         if indices is not None:
             indices = of_own_units(indices, shared.unit_mode, X)
@@ -132,7 +132,7 @@ class RecommenderMixin:
         if indices is None:
             coordinates, values, _ = as_entries(given, values)
         else:
-            # Names that are no rows are kept: of such an entry a unit's own level is learnt.
+            # Entries with unknown names are kept: they show a unit's own level.
             as_entries(np.maximum(given, 0), values)
             coordinates = coordinates_or_unknown(given)
         units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
@@ -386,7 +386,7 @@ class RecommenderMixin:
         if index is not None:
             return index.encode(items), single
         if self._named is not None and mode == self._own_mode:
-            # Ids that were not kept: nothing is known of any.
+            # Ids that the fit did not keep: nothing is known of them.
             return np.full(len(items), -1, dtype=np.intp), single
         numbers = [row_number(item, "a row", mode, None) for item in np.asarray(items).tolist()]
         return np.array(numbers, dtype=np.intp), single

@@ -10,7 +10,7 @@ from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.tensor.arrays import Integers
 
-# Numbers from here on are not all doubles: a float may stand for another id.
+# From this number on floats skip integers, so a float could stand for another id.
 LARGEST_FLOAT = 2.0**53
 
 
@@ -65,7 +65,7 @@ class RowIndex:
         """
         if isinstance(names, str | bytes | Mapping):
             raise ValueError(f"names must be a list of names, got {type(names).__name__}.")
-        # Of numpy's and pandas' own types plain ones are made.
+        # Convert numpy's and pandas' types of names to Python's.
         plain = names.tolist() if hasattr(names, "tolist") else list(names)
         plain = [item.item() if isinstance(item, np.generic) else item for item in plain]
         kinds = set(map(type, plain))
@@ -154,7 +154,7 @@ def _check_kind(dtype: Any, kind: type) -> None:
     """Raise TypeError for a column whose type shows that none of its values is a name.
     `kind` is the type of the names, str or int.
     """
-    # Frames have types of their own, with or without a letter for their kind.
+    # Data frames have types of their own, which may lack a letter for their kind.
     letter = getattr(dtype, "kind", "-")
     number, time = letter in "iufb", letter in "mM"
     text = letter in "UST" or getattr(dtype, "type", None) is str
@@ -175,7 +175,7 @@ def are_names(value: Any) -> bool:
     if not isinstance(value, list | tuple) or len(value) < 2:
         return False
     kinds = RowIndex | list | tuple | range | None
-    # Arrays and columns of frames have one axis.
+    # Arrays and columns have one axis.
     return all(isinstance(one, kinds) or len(getattr(one, "shape", ())) == 1 for one in value)
 
 

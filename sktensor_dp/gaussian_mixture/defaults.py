@@ -2,11 +2,11 @@
 
 # Fractions of the budget. All steps, of the spheres of the start and of the groups, cost the same.
 FRACTIONS = {"second_moments": 0.05, "mixture_statistics": 0.83, "mixture_gains": 0.12}
-# Constant coordinate of second moments, in radii: the mean is read off it.
+# Constant coordinate in second moments, in radii; it shows the mean.
 OFFSET = 0.5
 # Spheres of the start for each group asked for, and their steps.
 SPHERES, SPHERE_STEPS = 4, 5
 # Quantile of the length of normal rows that statistics clip at.
 QUANTILE = 0.9
-# Log-density a row, in nats, that another group must gain.
+# Least gain in log-density a row, in nats, of one more group.
 LEAST_GAIN = 0.01
