@@ -126,7 +126,7 @@ class ContextAccountant(BudgetAccountant):
         self._context = context
 
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Any:
-        """Charge the context, then the own ledger."""
+        """Charge the context, then this accountant's own ledger."""
         self.check_charge(entries)
         cost = PrivacyCost.total((one.cost, one.uses) for one in entries)
         neighbours = entries[0].neighbours if entries else "replace_one"

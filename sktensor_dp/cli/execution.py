@@ -120,7 +120,7 @@ def _show_where(folder: Folder | None) -> None:
 
 
 def _show_expected(run: Any, progress: Progress) -> None:
-    """Say who is protected, and show the forecast."""
+    """Print who is protected, and the forecast."""
     unit = run.unit
     progress.note(f"{run.units}; each {unit} is protected")
     if unit != "person" and run.options.file is not None:

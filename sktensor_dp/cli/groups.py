@@ -144,7 +144,7 @@ class Groups(Run):
         return lines
 
     def fits(self) -> str:
-        """Say how many groups there are, and what they gain over one, from released numbers."""
+        """Say, from released numbers, how many groups there are and what they gain over one."""
         model = self.models["groups"]
         gain = math.exp(model.gains_[model.n_components_ - 1])
         return f"{super().fits()} Rows are typically {gain:.3g} times as likely in them as in one."

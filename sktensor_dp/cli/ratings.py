@@ -182,12 +182,12 @@ class Ratings(Run):
         return [] if super().hidden() else [said]
 
     def _heading(self) -> str:
-        """Say what the list of items is: no ranking where noise hides how they differ."""
+        """Heading of the list of items; it is no ranking if noise hides their differences."""
         chance = self._order_is_chance()
         return "Items, in an order that may be chance" if chance else "Best for a newcomer"
 
     def _shown(self, name: str) -> tuple[str, ...]:
-        """Name of an item, and its title where there are any."""
+        """Name of an item, followed by its title if items have titles."""
         return (name,) if self.options.title is None else (name, self._items[name])
 
 

@@ -229,7 +229,7 @@ class Run:
         return f"{self.n_seen()} of {counted(asked, self.found)} can be seen above the noise."
 
     def doubts(self) -> str:
-        """Say what noise hides, and what would help; "" if nothing."""
+        """Text on what noise hides, and what would help; "" if nothing."""
         ways = [f"more {self.unit}s"]
         if self.options.epsilon < LARGEST_ADVISED:
             ways.append("a larger --epsilon")

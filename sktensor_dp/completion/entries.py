@@ -82,7 +82,7 @@ def shared_part(
 
 
 def _residual_variance(model: Model, width: float, known_noise: float) -> float:
-    """Variance of exact values about the model: less known noise, or as assumed if it is larger."""
+    """Variance of exact values about the model: known noise subtracted, or the assumed one."""
     assumed = (width * ASSUMED.residual) ** 2
     if known_noise > assumed:
         return assumed
@@ -209,7 +209,7 @@ def _from_sums(asked: EntryQuestions, plan: CompletionPlan, options: ModelOption
 def _with_released_block(
     asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions
 ) -> Model:
-    """Model of released values, with the last factor replaced by a released ridge regression."""
+    """Model of released values whose last factor is replaced by a released ridge regression."""
     model, index_set = _from_values(asked, plan, options), asked.index_set
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core

@@ -1,4 +1,4 @@
-"""Own parameters of units, computed by the holder of their entries."""
+"""Parameters of units, computed by the holder of their entries."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +59,7 @@ class UnitParameters:
     _columns: tuple[str, ...] | None = None  # names of the columns of X in fit
 
     def __repr__(self) -> str:
-        """Return their number alone: ids and parameters are private."""
+        """Return the number of units only: ids and parameters are private."""
         return f"<parameters of {len(self.units):,} units>"
 
     def predict(self, X: ArrayLike) -> Floats:

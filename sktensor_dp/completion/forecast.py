@@ -108,7 +108,7 @@ def _bias_noise(
 
 
 def _cosine_by_pairs(shown: float, each: float, left: float) -> float:
-    """Squared cosine of a column's component and the one found from pairs.
+    """Squared cosine between a column's component and the estimate from pairs.
 
     `shown` is the detectability by pairs, `each` the variance of a component, `left` the residual
     one.
@@ -119,7 +119,7 @@ def _cosine_by_pairs(shown: float, each: float, left: float) -> float:
 
 
 def _fold_in_variance(n: float, seen: list[float], left: float, bias: float) -> float:
-    """Variance that remains of a value once a row's own `n` entries are folded in.
+    """Error variance of a value after folding in the row's own `n` entries.
 
     `seen` has the variance of each component that is known, `left` the variance about biases,
     `bias` that of the row's bias.

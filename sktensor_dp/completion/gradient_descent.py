@@ -55,7 +55,7 @@ class _BlockGaussNewton:
         return with_factors(offsets, [*others, last * self._weights])
 
     def _step(self, step: int) -> CPCompletion:
-        """Release a gradient, average it in and move one block; return mean and biases."""
+        """Release a gradient, add it to the averages and move one block; return mean and biases."""
         index_set, n_modes = self._index_set, self._index_set.n_modes
         factor_scale, core_scale = self._scales()
         factors = [factor * factor_scale for factor in self._factors]
@@ -159,7 +159,7 @@ class _Average:
         self._gram: Floats = np.zeros(())
 
     def add(self, right: Floats, gram: Floats, variance: float, residual: float) -> None:
-        """Average in the equations of a step; the larger `variance`, the longer the memory."""
+        """Add the equations of a step to the average; a larger `variance` means longer memory."""
         self._right = self._right + self._share * (right - self._right)
         self._gram = self._gram + self._share * (gram - self._gram)
         self._variance += self._share**2 * variance - (2 - self._share) * self._share * (

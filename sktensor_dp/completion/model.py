@@ -189,7 +189,7 @@ class SharedModel:
         return effects_at_entries(extended, known, components.rows(known))
 
     def predict(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Predictions for units without parameters of their own: level and effects."""
+        """Predictions for units without own parameters: level plus effects."""
         return self.level + self.at_entries(coordinates).effects
 
 
@@ -218,7 +218,7 @@ WAYS = ("sufficient_statistics", "gradient", "input", "output")
 
 @dataclass(kw_only=True)
 class SavedCompletion(SavedState):
-    """Fitted attributes of a completion in a file: of entries, or what units share."""
+    """Serialisation schema of a completion: a model of entries, or the model that units share."""
 
     forms = {  # noqa: RUF012
         **SavedState.forms,

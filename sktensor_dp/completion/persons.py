@@ -94,7 +94,7 @@ class EffectRelease:
 
 
 class ItemBiases:
-    """Biases of the rows of one shared mode, from releases of sums of residuals."""
+    """Biases of the rows of one shared mode, fitted to released sums of residuals."""
 
     effects: SharedEffects  # by all releases so far
     weights: Floats  # sums over units of one over the root of the number of a unit's entries
@@ -185,7 +185,7 @@ def weight_of_entry(weights: Floats, n_units: int) -> float:
 
 
 def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
-    """Sums over units of one over the root of the number of a unit's entries, for each cell.
+    """Expected weight of each cell: the sum over units of ``n ** -0.5``, n a unit's entries.
 
     Cells are combinations of shared rows, whose biases know such weights by themselves; entries of
     a unit are taken to spread over rows independently.
@@ -275,7 +275,7 @@ class Directions:
         return gain * variance >= longest(self._biases).gain_of(rest)
 
     def factor(self) -> Floats:
-        """Directions times the roots of the variances they explain, those of chance and noise 0."""
+        """Directions times the roots of the variances they explain; 0 for chance and noise."""
         moment, noise = self.explained(self._lately())
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
         least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
@@ -306,7 +306,7 @@ class Directions:
         return residual_variance(self._biases, float((self._shares @ factor**2).sum()))
 
     def _lately(self) -> int:
-        """Number of last sweeps, a quarter of all, in which directions are known well."""
+        """Number of the last sweeps, a quarter of all, which determine the released moments."""
         return max(len(self._moments) // 4, 2)
 
     def _moment(self, last: int) -> Floats:
@@ -319,7 +319,7 @@ class Directions:
         return float(moment_noise(self._moments[0].moment_sigma, r, last))
 
     def _memory(self) -> Floats:
-        """Matrix (r, r) that discounts earlier sums."""
+        """Matrix (r, r) of weights of the earlier sums."""
         if not self._moments:
             return np.eye(self._axes.shape[1])
         values, vectors = np.linalg.eigh(self.explained(self._lately())[0])
@@ -330,7 +330,7 @@ class Directions:
         return np.asarray((vectors * kept) @ vectors.T)
 
     def _rows(self) -> Floats:
-        """Rows that explain the sums, shrunk by their noise, up to a common factor."""
+        """Rows fitted to the sums and shrunk by their noise, up to a common factor."""
         r, weights = self._sums.shape[1], self._weights
         grams = weights[:, None, None] * np.eye(r)
         noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
@@ -340,7 +340,7 @@ class Directions:
         return posterior_rows(self._sums, grams, noise, residual, prior)
 
     def _by_units(self) -> float:
-        """Variance of a row of all sums, over its weight, that stems from units' own noise."""
+        """Variance of a row of all sums, over its weight, caused by the units themselves."""
         return float(np.mean(self._unit.diagonal())) ** 2 * self._own
 
     def _scaled(self, rows: Floats) -> Floats:
@@ -350,7 +350,7 @@ class Directions:
 
 
 def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float) -> Floats:
-    """Weight of earlier sums in power steps on directions that explain so much.
+    """Weight of earlier sums in power steps, for directions that explain a given variance.
 
     `explained` is in units of the variance assumed, `cosine` the squared cosine of random
     directions, and `noise` the fraction of the sums' variance that is new in each.
@@ -411,7 +411,7 @@ def trial_sweeps(plan: SlicePlan) -> int:
 
 
 def rest_after_trial(plan: SlicePlan) -> float:
-    """Budget of the sweeps after the trial, in multiples of that spent on biases."""
+    """Budget of the sweeps after the trial, divided by the budget spent on biases."""
     left = plan.n_sweeps - trial_sweeps(plan)
     sweep, biases = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
     # Without noise biases are known.
@@ -535,7 +535,7 @@ def fit_slices(asked: SliceQuestions, plan: SlicePlan, options: ModelOptions) ->
 def _components(
     asked: SliceQuestions, biases: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
 ) -> tuple[SharedComponents | None, float]:
-    """Components, or None where they are not sought or do not pay, and the residual variance."""
+    """Components, or None if they are not planned or do not pay, and the residual variance."""
     if plan.n_sweeps > 0:
         found = found_components(asked, biases, plan, options)
         if found is not None:
@@ -552,7 +552,7 @@ def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
 
 
 def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
-    """Mean level of units, deviation of values about it, and the noise variance of the mean."""
+    """Mean level of units, deviation of values about it, and variance of the mean by noise."""
     # Shrink both by their known noise, towards the middle of their range.
     share = half**2 / (half**2 + LEVEL_PRIOR * levels.sigma**2)
     mean = share * float(np.clip(levels.mean, -half, half))
@@ -564,7 +564,7 @@ def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
 
 
 def _doubts(levels: ReleasedLevels, half: float) -> tuple[Warning, ...]:
-    """Warnings by released levels that values are clamped, mostly, or that hardly any counts."""
+    """Warnings, from released levels, that most values are clamped or few units have values."""
     if levels.sigma > LITTLE * half:
         return ()
     # Units without entries count as 0.

@@ -159,7 +159,7 @@ def cost_at(epsilon: float, delta: float) -> PrivacyCost:
 
 @dataclass(frozen=True, eq=False)
 class ModelOptions:
-    """Options of the model that is fitted, whatever is released."""
+    """Options of the fitted model, whichever releases it is made of."""
 
     ranks: tuple[int, ...]  # columns of each factor; all the same without a full core
     full_core: bool  # whether all combinations of columns are components (Tucker)
@@ -212,7 +212,7 @@ class CompletionPlan:
 
     @property
     def seeks_components(self) -> bool:
-        """True if the plan releases more than mean and biases need."""
+        """True if the plan releases more than is needed for mean and biases."""
         return self.perturbation != "sufficient_statistics" or self.with_pairs
 
 

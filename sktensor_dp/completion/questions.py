@@ -52,7 +52,7 @@ class ReleasedPairs:
 
 @dataclass(frozen=True)
 class ReleasedLevels:
-    """Released level of units, where 0 stands in for units without entries."""
+    """Released level of units; units without entries count as 0."""
 
     mean: float  # over units, of the mean of their values
     deviation: float  # mean over units of the root mean square of values about their own mean
@@ -61,7 +61,7 @@ class ReleasedLevels:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedRows:
-    """Released sums over units in each row of a shared mode, each over the norm of its counts."""
+    """Released sums over units for each row of a shared mode, divided by a unit's count norm."""
 
     sums: Floats  # of clipped residuals, of shape (shape[mode],)
     counts: Floats  # of entries, of the same shape
@@ -151,12 +151,12 @@ class EntryQuestions(_Questions):
         return ReleasedBlock(noisy.value * query.scales[:, None], noisy.sigma * query.scales)
 
     def entry_gradients(self, jacobian: Jacobian) -> Answer:
-        """Values' part of minus the gradient of half the squared error, in all parameters."""
+        """Part of minus the gradient of half the squared error that depends on values."""
         return self._ask(EntryGradients(jacobian, self.half)).as_sum()
 
 
 class SliceQuestions(_Questions):
-    """Questions about entries, of which the unit is all that one index of a mode holds."""
+    """Questions about entries; the unit is all entries of one index of a mode."""
 
     def unit_levels(self) -> ReleasedLevels:
         """Mean level of units, and mean deviation from their own level."""

@@ -65,7 +65,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
 
 
 def _of_shared(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
-    """Factor of a mode of a shared model, and Gram matrix of the other modes' part of slices."""
+    """Factor of a mode of a shared model, and Gram matrix of the other modes' factors."""
     if mode == model.unit_mode:
         raise ValueError(
             f"mode must not be {mode}, that of units: nothing was released of a unit that could "
@@ -305,7 +305,7 @@ class RecommenderMixin:
 
     @property
     def _named(self) -> Indices | None:
-        """Names of the rows of each mode in the fit; None without names."""
+        """Index of the names of each mode in the fit; None without names."""
         return getattr(self, "_indices", None)
 
     @property
@@ -350,7 +350,7 @@ class RecommenderMixin:
     def _excluded(
         self, exclude: Any, of: Any, mode: int, units: Integers
     ) -> tuple[Integers, Integers] | None:
-        """Units and rows of entries to leave out, or those of a list of rows for a single unit."""
+        """Units and rows to leave out, from entries or from a list of rows of a single unit."""
         if exclude is None:
             return None
         if np.ndim(exclude) != 1:
@@ -365,7 +365,7 @@ class RecommenderMixin:
         return np.full(len(rows), units[0]), np.array(rows, dtype=np.intp)
 
     def _refuse_unknown(self, of: Any, units: NDArray[np.intp]) -> None:
-        """Refuse units of which the model knows nothing: all would be given the same rows."""
+        """Raise ValueError for units without parameters: all would get the same rows."""
         if of is None or isinstance(of, UnitParameters):
             return
         known = (units >= 0) & (units < self.shape_[self._own_mode])

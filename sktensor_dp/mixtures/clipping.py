@@ -1,4 +1,4 @@
-"""Clipped statistics of whitened rows: limits, what they are for a normal law, and their scales."""
+"""Clipping of whitened rows: limits, expectations for a normal law, and scales."""
 
 import math
 from collections.abc import Iterator

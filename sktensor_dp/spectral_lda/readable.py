@@ -258,7 +258,7 @@ class ReadableTopics:
         return np.minimum(std.sum(axis=1) * math.sqrt(2 / math.pi) / 2, 1.0)
 
     def below_noise(self) -> NDArray[np.bool_]:
-        """Mark topics that noise hides: no word is known to be more likely there than overall.
+        """Mask of topics that noise hides: no word is certainly more likely there than overall.
 
         Returns
         -------

@@ -188,7 +188,7 @@ class _SpectralFit:
     def _edges(
         self, released: ReleasedPairs, correction: PriorCorrection, total: float
     ) -> tuple[float, float]:
-        """Edges of noise and sampling in the corrected second moment, as `noise_edges` has them."""
+        """Edges of noise and sampling in the corrected second moment, by `noise_edges`."""
         edges = noise_edges(
             released.sigma / total, released.diagonal_sigma / total,
             sampling_of_pairs(self._length, self._ask.n_units, len(correction.frequencies)),

@@ -57,7 +57,7 @@ class StepAverage:
         )
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
-        """Averaged counts without `ECHO` times the topics steps were given, and their noise."""
+        """Averaged counts minus `ECHO` times the topics that steps started from, and the noise."""
         counts: Floats = self.scales * self.mean
         if self.variance == 0:
             return counts, 0.0
@@ -219,7 +219,7 @@ def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
 
 
 def with_public(learnt: FittedTopics, public: Floats, *, keep_learnt: bool) -> FittedTopics:
-    """Start with adapted public topics, and learnt topics like none of them (or `keep_learnt`)."""
+    """Start of adapted public topics, and of learnt ones unlike them (all with `keep_learnt`)."""
     weights = shares_of_topics(public, learnt.unigram)
     topics = adapted_topics(public, weights, learnt.unigram)
     likeness = np.sqrt(topics) @ np.sqrt(np.maximum(learnt.topics, 0.0)).T
@@ -236,7 +236,7 @@ def with_public(learnt: FittedTopics, public: Floats, *, keep_learnt: bool) -> F
 
 
 def public_alone(fitted: FittedTopics, public: Floats) -> FittedTopics:
-    """Public topics as given, with the shares of the topics that EM made of them."""
+    """Public topics as given, with the shares of the topics that EM fitted from them."""
     topics = on_all_words(public, fitted.unigram)
     weights = fitted.weights[: len(topics)]
     # Words that public topics lack have their released frequency.

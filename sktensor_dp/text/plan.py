@@ -69,7 +69,7 @@ class WordForecast:
 
 @dataclass(frozen=True)
 class Wording:
-    """Wording of messages: what is kept, where it comes from, and what would help to keep more."""
+    """Words of messages: kept things, their source, and advice on how to keep more."""
 
     kept: str = "word"
     held: str = "the texts hold words"
@@ -116,7 +116,7 @@ def plan_words(
     length: float = LENGTH,
     one_each: bool = False,
 ) -> WordPlan:
-    """Plan a vocabulary for units (`noun`) of about `length` words, or one word if `one_each`."""
+    """Plan a vocabulary for units (`noun`) of about `length` words, or 1 with `one_each`."""
     m, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
     limits = vectorizer.min_df, vectorizer.max_df
     whole = [isinstance(limit, numbers.Integral) for limit in limits]

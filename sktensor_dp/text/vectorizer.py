@@ -431,7 +431,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             read_documents(self, as_documents(X, "X"), grouped=grouped)
 
     def _word_counter(self) -> Callable[[Any], Any]:
-        """Function from texts to the number of words of each, which holds no estimator."""
+        """Picklable function from texts to the number of words of each."""
         return partial(document_lengths, self.build_analyzer(), distinct=bool(self.binary))
 
     def _worst_case(self, n_units: int | None) -> Neighbours:

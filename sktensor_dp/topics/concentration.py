@@ -106,7 +106,7 @@ def concentration_of_pairs(
 
 
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
-    """True if documents of `length` tokens are too short to show that they mix topics."""
+    """True if documents of `length` tokens are too short to show more than one topic each."""
     expected = expected_topics(concentration, length)
     return length < n_components + 1 and (
         expected < 2 or length < defaults.TOKENS_OF_TOPIC * expected

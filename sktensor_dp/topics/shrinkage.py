@@ -19,7 +19,7 @@ LEAST_PUBLIC = 0.2
 
 
 def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floats:
-    """Rescale words of `public` topics to mix to `frequencies`, by proportional fitting."""
+    """Rescale words of `public` topics so that their mixture has the given `frequencies`."""
     topics = on_all_words(public, frequencies)
     weights = weights / weights.sum()
     for _ in range(PUBLIC_STEPS):
@@ -263,7 +263,7 @@ def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: floa
 
 
 def _with_marginal(topics: Floats, weights: Floats, base: Floats) -> tuple[Floats, Floats]:
-    """Rescale words so that topics mix to the frequencies `base`, which are known better."""
+    """Rescale words so that the topics' mixture has the frequencies `base`."""
     joint = weights[:, None] * topics
     joint *= np.minimum(base / np.maximum(joint.sum(axis=0), 1e-300), MOST_RESCALED)
     # If noise removed a word from a large topic, small topics must not take all of its probability:

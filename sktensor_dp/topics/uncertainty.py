@@ -83,7 +83,7 @@ def std_of_refined(
     limits: Limits,
     public: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Standard deviations of topics (k, d) and shares (k,) read off noisy expected counts."""
+    """Standard deviations of topics (k, d) and shares (k,) that come from noisy expected counts."""
     k, d = expected_counts.shape
     if np.max(sigma) <= 0:
         return np.zeros((k, d)), np.zeros(k)
