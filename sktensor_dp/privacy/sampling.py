@@ -43,7 +43,7 @@ LONG_BITS = 48
 MARGIN = 2.0**-32
 # Decimal sums of up to 10^4 terms have an error far below 10^(GUARD - digits).
 GUARD = 9
-# Digits lost in products of up to 10^4 ratios, which are such products themselves: less than 8.
+# Spare digits for products of up to 10^4 ratios, each such a product: fewer than 8 are lost.
 STEPS = 9
 # Words, tables and temporary arrays of a block stay in the cache.
 BLOCK = 2**15

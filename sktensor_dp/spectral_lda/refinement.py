@@ -219,7 +219,7 @@ def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
 
 
 def with_public(learnt: FittedTopics, public: Floats, *, keep_learnt: bool) -> FittedTopics:
-    """Start of adapted public topics, and of learnt ones unlike them (all with `keep_learnt`)."""
+    """Start of public topics and learnt ones unlike them; `keep_learnt` keeps all learnt ones."""
     weights = shares_of_topics(public, learnt.unigram)
     topics = adapted_topics(public, weights, learnt.unigram)
     likeness = np.sqrt(topics) @ np.sqrt(np.maximum(learnt.topics, 0.0)).T

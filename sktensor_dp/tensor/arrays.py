@@ -112,7 +112,7 @@ def top_rows_by_parts(
     order: Callable[[Floats], Floats] = lambda table: table,
 ) -> TopRows:
     """`top_rows` of a table (n_units, n_rows), computed about `block` values at a time.
-    `order` makes of it what it is ranked by.
+    `order` maps values to the numbers that rows are ranked by.
     """
     parts = blocks(n_units, max(block // n_rows, 1))
     best = [

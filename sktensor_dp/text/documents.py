@@ -217,7 +217,7 @@ def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any)
 
 
 class CountedTexts:
-    """Iterable over count matrices of texts that are read in parts, anew in each pass."""
+    """Iterable over count matrices of texts that are read in parts, again in each pass."""
 
     def __init__(self, count: Callable[[Any], Any], texts: Iterable[Any]) -> None:
         self._count, self._texts = count, texts

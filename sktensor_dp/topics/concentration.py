@@ -114,7 +114,7 @@ def has_one_topic(concentration: float, length: float, n_components: int) -> boo
 
 
 def expected_topics(concentration: float, length: float) -> float:
-    """Expected number of distinct topics, of many, in a document of `length` tokens."""
+    """Expected number of topics in a document of `length` tokens, if there are many topics."""
     # Sum of a / (a + i) over the tokens i = 1 to length - 1 after the first.
     later = digamma(concentration + max(length, 1.0)) - digamma(concentration + 1)
     return 1 + concentration * float(later)

@@ -176,9 +176,10 @@ def match_with_concentration(
 
 
 def spread_of_pairs(length: float, repeats: float) -> float:
-    """Expected squared norm of a document's pair frequencies; two tokens agree with `repeats`."""
+    """Expected squared norm of a document's pair frequencies; `repeats` is P(equal tokens)."""
     length = max(length, 2.0)
-    # Two pairs of a document agree if they differ in one token, or in two, that agree.
+    # Two pairs of tokens have equal words if they are one pair, if they share a token and the other
+    # ones agree, or if both tokens agree.
     alike = 1 + 2 * (length - 2) * repeats + (length - 2) * max(length - 3, 0.0) * repeats**2
     return 2 * alike / (length * (length - 1))
 
@@ -235,7 +236,7 @@ class MomentDistance:
         return value / 2, gradient.ravel()
 
     def _words(self, mean: Floats) -> tuple[float, Floats]:
-        """Weighted squared error of the first moment, and gradient by w_j mu_j."""
+        """Weighted squared error of the first moment, and its gradient in w_j mu_j."""
         error = mean - self._m.frequencies
         weighted = self._word_precision * error
         return float(weighted @ error), 2 * weighted[None, :]
@@ -243,7 +244,7 @@ class MomentDistance:
     def _pairs(
         self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
     ) -> tuple[float, Floats]:
-        """Weighted squared error of the second moment, and gradient by w_j mu_j."""
+        """Weighted squared error of the second moment, and its gradient in w_j mu_j."""
         c = self._c
         error = (topics.T @ joint + c * np.outer(mean, mean)) / (1 + c) - self._m.pairs
         weighted = self._pair_precision * error
@@ -255,7 +256,7 @@ class MomentDistance:
     def _triples(
         self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
     ) -> tuple[float, Floats]:
-        """Weighted squared error of the third moment, and gradient by w_j mu_j."""
+        """Weighted squared error of the third moment, and its gradient in w_j mu_j."""
         c, basis = self._c, self._m.basis
         scale = (1 + c) * (2 + c)
         seen, middle = topics @ basis, mean @ basis
