@@ -409,6 +409,19 @@ def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[A
     return named_numbers(estimator, X, indices, reset=False, nobody=nobody)
 
 
+def unit_labels(X: Any, mode: int, indices: Indices | None) -> NDArray[Any]:
+    """Number or id of the unit of each entry, (n,)."""
+    if indices is None:
+        numbers = plain_numbers(read(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
+        return coordinates_or_unknown(numbers)[:, mode]
+    if mode < len(indices) and indices[mode] is not None:
+        raise ValueError(
+            f"row_names[{mode}], that of the units, must be None in a search and in a private "
+            "score: units that are held out have any ids. Nothing was charged."
+        )
+    return as_labels(_columns(X)[mode], len(_columns(X)[mode]), f"column {mode} of X")
+
+
 def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
     """Copy of `indices` in which the units of `X` are numbered by the ids that occur in it."""
     # Of the holder of X alone: ids of persons are numbered, and not kept by any fit.

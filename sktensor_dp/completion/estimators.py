@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.errors import read
-from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns
+from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns, taken
 from sktensor_dp.checks.parameters import (
     Condition,
     Constraint,
@@ -39,6 +39,7 @@ from sktensor_dp.completion.coordinates import (
     read_entries,
     refuse_entries,
     refuse_repeated_names,
+    unit_labels,
 )
 from sktensor_dp.completion.entries import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
@@ -497,10 +498,13 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _public_facts(self) -> PublicFacts:
         # Completions take noise of pure epsilon wherever it is the smaller one.
+        n_units = None
+        if self.unit_mode is not None and self.shape is not None:
+            n_units = int(self.shape[self.unit_mode])
         pure = ("auto", "input", "sufficient_statistics")
         return PublicFacts(
-            self._unit, unit_is_row=self.unit_mode is None,
-            is_pure=self.perturbation in pure or self._chooses_bounds,
+            self._unit, own_units=self.unit_mode is not None, n_units=n_units,
+            is_pure=self.unit_mode is None and (self.perturbation in pure or self._chooses_bounds),
             target_range=None if isinstance(self.bounds, str) else self.bounds,
             worst_case=self._worst_case,
         )  # fmt: skip
@@ -510,8 +514,44 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         named = self.row_names is not None or "row_names" in searched
         if not named:
             refuse_entries(self, X, y)
-        elif self.unit_mode is None and "unit_mode" not in searched:
+        elif self.unit_mode is None:
             refuse_repeated_names(X)
+
+    def _own_units(self, X: Any) -> NDArray[Any] | None:
+        if self.unit_mode is None:
+            return None
+        return unit_labels(X, self.unit_mode, indices_of(self.row_names))
+
+    def _of_units(self, X: Any, n: int) -> Any:
+        """Entries of at most `n` units as a fit takes them, with that many in the `shape`."""
+        mode, shape = self.unit_mode or 0, list(self.shape or ())
+        shape[mode] = n
+        self.set_params(shape=tuple(shape))
+        if self.row_names is not None:
+            return X
+        numbers = np.unique(unit_labels(X, mode, None), return_inverse=True)[1]
+        if hasattr(X, "isetitem"):
+            X = X.copy()
+            X.isetitem(mode, numbers)
+            return X
+        table = np.array(X)
+        table[:, mode] = numbers
+        return table
+
+    def _predict_rest(self, X: Any, y: Any) -> Floats:
+        """Predictions of each value of X by the values of its unit in the other fifths of cells."""
+        # Which fifth a cell is in is public: a hash of its numbers alone.
+        cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
+        number, found = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))
+        for column in cells.T:
+            number = (number + column + np.uint64(1)) * np.uint64(2654435761)
+        fifth = (number >> np.uint64(16)) % np.uint64(5)
+        for part in np.unique(fifth):
+            hidden, given = np.flatnonzero(fifth == part), np.flatnonzero(fifth != part)
+            asked = taken(X, hidden)
+            of = self.fold_in(taken(X, given), taken(y, given)) if len(given) else self
+            found[hidden] = of.predict(asked)
+        return found
 
     def _check_public(self) -> None:
         self._check_all()

@@ -268,6 +268,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         score = "log_likelihood" if hasattr(self, "score_samples") else None
         return PublicFacts(self._unit, score=score)
 
+    def _own_units(self, X: Any) -> Any:
+        """Label of the unit of each row, where X itself says them; else None."""
+        return None
+
     def _check_public(self) -> None:
         """Raise ValueError for parameters that contradict each other for any data."""
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import as_numbers, refuse_other_columns
 from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, shown
+from sktensor_dp.data.labels import distinct
 from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
@@ -44,14 +45,18 @@ RANGE = Numbers(
 )
 
 
-def held_out(X: Any, y: Any, labels: NDArray[Any] | None) -> HeldOutChunk:
-    """Held-out rows to be scored, sorted by group where `labels` gives the group of each row."""
+def held_out(
+    X: Any, y: Any, labels: NDArray[Any] | None, n_units: int | None = None
+) -> HeldOutChunk:
+    """Held-out rows to be scored, sorted by group where `labels` gives the group of each row.
+    `n_units` is the public number of groups, if some may have no rows.
+    """
     if labels is None:
         return HeldOutChunk(X, y, Units.single(n_rows(X)))
     order, groups = Units.gathered(labels)
     if order is not None:
         X, y = take(X, order), take(y, order)
-    return HeldOutChunk(X, y, groups)
+    return HeldOutChunk(X, y, groups, n_units)
 
 
 def answers(question: Callable[[Any], Any], X: Any) -> Floats:
@@ -103,12 +108,27 @@ class UnitScores:
     def __call__(self, X: Any, y: Any) -> Floats:
         """Score of each row, of shape (n_rows,), larger being better; NaN for rows refused."""
         if SCORES[self.scoring] == "predict":
-            error = np.abs(y - answers(self.model.predict, X))
+            error = np.abs(y - self._predictions(X, y))
             return -np.square(error) if self.scoring == "neg_mean_squared_error" else -error
         if getattr(X, "ndim", 0) == 1:  # an array or a column of documents
             X = list(X)
         per_row = self.scoring == "log_likelihood"
         return answers(self.model.score_samples if per_row else self._per_token, X)
+
+    def _predictions(self, X: Any, y: Any) -> Floats:
+        """Predictions of targets; by the rest of its unit's rows where a unit has several."""
+        units = own_units(self.model, X)
+        if units is None:
+            return answers(self.model.predict, X)
+        with suppress(Exception):
+            return np.asarray(self.model._predict_rest(X, y), dtype=np.float64)
+        # As `answers` has it, unit by unit: no error leaves.
+        found = np.full(n_rows(X), math.nan)
+        for unit in distinct(units)[0]:
+            rows = np.flatnonzero(units == unit)
+            with suppress(Exception):
+                found[rows] = self.model._predict_rest(take(X, rows), y[rows])
+        return found
 
     def _per_token(self, X: Any) -> Any:
         """Log-likelihood per token of each row; unknown words of texts count as UNKNOWN_WORD."""
@@ -122,6 +142,12 @@ class UnitScores:
         unknown = np.maximum(tokens - known, 0.0)
         likelihood = last.score_samples(X) + unknown * math.log(UNKNOWN_WORD)
         return likelihood / np.maximum(tokens, 1.0)
+
+
+def own_units(estimator: Any, X: Any) -> NDArray[Any] | None:
+    """Label of the unit of each row, where `X` itself says them; else None."""
+    last = [*steps_of(estimator).values()][-1]
+    return last._own_units(X) if isinstance(last, PrivateEstimatorMixin) else None
 
 
 def word_counter(estimator: Any) -> WordCounter | None:
@@ -266,7 +292,8 @@ def make_private_scorer(
     group, by any number of others; with ``neighbours="add_remove"`` there is one more or less
     among the rows that a call is given. *Public*: the number of rows (with ``groups`` that of
     groups, and not that of rows), unless units come and go, and the parameters. *Releases*:
-    ``held_out_scores``, the mean over rows, or over groups of the means over their rows, and
+    ``held_out_scores``, the mean over rows, or over groups of the means over their rows (those of
+    a completion with a ``unit_mode`` are its units, whose values it predicts by their others), and
     ``unit_count`` (one percent of the cost) where the number of units is private. The
     model is protected by its own fit alone. In k-fold cross-validation a row costs one score
     and k - 1 fits for each candidate; an accountant, which cannot know that folds are disjoint,
@@ -330,6 +357,9 @@ class PrivateScorer(Payable, BaseEstimator):
         counted = any(report.neighbours == "add_remove" for report in reports)
         relation = "add_remove" if counted else "replace_one"
         X, y, labels = checked_units(X, y, groups, relation)
+        if (own := own_units(model, X)) is not None:
+            steps[-1]._validation_copy()._refuse_rows(X, y, grouped=False, searched=())
+            labels = own
         words = word_counter(model)
         bounds = checked_score_bounds(
             self.bounds, self.metric, steps[-1], "bounds", texts=words is not None

@@ -52,6 +52,7 @@ from sktensor_dp.model_selection.scores import (
     checked_score_bounds,
     checked_targets,
     held_out,
+    own_units,
     release_score,
     word_counter,
 )
@@ -116,6 +117,7 @@ class Trials:
     scoring: str  # score of each row
     splits: Splits
     costs: TrialCosts
+    own: bool  # whether X says which rows are one unit's
     delta: float  # at which fits are told their budget, and 0 for pure ones
     neighbours: str
 
@@ -185,7 +187,10 @@ class Trials:
                 step.set_params(epsilon=epsilon, delta=delta)
         rows = self.splits.rows(chosen)
         told = {}
-        if self.labels is not None:
+        X, y = take(self.X, rows), take(self.y, rows)
+        if self.own:
+            X = model._of_units(X, int(chosen.sum()))
+        elif self.labels is not None:
             told = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
         # The trial's accountant is entered last, so it is charged, not an enclosing block, which
         # the whole search was charged to. Groups are passed by names of steps; requests for routing
@@ -193,7 +198,6 @@ class Trials:
         unrouted = config_context(enable_metadata_routing=False)
         with TrialAccountant(cost), unrouted, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            X, y = take(self.X, rows), take(self.y, rows)
             model.fit(X, **told) if y is None else model.fit(X, y, **told)
         return model, caught
 
@@ -206,7 +210,8 @@ class Trials:
         query = HeldOutScores(UnitScores(self.scoring, model, words), low, high)
         rows = self.splits.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
-        chunks = held_out(take(self.X, rows), take(self.y, rows), labels)
+        n = int(chosen.sum()) if self.own else None
+        chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n)
         name, (epsilon, delta) = HeldOutScores.name, as_parameters(self.costs.score, self.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(name, self.costs.score),))
         return release_score(
@@ -316,6 +321,8 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
 
     **Privacy.** *Unit and neighbours*: those of the private estimator, whose units must be
     rows, or groups of rows: the score of a group is then the mean of those of its rows.
+    Units of a completion with a ``unit_mode`` are groups, as many as its ``shape`` says; their
+    values are predicted by their other values, see ``fold_in``.
     A pipeline is for ``neighbours="replace_one"``.
     *Public*: the number of rows (with groups, that of groups and not that of rows; neither
     with ``neighbours="add_remove"``, where every fit and score counts its units first), the
@@ -401,7 +408,8 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
             Targets, if the estimator has any.
         groups : array-like of shape (n_rows,), optional
             Label of the group of each row: integers or strings. Whole groups are then held out and
-            protected; the number of rows is private.
+            protected; the number of rows is private. Completions take none: their `X` says whose
+            a row is, where they have a ``unit_mode``.
         **unsupported : object
             Refused: ``sample_weight`` would be read from the data.
 
@@ -423,7 +431,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         refuse_recording(type(self).__name__)
         steps, distributions, scoring, delta, aside = self._checked(groups, unsupported)
         step = [*steps.values()][-1]
-        neighbours, unit = step.neighbours, unit_of(step._public_facts().unit, groups is not None)
+        neighbours = step.neighbours
         if neighbours == "add_remove":
             refuse_lists(X)
         check_mark(X, groups is not None, neighbours)
@@ -438,20 +446,29 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         searched = {full.removeprefix(f"{first}__") for some in distributions for full in some}
         checked = steps[first]._validation_copy()
         checked._refuse_rows(rows, y, grouped=groups is not None, searched=searched)
+        own, n_units = own_units(self.estimator, X), step._public_facts().n_units
+        if own is not None:
+            labels = own
+            if n_units is None or len(distinct(own)[0]) > n_units:
+                raise ValueError(
+                    "The shape of the estimator must be given, and count all units that X has "
+                    "values of. Nothing was charged."
+                )
+        unit = unit_of(step._public_facts().unit, labels is not None)
         stop = stop_probability(self.n_trials)
         failure = failure_of_trials(delta, stop) if aside else 0.0
         trial = trial_cost(self.epsilon, delta, stop, failure)
         splits = split_units(
             self.cv, self.test_size, n_rows(X), labels, counted=neighbours == "add_remove",
-            random_state=self.random_state,
+            random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
         costs = TrialCosts.divided(trial, self.cv)
         trials = Trials(
-            self, X, y, labels, distributions, scoring, splits, costs, delta, neighbours
-        )
+            self, X, y, labels, distributions, scoring, splits, costs, own is not None, delta,
+            neighbours,
+        )  # fmt: skip
         if neighbours != "add_remove":
-            n_units = n_rows(X) if labels is None else len(distinct(labels)[0])
-            self._warn_of_delta(delta, n_units, unit)
+            self._warn_of_delta(delta, len(splits.parts), unit)
         payer = self._accountant_to_charge()
         if payer is not None:
             cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)

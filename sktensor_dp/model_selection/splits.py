@@ -84,11 +84,13 @@ def split_units(
     *,
     counted: bool,
     random_state: Any,
+    n_units: int | None = None,
 ) -> Splits:
     """Split units into `cv` folds or, without, two parts: by `random_state`, or by secret coins."""
     parts, units = assigned(
-        n_rows, labels, n_parts=cv, fraction=test_size, counted=counted, random_state=random_state
-    )
+        n_rows, labels, n_parts=cv, fraction=test_size, counted=counted, random_state=random_state,
+        n_units=n_units,
+    )  # fmt: skip
     splits = Splits(parts, cv, units)
     if counted:
         return splits

@@ -20,7 +20,7 @@ from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.model_selection.splits import n_rows, one_row
 
 # Parameters of private steps that the search sets, or that decide what it protects.
-OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours")
+OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours", "unit_mode")
 # Classes of scikit-learn that learn nothing and treat every row separately.
 VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
 STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
@@ -185,11 +185,11 @@ def private_steps(estimator: Any) -> dict[str, Any]:
     if not found:
         raise ValueError("estimator must be private, or a pipeline with a private step; got none.")
     for step in found.values():
-        if not step._public_facts().unit_is_row:
+        if step._public_facts().own_units and list(found) != [""]:
             raise ValueError(
-                f"A {type(step).__name__} that protects units of several rows is not supported "
-                "here: rows are held out and scored one by one, and those of one user would fall "
-                "on both sides."
+                f"A {type(step).__name__} with a unit_mode must be by itself, not a step of a "
+                "pipeline: which rows are one unit's is read from X. Apply steps that learn "
+                "nothing from the data before. Nothing was charged."
             )
     if len({step.neighbours for step in found.values()}) > 1:
         raise ValueError("neighbours of all private steps must be the same.")

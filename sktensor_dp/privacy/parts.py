@@ -47,19 +47,25 @@ def assigned(
     fraction: float = 0.0,
     counted: bool,
     random_state: Any,
+    n_units: int | None = None,
 ) -> tuple[Integers, Integers | None]:
-    """Part of each unit (of `n_parts`, or 1 for a `fraction`, else 0), and the unit of each row."""
-    names, units, n_units = None, None, n_rows
+    """Part of each unit (of `n_parts`, or 1 for a `fraction`, else 0), and the unit of each row.
+    Where some of `n_units` may have no rows, these are dealt after the others.
+    """
+    names, units, found = None, None, n_rows
     if labels is not None:
         names, units = distinct(labels)
-        n_units = len(names)
+        found = len(names)
     if counted:  # sizes are private, and may be zero
-        coins = secret_coins(n_units, names)
+        coins = secret_coins(found, names)
         return coin_parts(coins, n_parts) if n_parts else coin_split(coins, fraction), units
     if names is None:
-        ranks = public_ranks(n_units, random_state)
+        ranks = public_ranks(found, random_state)
     else:
-        ranks = coin_ranks(secret_coins(n_units, names))
+        coins = secret_coins(found, names)
+        if n_units is not None:
+            coins = np.concatenate([coins, secret_coins(n_units - found)])
+        ranks = coin_ranks(coins)
     return balanced_parts(ranks, n_parts) if n_parts else balanced_split(ranks, fraction), units
 
 

@@ -37,11 +37,12 @@ class HeldOutChunk(Chunks):
     X: Any
     y: Any
     units: Units
+    n: int | None = None  # public number of units, of which some may have no rows
 
     @property
     def n_units(self) -> int:  # type: ignore[override]
         """Number of units."""
-        return self.units.n
+        return self.units.n if self.n is None else self.n
 
     def __iter__(self) -> Iterator["HeldOutChunk"]:
         yield self

@@ -265,6 +265,8 @@ SEARCHES: list[tuple[str, Any, Any]] = [
      small_searches.cells()),
     ("input", lambda delta: small_searches.completions(
         random_state=0, perturbation="input", n_trials=3), small_searches.cells()),
+    ("persons of ratings", lambda delta: small_searches.raters(random_state=0, n_trials=3),
+     small_searches.cells()),
     ("vocabulary", lambda delta: search(random_state=0), texts(300)),
     ("vocabulary, folds", lambda delta: search(random_state=0, cv=2), texts(300)),
     ("vocabulary, shares", lambda delta: search(

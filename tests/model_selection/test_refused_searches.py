@@ -17,7 +17,7 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
     StandardScaler,
 )
-from small_searches import INF, cells, completions, counts, topics
+from small_searches import INF, cells, completions, counts, raters, topics
 from small_texts import pipeline
 from small_texts import search as of_texts
 from toy_regressor import NoisyMean
@@ -144,7 +144,10 @@ OTHERS = [
     (FunctionTransformer(), {}, "estimator must be private"),
     (StandardScaler(), {}, "which may learn"),
     (topics(), {"n_trials": [3]}, "which may learn"),
-    (PrivateTuckerCompletion(bounds=(0, 3), unit_mode=0), {}, "units of several rows"),
+    (PrivateTuckerCompletion(bounds=(0, 3), unit_mode=0), {}, "shape .* must be given"),
+    (raters(5).estimator, {}, "count all units"),
+    (raters(20).estimator, {"unit_mode": [0, None]}, "cannot be searched over"),
+    (make_pipeline(calling(), raters(20).estimator), {}, "must be by itself"),
     (PrivateSpectralLDA(accountant=BudgetAccountant()), {}, "accountant=None"),
     (followed(), {}, "callbacks"),
 ]

@@ -146,7 +146,7 @@ REFUSED = [
     (SQUARED, DummyRegressor(), (AT, Y), LEARNING),
     (SQUARED, TransformedTargetRegressor(regressor=NoisyMean()), (AT, Y), LEARNING),
     (SQUARED, make_pipeline(NoisyMean(), DummyRegressor()), (AT, Y), LEARNING),
-    (SQUARED, USERS, cells(), "units of several rows"),
+    (SQUARED, USERS, cells(), "not fitted"),
     (ABSOLUTE, constant(), (np.zeros((5, 1)), TARGETS[1:], WHOSE), "with equally many rows"),
     (ABSOLUTE, constant(), (np.zeros((5, 1)), None, WHOSE), "needs y"),
 ]

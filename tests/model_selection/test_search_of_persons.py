@@ -1,21 +1,21 @@
 """Searches with groups: whole persons are held out, fitted, scored and protected."""
 
-import math
-
 import numpy as np
 import pytest
 import sklearn
 from internals import parts_of_trials
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
-from small_searches import counts, topics
+from small_searches import INF, counts, raters, topics
 
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivateSearchCV,
     PrivateSpectralLDA,
+    RowIndex,
 )
+from sktensor_dp.model_selection.scores import UnitScores
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:noise is seeded"),
@@ -23,7 +23,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*word frequencies"),
 ]
 
-INF = math.inf
 N = 90
 
 
@@ -91,3 +90,52 @@ def test_the_ledger_knows_what_a_search_protects():
     assert {entry.unit for entry in search.accountant.entries} == {"person"}
     with pytest.raises(BudgetError, match=r"'document', but .* 'person'"):
         search.fit(X)
+
+
+def ratings(seed, people, n=60):
+    """Ratings of films by some of `people` persons, which differ by film, person and taste."""
+    rng = np.random.default_rng(seed)
+    X = np.argwhere(rng.random((n, 15)) < 0.7)
+    taste = rng.standard_normal((n, 2))[X[:, 0]] * rng.standard_normal((15, 2))[X[:, 1]]
+    X[:, 0] = rng.permutation(people)[:n][X[:, 0]]
+    return X, np.clip(1.5 + 0.5 * taste.sum(axis=1) + 0.1 * rng.standard_normal(len(X)), 0, 3)
+
+
+@pytest.mark.usefixtures("one_trial")
+@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize("named", [False, True])
+def test_persons_of_ratings_are_held_out_whole(named, cv, parts):
+    """Their number is that of the shape, though some have no ratings."""
+    X, y = ratings(0, N)
+    search = raters(N, param_distributions={"rank": [0]}, epsilon=INF, cv=cv, random_state=0)
+    if named:
+        films = RowIndex.from_public([f"film {i}" for i in range(15)])
+        search.estimator.set_params(row_names=(None, films))
+        X = np.column_stack([X[:, 0].astype("U9").astype(object), films.decode(X[:, 1])])
+    search.fit(X, y)
+    report = search.privacy_report_
+    assert (report.n_units, report.unit) == (N, "person")
+    for (_, train), (_, test) in zip(parts[0::2], parts[1::2], strict=False):
+        assert sorted([*train, *test]) == list(range(N))
+    assert search.best_estimator_.shape_ == (N if cv else N - len(parts[1][1]), 15)
+    # Those without ratings, who are dealt last, count as the middle of what scores can be.
+    silent = np.mean([np.mean(np.array(test) >= 60) for _, test in parts[1::2]])
+    assert -4.5 * silent - 0.5 < search.best_score_ < -4.5 * silent
+
+
+def test_a_person_is_scored_by_their_own_ratings_alone(seed):
+    """Each is predicted from the person's ratings in the other fifths of films."""
+    X, y = ratings(seed, 60)
+    model = raters(60, epsilon=INF).estimator.set_params(epsilon=INF, random_state=0).fit(X, y)
+    score = UnitScores("neg_mean_absolute_error", model)
+    whole, mine = score(X, y), X[:, 0] == X[0, 0]
+    np.testing.assert_allclose(score(X[mine], y[mine]), whole[mine], rtol=1e-9, atol=1e-12)
+    assert -whole.mean() < np.abs(model.predict(X) - y).mean()
+    # A value's own prediction does not see it.
+    other = y.copy()
+    other[0] = 3.0 - y[0]
+    assert model._predict_rest(X, y)[0] == model._predict_rest(X, other)[0]
+    # No error tells of a value that is none, nor does it move scores of others.
+    other[0] = np.nan
+    np.testing.assert_allclose(score(X, other)[~mine], whole[~mine], rtol=1e-9, atol=1e-12)
+    assert np.isnan(score(X, other)[mine]).all()

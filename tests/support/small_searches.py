@@ -41,6 +41,12 @@ def completions(**options: Any) -> PrivateSearchCV:
     return PrivateSearchCV(model, candidates, **options)
 
 
+def raters(n: int = 15, **options: Any) -> PrivateSearchCV:
+    candidates = options.pop("param_distributions", {"rank": [0, 1]})
+    model = PrivateCPCompletion(bounds=(0.0, 3.0), unit_mode=0, shape=(n, 15))
+    return PrivateSearchCV(model, candidates, **options)
+
+
 def cells(n: int = 15) -> tuple[np.ndarray, np.ndarray]:
     X = np.argwhere(np.ones((n, n)))
     return X, X.sum(axis=1) / 10.0
