@@ -244,6 +244,3 @@ UNRELATED = [
 ]  # fmt: skip
 
 
-def slices_model(delta: float, **options: Any) -> Any:
-    given = {"rank": 2, "bounds": (-1.0, 2.0), "epsilon": 20.0, "random_state": 0, **OF_SLICES}
-    return PrivateCPCompletion(**{**given, "delta": delta, **options})
