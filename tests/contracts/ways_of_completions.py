@@ -242,5 +242,3 @@ UNRELATED = [
     *_rows("directions, ", DIRECTIONS, ONCE, pair=matrices_of_units, use=inside),
     *_rows("pairs, ", RESOLUTIONS, ONCE, forced=_always(1 / 8, **NEVER), **OF_TABLES),
 ]  # fmt: skip
-
-

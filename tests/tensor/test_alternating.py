@@ -2,6 +2,7 @@
 seen, and extrapolated sweeps."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -377,8 +378,16 @@ def test_too_few_sweeps_warn(model):
 
 
 @both
-@pytest.mark.parametrize("size", [5e-324, 1e-170, 1e-90, 1e200])
-@pytest.mark.parametrize("noise_variance", [1e-300, 1e-20, 1.0, 1e300])
+@pytest.mark.parametrize(
+    ("size", "noise_variance"),
+    [
+        *((5e-324, 1e300), (1e-170, 1e-300), (1e-90, 1.0), (1e200, 1e-20)),
+        *(
+            pytest.param(*of, marks=pytest.mark.nightly)
+            for of in product((5e-324, 1e-170, 1e-90, 1e200), (1e-300, 1e-20, 1.0, 1e300))
+        ),
+    ],
+)
 def test_values_of_any_size_beside_any_known_noise_have_a_model(complete, size, noise_variance):
     coordinates = np.argwhere(np.ones((5, 4)))
     entries = SortedEntries(coordinates, (5, 4))
