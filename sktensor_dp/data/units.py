@@ -53,7 +53,7 @@ class GroupTable:
         labels, places = distinct(found)
         if len(labels) < least:
             raise ValueError(ONE_GROUP)
-        counts = np.concatenate([np.bincount(of, minlength=len(names)) for names, of in read])
+        counts = np.concatenate([np.bincount(rows, minlength=len(names)) for names, rows in read])
         last = np.zeros(len(labels), np.intp)
         # Later chunks overwrite earlier ones, so the last chunk of each group stays.
         last[places] = np.repeat(np.arange(len(read)), [len(names) for names, _ in read])

@@ -261,18 +261,18 @@ class Part(Form):
 
     def read(self, reader: Reader, value: Any, where: str) -> Any:
         """Instance from a JSON object that has all fields but those whose default is ABSENT."""
-        of = where or "the state"
-        require(isinstance(value, dict), f"{of} must be an object")
-        require(value.keys() <= self.forms.keys(), f"{of} must have no parts but its own")
+        what = where or "the state"
+        require(isinstance(value, dict), f"{what} must be an object")
+        require(value.keys() <= self.forms.keys(), f"{what} must have no parts but its own")
         for field in dataclasses.fields(self.kind):
             there = field.name in value or field.default is ABSENT
-            require(there, f"{of} must have {field.name!r}")
+            require(there, f"{what} must have {field.name!r}")
         found = {
             name: form.read(reader, value[name], f"{where}.{name}".strip("."))
             for name, form in self.forms.items()
             if name in value
         }
-        return made(lambda: self.kind(**found), of)
+        return made(lambda: self.kind(**found), what)
 
 
 class Report(Form):

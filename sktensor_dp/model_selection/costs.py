@@ -93,9 +93,9 @@ def divided_among(
     # Steps that learn nothing need no budget; steps that set a delta aside share it.
     given = dict.fromkeys(steps, 1.0) if fractions is None else fractions
     facts = {name: step._public_facts() for name, step in steps.items()}
-    weights = {n: 0.0 if of.releases_nothing else float(given[n]) for n, of in facts.items()}
+    weights = {n: 0.0 if fact.releases_nothing else float(given[n]) for n, fact in facts.items()}
     whole = math.fsum(weights.values()) or 1.0
-    failing = [name for name, of in facts.items() if of.delta_set_aside > 0]
+    failing = [name for name, fact in facts.items() if fact.delta_set_aside > 0]
     return {
         name: cost.part(weight / whole, cost.delta / len(failing) if name in failing else 0.0)
         for name, weight in weights.items()

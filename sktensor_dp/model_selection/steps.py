@@ -94,11 +94,11 @@ class RangeScaler(TransformerMixin, BaseEstimator):
         low, high = self._ends()
         table = X if hasattr(X, "columns") else read(lambda: np.asarray(X).T, "X")
 
-        def numbers(of: Any) -> NDArray[np.float64]:
-            wrong = f"column {of!r} of X must be there, and hold numbers or NaN."
-            return read(lambda: np.asarray(table[of], dtype=np.float64), "X", lambda _: wrong)
+        def numbers(name: Any) -> NDArray[np.float64]:
+            wrong = f"column {name!r} of X must be there, and hold numbers or NaN."
+            return read(lambda: np.asarray(table[name], dtype=np.float64), "X", lambda _: wrong)
 
-        values = np.clip(np.column_stack([numbers(of) for of in self.ranges]), low, high)
+        values = np.clip(np.column_stack([numbers(name) for name in self.ranges]), low, high)
         return np.asarray((2 * values - low - high) / (high - low))
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
@@ -154,7 +154,7 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
     [[-0.5, 0.0], [1.0, 1.0]]
     """
     given = ranges if isinstance(ranges, Mapping) else {}
-    if not given or not all(RANGE.accepts(of) and of[0] < of[1] for of in given.values()):
+    if not given or not all(RANGE.accepts(ends) and ends[0] < ends[1] for ends in given.values()):
         raise ValueError(f"ranges must map one column or more to {RANGE}; got {shown(ranges)}.")
     return RangeScaler(ranges)
 
@@ -234,7 +234,7 @@ def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
     if not several:
         raise ValueError("param_distributions must have at least one dict, got an empty list.")
     for one in several:  # refuses what is no list of values
-        ParameterGrid({name: of for name, of in one.items() if not hasattr(of, "rvs")})
+        ParameterGrid({name: values for name, values in one.items() if not hasattr(values, "rvs")})
     return several
 
 
@@ -268,10 +268,10 @@ def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> 
                 raise ValueError(
                     f"{full!r} cannot be searched over: the search sets it, or protects by it."
                 )
-        listed = {full: of for full, of in candidates.items() if not hasattr(of, "rvs")}
+        listed = {full: values for full, values in candidates.items() if not hasattr(values, "rvs")}
         together: Any = ParameterGrid(listed)
         whole = len(listed) == len(candidates) and len(together) <= most_combinations
-        one_by_one = ({full: value} for full, of in listed.items() for value in of)
+        one_by_one = ({full: value} for full, values in listed.items() for value in values)
         for choice in together if whole else one_by_one:
             tried += _checked_steps(estimator, choice, whole=whole)
     return tried

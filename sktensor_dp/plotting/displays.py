@@ -524,7 +524,7 @@ class MixtureDisplay(Display):
         correlations, footer = None, f"this fit: {estimator.privacy_report_.in_brief}"
         chosen: list[Any] = list(range(len(names)))
         if columns is not None:
-            chosen = [names.index(of) if of in names else of for of in columns]
+            chosen = [names.index(column) if column in names else column for column in columns]
             if len({*chosen}) != 2 or not {*chosen} <= {*range(len(names))}:
                 raise ValueError(f"columns must be two of the columns {names}; got {columns!r}.")
             first, second = chosen
@@ -537,8 +537,8 @@ class MixtureDisplay(Display):
             low, high = ranges.T
             means, spreads = low + (means + 1) * (high - low) / 2, spreads * (high - low) / 2
         return cls(
-            estimator.weights_, means, spreads, [names[of] for of in chosen], ranges, footer,
-            correlations,
+            estimator.weights_, means, spreads, [names[column] for column in chosen], ranges,
+            footer, correlations,
         ).plot()  # fmt: skip
 
     def plot(self) -> "MixtureDisplay":
@@ -571,8 +571,8 @@ class MixtureDisplay(Display):
         axes, turn = self._where[0], np.linspace(0, 2 * math.pi, 121)
         across, along = np.cos(turn), np.sin(turn)
         rows = zip(self.shares, means, spreads, correlations, strict=True)
-        for n, (share, mean, spread, of) in enumerate(rows, start=1):
-            other = of * across + math.sqrt(max(1 - of * of, 0.0)) * along
+        for n, (share, mean, spread, overlap) in enumerate(rows, start=1):
+            other = overlap * across + math.sqrt(max(1 - overlap * overlap, 0.0)) * along
             x, y = mean[:, None] + 2 * spread[:, None] * np.array([across, other])
             axes.plot(x, y, color=FIRST, linewidth=0.8 + 3 * share)
             axes.annotate(f"{n} · {share:.0%}", mean, ha="center", va="center", **SMALL)

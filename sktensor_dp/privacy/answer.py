@@ -78,10 +78,10 @@ def range_reached(
     # Wider bins stand out more clearly, but determine the ends of the range less precisely.
     sums = [share.reshape(-1, width).sum(axis=1) for width in MERGED]
     found = []
-    for width, of in zip(MERGED, sums, strict=True):
-        alone = false_bin / len(of)
+    for width, merged in zip(MERGED, sums, strict=True):
+        alone = false_bin / len(merged)
         level = -math.log(2 * alone) / math.sqrt(2) if pure else -float(ndtri(alone))
-        found.append(np.where(of > sigma * math.sqrt(width) * level, of, 0.0))
+        found.append(np.where(merged > sigma * math.sqrt(width) * level, merged, 0.0))
     most = max(float(kept.sum()) for kept in found)
     if most == 0:
         found[-1] = np.where(sums[-1] == sums[-1].max(), 1.0, 0.0)

@@ -72,7 +72,7 @@ class PrivacyCost:
     def is_within(self, most: "PrivacyCost") -> bool:
         """Return True if no amount is above that of `most`, but for rounding."""
         pairs = zip(self.amounts, most.amounts, strict=True)
-        return all(own <= of * (1 + ROUNDING) for own, of in pairs)
+        return all(own <= limit * (1 + ROUNDING) for own, limit in pairs)
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon for which this cost is (epsilon, delta)-DP; may be infinite."""
@@ -215,10 +215,10 @@ def budget_fractions(
 def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | None:
     """Fraction of the mu**2 and epsilon of `whole` that `uses` of a cost take; None if infinite."""
     ratios = []
-    for part, of in ((cost.mu, whole.mu), (cost.epsilon, whole.epsilon)):
-        if part > 0 and not (of > 0 and math.isfinite(part) and math.isfinite(of)):
+    for part, total in ((cost.mu, whole.mu), (cost.epsilon, whole.epsilon)):
+        if part > 0 and not (total > 0 and math.isfinite(part) and math.isfinite(total)):
             return None
-        ratios.append(part / of if part > 0 else 0.0)
+        ratios.append(part / total if part > 0 else 0.0)
     # Multiply: a power of a float raises an error where it overflows.
     fraction = uses * (ratios[0] * ratios[0] + ratios[1])
     if math.isinf(fraction):

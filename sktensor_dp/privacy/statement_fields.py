@@ -108,9 +108,9 @@ class Record:
             return
         if value.keys() - self.fields.keys():
             yield f"{place} must have no field but {', '.join(self.fields)}"
-        for name, of in self.fields.items():
+        for name, kind in self.fields.items():
             inner = f"{place}.{name}".replace("the statement.", "")
-            yield from of.problems(value[name], inner)
+            yield from kind.problems(value[name], inner)
 
 
 @dataclass

@@ -92,11 +92,11 @@ class Jacobian:
         """L1 norm of each entry's J_e, of shape (n_entries,)."""
         return self._added(np.abs) + self._core_norms(1)
 
-    def _added(self, of: np.ufunc) -> Floats:
+    def _added(self, operation: np.ufunc) -> Floats:
         """Sum of ``of(derivative)`` over mean, biases and factors, for each entry; (n_entries,)."""
         total = np.full(self.index_set.n_entries, 1.0 + len(self.factors))
         for m in range(len(self.factors)):
-            total += of(self.rows(m)).sum(axis=1)
+            total += operation(self.rows(m)).sum(axis=1)
         return total
 
     def _core_norms(self, order: int) -> Floats:

@@ -93,17 +93,17 @@ class ReleasedEffects:
                 f"{self.noise_variance!r} and scale {scale!r}."
             )
         parts = [np.array([self.level / scale])]
-        for of in self.effects:
-            parts += [of.effects / scale, of.variances / scale**2, of.popularity]
+        for mode in self.effects:
+            parts += [mode.effects / scale, mode.variances / scale**2, mode.popularity]
         if not all((np.abs(part) <= LARGEST).all() for part in parts):
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
-        if not all((of.variances >= 0).all() for of in self.effects):
+        if not all((mode.variances >= 0).all() for mode in self.effects):
             raise ValueError("variances of released effects must be >= 0; some are negative.")
 
     def cover_rows(self, shared: Sequence[int]) -> bool:
         """Return True if there is an effect for each row of modes of lengths `shared`."""
         parts = ("effects", "variances", "popularity")
-        return all([len(getattr(of, p)) for of in self.effects] == list(shared) for p in parts)
+        return all([len(getattr(mode, p)) for mode in self.effects] == list(shared) for p in parts)
 
     def residuals(self, chunk: SliceChunks) -> Floats:
         """Values minus effects and each unit's own parameters; 0 where not finite."""
@@ -115,8 +115,8 @@ class ReleasedEffects:
         left = chunk.values - self.level
         left -= at.effects
         # Add one number at a time, so that an entry's last bits do not depend on its place.
-        for own, of in zip(means.T, at.design(), strict=True):
-            left -= own.take(chunk.units) * of
+        for own, column in zip(means.T, at.design(), strict=True):
+            left -= own.take(chunk.units) * column
         return np.where(np.isfinite(left), left, 0.0)
 
 
@@ -208,7 +208,7 @@ class SharedFactorSums(Query):
         if not np.abs(self.components).max(initial=0.0) <= LARGEST * self.scale:
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
         n_cells = len(self.components)
-        if n_cells != math.prod(len(of.effects) for of in self.effects) or n_cells > MOST_CELLS:
+        if n_cells != math.prod(len(mode.effects) for mode in self.effects) or n_cells > MOST_CELLS:
             raise ValueError(
                 f"components must have a row for each of at most {MOST_CELLS} cells of a unit, for "
                 f"which there are effects; got {n_cells}."

@@ -50,7 +50,7 @@ class BatchMean:
 
         `share` is the mean variance of noise in an entry of a column over the column's `noise`.
         """
-        before, new = (of.noise + self.spread * of.sampling for of in (self, other))
+        before, new = (one.noise + self.spread * one.sampling for one in (self, other))
         if not (before + new).all():
             before, new = self.sampling, other.sampling
         rate = before / (before + new)

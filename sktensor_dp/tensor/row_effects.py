@@ -236,8 +236,8 @@ def _rows_seen(
 ) -> list[_RowsSeen]:
     """Sums, total weights and gains of the rows of each mode."""
     found = []
-    for mode, (own, of) in enumerate(zip(sums, weights, strict=True)):
-        w = np.asarray(of, dtype=np.float64)
+    for mode, (own, weight) in enumerate(zip(sums, weights, strict=True)):
+        w = np.asarray(weight, dtype=np.float64)
         totals = entries.row_sums(w, mode)
         variance = entries.row_sums(w**2, mode) * value_variance + noise_variance
         # Gain of the bias. A row without entries has no information, also without noise.

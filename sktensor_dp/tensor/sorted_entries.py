@@ -90,11 +90,11 @@ class SortedEntries:
         """Values of the entries, of shape (n_entries,), sorted by a mode."""
         return np.asarray(values, dtype=np.float64)[self.order(mode)]
 
-    def sorted_column(self, mode: int, of: int) -> Integers:
-        """Coordinates in mode `of`, of shape (n_entries,), of the entries sorted by `mode`."""
-        if (mode, of) not in self._sorted:
-            self._sorted[mode, of] = self.rows(of)[self.order(mode)]
-        return self._sorted[mode, of]
+    def sorted_column(self, mode: int, other: int) -> Integers:
+        """Coordinates in mode `other`, of shape (n_entries,), of the entries sorted by `mode`."""
+        if (mode, other) not in self._sorted:
+            self._sorted[mode, other] = self.rows(other)[self.order(mode)]
+        return self._sorted[mode, other]
 
     def fibres(self, mode: int) -> "Fibres":
         """Entries sorted by fibre along a mode."""
@@ -146,13 +146,13 @@ class Fibres:
         n, others = entries.n_entries, entries.others(mode)
         columns = [entries.rows(k) for k in others]
         self.order = np.lexsort(columns) if len(columns) > 1 else entries.order(others[0])
-        columns = [of[self.order] for of in columns]
+        columns = [column[self.order] for column in columns]
         first = np.ones(n, dtype=bool)
-        first[1:] = np.any([of[1:] != of[:-1] for of in columns], axis=0)
+        first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
         self.begins = np.flatnonzero(first)
         self.sizes = np.diff(np.append(self.begins, n))
         # Coordinates of each fibre in the other modes.
-        self.coordinates = np.array([of[self.begins] for of in columns]).T
+        self.coordinates = np.array([column[self.begins] for column in columns]).T
         kind = _index_type(max(n, *entries.shape))
         self.length, self._pointers = entries.shape[mode], np.append(self.begins, n).astype(kind)
         self.rows = entries.rows(mode)[self.order].astype(kind, copy=False)

@@ -175,7 +175,7 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> Floats:
     >>> symmetric_outer_sum([2.0, 5.0], [[1.0], [1.0]])
     array([[[7.]]])
     """
-    w, vectors = (np.asarray(of, dtype=np.float64) for of in (weights, V))
+    w, vectors = (np.asarray(given, dtype=np.float64) for given in (weights, V))
     if vectors.ndim != 2 or w.shape != vectors.shape[:1]:
         raise ValueError(
             f"weights and V must have shapes (n,) and (n, k); got {w.shape} and {vectors.shape}."

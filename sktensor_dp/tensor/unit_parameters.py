@@ -163,8 +163,8 @@ class CellEntries:
 
     def products(self, residuals: Floats, slopes: Floats, units: slice) -> Floats:
         """Sums over `units` of residuals times the unit's `slopes` (r, n_units): (n_cells, r)."""
-        of = of_same_shape(self._left, residuals)[units]
-        return np.asarray(of.T @ np.ascontiguousarray(slopes[:, units].T))
+        products = of_same_shape(self._left, residuals)[units]
+        return np.asarray(products.T @ np.ascontiguousarray(slopes[:, units].T))
 
 
 class CellUnits:
