@@ -190,7 +190,7 @@ class Run:
         return self.verdict() == "enough"
 
     def changed(self, n_units: int | None = None, **options: Any) -> Self:
-        """The same run for another number of units, or with other options."""
+        """Copy of the run for another number of units, or with other options."""
         other = copy(self)
         other.n_units = self.n_units if n_units is None else n_units
         other.options = argparse.Namespace(**{**vars(self.options), **options})
