@@ -31,7 +31,7 @@ from sktensor_dp.estimator.inputs import (
 from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.query import SIZE_EDGES
 
-# Squares and ratios of squares of values within these neither overflow nor vanish.
+# Squares of values in this range, and their ratios, neither overflow nor underflow.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
 
 
@@ -212,7 +212,7 @@ def read_entries(
     if by_slice and is_dask(X):
         check_given(checked, y)
         return lazy_slices(checked, X, y, shape or (), checked.unit_mode, bounds, indices)
-    # Coordinates are public where the unit is a value, and are needed here as a whole.
+    # If a value is the unit, coordinates are public, and needed as a whole here.
     X, y = computed(X, "Reading X"), computed(y, "Reading y")
     if indices is None:
         given, values = coordinate_array(checked, X, reset=True), checked_values(checked, y)
@@ -223,7 +223,7 @@ def read_entries(
     each_protected = not by_slice and repeated is None and checked.epsilon < math.inf
     if each_protected and are_repeated(coordinates, rows):
         raise ValueError(REPEATED)
-    # Whether a caller's np.seterr makes rounding warn or raise may depend on one unit.
+    # Under the caller's error state, whether rounding warns or raises may depend on one unit.
     with np.errstate(all="ignore"):
         if by_slice:
             return SliceChunks(coordinates, values, rows, checked.unit_mode, bounds)
@@ -270,7 +270,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must have integer coordinates.")
     options = {"ensure_min_samples": 0, "ensure_min_features": 2 if reset else 1}
-    # A fit without names of columns knows modes by their place.
+    # Without names of columns in the fit, modes are known by position.
     table = X if reset or hasattr(estimator, "feature_names_in_") else given
     checked = read(
         lambda: validate_data(
@@ -289,8 +289,8 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
 
 
 def no_rows(X: Any, n_modes: int) -> Any:
-    """Table of no rows and `n_modes` columns for an empty list, anything else as it is."""
-    # That no unit has an entry is as private as which entries they have.
+    """Table of no rows and `n_modes` columns for an empty list; other values unchanged."""
+    # Whether any unit has entries is as private as the entries.
     empty = isinstance(X, list | tuple) and len(X) == 0
     return np.zeros((0, n_modes), dtype=object) if empty else X
 
@@ -350,7 +350,7 @@ def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
         raise ValueError(message)
     if array.dtype.kind != "O":
         return array
-    # numpy's own message quotes the entry.
+    # Replaces numpy's message, which quotes the entry.
     return read(
         lambda: array.astype(np.float64), name,
         lambda quoting: message if quoting.startswith("could not convert") else None,
@@ -372,7 +372,7 @@ def _known_entries(
         raise ValueError(MORE_IDS.format(mode=units, most=shape[units]))
     named = [mode for mode, index in enumerate(own) if index is not None]
     known = (numbers[:, named] >= 0).all(axis=1)
-    # Fewer values than rows are refused by whoever checks both.
+    # The caller checks that there are as many values as rows.
     if len(values) != len(numbers) or known.all():
         return numbers, values, shape
     return numbers[known], values[known], shape
@@ -392,7 +392,7 @@ def _public_shape(
         )
     lengths = []
     for column, index in zip(numbers.T, indices, strict=True):
-        # What is no coordinate is refused by whoever checks all of them.
+        # Values that are no coordinates are refused later, when all columns are checked.
         largest = np.max(column, initial=0.0)
         length = int(largest) + 1 if np.isfinite(largest) else 1
         lengths.append(length if index is None else len(index))
@@ -404,7 +404,7 @@ def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[A
     if indices is None:
         return coordinate_array(estimator, X, reset=False)
     model = estimator._model
-    # Of units that nothing was released of, ids are not looked at.
+    # The model knows nothing of single units, so their ids are ignored.
     nobody = model.unit_mode if isinstance(model, SharedModel) else None
     return named_numbers(estimator, X, indices, reset=False, nobody=nobody)
 
@@ -423,8 +423,8 @@ def unit_labels(X: Any, mode: int, indices: Indices | None) -> NDArray[Any]:
 
 
 def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
-    """Copy of `indices` in which the units of `X` are numbered by the ids that occur in it."""
-    # Of the holder of X alone: ids of persons are numbered, and not kept by any fit.
+    """Copy of `indices` that numbers the ids of units in `X`."""
+    # Only the holder of X sees these ids: they are numbered, and no fit keeps them.
     columns = _columns(X)
     if mode >= len(columns) or len(columns[mode]) == 0:
         return indices  # too few columns are refused by whoever reads all

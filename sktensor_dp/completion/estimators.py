@@ -80,11 +80,11 @@ from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
 
-# Entries whose values are computed at a time.
+# Number of entries whose values are computed at once.
 BLOCK = 2**20
 
 
-# Beyond these factors one of penalty and data is lost in the other's rounding.
+# Outside this range penalty or data would be lost in the other's rounding errors.
 REGULARIZATION = (1e-9, 1e9)
 
 
@@ -237,7 +237,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             observed = checked_mask(mask, tensor.shape)
         if self.shape is not None and tuple(self.shape) != tensor.shape:
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
-        # The shape of an array is public; it holds for indices that have no entry too.
+        # The shape of an array is public, also if some indices have no entry.
         entries = np.argwhere(observed), tensor[observed]
         return self._learn(self._validation_copy(), *entries, tensor.shape)
 
@@ -312,7 +312,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )
 
     def _hidden_biases(self, found: Mapping[str, Any]) -> tuple[Warning, ...]:
-        """Warning of modes whose rows biases alone tell apart, and these by noise."""
+        """Warning for modes whose biases differ less than their noise, without components."""
         of = found.get("_shared", found["_model"])
         modes = [mode for mode in range(len(of.effects) + 1) if mode != of.unit_mode]
         hidden = [str(m) for m, one in zip(modes, of.effects, strict=True) if one.is_hidden]
@@ -341,7 +341,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         X : array-like of int of shape (n, n_modes)
             Coordinates. Indices beyond the shape, those below 0 (as of
             ``OrdinalEncoder(unknown_value=-1)``) and those never observed get what is known
-            without them: the mean and the biases of the other modes. Of a Dask array or
+            without them: the mean and the biases of the other modes. For a Dask array or
             frame the result is a Dask array that is not computed yet.
 
         Returns
@@ -372,7 +372,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             1 at best.
         """
         warn_of_score()
-        # Of Dask collections both are computed here, together.
+        # Compute both Dask collections together.
         values = checked_values(self, computed(y, "Reading y"))
         found = computed(self.predict(X), "Predicting")
         return float(read(lambda: r2_score(values, found, sample_weight=sample_weight), "y"))
@@ -395,7 +395,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return np.clip(result, *self.bounds_).reshape(self.shape_)
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Predictions, not clamped, of shape (n,)."""
+        """Predictions of shape (n,), not clamped to the bounds."""
         return values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
@@ -510,7 +510,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )  # fmt: skip
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        # Names are looked up in lists that may be candidates.
+        # Names are looked up in lists, which may be candidates of the search.
         named = self.row_names is not None or "row_names" in searched
         if not named:
             refuse_entries(self, X, y)
@@ -557,7 +557,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self._check_all()
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
-        # Values are at the two bounds, in one entry or in one unit's entries.
+        # Values are at the two bounds, in one entry or in the entries of one unit.
         if self.bounds is None:
             raise ValueError("bounds must be given: values are made of both.")
         low, high = (-1.0, 1.0) if isinstance(self.bounds, str) else map(float, self.bounds)
@@ -569,7 +569,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             place = np.zeros((1, 2 if shape is None else len(shape)), dtype=np.intp)
             entry, ends = names_at(place, indices), np.array([[low], [high]])
             return (entry, ends[0]), (entry, ends[1]), lambda of: float(of.predict(entry)[0])
-        # One unit changes the order of two rows; all other values are in the middle.
+        # Two rows change their order because of one unit; all other values are in the middle.
         shared = 0 if self.unit_mode else 1
         if shape is None or shape[shared] < 2:
             raise ValueError(
@@ -593,10 +593,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Coordinates name categories, numbered from 0.
+        # Coordinates are category numbers from 0.
         tags.input_tags.categorical = True
         tags.input_tags.positive_only = True
-        # A few dozen values with noise tell little.
+        # With noise a few dozen values are too few for a good score.
         tags.regressor_tags.poor_score = True
         return tags
 
