@@ -13,7 +13,7 @@ from sktensor_dp.privacy.plan import PrivacyCost
 
 __all__ = ["ContextAccountant", "as_measurement"]
 
-# Metrics of OpenDP at whose distance 1 data sets are neighbours.
+# Metrics of OpenDP in which neighbours have distance 1.
 METRICS = {
     "replace_one": ("change_one_distance", "hamming_distance"),
     "add_remove": ("symmetric_distance", "insert_delete_distance"),

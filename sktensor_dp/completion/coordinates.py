@@ -83,7 +83,7 @@ class LazySlices(ValueRange):
         """Sum of the contributions of all units to `query`."""
         partial = self._partitions.sum(PartialQuery(query, self._reader))
         value = partial.value()
-        # Of numbered units there are no more than the shape has.
+        # Numbered units are at most as many as the shape has.
         if isinstance(self._reader, NamedSliceReader):
             self._reader.check_number(partial.n_units)
         return value
@@ -109,7 +109,7 @@ def lazy_slices(
 
     X = check_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
     if indices is not None:
-        # No number of a row is looked at where all modes but that of units have names.
+        # If all modes but the unit mode have names, no row number is read.
         shape = _public_shape(indices, shape or None, np.zeros((0, len(indices))), by_slice=True)
     reader = SliceReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
     if indices is not None:

@@ -185,7 +185,7 @@ def _libraries() -> ThreadpoolController:
 
 
 def _anyones() -> None:
-    """Let any thread set numbers of threads: the first to do so keeps that to itself otherwise."""
+    """Let any thread limit BLAS threads; otherwise only the first thread to do so may."""
     for library in _libraries().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):  # since threadpoolctl 3.8
             library.clear_controlling_thread(force=True)

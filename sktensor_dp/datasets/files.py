@@ -508,7 +508,7 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
     elif column in columns:
         problem = f"column {column!r} occurs more than once"
     else:
-        # Whoever wrote a name in other letters knows it: no other name is shown, as the first line
+        # Suggest only names that differ in case or blanks, which the caller knows: the first line
         # of a file without a header is data.
         alike = [name for name in columns if name.strip().casefold() == column.strip().casefold()]
         problem = f"column {column!r} does not exist" + "".join(

@@ -4,9 +4,9 @@
 FRACTIONS = {"second_moments": 0.05, "mixture_statistics": 0.83, "mixture_gains": 0.12}
 # Constant coordinate in second moments, in radii; it shows the mean.
 OFFSET = 0.5
-# Spheres of the start for each group asked for, and their steps.
+# Number of spheres of the start for each group asked for, and of their EM steps.
 SPHERES, SPHERE_STEPS = 4, 5
-# Quantile of the length of normal rows that statistics clip at.
+# Quantile of the length of normal rows at which statistics are clipped.
 QUANTILE = 0.9
 # Least gain in log-density a row, in nats, of one more group.
 LEAST_GAIN = 0.01

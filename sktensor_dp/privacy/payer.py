@@ -30,7 +30,7 @@ class Payer:
         return self.accountant.charge(charges, self.ticket)
 
     def tell(self, error: BaseException) -> None:
-        """Add to an error after the charge that there was one."""
+        """Add a note to an error: the charge of this fit stays."""
         if self.accountant is not None:
             error.add_note("What was charged for this fit stays charged.")
 

@@ -241,7 +241,7 @@ class PrivacyReport(TableDisplay):
             If the reports protect different units.
         """
         both = (self, later)
-        # Where their number is private, each fit has counted them with noise.
+        # A private number of units was counted with noise by each fit.
         public = self.neighbours != "add_remove"
         if len({(one.unit, one.neighbours, public and one.n_units) for one in both}) > 1:
             raise ValueError("later must be a report on another fit of the same units.")

@@ -178,7 +178,7 @@ def _report(stated: dict[str, Any]) -> PrivacyReport:
     """Rebuild the privacy report from the facts that a statement holds."""
     relation, guarantee = stated["neighbours"], stated["guarantee"]
     in_words = relation["relation"] == "in_words"
-    # The cost of each is found by bisection.
+    # Limit on selections, as the cost of each is found by bisection.
     most_selections = 50
     if _selections(stated["composition"]) > most_selections:
         raise StatementError(f"it has more than {most_selections} selections.")
@@ -320,7 +320,7 @@ def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) 
     batches = counted or all(part.role == "batch" for part in node.parts)
     if node.kind == "parallel" and batches and together != n_units:
         yield f"{place}.parts: parts must have {n_units} units together"
-    # Of parts that read the same units, or overlap, each has a count with noise of its own.
+    # Parts that read the same units, or overlap, have separate noisy counts.
     noisy = counted and node.kind in ("overlapping", "sequence")
     whole = node.kind in ("sequence", "selection") and not noisy
     for number, part in enumerate(node.parts):

@@ -284,7 +284,7 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
 
 def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
     """Slices of documents sorted by `n_words` that hold up to `room` numbers each."""
-    # Most proportions of a batch.
+    # Largest number of proportions in a batch.
     proportions = 2**15
     stop, first = len(n_words), int(np.searchsorted(n_words, 1))
     while stop > first:

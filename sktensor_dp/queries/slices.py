@@ -34,7 +34,7 @@ LEAST_EIGENVALUE = 1e-12
 # Range of public numbers: within it only the norm of a unit's moment can overflow, and the moment
 # is then clipped to 0.
 SMALLEST, LARGEST = 1e-20, 1e20
-# Weight of a unit's second moment beside its sums, which have little more noise by it.
+# Weight of a unit's second moment beside its sums; it adds little to their noise.
 MOMENT_WEIGHT = 0.5
 
 
@@ -226,7 +226,7 @@ class SharedFactorSums(Query):
 
     def total(self, chunk: SliceChunks) -> Floats:
         """Sums for each cell, then the weighted second moment of weights: (n_cells + r, r)."""
-        # In smaller blocks calls cost more than arithmetic.
+        # Least size of a block: in smaller ones calls cost more than arithmetic.
         least_block = 64
         shared = np.delete(chunk.shape, chunk.unit_mode).tolist()
         if chunk.shape != self.shape or not self._released.cover_rows(shared):
