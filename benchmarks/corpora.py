@@ -15,6 +15,7 @@ __all__ = [
     "forum",
     "lda",
     "lognormal_lengths",
+    "mixed",
     "newsgroups",
     "page_views",
     "persons",
@@ -72,7 +73,14 @@ def lda(
     """Latent Dirichlet allocation with prior ``alpha0 / n_topics`` for every topic."""
     topics = rng.dirichlet(topic_law, size=n_topics)
     shares = rng.dirichlet(np.full(n_topics, alpha0 / n_topics), size=len(lengths))
-    return Corpus(_draw_words(rng.multinomial(lengths, shares), topics, rng), topics)
+    return Corpus(mixed(lengths, shares, topics, rng), topics)
+
+
+def mixed(
+    lengths: NDArray[np.int64], shares: Floats, topics: Floats, rng: np.random.Generator
+) -> sp.csr_matrix:
+    """Counts of documents of given lengths, whose words mix topics by given shares."""
+    return _draw_words(rng.multinomial(lengths, shares), topics, rng)
 
 
 def _draw_words(

@@ -4,6 +4,11 @@ Seed 0 draws topics from Dirichlet(.2) and documents of one length that mix them
 concentration (0: one topic each); fits have noise seed 1 and random_state 0. The error is the mean
 total variation of matched topics, of which one that is not found counts 1. A run in full writes
 the table to ``laws.csv`` beside this file.
+
+*Persons*: 10,000 with 1 + Poisson(4) documents of 15 of 600 words, eight topics: all of a person
+share one mixture (of concentration 1), or each has its own, or one topic of the person's mixture.
+Groups against all documents of a person in one: completion of the documents of 1,000 others over
+exact word frequencies, means of seeds 0 to 4.
 """
 
 from dataclasses import dataclass, replace
@@ -13,8 +18,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.corpora import Corpus, lda, single_topic
+from benchmarks.corpora import Corpus, Persons, lda, mixed, single_topic
 from benchmarks.metrics import matched_error
+from benchmarks.people import HeldOutPosts, fitted
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateSpectralLDA
@@ -95,6 +101,7 @@ def run(report: Report) -> None:
     report.table("Topic error", columns, rows)
     if not report.quick:
         write(columns, rows)
+    persons(report)
 
 
 def measure(
@@ -110,6 +117,39 @@ def measure(
             where = f"{law}, epsilon = {epsilon:g}, auto"
             report.bar(where, found[epsilon], AUTO * known + MARGIN)
     return found
+
+
+def persons_of(kind: str, rng: np.random.Generator) -> Persons:
+    """11,000 persons whose documents mix topics as `kind` says."""
+    person = np.repeat(np.arange(11_000), 1 + rng.poisson(4, 11_000))
+    topics, n = np.full(600, 0.2), len(person)
+    mixtures = rng.dirichlet(np.full(8, 1 / 8), n if kind == "independent" else 11_000)
+    if kind != "independent":
+        mixtures = mixtures[person]
+    if kind == "one topic":
+        chosen = (rng.random(n)[:, None] > mixtures.cumsum(axis=1)).sum(axis=1)
+        mixtures = np.eye(8)[np.minimum(chosen, 7)]
+    return Persons(mixed(np.full(n, 15), mixtures, rng.dirichlet(topics, 8), rng), person)
+
+
+def persons(report: Report) -> None:
+    """Hold groups against all documents of a person in one."""
+    rows: list[list[str | float]] = []
+    for kind in ("shared", "independent", "one topic"):
+        for epsilon in EPSILONS:
+            found: dict[str, list[float]] = {"groups": [], "all in one": []}
+            for seed in range(1 if report.quick else 5):
+                data = persons_of(kind, np.random.default_rng(seed))
+                held_out = data.person >= 10_000
+                train, test = data.part(~held_out), data.part(held_out)
+                posts = HeldOutPosts(test, train.mean_frequencies())
+                for way, ratios in found.items():
+                    model = fitted(way, train, epsilon, seed, 8, "auto")
+                    ratios.append(posts.ratio(model))
+            groups, joined = (float(np.mean(ratios)) for ratios in found.values())
+            rows.append([kind, epsilon, groups, joined])
+            report.bar(f"persons, {kind}, epsilon = {epsilon:g}", groups / joined, 1.005)
+    report.table("Completion for persons", ["documents", "epsilon", "groups", "joined"], rows)
 
 
 def write(columns: list[str], rows: list[list[str | float]]) -> None:

@@ -107,9 +107,9 @@ class ExpectedCounts(NonNegative):
         asked = (norms > self.limit) & (self.order == 2)
         alone = (asked & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
-        field = MeanField(
-            chunk, *single_precision(self.topics, self.prior), self.n_iter, alone, weights
-        )
+        topics, prior = single_precision(self.topics, self.prior)
+        prior = self._priors(chunk, topics, prior)
+        field = MeanField(chunk, topics, prior, self.n_iter, alone, weights)
         expected, ratios = field.expected, field.ratios
         # A document whose counts are not finite contributes nothing: NaN would pass a comparison
         # with the limit.
@@ -127,6 +127,17 @@ class ExpectedCounts(NonNegative):
             norms = np.minimum(norms, NORM_SLACK * own)
         left = units.spread(scale_to(norms, self.limit))
         return ratios, expected * left[field.order, None]
+
+    def _priors(self, chunk: CountChunk, topics: Singles, prior: Singles) -> Singles:
+        """Prior (k, 1); or each document's, (k, n_documents), around the shares of its unit."""
+        units, several = chunk.units, np.flatnonzero(chunk.units.sizes > 1)
+        if not len(several):
+            return prior
+        joined = CountChunk(units.sums(chunk.X)[several])
+        field = MeanField(joined, topics, prior, self.n_iter, np.zeros(len(several), dtype=bool))
+        priors = np.repeat(prior, units.n, axis=1)
+        priors[:, several] = np.maximum(prior.sum() * field.shares, np.float32(LEAST_PRIOR))
+        return priors[:, units.of_rows]
 
     def _bounds(self, scaled: CountChunk) -> Floats:
         """Upper bound on the norm of each unit's expected counts: the norm of its counts."""
@@ -166,7 +177,8 @@ class MeanField:
     ) -> None:
         # Documents sorted by their number of words; rows of all other arrays have this order.
         self.order, counts = chunk.by_words
-        self._counts, self._topics, self._prior = counts, topics, prior
+        self._counts, self._topics = counts, topics
+        self._prior = np.broadcast_to(prior, (len(topics), len(self.order)))[:, self.order]
         self._n_iter, self._asked, self._weights = n_iter, asked[self.order], weights
         self._even_counts = (chunk.lengths[self.order] / len(prior)).astype(np.float32)
         # Proportions of topics, scaled so that the largest is 1; weighted counts over the mixture
@@ -174,6 +186,8 @@ class MeanField:
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
         self.ratios = of_same_shape(counts, np.zeros(counts.nnz, dtype=np.float32))
         self.norms = np.full(counts.shape[0], np.inf)
+        # Shares (k, n) of topics in documents, in the order of the chunk.
+        self.shares = np.broadcast_to(prior / prior.sum(axis=0), self._prior.shape).copy()
         run_in_batches(self._work, counts, len(prior))
 
     def _work(self, batch: slice) -> None:
@@ -186,7 +200,9 @@ class MeanField:
         own = np.take(self._topics, words, axis=1)
         ratios = np.empty_like(counts)
         gamma, moved, prior, *arrays = np.empty((n_arrays, k, counts.shape[1]), dtype=np.float32)
-        prior[...] = gamma[...] = self._prior
+        prior[...] = 1.0
+        prior[:, :n] = self._prior[:, batch]
+        gamma[...] = prior
         gamma[:, :n] += self._even_counts[batch]
         for step in range(self._n_iter + 1):
             expected = exp_digamma(gamma, *arrays, moved)
@@ -210,6 +226,7 @@ class MeanField:
         if self._weights is not None:
             ratios *= np.take(self._weights, words)
         self.expected[batch] = expected[:, :n].T
+        self.shares[:, self.order[batch]] = (gamma / gamma.sum(axis=0))[:, :n]
         ends = self._counts.indptr
         self.ratios.data[ends[batch.start] : ends[batch.stop]] = ratios.T[:n][used]
         asked = np.flatnonzero(self._asked[batch])

@@ -66,7 +66,7 @@ def learned(
         counts = found.length * found.weights[:, None]
         variance = float(np.mean(np.square(counts * found.topics_std)))
         state["_stream"] = TopicStream(found, counts * found.topics, variance, n_units, budget)
-    return Fitted(state, _warnings_of_noise(found, plan), released.notes)
+    return Fitted(state, _warnings_of_noise(found, plan, budget is not None), released.notes)
 
 
 def continue_stream(
@@ -141,7 +141,7 @@ def _attributes(found: FittedTopics) -> dict[str, Any]:
     }
 
 
-def _warnings_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, ...]:
+def _warnings_of_noise(found: FittedTopics, plan: TopicPlan, begins: bool) -> tuple[Warning, ...]:
     """Warning, if any, that noise or chance hides some of the topics asked for."""
     if found.n_resolved >= plan.n_components:
         return ()
@@ -157,6 +157,8 @@ def _warnings_of_noise(found: FittedTopics, plan: TopicPlan) -> tuple[Warning, .
         NotEnoughDataWarning(
             f"Of {plan.n_components} topics asked for, the data shows {found.n_resolved}"
             f"{at}; {fitted}. More documents{larger} or fewer n_components would help{see}."
+            + " Later batches add no topic: begin a stream with a larger batch."
+            * begins
         ),
     )
 

@@ -28,7 +28,7 @@ from sktensor_dp.queries.counts import (
     WhitenedTripleNorm,
     unit_factors,
 )
-from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.expected_counts import ExpectedCounts, MeanField, single_precision
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
     LiftedBall,
@@ -89,7 +89,8 @@ def by_loop(kind, query, rows):
     if isinstance(query, ProjectedThirdMoments | ExpectedCounts):
         # Without any limit expected counts have fewer digits.
         nobody = 1e30 if isinstance(query, ExpectedCounts) else math.inf
-        found = [of_row(kind, replace(query, limit=nobody), row) for row in rows]
+        free = around_own_shares(replace(query, limit=nobody), rows)
+        found = [of_row(kind, free, row) for row in rows]
         mean = np.mean(found, axis=0)
         norm = NORM_SLACK * np.mean(np.linalg.norm(found, axis=1))
         if isinstance(query, ExpectedCounts):
@@ -107,6 +108,16 @@ def by_loop(kind, query, rows):
         terms = np.mean([size_of_terms(query, row) for row in rows])
         weight = min(factor(query.clips, rows), LARGEST_TERMS * most / max(terms, 1e-300))
     return weight * np.mean([of_row(kind, free, row) for row in rows], axis=0)
+
+
+def around_own_shares(query, rows):
+    """The query with the prior of documents of a group: around the shares of all of its rows."""
+    if not isinstance(query, ExpectedCounts) or query.single or len(rows) == 1:
+        return query
+    joined = CountChunk(sp.csr_matrix(np.sum(rows, axis=0)[None]))
+    topics, prior = single_precision(query.topics, query.prior)
+    shares = MeanField(joined, topics, prior, query.n_iter, np.zeros(1, dtype=bool)).shares
+    return replace(query, prior=(prior.sum() * shares[:, 0]).astype(np.float64))
 
 
 def modest(kind, query, rng, n):
@@ -243,3 +254,12 @@ def test_expected_counts_of_a_group_do_not_depend_on_others(single, seed):
             groups = np.concatenate([rng.integers(0, others, others), np.full(len(own), others)])
             chunks = CountChunks(as_counts(X), *X.shape, groups=groups)
             np.testing.assert_array_equal(sum(map(query.total, chunks)), alone)
+
+
+def test_a_word_of_two_topics_is_told_apart_by_other_documents_of_the_group():
+    topics = np.array([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
+    query = ExpectedCounts(topics, np.full(2, 0.2), False, math.inf)
+    rows = np.array([[9.0, 0, 0], [0, 0, 2]]), np.array([[0.0, 0, 2]])
+    together, alone = (query.total(one_group(own))[:, 2] * len(own) for own in rows)
+    np.testing.assert_allclose(alone, [1, 1], rtol=1e-5)
+    assert together[0] > 10 * together[1]

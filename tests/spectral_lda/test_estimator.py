@@ -102,6 +102,8 @@ def test_a_stream_keeps_the_budget_it_was_charged_for(change):
 def test_too_little_data_warns_and_enough_does_not(comfortable):
     with pytest.warns(NotEnoughDataWarning, match="Of 2 topics asked for"):
         PrivateSpectralLDA(2, epsilon=0.01).fit(comfortable[:100])
+    with pytest.warns(NotEnoughDataWarning, match="add no topic: begin a stream with a larger"):
+        PrivateSpectralLDA(2, epsilon=0.01).partial_fit(comfortable[:100])
     with pytest.warns(NotEnoughDataWarning, match="shows 1; .* documents or fewer n_components"):
         PrivateSpectralLDA(2, epsilon=math.inf).fit(np.ones((100, 7), dtype=int))
     with warnings.catch_warnings():
