@@ -523,9 +523,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return unit_labels(X, self.unit_mode, indices_of(self.row_names))
 
     def _of_units(self, X: Any, n: int) -> Any:
-        """Entries of at most `n` units in the form that fits take, and the `shape` for that many
-        units.
-        """
+        """Entries of at most `n` units as arguments of a fit, whose `shape` has that many units."""
         mode, shape = self.unit_mode or 0, list(self.shape or ())
         shape[mode] = n
         self.set_params(shape=tuple(shape))
@@ -541,9 +539,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return table
 
     def _predict_rest(self, X: Any, y: Any) -> Floats:
-        """Prediction of each value of X from the values of its unit in the other four fifths of
-        cells.
-        """
+        """Prediction of each value of X from its unit's values in the other fifths of cells."""
         # The fifth of a cell is public: a hash of its coordinates.
         cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
         number, found = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))
