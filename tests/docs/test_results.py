@@ -76,6 +76,17 @@ def test_the_paper_has_numbers_of_files_and_cites_what_it_lists() -> None:
     assert 1000 <= len(body.split()) <= 1500
 
 
+def test_the_readme_says_how_many_people_runs_needed() -> None:
+    with (ROOT / "benchmarks" / "forecasts_of_words.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["units"] == "3000"]
+    found = {
+        (epsilon, k): sum(row["topics found"] == k for row in rows
+                          if (row["epsilon"], row["topics"]) == (epsilon, k))
+        for epsilon, k in (("4", "3"), ("4", "10"), ("1", "3"))
+    }  # fmt: skip
+    assert found == {("4", "3"): 4, ("4", "10"): 2, ("1", "3"): 3}
+
+
 def test_every_file_is_shown_and_names_its_command() -> None:
     shown = {file: source for page in DOCS.rglob("*.md") for file, source in included(page).items()}
     assert set((DOCS / "results").glob("*.csv")) <= set(shown)
