@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,15 +113,47 @@ def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
     return found.reshape(n_rows, *terms.shape[1:])
 
 
+class Chunk(Protocol):
+    """Raw data of some whole units, as queries take it."""
+
+    @property
+    def n_units(self) -> int:
+        """Number of units: protected persons, documents or rows."""
+
+
+class RunningSum(Protocol):
+    """Sum to which totals of chunks, and other sums, are added."""
+
+    def add(self, part: Any) -> None:
+        """Add the total of a chunk."""
+
+    def merge(self, other: Any) -> None:
+        """Add another sum, which stays unchanged."""
+
+    def value(self) -> Any:
+        """Sum so far."""
+
+
+class Summable(Protocol):
+    """Query as its data sees it: a total for each chunk, and a sum to add them to."""
+
+    @property
+    def sums(self) -> Callable[[], RunningSum]:
+        """Function that makes an empty sum."""
+
+    def total(self, chunk: Any) -> Any:
+        """Sum of the contributions of the units in `chunk`."""
+
+
 # Turns a partition, as its holder has it, into the chunks that queries read.
-Reader = Callable[[Any], Iterable[Any]]
+Reader = Callable[[Any], Iterable[Chunk]]
 
 
 @dataclass(frozen=True, eq=False)
 class PartialSum:
     """Sum of a query over some partitions (chunks on a worker), or the error of one that failed."""
 
-    total: Any  # None where a partition could not be read
+    total: RunningSum | None  # None where a partition could not be read
     n_units: int
     error: Exception | None = None  # of the first such partition; it shows no data
 
@@ -129,6 +161,7 @@ class PartialSum:
         """Sum over the partitions; raises the error of a partition that could not be read."""
         if self.error is not None:
             raise self.error
+        assert self.total is not None
         return self.total.value()
 
 
@@ -136,7 +169,7 @@ class PartialSum:
 class PartialQuery:
     """Query sent to the workers that hold partitions of the data; holds public numbers only."""
 
-    query: Any
+    query: Summable
     reader: Reader  # makes chunks of a partition
 
     def __call__(self, partition: Any) -> PartialSum:
@@ -146,7 +179,7 @@ class PartialQuery:
 
     def merge(self, parts: Iterable[PartialSum]) -> PartialSum:
         """Add up sums over disjoint sets of partitions; returns the first that has an error."""
-        merged, n_units = self._nothing(), 0
+        merged, n_units = self.query.sums(), 0
         for part in parts:
             if part.error is not None:
                 return part
@@ -154,29 +187,17 @@ class PartialQuery:
             n_units += part.n_units
         return PartialSum(merged, n_units)
 
-    def _nothing(self) -> Any:
-        """Empty sum of the type that the query's totals need."""
-        return self.query.sums()
-
     def _summed(self, partition: Any) -> PartialSum:
         """Sum of the query over the chunks of `partition`, with its number of units."""
         if isinstance(partition, Exception):
             raise partition
-        total, n_units = self._nothing(), 0
+        total, n_units = self.query.sums(), 0
         # The caller's error state may differ between workers.
         with OneThread(), np.errstate(all="ignore"):
             for chunk in self.reader(partition):
                 total.add(self.query.total(chunk))
-                n_units += units_of(chunk)
+                n_units += chunk.n_units
         return PartialSum(total, n_units)
-
-
-def units_of(chunk: Any) -> int:
-    """Number of units (protected persons, documents or rows) in a chunk of any kind."""
-    if hasattr(chunk, "n_units"):
-        return int(chunk.n_units)
-    units = getattr(chunk, "units", None)
-    return len(chunk) if units is None else int(units.n)
 
 
 @cache

@@ -83,7 +83,9 @@ class WordCounts:
         counts.sum_duplicates()
         return cls(words, counts)
 
-    def __len__(self) -> int:
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
         return int(self.counts.shape[0])
 
     def joined(self, groups: NDArray[Any]) -> "WordCounts":
@@ -117,7 +119,7 @@ class TextChunks(Chunks):
         self._units = self.word_counts
         if groups is not None:
             self._units = self.word_counts.joined(groups)
-        self.n_units = len(self._units)
+        self.n_units = self._units.n_units
         found = set(map(type, self.word_counts.words.names))
         kinds = {kind for kind in found if not issubclass(kind, str)}
         if kinds:

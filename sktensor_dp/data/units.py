@@ -16,7 +16,7 @@ from sktensor_dp.checks.errors import error_or, read, read_each
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.data.labels import EXPECTED, ONE_GROUP, as_labels, digests, distinct, joined
 from sktensor_dp.data.sources import PartitionedSource, is_grouped, summed
-from sktensor_dp.data.sums import UNITS_AT_ONCE, AccurateSum, PartialQuery
+from sktensor_dp.data.sums import UNITS_AT_ONCE, AccurateSum, Chunk, PartialQuery, Summable
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
 
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
@@ -181,16 +181,16 @@ class Chunks:
     announced: bool = False  # whether it is read before the charge, to check what was announced
     apart: bool = False  # whether it lies elsewhere, and is summed there instead of iterated over
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Chunk]:
         """Yield the chunks, in the form that the queries' ``total`` takes."""
         raise NotImplementedError
 
-    def sum(self, query: Any) -> Any:
+    def sum(self, query: Summable) -> Any:
         """Sum of `query` over all units at the source, for data that is `apart`."""
         raise NotImplementedError
 
 
-Chunk = TypeVar("Chunk", bound="RowChunk")
+ChunkT = TypeVar("ChunkT", bound="RowChunk")
 # Types whose rows can be sliced as views, without a copy.
 BY_ROWS = (np.ndarray, sp.csr_matrix, sp.csr_array)
 Prepared = Callable[[Iterable[Any]], Iterable[Any]]
@@ -313,15 +313,20 @@ class RowChunk:
         self.X = read_only(X)
         self.units = Units.single(X.shape[0]) if units is None else units
 
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return self.units.n
 
-class RowChunks(Chunks, Generic[Chunk]):
+
+class RowChunks(Chunks, Generic[ChunkT]):
     """Rows of a data set, yielded in chunks of whole units, once for each release."""
 
     # Chunks are cut after 2**14 rows, between units, so that sums over their rows stay accurate. A
     # unit with more rows stays whole; sums over its rows are cut instead.
 
     noun = "rows"
-    _chunk: type[Chunk]  # what queries take rows of whole units as
+    _chunk: type[ChunkT]  # what queries take rows of whole units as
 
     def __init__(
         self,
@@ -338,10 +343,10 @@ class RowChunks(Chunks, Generic[Chunk]):
         self.n_units = n_units or 0  # of a matrix with groups, it is their number: see below
         self.n_features = n_features
         self.grouped = groups is not None  # as far as is known before reading
-        self._whole: list[Chunk] | None = None
+        self._whole: list[ChunkT] | None = None
         self._source: Iterable[Any] = ()
         self._table: GroupTable | None = None
-        self._partitions: Any = None
+        self._partitions: PartitionedSource | None = None
         self._prepared = prepared
         if not (sp.issparse(source) or isinstance(source, np.ndarray)):
             if isinstance(source, PartitionedSource):
@@ -362,8 +367,9 @@ class RowChunks(Chunks, Generic[Chunk]):
         """Rows of one chunk of the caller's source, checked and converted."""
         raise NotImplementedError
 
-    def sum(self, query: Any) -> Any:
+    def sum(self, query: Summable) -> Any:
         """Sum of `query` over all units, added up where the partitions lie."""
+        assert self._partitions is not None
         partial = summed(self._partitions, PartialQuery(query, self._reader()))
         value = partial.value()
         self._check_number(partial.n_units)
@@ -379,10 +385,10 @@ class RowChunks(Chunks, Generic[Chunk]):
             noun = "groups" if self.grouped else self.noun
             raise ValueError(f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}.")
 
-    def __iter__(self) -> Iterator[Chunk]:
+    def __iter__(self) -> Iterator[ChunkT]:
         return self._from_source() if self._whole is None else iter(self._whole)
 
-    def _from_source(self) -> Iterator[Chunk]:
+    def _from_source(self) -> Iterator[ChunkT]:
         """Read the source once, yield its chunks, and check the number of units at the end."""
         seen = 0
         for X, units in self._read():
@@ -390,7 +396,7 @@ class RowChunks(Chunks, Generic[Chunk]):
             yield from self._cut(X, units)
         self._check_number(seen)
 
-    def _cut(self, X: Any, units: Units) -> list[Chunk]:
+    def _cut(self, X: Any, units: Units) -> list[ChunkT]:
         """Chunks of at most 2**14 rows, or of one unit, from rows that lie unit by unit."""
         if X.shape[0] <= UNITS_AT_ONCE:
             return [self._chunk(X, units)]

@@ -1,13 +1,14 @@
 """Interface of queries over raw data, and the public numbers they may use."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.data.sums import AccurateSum, units_of
+from sktensor_dp.data.sums import AccurateSum, Chunk, RunningSum
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, Law, Norm
 from sktensor_dp.tensor.arrays import Floats
 
@@ -49,7 +50,7 @@ class Query:
     description: ClassVar[str]  # the statistic in words; a mean over units, or a sum by private key
     laws: ClassVar[tuple[Law, ...]]  # for a cost in mu; and, if there is one, for a pure epsilon
     coordinates: ClassVar[Coordinates] = "entries"
-    sums: ClassVar[Any] = AccurateSum  # makes the running sum that totals of chunks are added to
+    sums: ClassVar[Callable[[], RunningSum]] = AccurateSum  # makes the sum of totals of chunks
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -181,9 +182,9 @@ class UnitCount(Query):
     l2_sensitivity = l1_sensitivity = 0.0
     l2_contribution = l1_contribution = 1.0
 
-    def total(self, chunk: Any) -> NDArray[np.float64]:
+    def total(self, chunk: Chunk) -> Floats:
         """Number of units in `chunk`, as an array of shape (1,)."""
-        return np.array([float(units_of(chunk))])
+        return np.array([float(chunk.n_units)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +195,7 @@ class Product:
 
     query: Any
     V: NDArray[np.float64]
-    sums: ClassVar[Any] = AccurateSum
+    sums: ClassVar[Callable[[], RunningSum]] = AccurateSum
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
         """Parts of the product for `chunk`, (n_words, n_columns + 1), for ``of_products``."""

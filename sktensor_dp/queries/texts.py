@@ -144,10 +144,10 @@ class WordVotes(WordContributions):
         weights = np.asarray(self.weights, np.float64)[chunk.words.checksums % N_BUCKETS]
         documents, kept = chosen_words(chunk, self.max_words_per_document, weights)
         # Weights relative to the document's largest, so that no square underflows.
-        largest = np.zeros(len(chunk))
+        largest = np.zeros(chunk.n_units)
         np.maximum.at(largest, documents, weights[kept])
         votes = weights[kept] / largest[documents]
-        norms = np.sqrt(np.bincount(documents, votes**2, minlength=len(chunk)))
+        norms = np.sqrt(np.bincount(documents, votes**2, minlength=chunk.n_units))
         votes *= self.l2_contribution * (1 - self._slack) / norms[documents]
         steps = np.floor(np.minimum(votes, self.largest) / VOTE)
         totals = np.bincount(kept, steps, minlength=len(weights)) * VOTE

@@ -117,7 +117,7 @@ def count_words(
     columns = columns[found.indices]
     known = columns >= 0
     seen = np.concatenate([[0], np.cumsum(known)])
-    shape = (len(documents), len(vocabulary))
+    shape = (documents.n_units, len(vocabulary))
     data = found.data[known].astype(dtype), columns[known], seen[found.indptr]
     counts = sp.csr_matrix(data, shape=shape)
     counts.sum_duplicates()
