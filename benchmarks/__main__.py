@@ -18,7 +18,7 @@ BENCHES = (
     "noise", "speed", "topic_speed", "tensor_speed", "power_method_speed", "power_method",
     "laws_of_components", "laws_of_mixtures", "laws_of_completions", "completion", "ratings",
     "ablations_of_completions", "ablations_of_components", "ablations_of_topics",
-    "ablations_of_words", "ablations_of_mixtures", "implicit", "forecasts",
+    "ablations_of_words", "ablations_of_mixtures", "implicit", "top_n", "forecasts",
     "forecasts_of_words", "completion_kernels",
     "small_counts", "laws", "long_documents", "real_text", "topics", "topic_intervals",
     "topics_and_gibbs", "people", "budget", "scale", "audit", "words", "public_words",

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import refuse_other_columns
@@ -224,12 +223,12 @@ class RecommenderMixin:
 
         Notes
         -----
-        Rows are ranked by the probability that a unit has an entry in them, times that of a value
-        above the unit's own level, the mean of its predictions over entries. The first is in
-        proportion to the number of entries, which was released or is public, times ``exp(s d)``:
-        d is what the unit's prediction adds to the bias of the row, and s the slope of the
-        logarithm of numbers on biases over rows, at least 0. The second is normal, with the
-        variance that the model leaves. :meth:`predict_rows` has the values alone.
+        Rows are ranked by how likely a unit is to choose and to like them, on a logarithmic scale:
+        ``log n - s b + max(s, l) d``. Here n is the number of entries of the row, released or
+        public, b its bias, and s the slope of ``log n`` on biases over entries, at least 0: how
+        much more often people choose what they value more. d is how far the value predicted is
+        above the mean of the unit's predictions, and l the slope in it of the logarithm of the
+        probability of a value above that mean. :meth:`predict_rows` has the values alone.
 
         **Privacy.** It costs nothing: what is ranked follows from what was released, and for
         units that were folded in, from their own entries.
@@ -406,12 +405,14 @@ def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
     `values` are those predicted, (n_units, n_rows).
     """
     of = model.effects[mode - (mode > model.unit_mode)]
-    popularity, about = 2 * of.popularity, of.effects - of.effects.mean()
-    slope = max(float(popularity @ about) / max(float(about @ about), LEAST), 0.0)
-    shares = np.exp(popularity - popularity.max())
-    above = values - (values @ (shares / shares.sum()))[:, None]
-    likes = log_ndtr(above / np.sqrt(model.noise_variance + of.variances))
-    return np.asarray(popularity + slope * (above - of.effects) + likes)
+    popularity, shares = 2 * of.popularity, np.exp(2 * (of.popularity - of.popularity.max()))
+    shares /= shares.sum()
+    about = of.effects - shares @ of.effects
+    slope = max(float(shares @ (about * popularity)) / max(float(shares @ about**2), LEAST), 0.0)
+    # Of log P(value > level), for a normal value at its level.
+    liking = math.sqrt(2 / math.pi / model.noise_variance)
+    above = values - (values @ shares)[:, None]
+    return np.asarray(popularity - slope * of.effects + max(slope, liking) * above)
 
 
 def seen_by(units: Integers, n_rows: int, of: Integers, rows: Integers) -> NDArray[np.bool_]:
