@@ -178,8 +178,7 @@ class Ratings(Run):
 
     def _found(self) -> list[str]:
         """Sentence on the number of directions of taste found; empty if `hidden` says it."""
-        said = f"{self.n_seen()} of {self.options.rank} {self.found} were found."
-        return [] if super().hidden() else [said]
+        return [] if super().hidden() else [self.fits()]
 
     def _heading(self) -> str:
         """Heading of the list of items; it is no ranking if noise hides their differences."""
