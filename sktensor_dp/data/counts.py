@@ -9,10 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.data.units import (
-    RowChunk,
-    RowChunks,
-)
+from sktensor_dp.data.units import RowChunk, RowChunks
 from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape
 
 # No document has more. Sixth powers of counts stay far from overflow: NaN would pass every clip.

@@ -10,17 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.data.sums import NORM_SLACK
-from sktensor_dp.data.units import (
-    Chunks,
-    RowChunk,
-    RowChunks,
-    Units,
-    scale_to,
-)
+from sktensor_dp.data.units import Chunks, RowChunk, RowChunks, Units, scale_to
 from sktensor_dp.tensor.arrays import Floats, rows_at_once
-from sktensor_dp.tensor.symmetric import (
-    Oracle,
-)
+from sktensor_dp.tensor.symmetric import Oracle
 
 # Larger entries are replaced by this: sums of their squares stay far from overflow, and NaN would
 # pass every clip.

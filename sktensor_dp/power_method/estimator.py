@@ -45,11 +45,7 @@ from sktensor_dp.estimator.inputs import (
     row_chunks,
     source_chunks,
 )
-from sktensor_dp.power_method.inference import (
-    coordinates,
-    sample_scores,
-    sampled_gaussians,
-)
+from sktensor_dp.power_method.inference import coordinates, sample_scores, sampled_gaussians
 from sktensor_dp.power_method.plan import (
     BY_STEPS,
     PERTURBATIONS,
@@ -59,11 +55,7 @@ from sktensor_dp.power_method.plan import (
     plan_moments,
     plan_tensor,
 )
-from sktensor_dp.power_method.recipe import (
-    FittedComponents,
-    decompose_tensor,
-    fit_moments,
-)
+from sktensor_dp.power_method.recipe import FittedComponents, decompose_tensor, fit_moments
 from sktensor_dp.power_method.stream import (
     ComponentStream,
     SavedComponents,

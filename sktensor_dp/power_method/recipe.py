@@ -8,17 +8,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.ball import chosen_ball
-from sktensor_dp.estimator.base import (
-    Fitted,
-    warnings_of_range,
-)
+from sktensor_dp.estimator.base import Fitted, warnings_of_range
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method import defaults
-from sktensor_dp.power_method.plan import (
-    RESOLVED,
-    MomentPlan,
-    noise_norm,
-)
+from sktensor_dp.power_method.plan import RESOLVED, MomentPlan, noise_norm
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import NormHistogram

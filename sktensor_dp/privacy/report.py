@@ -7,15 +7,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from sktensor_dp.checks.display import (
-    Table,
-    TableDisplay,
-    as_frame,
-    cell,
-    counted,
-    finite,
-    plain,
-)
+from sktensor_dp.checks.display import Table, TableDisplay, as_frame, cell, counted, finite, plain
 from sktensor_dp.privacy.composition import (
     Composition,
     Part,
@@ -24,12 +16,7 @@ from sktensor_dp.privacy.composition import (
     role_costs,
     unit_costs,
 )
-from sktensor_dp.privacy.plan import (
-    PlannedRelease,
-    PrivacyCost,
-    budget_fractions,
-    fraction_of,
-)
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, budget_fractions, fraction_of
 from sktensor_dp.privacy.trials import stop_probability, trial_cost
 from sktensor_dp.queries.laws import law_of
 

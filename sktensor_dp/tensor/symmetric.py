@@ -8,12 +8,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.arrays import (
-    Floats,
-    check_finite,
-    check_shape,
-    spans,
-)
+from sktensor_dp.tensor.arrays import Floats, check_finite, check_shape, spans
 
 # Maps U of shape (k, L) to T(I, u, u) for the columns u of U, as an array (k, L): entry i is the
 # sum over j and l of T[i, j, l] u[j] u[l].

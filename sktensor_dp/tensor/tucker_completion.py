@@ -8,21 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.alternating import fit_core, mode_subspaces, run_sweeps
-from sktensor_dp.tensor.arrays import (
-    LEAST_SIZE,
-    Floats,
-    RandomState,
-    as_generator,
-    extreme_scale,
-)
+from sktensor_dp.tensor.arrays import LEAST_SIZE, Floats, RandomState, as_generator, extreme_scale
 from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, check_options, complete_cp
 from sktensor_dp.tensor.normal_equations import core_equations, normal_equations, solve_rows
-from sktensor_dp.tensor.sorted_entries import (
-    SortedEntries,
-    as_values,
-    row_effects,
-    tucker_values,
-)
+from sktensor_dp.tensor.sorted_entries import SortedEntries, as_values, row_effects, tucker_values
 from sktensor_dp.tensor.symmetric import diagonal_positions
 
 # Least variances relative to that of the targets; smaller ones are rounding errors.

@@ -14,12 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor import defaults
 from sktensor_dp.tensor.arrays import Floats, of_same_shape
-from sktensor_dp.tensor.normal_equations import (
-    eliminated,
-    roots_of_inverses,
-    solved,
-    triangle,
-)
+from sktensor_dp.tensor.normal_equations import eliminated, roots_of_inverses, solved, triangle
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # Least prior variance of a level, relative to the noise variance.
