@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from benchmarks.ablations import Ablation, change, constant, show
-from benchmarks.laws_of_mixtures import LAWS, NEW, Law
+from benchmarks.laws_of_mixtures import NEW, Law
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateGaussianMixture
@@ -24,7 +24,11 @@ __all__ = ["ABLATIONS", "run"]
 
 SEEDS = 3
 # Laws and numbers of samples at which noise decides.
-SETS = ((LAWS[0], 5000), (LAWS[1], 20_000), (LAWS[4], 5000))
+SETS = (
+    (Law("stretched, d 4, k 3", 3, 4, 10.0), 5000),
+    (Law("stretched, d 10, k 5", 5, 10, 10.0), 20_000),
+    (Law("one cloud, d 5, asked for 4", 1, 5, 10.0, asked=4), 5000),
+)
 EQUAL = dict.fromkeys(defaults.FRACTIONS, 1 / len(defaults.FRACTIONS))
 ABLATIONS = (
     Ablation("FRACTIONS equal", (), {"gaussian_mixture.defaults.FRACTIONS": EQUAL}),

@@ -1,21 +1,27 @@
-"""Mixtures of known laws, beside scikit-learn and the papers' moments: groups found, and density.
+"""Mixtures of known laws, beside scikit-learn, private k-means and the papers' moments.
 
-Draw s of a law comes from ``default_rng([s, n])``; fits have noise seed s and random_state s. What
-is shown is behind the law's own labels and density on 10,000 further samples: adjusted Rand index,
-and log-likelihood a sample. A run of full size writes ``docs/results/laws_of_mixtures.csv``.
+One property at a time is changed of a base law (four groups, condition 10, five columns, 4 apart,
+20,000 samples), and some corners. Draw s of a law comes from ``default_rng([s, n])``; fits have
+noise seed s and random_state s. What is shown is behind the law's own labels and density on 10,000
+further samples: adjusted Rand index, and log-likelihood a sample. *Cover* is the share of intervals
+(level .9) that hold the law's mean. A run of full size writes
+``docs/results/laws_of_mixtures.csv``; diffprivlib is optional, in an environment of its own.
 """
 
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
+from benchmarks.lsh_trees import lsh_tree_means
+from benchmarks.peers import diffprivlib, installed
 from benchmarks.power_method import DELTA, Floats
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
@@ -25,7 +31,6 @@ from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 __all__ = ["Law", "run"]
 
 EPSILONS = (0.5, 1.0, 4.0, math.inf)
-SIZES = (5000, 20_000)
 SEEDS = 3
 NEW = 10_000
 
@@ -42,6 +47,8 @@ class Law:
     asked: int = 0  # as many as there are where it is 0
     degrees: float = math.inf  # of freedom, of heavy tails
     on_a_line: bool = False
+    unequal: bool = False  # weights in proportion to 1, 2, ...
+    n: int = 20_000  # samples
 
     def draw(self, rng: np.random.Generator) -> Gaussians:
         """Draw means and covariances."""
@@ -55,7 +62,8 @@ class Law:
             means = np.outer(np.arange(k), np.eye(d)[0])
         if k > 1:
             means *= self.apart / least_distance(means, covariances)
-        return Gaussians(np.full(k, 1 / k), means - means.mean(axis=0), covariances)
+        weights = np.arange(1.0, k + 1) if self.unequal else np.ones(k)
+        return Gaussians(weights / weights.sum(), means - means.mean(axis=0), covariances)
 
     def sample(self, model: Gaussians, n: int, rng: np.random.Generator) -> tuple[Floats, Any]:
         """Draw samples, and the group of each."""
@@ -79,94 +87,133 @@ def least_distance(means: Floats, covariances: Floats) -> float:
     return float(min(found))
 
 
+BASE = Law("base: d 5, k 4, condition 10, 4 apart, n 20,000", 4, 5, 10.0)
 LAWS = (
-    Law("stretched, d 4, k 3", 3, 4, 10.0),
-    Law("stretched, d 10, k 5", 5, 10, 10.0),
-    Law("round, d 4, k 8, 6 apart", 8, 4, apart=6.0),
-    Law("on a line, d 4, k 3", 3, 4, on_a_line=True),
-    Law("one cloud, d 5, asked for 4", 1, 5, 10.0, asked=4),
-    Law("heavy tails (t 5), d 4, k 3, 6 apart", 3, 4, apart=6.0, degrees=5.0),
+    BASE,
+    *(replace(BASE, name=f"k {k}", n_groups=k) for k in (1, 2, 8)),
+    *(replace(BASE, name=f"d {d}", n_features=d) for d in (2, 10, 20)),
+    *(replace(BASE, name=f"n {n:,}", n=n) for n in (1000, 5000, 100_000)),
+    replace(BASE, name="round", condition=1.0),
+    replace(BASE, name="condition 100", condition=100.0),
+    replace(BASE, name="unequal sizes", unequal=True),
+    replace(BASE, name="overlapping: 3 apart", apart=3.0),
+    replace(BASE, name="heavy tails (t 5), 6 apart", apart=6.0, degrees=5.0),
+    Law("one cloud, asked for 4", 1, 5, 10.0, asked=4),
+    replace(BASE, name="asked for 8", asked=8),
+    Law("on a line: d 4, k 3, round", 3, 4, on_a_line=True),
+    Law("one column: d 1, k 3, 6 apart", 3, 1, apart=6.0),
+    Law("many groups: d 4, k 8, round, 6 apart", 8, 4, apart=6.0),
+    Law("many of both: d 10, k 5", 5, 10, 10.0),
+    Law("few samples: d 10, k 5, round, n 5,000", 5, 10, n=5000),
 )
 
 
-def fits(law: Law, X: Floats, seed: int) -> dict[str, Callable[[], Any]]:
-    """Fits to samples of a law, by name."""
+def fits(law: Law, X: Floats, seed: int, *, beside: bool) -> dict[str, Callable[[], Any]]:
+    """Fits to samples of a law, by name; with diffprivlib `beside` them."""
     k, norm = law.asked or law.n_groups, float(np.quantile(np.linalg.norm(X, axis=1), 0.99))
     options: dict[str, Any] = {"data_norm": norm, "delta": DELTA, "random_state": seed}
     found: dict[str, Callable[[], Any]] = {
         f"{epsilon:g}": lambda e=epsilon: PrivateGaussianMixture(k, epsilon=e, **options).fit(X)
         for epsilon in EPSILONS
     }
+    found["diag, 1"] = lambda: PrivateGaussianMixture(k, covariance_type="diag", **options).fit(X)
+    for epsilon in (1.0, 4.0):
+        found[f"LSH tree, {epsilon:g}"] = lambda e=epsilon: lsh_tree_means(
+            X, k, norm, e, DELTA, seed
+        )
+        if beside:
+            means = {"bounds": (-norm, norm), "random_state": seed, "epsilon": epsilon}
+            found[f"diffprivlib k-means, {epsilon:g}"] = lambda means=means: (
+                diffprivlib().KMeans(k, **means).fit(X)
+            )
     if k <= law.n_features:
         found["moments, 1"] = lambda: PrivateTensorPowerMethod(
             k, moment="gaussian_mixture", epsilon=1.0, **options
         ).fit(X)
-    for kind in ("full", "spherical"):
+    for kind in ("full", "diag", "spherical"):
         found[f"scikit-learn, {kind}"] = lambda kind=kind: GaussianMixture(
             k, covariance_type=kind, n_init=3, random_state=seed
         ).fit(X)
     return found
 
 
-def behind(law: Law, n: int, seed: int) -> dict[str, tuple[float, float, int]]:
-    """Rand index and log-likelihood behind the law's, and the number of groups, of every fit."""
-    rng = np.random.default_rng([seed, n])
+def behind(law: Law, seed: int, *, beside: bool) -> dict[str, tuple[float, float, float, float]]:
+    """Index and log-likelihood behind the law's, number of groups and cover, of every fit."""
+    rng = np.random.default_rng([seed, law.n])
     model = law.draw(rng)
-    X, _ = law.sample(model, n, rng)
+    X, _ = law.sample(model, law.n, rng)
     new, labels = law.sample(model, NEW, rng)
     joint = model.log_joint(new)
     best, density = adjusted_rand_score(labels, joint.argmax(axis=1)), log_density(joint).mean()
     found = {}
-    for name, fit in fits(law, X, seed).items():
+    for name, fit in fits(law, X, seed, beside=beside).items():
         with reproducible_noise(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fitted = fit()
-            score = fitted.score(new)
+            # Of k-means there is no density.
+            score = fitted.score(new) if hasattr(fitted, "score_samples") else math.nan
         index = adjusted_rand_score(labels, fitted.predict(new))
-        found[name] = best - index, density - score, len(fitted.weights_)
+        groups = len(getattr(fitted, "weights_", np.unique(fitted.predict(new))))
+        found[name] = best - index, density - score, groups, cover(fitted, model)
     return found
 
 
+def cover(fitted: Any, model: Gaussians) -> float:
+    """Share of the law's means in intervals; NaN if groups were joined, or without intervals."""
+    if not hasattr(fitted, "_step_noise") or len(fitted.means_) != len(model.means):
+        return math.nan
+    low, high = fitted.means_interval(0.9)
+    apart = np.linalg.norm(fitted.means_[:, None] - model.means, axis=2)
+    found, right = linear_sum_assignment(apart)
+    return float(((low[found] <= model.means[right]) & (model.means[right] <= high[found])).mean())
+
+
 def run(report: Report) -> None:
-    seeds, sizes = range(1 if report.quick else SEEDS), SIZES[: 1 if report.quick else None]
+    """Measure all laws."""
+    seeds, laws = range(1 if report.quick else SEEDS), LAWS[: 2 if report.quick else None]
+    beside = installed(report, "diffprivlib")
     worst, grows = {"Rand index": 0.0, "log-likelihood": 0.0}, -math.inf
-    for law in LAWS[: 2 if report.quick else None]:
+    for law in laws:
+        runs = [behind(law, seed, beside=beside) for seed in seeds]
         rows: list[list[Any]] = []
-        by_size = []
-        for n in sizes:
-            runs = [behind(law, n, seed) for seed in seeds]
-            for name in runs[0]:
-                index, density, groups = np.transpose([run[name] for run in runs])
-                rows.append([n, name, float(np.median(index)), float(index.max()),
-                             float(np.median(density)), float(density.max()),
-                             " ".join(f"{k:g}" for k in groups)])  # fmt: skip
-            by_size.append({name: np.array([run[name][1] for run in runs]) for name in runs[0]})
-            usual = law.apart >= 4 and math.isinf(law.degrees) and law.n_features <= 10
-            if n == SIZES[-1] and usual and not law.asked:
-                worst["Rand index"] = max(worst["Rand index"], _median(rows, n, "1", 2))
-                worst["log-likelihood"] = max(worst["log-likelihood"], _median(rows, n, "1", 4))
-        columns = ["n", "fit", "Rand index", "worst index", "density", "worst density", "groups"]
+        for name in runs[0]:
+            index, density, groups, covers = np.transpose([run[name] for run in runs])
+            known = covers[np.isfinite(covers)]
+            rows.append([name, float(np.median(index)), float(index.max()),
+                         *map(_or_nothing, (np.median(density), density.max())),
+                         " ".join(f"{k:g}" for k in groups),
+                         _or_nothing(known.mean() if len(known) else math.nan)])  # fmt: skip
+        columns = [
+            "fit",
+            "Rand index",
+            "worst index",
+            "density",
+            "worst density",
+            "groups",
+            "cover",
+        ]
         report.table(
             f"{law.name}: behind the law, median and worst of draws", columns, rows,
             file="laws_of_mixtures", group=law.name, how=f"{SEEDS} draws",
         )  # fmt: skip
-        for fewer, more in pairwise(by_size):
-            grows = max(grows, *(_beyond(more[f"{e:g}"], fewer[f"{e:g}"]) for e in EPSILONS))
-        for of_size in by_size:
-            for less, more in pairwise(EPSILONS):
-                grows = max(grows, _beyond(of_size[f"{more:g}"], of_size[f"{less:g}"]))
+        usual = law.apart >= 4 and math.isinf(law.degrees) and 4 <= law.n_features <= 10
+        if usual and law.n == BASE.n and law.n_groups >= 3:
+            at_one = next(row for row in rows if row[0] == "1")
+            worst["Rand index"] = max(worst["Rand index"], at_one[1])
+            worst["log-likelihood"] = max(worst["log-likelihood"], at_one[3])
+        of = {name: np.array([run[name][1] for run in runs]) for name in runs[0]}
+        for less, more in pairwise(EPSILONS):
+            grows = max(grows, _beyond(of[f"{more:g}"], of[f"{less:g}"]))
     report.bar(
-        "epsilon 1, most samples: median Rand index behind the law", worst["Rand index"], 0.015
+        "epsilon 1, 20,000 samples: median Rand index behind the law", worst["Rand index"], 0.015
     )
     report.bar("and log-likelihood a sample behind it", worst["log-likelihood"], 0.1)
-    report.bar(
-        "log-likelihood behind more than at less data or epsilon, beyond 3 s.e.", grows, 0.01
-    )
+    report.bar("log-likelihood behind more than at less epsilon, beyond 3 s.e.", grows, 0.01)
 
 
-def _median(rows: list[list[Any]], n: int, name: str, place: int) -> float:
-    """Number of a cell of the table."""
-    return float(next(row[place] for row in rows if row[:2] == [n, name]))
+def _or_nothing(number: float) -> float | str:
+    """Cell of a table; empty for NaN."""
+    return float(number) if math.isfinite(number) else ""
 
 
 def _beyond(after: Floats, before: Floats) -> float:

@@ -158,7 +158,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
     """
 
     _saved = SavedMixture
-    _hidden_state = frozenset({"_step_noise"})
+    _hidden_state = frozenset({"_step_noise", "_moved"})
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -168,6 +168,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
     n_iter_: int
     data_norm_: float
     _step_noise: StepNoise
+    _moved: Floats
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "covariance_type": [OneOf(*TYPES)],
@@ -529,13 +530,15 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         Raises
         ------
         ValueError
-            If `level` is not in [0, 1), or the start was kept (``gain_over_start_``): noise hides
-            how far off it is.
+            If `level` is not in [0, 1); or there are no intervals: the start was kept
+            (``gain_over_start_``), there are fewer samples than :meth:`forecast` asks for, or more
+            than 5000 parameters.
 
         Notes
         -----
-        Normal intervals by the information of the fitted law. Too narrow for data that are no
-        mixture of Gaussians.
+        Normal intervals by the information of the fitted law, with what EM steps of their number
+        and rates leave of the way from the start. Too narrow for data that are no mixture of
+        Gaussians.
 
         **Privacy.** Made of released values alone; costs nothing.
 
@@ -554,10 +557,13 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         check_level(level)
         if not hasattr(self, "_step_noise"):
             raise ValueError(
-                "There are no intervals: steps were worse than their start, which was kept."
+                "There are no intervals: steps were worse than their start, which was kept; or "
+                "there are fewer samples than forecast() asks for, or over 5000 parameters."
             )
         n_units = max(round(self.privacy_report_.n_units), 2)
-        std = std_of_means(gaussians_of(self), self._step_noise, n_units, as_generator(0))
+        std = std_of_means(
+            gaussians_of(self), self._step_noise, self._moved, n_units, as_generator(0)
+        )
         reach = float(ndtri((1 + level) / 2)) * std
         bound: Any = self.data_norm_ if self.data_norm == "auto" else self.data_norm
         means = self.means_

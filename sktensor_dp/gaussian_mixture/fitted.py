@@ -26,8 +26,9 @@ class SavedMixture(SavedState):
         "n_components_": Whole("k"), "n_iter_": Whole(), "data_norm_": Real("+"),
         "gains_": Numbers("m"), "gain_over_start_": Real(),
         "_step_noise": Part(
-            StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+")
-        ),
+            StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
+            rates=Real("+"),
+        ), "_moved": Numbers("kd"),
     }  # fmt: skip
 
     weights_: Floats
@@ -39,6 +40,7 @@ class SavedMixture(SavedState):
     gains_: Floats
     gain_over_start_: float
     _step_noise: StepNoise = ABSENT
+    _moved: Floats = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if they are those of no mixture of this type."""
@@ -89,7 +91,8 @@ def gaussians_of(estimator: Any) -> Gaussians:
 
 def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
     """Fitted attributes, the largest group first, and what is to be said about them."""
-    model = found.model.in_order(np.argsort(-found.model.weights, kind="stable"))
+    order = np.argsort(-found.model.weights, kind="stable")
+    model = found.model.in_order(order)
     attributes = {
         "weights_": model.weights,
         "means_": model.means,
@@ -105,7 +108,9 @@ def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
             "groups are nearly round and of one size. More samples, a larger epsilon or fewer "
             "n_components would help: see forecast()."
         ),))  # fmt: skip
-    return Fitted({**attributes, "_step_noise": found.noise}, _said_of_joined(plan, model))
+    if plan.has_intervals:
+        attributes |= {"_step_noise": found.noise, "_moved": found.moved[order]}
+    return Fitted(attributes, _said_of_joined(plan, model))
 
 
 def _said_of_joined(plan: MixturePlan, model: Gaussians) -> tuple[Warning, ...]:

@@ -10,6 +10,7 @@ from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, 
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.start import TRIES
+from sktensor_dp.mixtures.uncertainty import n_scores
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
 from sktensor_dp.queries.counts import NormHistogram
@@ -17,13 +18,15 @@ from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.tensor.symmetric import n_unique
 
 # EM steps: the fewest, the most, and those without noise.
-FEWEST, MOST, WITHOUT_NOISE = 5, 30, 60
+FEWEST, MOST, WITHOUT_NOISE = 5, 40, 60
 # Quantile of the length of normal rows that steps without noise clip at: they need not.
 NEARLY_ALL = 1 - 1e-6
 # Rows times mu, for each group and column, that pay for a further step.
 ROWS_A_STEP = 12.0
 # Rows times mu for each group and column, and rows for each group, that groups need.
 ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
+# Parameters, of whose information means_interval inverts the matrix.
+MOST_SCORES = 5000
 # Matrices of all features that are alive at once. Of each sphere when they are merged: its own, a
 # factor, and that of a merged one. Of each group in a step: the sum, its rest, what is added and a
 # product (4), or the model with factors and whiteners (3), the average (1), the released shapes
@@ -49,6 +52,8 @@ class MixturePlan:
     chooses_norm: bool
     random_state: Any
     releases: ReleasePlan
+    # Whether means have intervals: enough samples, and not too many parameters.
+    has_intervals: bool
 
     @property
     def offset(self) -> float:
@@ -88,6 +93,7 @@ def plan_mixture(
     return MixturePlan(
         k, n_features, model.covariance_type, n_steps, norm, chooses_norm, model.random_state,
         ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
+        n_samples >= rows_needed(model, n_features) and n_scores(k, n_features) <= MOST_SCORES,
     )  # fmt: skip
 
 
@@ -105,6 +111,12 @@ def _numbers_held(k: int, d: float) -> float:
 def strength(epsilon: float, delta: float) -> float:
     """Gaussian mu of a budget; of a pure one epsilon, which is about as much of one release."""
     return gaussian_mu(float(epsilon), float(delta)) if delta > 0 else float(epsilon)
+
+
+def rows_needed(model: Any, n_features: int) -> int:
+    """Least number of samples for groups of one size."""
+    k, mu = model.n_components, strength(model.epsilon, model.delta)
+    return math.ceil(max(ROWS_NEEDED * k * n_features / mu, LEAST_NEEDED * k))
 
 
 def number_of_steps(n_samples: int, n_features: int, n_components: int, mu: float) -> int:
@@ -131,8 +143,7 @@ def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Ques
     sigma = moved * scale / n_samples
     noise = k * limit * math.sqrt(n_features) * sigma
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, 1.0)
-    mu = strength(model.epsilon, model.delta)
-    needed = math.ceil(max(ROWS_NEEDED * k * n_features / mu, LEAST_NEEDED * k))
+    needed = rows_needed(model, n_features)
     return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)
 
 

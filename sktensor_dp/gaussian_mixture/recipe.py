@@ -42,6 +42,7 @@ class FittedMixture:
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     gain_over_start: float  # log-density a row that steps gain over their start
     noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
+    moved: Floats  # way (k, d) of the means from their start
 
 
 def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
@@ -60,8 +61,20 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
     k = n_supported(gains, answer.sigma)
     gain = -float(lost + gains[k - 1 :].sum())
     if gain < -WORSE * answer.sigma * np.sqrt(len(gains) - k + 2):
-        return FittedMixture(start, gains, gain, None)
-    return FittedMixture(levels[k], gains, gain, noise)
+        return FittedMixture(start, gains, gain, None, start.means - start.means)
+    model, n_joined = levels[k], len(start.weights) - k
+    if n_joined:  # a group may have the noise of all that were joined; their ways are not its own
+        return FittedMixture(model, gains, gain, louder(noise, n_joined + 1), 0 * model.means)
+    return FittedMixture(model, gains, gain, noise, model.means - start.means)
+
+
+def louder(noise: StepNoise, n_parts: int) -> StepNoise:
+    """Noise of sums of so many parts."""
+    scale = n_parts**0.5
+    return StepNoise(
+        scale * noise.weight, scale * noise.shift, scale * noise.size, scale * noise.shape,
+        noise.rates,
+    )  # fmt: skip
 
 
 def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:

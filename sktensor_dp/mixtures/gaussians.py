@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -122,9 +122,10 @@ def observed_part(factors: Floats, log_scales: Floats, pattern: NDArray[np.bool_
 
 def shares_of(log_joint: Floats) -> Floats:
     """Responsibilities (n, k), rows adding up to 1, given log joint densities."""
-    shares = log_joint - log_joint.max(axis=1, keepdims=True)
+    # Column by column: reductions along short rows are slow.
+    shares = log_joint - reduce(np.maximum, log_joint.T)[:, None]
     np.exp(shares, out=shares)
-    shares /= shares.sum(axis=1, keepdims=True)
+    shares /= sum(shares.T)[:, None]
     return shares
 
 

@@ -1,6 +1,6 @@
 """EM steps on noisy whitened statistics, averaged over steps and shrunk by their noise."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class StepNoise:
     shift: float
     size: float
     shape: float
+    rates: float = 1.0  # sum of the weights that steps had in the average when they were made
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +62,11 @@ class StepMoments:
     firsts: Floats
     seconds: Floats
     variance: float = 1.0  # of noise, over that of one step
+    rates: float = 1.0  # sum of the weights of steps when they were made
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
-        return last.noise_of(last.sigma * self.variance**0.5)
+        return replace(last.noise_of(last.sigma * self.variance**0.5), rates=self.rates)
 
 
 def averaged(
@@ -79,8 +81,8 @@ def averaged(
         average.weights + rate * (new.weights - average.weights),
         average.firsts + rate * (new.firsts - average.firsts),
         average.seconds + rate * (new.seconds - average.seconds),
-        (1 - rate) ** 2 * average.variance + rate**2,
-    )
+        (1 - rate) ** 2 * average.variance + rate**2, average.rates + rate,
+    )  # fmt: skip
 
 
 def _rate(average: StepMoments, new: StepMoments, model: Gaussians, noise: StepNoise) -> float:
@@ -144,9 +146,13 @@ def _shifts(
     shifts = np.einsum("jab,jb->ja", model.whiteners, moments) / counts[:, None]
     lengths = np.maximum(np.linalg.norm(shifts, axis=1), 1e-12)
     variances = shifts.shape[1] * (noise / counts) ** 2
-    shrunk = np.clip((np.sqrt(variances) - SHRUNK_FROM) / (SHRUNK_AT - SHRUNK_FROM), 0, 1)
-    kept = np.maximum(0, 1 - shrunk * variances / lengths**2)
+    kept = np.maximum(0, 1 - shrunk_share(np.sqrt(variances)) * variances / lengths**2)
     return np.asarray(shifts * (kept * np.minimum(1, limit / lengths))[:, None])
+
+
+def shrunk_share(noise: Floats) -> Floats:
+    """Share by which shifts are shrunk, by the length of their noise."""
+    return np.clip((noise - SHRUNK_FROM) / (SHRUNK_AT - SHRUNK_FROM), 0, 1)
 
 
 def _scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:

@@ -142,7 +142,7 @@ class MixtureStatistics(Bounded):
             weighted = clipped * shares.T[:, :, None]
             counts = shares.sum(axis=0)
             sums[:, 0] += counts
-            sums[:, 1 : 1 + q] += weighted.sum(axis=1)
+            sums[:, 1 : 1 + q] += (shares.T[:, None] @ clipped)[:, 0]
             sums[:, 1 + q :] += (weighted.swapaxes(1, 2) @ clipped).reshape(k, -1)
             if seen.filled is not None:
                 sums[:, 1 + q :] += (counts[:, None, None] * seen.filled).reshape(k, -1)
