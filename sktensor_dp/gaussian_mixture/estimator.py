@@ -13,15 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, as_incomplete
-from sktensor_dp.estimator.ball import chosen_ball
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
-    Fitted,
     PrivateEstimatorMixin,
     columns_of,
     warn_of_score,
-    warnings_of_range,
 )
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
@@ -34,22 +31,18 @@ from sktensor_dp.estimator.inputs import (
     row_chunks,
     source_chunks,
 )
-from sktensor_dp.gaussian_mixture.fitted import SavedMixture, fitted_attributes, gaussians_of
+from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of
 from sktensor_dp.gaussian_mixture.plan import (
-    MixturePlan,
     forecast_mixture,
     minus_mean,
     plan_mixture,
 )
-from sktensor_dp.gaussian_mixture.recipe import fit_mixture
+from sktensor_dp.gaussian_mixture.recipe import learned
 from sktensor_dp.mixtures.gaussians import log_density, shares_of
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.steps import StepNoise
 from sktensor_dp.mixtures.uncertainty import std_of_means
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import NormHistogram
-from sktensor_dp.queries.samples import LiftedBall
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 
 Names = Sequence[str] | NDArray[Any] | None
@@ -647,18 +640,6 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         return {"sparse": True, "allow_nan": True}
 
 
-def learned(ask: Session, plan: MixturePlan) -> Fitted:
-    """Fit a mixture to released values; return fitted attributes and warnings."""
-    ball = LiftedBall(plan.radius, plan.offset)
-    if not plan.chooses_norm:
-        return fitted_attributes(fit_mixture(ask, ball, plan), plan)
-    ball, seen = chosen_ball(ask, ball)
-    warnings = warnings_of_range(NormHistogram.name, seen=seen)
-    fitted = fitted_attributes(fit_mixture(ask, ball, plan), plan)
-    attributes = {**fitted.attributes, "data_norm_": ball.radius}
-    return Fitted(attributes, (*warnings, *fitted.warnings))
-
-
 def column_units(
     model: PrivateGaussianMixture, names: Names, ranges: Any
 ) -> tuple[list[str], Floats, Floats]:
@@ -669,7 +650,10 @@ def column_units(
     if len(named) != d:
         raise ValueError(f"feature_names must have {d} entries, got {len(named)}.")
     given = list(ranges.values()) if isinstance(ranges, Mapping) else ranges
-    ends = np.array([[-1.0, 1.0]] * d if given is None else given, dtype=np.float64)
+    try:
+        ends = np.array([[-1.0, 1.0]] * d if given is None else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        ends = np.empty(0)
     if ends.shape != (d, 2) or not (ends[:, 0] < ends[:, 1]).all():
         raise ValueError(f"ranges must be (low, high) of each of the {d} columns, low < high.")
     return [str(name) for name in named], ends.mean(axis=1), np.diff(ends)[:, 0] / 2

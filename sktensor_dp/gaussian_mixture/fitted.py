@@ -8,12 +8,22 @@ import numpy as np
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
-from sktensor_dp.gaussian_mixture.recipe import FittedMixture
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.steps import StepNoise
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, Numbers, Part, Real, SavedState, Whole
 from sktensor_dp.tensor.arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMixture:
+    """Mixture made of released values, and what was released about it."""
+
+    model: Gaussians
+    gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
+    gain_over_start: float  # log-density a row that steps gain over their start
+    noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
+    moved: Floats  # way (k, d) of the means from their start
 
 
 @dataclass(kw_only=True)

@@ -1,10 +1,11 @@
 """Recipe of a mixture: a start, EM steps, how many groups, and whether the steps helped."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from sktensor_dp.estimator.ball import chosen_ball
+from sktensor_dp.estimator.base import Fitted, warnings_of_range
 from sktensor_dp.gaussian_mixture import defaults
+from sktensor_dp.gaussian_mixture.fitted import FittedMixture, fitted_attributes
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, merged_levels
@@ -12,13 +13,13 @@ from sktensor_dp.mixtures.shrinkage import bounded
 from sktensor_dp.mixtures.start import SPHERE_SCALES, moved, small_spheres, within
 from sktensor_dp.mixtures.steps import (
     LEAST_VARIANCE,
-    StepNoise,
     WhitenedStatistics,
     averaged,
     stepped,
 )
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.arrays import Floats, as_generator
@@ -34,15 +35,16 @@ SEEN = 2.5
 WORSE = 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class FittedMixture:
-    """Mixture made of released values, and what was released about it."""
-
-    model: Gaussians
-    gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
-    gain_over_start: float  # log-density a row that steps gain over their start
-    noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
-    moved: Floats  # way (k, d) of the means from their start
+def learned(ask: Session, plan: MixturePlan) -> Fitted:
+    """Fit a mixture to released values; return fitted attributes and warnings."""
+    ball = LiftedBall(plan.radius, plan.offset)
+    if not plan.chooses_norm:
+        return fitted_attributes(fit_mixture(ask, ball, plan), plan)
+    ball, seen = chosen_ball(ask, ball)
+    warnings = warnings_of_range(NormHistogram.name, seen=seen)
+    fitted = fitted_attributes(fit_mixture(ask, ball, plan), plan)
+    attributes = {**fitted.attributes, "data_norm_": ball.radius}
+    return Fitted(attributes, (*warnings, *fitted.warnings))
 
 
 def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
@@ -61,20 +63,13 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
     k = n_supported(gains, answer.sigma)
     gain = -float(lost + gains[k - 1 :].sum())
     if gain < -WORSE * answer.sigma * np.sqrt(len(gains) - k + 2):
-        return FittedMixture(start, gains, gain, None, start.means - start.means)
+        return FittedMixture(start, gains, gain, None, np.zeros_like(start.means))
     model, n_joined = levels[k], len(start.weights) - k
     if n_joined:  # a group may have the noise of all that were joined; their ways are not its own
-        return FittedMixture(model, gains, gain, louder(noise, n_joined + 1), 0 * model.means)
+        return FittedMixture(
+            model, gains, gain, noise.times((n_joined + 1) ** 0.5), 0 * model.means
+        )
     return FittedMixture(model, gains, gain, noise, model.means - start.means)
-
-
-def louder(noise: StepNoise, n_parts: int) -> StepNoise:
-    """Noise of sums of so many parts."""
-    scale = n_parts**0.5
-    return StepNoise(
-        scale * noise.weight, scale * noise.shift, scale * noise.size, scale * noise.shape,
-        noise.rates,
-    )  # fmt: skip
 
 
 def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:

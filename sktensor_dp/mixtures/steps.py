@@ -27,6 +27,11 @@ class StepNoise:
     shape: float
     rates: float = 1.0  # sum of the weights that steps had in the average when they were made
 
+    def times(self, scale: float) -> "StepNoise":
+        """Noise that is `scale` times as large."""
+        sums = (scale * self.weight, scale * self.shift, scale * self.size, scale * self.shape)
+        return StepNoise(*sums, self.rates)
+
 
 @dataclass(frozen=True, eq=False)
 class WhitenedStatistics:
@@ -41,16 +46,18 @@ class WhitenedStatistics:
     scales: Scales
     clipping: Clipping
 
-    def noise_of(self, sigma: float) -> StepNoise:
+    @property
+    def noise(self) -> StepNoise:
         """Noise of weights, and of means, sizes and shapes."""
         clip, scales = self.clipping, self.scales
         square = clip.limit**2
-        shift = sigma * clip.limit / scales.shift**0.5 / clip.shift
-        size = sigma * square / scales.size**0.5 / (clip.width * clip.size)
+        shift = self.sigma * clip.limit / scales.shift**0.5 / clip.shift
+        size = self.sigma * square / scales.size**0.5 / (clip.width * clip.size)
         shape = 0.0
         if scales.shape > 0:
-            shape = sigma * square * (1 - 1 / clip.width) ** 0.5 / scales.shape**0.5 / clip.shape
-        return StepNoise(sigma / scales.weight**0.5, shift, size, shape)
+            shape = self.sigma * square / scales.shape**0.5 / clip.shape
+            shape *= (1 - 1 / clip.width) ** 0.5
+        return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +73,7 @@ class StepMoments:
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
-        return replace(last.noise_of(last.sigma * self.variance**0.5), rates=self.rates)
+        return replace(last.noise.times(self.variance**0.5), rates=self.rates)
 
 
 def averaged(
@@ -76,7 +83,7 @@ def averaged(
     new = released_moments(model, found)
     if average is None:
         return new
-    rate = _rate(average, new, model, found.noise_of(found.sigma))
+    rate = _rate(average, new, model, found.noise)
     return StepMoments(
         average.weights + rate * (new.weights - average.weights),
         average.firsts + rate * (new.firsts - average.firsts),

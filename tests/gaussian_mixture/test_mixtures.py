@@ -206,6 +206,11 @@ def test_one_cloud_of_heavy_tails_is_one_place_in_the_table(seed):
     assert (table["mean"] < table["mean_high"]).all()
     spreads = table["spread"].to_numpy().reshape(2, 2)
     assert (spreads.max(axis=0) > 1.5 * spreads.min(axis=0)).all()
-    for wrong in ({"ranges": [(0, 1)]}, {"ranges": [(1, 0)] * 2}, {"feature_names": ["age"]}):
+    for wrong in (
+        {"ranges": [(0, 1)]},
+        {"ranges": [(1, 0)] * 2},
+        {"ranges": [(0, 1), (1,)]},
+        {"feature_names": ["age"]},
+    ):
         with pytest.raises(ValueError, match=r"(ranges|feature_names) must"):
             model.groups_table(**wrong)
