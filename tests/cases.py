@@ -201,7 +201,7 @@ AXES: dict[str, dict[str, tuple[str, ...]]] = {
     "texts": {
         "container": (
             *("list", "tuple", "array", "objects", *FRAMES, "bytes", "files", "dask array"),
-            *("dictionary", "categorical"),
+            *("dask frame", "dictionary", "categorical"),
         ),
         **UNITS,
         **EVERYWHERE,
@@ -564,6 +564,7 @@ TEXT_CONTAINERS: dict[str, Callable[[list[str]], Any]] = {
     "bytes": lambda texts: [text.encode() for text in texts],
     "files": _files_of,
     "dask array": lambda texts: da.from_array(np.array(texts, object), chunks=25),
+    "dask frame": lambda texts: dd.from_pandas(pd.Series(texts), npartitions=3, sort=False),
     "dictionary": lambda texts: pa.array(texts).dictionary_encode(),
     "categorical": lambda texts: pl.Series(texts, dtype=pl.Categorical),
 }
