@@ -206,7 +206,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         Parameters
         ----------
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Samples; NaN is a missing cell (not in sparse ones). Of a Dask array or data frame
+            Samples; NaN is a missing cell (not in sparse ones). In a Dask array or data frame
             nothing is computed before the charge: see ``docs/scale.md``.
         y : ignored
         groups : array-like of shape (n_samples,), optional
@@ -286,7 +286,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The caller's own samples; nothing of them is kept. Of a Dask collection the result is a
+            The caller's own samples; nothing of them is kept. For Dask input the result is a
             Dask array, not computed yet.
 
         Returns

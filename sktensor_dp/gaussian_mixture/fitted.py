@@ -53,7 +53,7 @@ class SavedMixture(SavedState):
     _moved: Floats = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes; ModelFileError if they are those of no mixture of this type."""
+        """Fitted attributes; ModelFileError if no mixture of this type can have them."""
         found = super().attributes(estimator)
         require(self.n_components_ > 0 and self.n_iter_ > 0, "groups and steps are 1 or more")
         k, d = self.means_.shape
@@ -84,7 +84,7 @@ def full_covariances(covariances: Floats, kind: str, k: int, d: int) -> Floats:
 
 
 def of_kind(covariances: Floats, kind: str) -> Floats:
-    """Covariances in the shape that scikit-learn would have."""
+    """Covariances in the array shape of scikit-learn for this ``covariance_type``."""
     if kind == "tied":
         return covariances[0].copy()
     if kind == "diag":
@@ -100,7 +100,7 @@ def gaussians_of(estimator: Any) -> Gaussians:
 
 
 def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
-    """Fitted attributes, the largest group first, and what is to be said about them."""
+    """Fitted attributes, the largest group first, and warnings about them."""
     order = np.argsort(-found.model.weights, kind="stable")
     model = found.model.in_order(order)
     attributes = {

@@ -17,25 +17,25 @@ from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.tensor.symmetric import n_unique
 
-# EM steps: the fewest, the most, and those without noise.
+# Numbers of EM steps: the fewest, the most, and without noise.
 FEWEST, MOST, WITHOUT_NOISE = 5, 40, 60
-# Quantile of the length of normal rows that steps without noise clip at: they need not.
+# Quantile of the length of normal rows at which steps without noise are clipped: nearly none.
 NEARLY_ALL = 1 - 1e-6
-# Rows times mu, for each group and column, that pay for a further step.
+# Rows times mu, for each group and column, for one further step.
 ROWS_A_STEP = 12.0
-# Rows times mu for each group and column, and rows for each group, that groups need.
+# Rows times mu for each group and column, and rows for each group, that forecasts ask for.
 ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 # Parameters, of whose information means_interval inverts the matrix.
 MOST_SCORES = 5000
-# Matrices of all features that are alive at once. Of each sphere when they are merged: its own, a
-# factor, and that of a merged one. Of each group in a step: the sum, its rest, what is added and a
-# product (4), or the model with factors and whiteners (3), the average (1), the released shapes
-# (1), what moments and shapes are formed of (5), and for missing cells an inverse and parts (5).
-# Of none: second moments, covariances, and the workspaces of LAPACK.
+# Most matrices of all features that a fit holds at once. For each sphere when spheres are merged:
+# its own, a factor, and that of a merged one. For each group in a step: the sum, its rest, an
+# addend and a product (4), or the model with factors and whiteners (3), the average (1), released
+# shapes (1), temporaries of moments and shapes (5), and for missing cells an inverse and parts (5).
+# In all: second moments, covariances, and the workspaces of LAPACK.
 LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 2, 3, 16, 12
-# Numbers for each pair of spheres: its loss and its place in two tables.
+# Doubles for each pair of spheres: its loss, and its place in two tables.
 A_PAIR = 64
-# Numbers of blocks that are worked on at once, whatever the sizes.
+# Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
 
 
@@ -47,7 +47,8 @@ class MixturePlan:
     n_features: int
     covariance_type: str
     n_steps: int
-    # Of the ball of samples, public; 1 where a histogram chooses it, the unit of all that follows.
+    # Public radius of the ball of samples; 1 if a histogram chooses it, as all else is relative to
+    # it.
     radius: float
     chooses_norm: bool
     random_state: Any
@@ -100,8 +101,8 @@ def plan_mixture(
 def _numbers_held(k: int, d: float) -> float:
     """Most numbers that a fit holds at once, by public sizes: arrays counted in the code."""
     spheres = defaults.SPHERES * k
-    # Mixtures of 1 to k groups of the start (1 / 2), and those that gains are asked of with their
-    # factors and whiteners (3 / 2).
+    # Mixtures of 1 to k groups of the start (1 / 2), and those of the gains with factors and
+    # whiteners (3 / 2).
     levels = LEVELS * k * (k + 1)
     matrices = levels + SPHERE_MATRICES * spheres + STEP_MATRICES * k + SINGLE_MATRICES
     points = 3.0 * TRIES * spheres * min(k, d)  # of which centres are chosen
@@ -137,7 +138,7 @@ def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Ques
     limit = clip.limit / math.sqrt(scales.shift) / clip.shift  # of a shift, for its noise
     dimension = k * n_unique(n_features + 1, 2)
     cost = releases.cost_of(MixtureStatistics.name)
-    # Two contributions are sqrt(2) apart, about, in units of all scales together.
+    # Two contributions are about sqrt(2) apart, in units of all scales together.
     moved = 1.0 if model.neighbours == "add_remove" else math.sqrt(2)
     scale = spherical_spread(dimension) / cost.epsilon if pure else 1 / cost.mu
     sigma = moved * scale / n_samples

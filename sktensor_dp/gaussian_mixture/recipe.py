@@ -25,13 +25,13 @@ from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
-# Rows are scaled to so many radii: numbers stay far from overflow, and few rows are moved.
+# Rows are scaled down to this many radii: numbers stay far from overflow, and few rows change.
 REACH = 8.0
-# No part of a released statistic is larger: in units of its scale it is a mean of numbers to 1.
+# Largest part of a statistic, in units of its scale, in which it is a mean of numbers up to 1.
 MOST = 4.0
-# Deviations of noise that a gain must exceed beside `LEAST_GAIN`.
+# A gain must exceed its noise by this many standard deviations, beside `LEAST_GAIN`.
 SEEN = 2.5
-# Deviations of noise by which steps must be worse than their start to be dropped.
+# Steps are dropped if they are worse than their start by this many standard deviations.
 WORSE = 2.0
 
 
@@ -103,7 +103,7 @@ def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussia
 
 
 def possible(answer: Answer) -> Floats:
-    """Released statistics, clipped to more than any can be without noise."""
+    """Released statistics, clipped to a range that holds all values without noise."""
     return np.clip(answer.value, -MOST, MOST)
 
 

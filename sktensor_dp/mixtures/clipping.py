@@ -42,7 +42,7 @@ class Clipping:
         return self.mean * self.width / self.limit**2
 
     def scales(self, *, shapes: bool) -> Scales:
-        """Scales in proportion to the log-likelihood that noise on each part costs."""
+        """Scales of parts, each in proportion to the log-likelihood lost by noise on this part."""
         d, square = self.width, self.limit**2
         weight, shift = math.sqrt(0.5), math.sqrt(0.5 * d * square)
         shape = math.sqrt((d + 2) * (d - 1) / 8) * square if shapes else 0.0

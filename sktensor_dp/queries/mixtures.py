@@ -88,7 +88,7 @@ class MixtureStatistics(Bounded):
 
     @property
     def _mean(self) -> float:
-        """Mean square of a whitened coordinate that sizes are centred on."""
+        """Mean square of a whitened coordinate, which is subtracted from sizes."""
         return self.centre * self.limit**2 / self.width
 
     @property
