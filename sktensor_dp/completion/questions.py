@@ -42,7 +42,7 @@ class ReleasedBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedPairs:
+class ReleasedProducts:
     """Released sums of products of clipped residuals in two columns; 0 on the diagonals."""
 
     sums: Floats  # of shape (n_columns, n_columns)
@@ -133,7 +133,7 @@ class EntryQuestions(_Questions):
         sums = np.split(noisy.value, np.cumsum(self.index_set.shape)[:-1])
         return ReleasedRowSums(sums, weights, noisy.sigma)
 
-    def entry_pairs(self, predictions: Floats, weights: Floats, scale: float) -> ReleasedPairs:
+    def entry_pairs(self, predictions: Floats, weights: Floats, scale: float) -> ReleasedProducts:
         """Products of residuals in two columns, summed over the rows of a matrix."""
         query = EntryPairs(self.index_set, predictions, weights, scale, self.half)
         noisy = self._ask(query).as_sum()
@@ -142,7 +142,7 @@ class EntryQuestions(_Questions):
         tables = np.zeros((2, n, n))
         for table, numbers in zip(tables, (noisy.value, query.counts()), strict=True):
             table[upper] = table.T[upper] = numbers
-        return ReleasedPairs(tables[0], tables[1], noisy.sigma)
+        return ReleasedProducts(tables[0], tables[1], noisy.sigma)
 
     def ridge_block(self, mode: int, rows: Floats, regularization: float | Floats) -> ReleasedBlock:
         """Rows of one factor by ridge regression."""
