@@ -50,7 +50,7 @@ def show_budget(options: argparse.Namespace) -> int:
 
 
 def check_statements(options: argparse.Namespace) -> int:
-    """Add statements up again, and say what they claim."""
+    """Compute the totals of statements from their releases, and print what they claim."""
     if options.kind == "schema":
         print(schema_text(), end="")
         return 0

@@ -473,7 +473,7 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
 
 
 def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> int:
-    """Number of columns that are expected at the trial, if each has the assumed variance."""
+    """Most components that the trial can find, if each has the variance assumed beforehand."""
     mu, trial = plan.releases.cost_of(SharedFactorSums.name).mu, trial_sweeps(plan)
     total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
     common, each = float((weights**2).sum()) / total, total / n_units

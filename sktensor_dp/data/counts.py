@@ -76,7 +76,7 @@ class UnitWords:
 class CountChunk(RowChunk):
     """Word counts of the documents of some units, with cached power sums of each document."""
 
-    # Last restriction: moments and their norms need the same words one after the other.
+    # Last result for a choice of words: moments and their norms need it one after the other.
     _restricted: "tuple[NDArray[np.intp], CountChunk] | None" = None
 
     @cached_property

@@ -1,6 +1,6 @@
 """Tuned constants of mixtures; ``python -m benchmarks ablations_of_mixtures`` tests each."""
 
-# Fractions of the budget. All steps, of the spheres of the start and of the groups, cost the same.
+# Fractions of the budget. Each EM step, of spheres or of groups, costs the same.
 FRACTIONS = {"second_moments": 0.05, "mixture_statistics": 0.83, "mixture_gains": 0.12}
 # Constant coordinate in second moments, in radii; it shows the mean.
 OFFSET = 0.5

@@ -22,8 +22,8 @@ from sktensor_dp.privacy.report import UNITS, PrivacyReport
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.scores import MatchingRows
 
-# A check aims at this standard deviation of its noise and takes at most this fraction of a budget;
-# from the last deviation on it is useless.
+# Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
+# the deviation from which on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
 
 

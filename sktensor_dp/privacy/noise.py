@@ -114,8 +114,8 @@ class NoiseSource:
 
     def spherical_laplace_rows(self, rows: Floats, epsilon: float, hidden: int = 0) -> Floats:
         """Add independent noise b of density ``exp(-epsilon |b|_2)`` to each row of a matrix."""
-        # For rows of which neighbours differ in one, by 1 at most. Each row is a projection from a
-        # space with `hidden` more dimensions; there the norm of the noise has a Gamma law and its
+        # Neighbours differ in one of the rows, by 1 at most. Each row is a projection from a space
+        # with `hidden` more dimensions; there the norm of the noise has a Gamma law and its
         # direction is uniform.
         if math.isinf(epsilon):
             return rows

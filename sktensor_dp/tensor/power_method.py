@@ -402,8 +402,7 @@ class OnlinePowerMethod:
         `sigma` is the deviation of noise in T(u, u, u), and `n_samples` the size of the batch.
         Unless it `may_wait` for a better one, any answer makes a step.
         """
-        # Least precision of the answers that a step is made of, relative to that of a typical
-        # batch.
+        # A step waits until its answers have this precision, relative to that of a typical batch.
         least_precision = 0.5
         answer = BatchMean.of(answers, sigma**2, n_samples)
         self.n_answers += 1
