@@ -1,6 +1,5 @@
 """Ways to complete tensors, for replay."""
 
-import pickle
 from functools import partial
 from typing import Any
 
@@ -100,25 +99,12 @@ def entries(estimator: Any, data: Any) -> Any:
     return estimator.fit(*data, repeated="distinct" if estimator.unit_mode is None else None)
 
 
-def tensor(estimator: Any, data: Any) -> Any:
-    T = np.full(SHAPE, np.nan)
-    T[tuple(data[0].T)] = data[1]
-    return estimator.fit_tensor(T)
-
-
 def masked(estimator: Any, data: Any) -> Any:
     """What lies behind the mask differs too."""
     observed, T = np.zeros(SHAPE, bool), np.full(SHAPE, data[1].sum() if len(data[1]) < 9 else 0.5)
     observed[tuple(data[0].T)] = True
     T[tuple(data[0].T)] = data[1]
     return estimator.fit_tensor(T, observed)
-
-
-def twice(estimator: Any, data: Any) -> Any:
-    """Nothing of an earlier fit stays, nor of a pickle."""
-    X, y = data
-    entries(estimator, (X, y[::-1]))
-    return entries(pickle.loads(pickle.dumps(estimator)), data)
 
 
 def used(estimator: Any, data: Any) -> Any:
@@ -128,7 +114,7 @@ def used(estimator: Any, data: Any) -> Any:
     return estimator
 
 
-WAYS = {"entries": entries, "tensor": tensor, "masked": masked, "twice": twice, "used": used}
+WAYS = {"entries": entries, "masked": masked, "used": used}
 
 # Use of fitted models
 

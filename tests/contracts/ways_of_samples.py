@@ -91,12 +91,6 @@ def whole(estimator: Any, X: Any) -> Any:
     return estimator.fit(X)
 
 
-def in_chunks(estimator: Any, X: np.ndarray) -> Any:
-    """Dense and sparse; that these are the same data is another contract."""
-    chunks = [X[:100], sp.csr_array(X[100:150]), X[150:]]
-    return estimator.fit_chunks(chunks, n_samples=len(X), n_features=X.shape[1])
-
-
 def in_batches(estimator: Any, X: np.ndarray) -> Any:
     """Pickled after every batch, as where it is resumed elsewhere; dense and sparse."""
     first, *others = np.split(np.arange(len(X)), range(len(X) // 2, len(X), 30))
@@ -112,11 +106,6 @@ def of_a_generator(estimator: Any, X: np.ndarray) -> Any:
 
 def then_a_batch(estimator: Any, X: np.ndarray) -> Any:
     return estimator.fit(X[:200]).partial_fit(X[200:])
-
-
-def twice(estimator: Any, X: np.ndarray) -> Any:
-    """Nothing of an earlier fit stays."""
-    return estimator.fit(X[:120]).fit(X[120:])
 
 
 def fit_tensor(estimator: Any, T: np.ndarray) -> Any:
@@ -229,7 +218,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "too many components": {"n_components": 20, "epsilon": 1e3},
     "one component": {"n_components": 1, "random_state": 5},
 }
-WAYS = {"whole": whole, "in chunks": in_chunks}
+ONCE = {"whole": whole}
 STREAMS = {"of a generator": of_a_generator, "in batches": in_batches, "on": then_a_batch}
 
 
@@ -286,10 +275,10 @@ def _with_a_ledger(delta: float) -> PrivateTensorPowerMethod:
 
 UNRELATED = [
     Row("components, stream with a ledger", _with_a_ledger, then_a_batch, of_components),
-    *product(TOPICS, {**WAYS, "in batches": in_batches}, _topics),
-    *product(CHOOSING_WORDS, {"whole": whole, "in batches": in_batches}, _of_many_words),
-    *product(COMPONENTS, {**WAYS, "twice": twice}, _components),
-    *product(MIXTURES, {**WAYS, "twice": twice}, _mixtures),
+    *product(TOPICS, {**ONCE, "in batches": in_batches}, _topics),
+    *product(CHOOSING_WORDS, {**ONCE, "in batches": in_batches}, _of_many_words),
+    *product(COMPONENTS, ONCE, _components),
+    *product(MIXTURES, ONCE, _mixtures),
     *product({n: COMPONENTS[n] for n in ("stream", "stream, all found")}, STREAMS, _components),
     *product({"tensor": {}, "tensor, resolved": {"epsilon": 1e4, "max_iter": 4}},
              {"whole": fit_tensor}, _tensor),
