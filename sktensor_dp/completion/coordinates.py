@@ -265,7 +265,8 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     if given.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got X of {given.ndim} dimension(s). Reshape your data: X must "
-            "have one row per entry and one column per mode."
+            "have one row per entry and one column per mode; a tensor with NaN where nothing is "
+            "known goes to fit_tensor(T)."
         )
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must have integer coordinates.")

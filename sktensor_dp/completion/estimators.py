@@ -88,6 +88,15 @@ BLOCK = 2**20
 REGULARIZATION = (1e-9, 1e9)
 
 
+# Numbers of a core of which a sweep takes two seconds; time grows with their square.
+SLOW_CORE = 2500
+SLOW = (
+    "The core has so many numbers that this fit will take minutes or more: its time grows with the "
+    "square of the product of the ranks. Interrupted, it has spent its budget; a smaller rank is "
+    "faster."
+)
+
+
 class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     """Base of completions: parameters, fit, prediction and forecast.
     A subclass says in ``_full_core`` which model it fits.
@@ -274,7 +283,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )  # fmt: skip
         none = self._nothing_found(chunks.n_units)
         asked = max(ranks) > 0
-        self._warn((none,) if asked and not seeks else ())
+        slow = seeks and self._full_core and not by_slice and math.prod(ranks) > SLOW_CORE
+        self._warn((none,) if asked and not seeks else (UserWarning(SLOW),) if slow else ())
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices

@@ -296,9 +296,13 @@ class RecommenderMixin:
         check_sizes(n=n)
         whole, (rows, single) = profiles(self, chosen), self._rows(chosen, row)
         inside = (rows >= 0) & (rows < len(whole))
-        own = np.where(inside[:, None], whole[np.where(inside, rows, 0)], np.nan)
+        if not inside.all():
+            raise ValueError(
+                f"row must be of mode {chosen}: a name of row_names, or a number from 0 to "
+                f"{len(whole) - 1}."
+            )
         itself = rows[:, None] == np.arange(len(whole))
-        found = top_rows(np.clip(own @ whole.T, -1.0, 1.0), n, itself)
+        found = top_rows(np.clip(whole[rows] @ whole.T, -1.0, 1.0), n, itself)
         found = TopRows(names_of(found.rows, self._named, chosen), found.values)
         return TopRows(found.rows[0], found.values[0]) if single else found
 
@@ -353,6 +357,11 @@ class RecommenderMixin:
         if exclude is None:
             return None
         if np.ndim(exclude) != 1:
+            if np.ndim(exclude) == 2 and np.shape(exclude)[1] != len(self.shape_):
+                raise ValueError(
+                    f"exclude must be entries with {len(self.shape_)} columns, as X of the fit has "
+                    f"them, or for one unit a list of rows; got {np.shape(exclude)[1]} columns."
+                )
             entries = (of if isinstance(of, UnitParameters) else self)._coordinates(exclude)
             return entries[:, self._own_mode], entries[:, mode]
         if len(units) != 1:

@@ -16,7 +16,6 @@ from small_completions import X0, Y0, build
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
-    NotEnoughDataWarning,
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
@@ -33,13 +32,21 @@ def test_modes_may_have_ranks_of_their_own(perturbation):
     assert np.isfinite(model.predict(X0)).all()
 
 
-def test_who_makes_errors_of_warnings_pays_nothing_where_public_numbers_show_no_components():
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1), "No components can be seen"),
+        (PrivateTuckerCompletion(51, bounds=(0, 1), shape=(60, 60), perturbation="input"),
+         "will take minutes"),
+    ],
+)  # fmt: skip
+def test_who_makes_errors_of_warnings_pays_nothing_where_public_numbers_cause_them(model, message):
     accountant = BudgetAccountant(1.0, 1e-6)
     before = accountant.remaining()
-    model = PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1, accountant=accountant)
+    model.set_params(accountant=accountant)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", NotEnoughDataWarning)
-        with pytest.raises(NotEnoughDataWarning, match="No components can be seen"):
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=message):
             model.fit([[0, 0], [1, 1]], [0.0, 1.0])
     assert accountant.remaining() == before
     assert not hasattr(model, "mean_")

@@ -197,6 +197,11 @@ WRONG = {
     "context of the mode": (lambda m: m.recommend(0, 2, context={1: 0, 2: 0}), "context"),
     "a name without names": (lambda m: m.recommend("ann", 2, context={2: 0}), "number of a row"),
     "half a row": (lambda m: m.recommend(0, 2, context={2: 0.5}), "context"),
+    "entries without a column": (
+        lambda m: m.recommend(0, 2, context={2: 0}, exclude=[[0, 1]]),
+        "exclude must .* 3 columns",
+    ),
+    "similar to no row": (lambda m: m.similar_rows(1, 99), "row must be of mode 1"),
     "similar to a name": (lambda m: m.similar_rows(1, "tea"), "number of a row"),
     "similar of no mode": (lambda m: m.similar_rows(3, 1), "mode"),
 }
