@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import gammaln, psi
 
 from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.data.sums import NORM_SLACK
@@ -129,15 +130,21 @@ class ExpectedCounts(NonNegative):
         return ratios, expected * left[field.order, None]
 
     def _priors(self, chunk: CountChunk, topics: Singles, prior: Singles) -> Singles:
-        """Prior (k, 1); or each document's, (k, n_documents), around the shares of its unit."""
+        """Prior (k, 1); or each document's, (k, n_documents), from all documents of its unit."""
         units, several = chunk.units, np.flatnonzero(chunk.units.sizes > 1)
         if not len(several):
             return prior
-        joined = CountChunk(units.sums(chunk.X)[several])
-        field = MeanField(joined, topics, prior, self.n_iter, np.zeros(len(several), dtype=bool))
+        joined, apart = (
+            MeanField(part, topics, prior, self.n_iter, np.zeros(part.X.shape[0], dtype=bool))
+            for part in (CountChunk(units.sums(chunk.X)[several]), chunk)
+        )
+        # Either all documents of a unit share one mixture, of which each tells as much as the prior
+        # does, or each has its own, around that one.
+        shared = joined.evidence() > np.bincount(units.of_rows, apart.evidence(), units.n)[several]
+        weight = np.where(shared, units.sizes[several], 1).astype(np.float32) * prior.sum()
         priors = np.repeat(prior, units.n, axis=1)
-        priors[:, several] = np.maximum(prior.sum() * field.shares, np.float32(LEAST_PRIOR))
-        return priors[:, units.of_rows]
+        priors[:, several] = joined.gamma / sum(joined.gamma) * weight
+        return np.maximum(priors, np.float32(LEAST_PRIOR))[:, units.of_rows]
 
     def _bounds(self, scaled: CountChunk) -> Floats:
         """Upper bound on the norm of each unit's expected counts: the norm of its counts."""
@@ -186,8 +193,10 @@ class MeanField:
         self.expected = np.zeros((counts.shape[0], len(prior)), dtype=np.float32)
         self.ratios = of_same_shape(counts, np.zeros(counts.nnz, dtype=np.float32))
         self.norms = np.full(counts.shape[0], np.inf)
-        # Shares (k, n) of topics in documents, in the order of the chunk.
-        self.shares = np.broadcast_to(prior / prior.sum(axis=0), self._prior.shape).copy()
+        # In the order of the chunk: Dirichlet parameters (k, n), and log-likelihoods of tokens
+        # under mixtures whose largest proportion is 1.
+        self.gamma = np.broadcast_to(prior, self._prior.shape).copy()
+        self._fit, self._lengths = np.zeros(len(self.order), np.float32), chunk.lengths
         run_in_batches(self._work, counts, len(prior))
 
     def _work(self, batch: slice) -> None:
@@ -211,6 +220,7 @@ class MeanField:
             np.einsum("kln,kn->ln", own, expected, out=ratios)
             if step == self._n_iter:  # before, the largest is 2.5 or more
                 np.maximum(ratios, np.float32(TINY), out=ratios)
+                self._fit[self.order[batch]] = np.einsum("ln,ln->n", counts, np.log(ratios))[:n]
             np.divide(counts, ratios, out=ratios)
             if step < self._n_iter:
                 np.einsum("kln,ln->kn", own, ratios, out=moved)
@@ -226,12 +236,22 @@ class MeanField:
         if self._weights is not None:
             ratios *= np.take(self._weights, words)
         self.expected[batch] = expected[:, :n].T
-        self.shares[:, self.order[batch]] = (gamma / gamma.sum(axis=0))[:, :n]
+        self.gamma[:, self.order[batch]] = gamma[:, :n]
         ends = self._counts.indptr
         self.ratios.data[ends[batch.start] : ends[batch.stop]] = ratios.T[:n][used]
         asked = np.flatnonzero(self._asked[batch])
         if len(asked):
             self.norms[batch.start + asked] = _norms(own, expected, ratios, asked)
+
+    def evidence(self) -> Floats:
+        """Lower bound (n,) on each document's log-likelihood under a prior common to all."""
+        gamma, prior = self.gamma.astype(np.float64), self._prior[:, :1].astype(np.float64)
+        # Built-in sums add topics one after the other, whatever the number of documents.
+        total = sum(gamma)
+        logs = psi(gamma) - psi(total)
+        bound = sum((prior - gamma) * logs + gammaln(gamma) - gammaln(prior))
+        bound += gammaln(sum(prior)) - gammaln(total)
+        return np.asarray(bound + self._fit + self._lengths * logs.max(axis=0))
 
 
 def exp_digamma(gamma: Singles, *space: Singles) -> Singles:

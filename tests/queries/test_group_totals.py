@@ -89,7 +89,7 @@ def by_loop(kind, query, rows):
     if isinstance(query, ProjectedThirdMoments | ExpectedCounts):
         # Without any limit expected counts have fewer digits.
         nobody = 1e30 if isinstance(query, ExpectedCounts) else math.inf
-        free = around_own_shares(replace(query, limit=nobody), rows)
+        free = with_prior_of_group(replace(query, limit=nobody), rows)
         found = [of_row(kind, free, row) for row in rows]
         mean = np.mean(found, axis=0)
         norm = NORM_SLACK * np.mean(np.linalg.norm(found, axis=1))
@@ -110,14 +110,18 @@ def by_loop(kind, query, rows):
     return weight * np.mean([of_row(kind, free, row) for row in rows], axis=0)
 
 
-def around_own_shares(query, rows):
-    """The query with the prior of documents of a group: around the shares of all of its rows."""
+def with_prior_of_group(query, rows):
+    """The query with the prior of documents of a group, in which all of its rows have a part."""
     if not isinstance(query, ExpectedCounts) or query.single or len(rows) == 1:
         return query
-    joined = CountChunk(sp.csr_matrix(np.sum(rows, axis=0)[None]))
     topics, prior = single_precision(query.topics, query.prior)
-    shares = MeanField(joined, topics, prior, query.n_iter, np.zeros(1, dtype=bool)).shares
-    return replace(query, prior=(prior.sum() * shares[:, 0]).astype(np.float64))
+    fields = [
+        MeanField(CountChunk(sp.csr_matrix(own)), topics, prior, query.n_iter, none)
+        for own, none in ((np.sum(rows, axis=0)[None], np.zeros(1, bool)), (rows, rows[:, 0] < 0))
+    ]
+    joined, apart = (field.evidence().sum() for field in fields)
+    gamma, weight = fields[0].gamma[:, 0].astype(np.float64), len(rows) if joined > apart else 1
+    return replace(query, prior=weight * prior.sum() * gamma / gamma.sum())
 
 
 def modest(kind, query, rng, n):

@@ -20,7 +20,11 @@ from sktensor_dp.queries.expected_counts import (
     run_in_batches,
     single_precision,
 )
-from sktensor_dp.topics.inference import expected_log_proportions, variational_proportions
+from sktensor_dp.topics.inference import (
+    document_log_likelihood,
+    expected_log_proportions,
+    variational_proportions,
+)
 
 
 def fields(X, topics, prior, n_iter=10):
@@ -145,3 +149,13 @@ def test_threads_warn_as_little_as_their_caller(cache_of):
         run_in_batches(overflowing, X, 2)
     assert not caught
     assert threads - {threading.current_thread()} or N_THREADS == 1
+
+
+def test_evidence_is_the_bound_of_mean_field(seed):
+    rng = np.random.default_rng(seed)
+    topics, prior = rng.dirichlet(np.full(9, 0.5), 3), np.array([0.3, 0.7, 2.0])
+    X = sp.csr_matrix(rng.poisson(1.0, (40, 9)).astype(float))
+    field = MeanField(CountChunk(X), *single_precision(topics, prior), 40, np.zeros(40, bool))
+    gamma = variational_proportions(X, topics, prior, n_iter=500)
+    expected = document_log_likelihood(X, topics, prior, gamma)
+    np.testing.assert_allclose(field.evidence(), expected, rtol=1e-4, atol=1e-4)
