@@ -34,7 +34,7 @@ from sktensor_dp.spectral_lda.released import (
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
-from sktensor_dp.tensor.whitening import NoisyWhitener, noisy_whitener
+from sktensor_dp.tensor.whitening import NoisyWhitener, noisy_whitener, top_eigenpairs
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     USUAL,
@@ -48,7 +48,7 @@ from sktensor_dp.topics.moments import (
     spread_of_pairs,
     topics_from_components,
 )
-from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs
+from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled_edges
 from sktensor_dp.topics.shrinkage import denoise_frequencies
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import (
@@ -179,32 +179,47 @@ class _SpectralFit:
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
         corrected = corrected_pairs(released, correction, total)
         scale = correction.pair_scale / total
-        edges = self._edges(released, correction, total)
-        white = self._white(corrected, edges, len(own))
+        white, edge = self._white(released, corrected, correction, total)
         return WhitenedPairs(
-            words, tuple(clips), total, correction, released, corrected, scale, white, edges[0]
+            words, tuple(clips), total, correction, released, corrected, scale, white, edge
         )
 
-    def _edges(
-        self, released: ReleasedPairs, correction: PriorCorrection, total: float
-    ) -> tuple[float, float]:
-        """Edges of noise and sampling in the corrected second moment, by `noise_edges`."""
-        edges = noise_edges(
-            released.sigma / total, released.diagonal_sigma / total,
-            sampling_of_pairs(self._length, self._ask.n_units, len(correction.frequencies)),
-            correction.frequencies, pure=self._ask.is_pure,
-        )  # fmt: skip
+    def _white(
+        self, released: ReleasedPairs, corrected: Any, correction: PriorCorrection, total: float
+    ) -> tuple[NoisyWhitener, float]:
+        """Whitener of the `corrected` second moment by what noise and sampling do not explain, and
+        the edge of these.
+        """
+        wanted, size = self._plan.n_components, len(correction.frequencies)
         scale, shift = correction.pair_scale, correction.pair_shift
-        return scale * edges[0] + shift, scale * edges[1] + shift
+        sampling = sampling_of_pairs(self._length, self._ask.n_units, size)
+        deviations = released.sigma / total, released.diagonal_sigma / total, sampling
+        known, pure, keep_all = correction.frequencies, self._ask.is_pure, self._plan.match_moments
+        search: dict[str, Any] = {
+            "dim": size, "tol": EIGEN_TOL, "random_state": self._random_state,
+            "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
+        }  # fmt: skip
+        edge, apart = (scale * x + shift for x in noise_edges(*deviations, known, pure=pure))
+        white = noisy_whitener(
+            corrected, min(wanted, size), edge=edge, apart=apart, keep_all=keep_all, **search
+        )
+        if white.n_resolved >= min(wanted, size):
+            return white, edge
+        weights, *edges = scaled_edges(*deviations, known, self._ask.n_units, pure=pure)
+        low, high = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
 
-    def _white(self, corrected: Any, edges: tuple[float, float], size: int) -> NoisyWhitener:
-        """Whitener of the `corrected` second moment by its eigenpairs above the noise `edges`."""
-        return noisy_whitener(
-            corrected, min(self._plan.n_components, size), edge=edges[0], apart=edges[1],
-            keep_all=self._plan.match_moments, dim=size, tol=EIGEN_TOL,
-            n_iter=FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
-            random_state=self._random_state,
-        )  # fmt: skip
+        def weighted(V: Floats) -> Floats:
+            V = weights[:, None] * V
+            return weights[:, None] * (corrected(V) if callable(corrected) else corrected @ V)
+
+        values, _ = top_eigenpairs(weighted, min(wanted, size), **search)
+        shown = int((values > low).sum())
+        # The first is the word frequencies, whatever is chance.
+        if shown <= max(white.n_resolved, 1) or values[1] <= high:
+            return white, edge
+        n = min(wanted, size) if keep_all else shown
+        white = noisy_whitener(corrected, n, edge=0.0, keep_all=keep_all, **search)
+        return replace(white, n_resolved=min(shown, white.n_resolved)), edge
 
     def _start(self, pairs: WhitenedPairs) -> _TopicsOfPairs:
         """Topics from which EM starts: rotated eigenvectors, refined to explain all pairs."""
@@ -245,8 +260,8 @@ class _SpectralFit:
             topics, weights = rotated(pairs.white)
             concentration = self._concentration(topics, weights, pairs)
             pairs = pairs.with_concentration(concentration)
-            edges = self._edges(pairs.released, pairs.correction, pairs.total)
-            pairs = replace(pairs, white=self._white(pairs.corrected, edges, topics.shape[1]))
+            white, _ = self._white(pairs.released, pairs.corrected, pairs.correction, pairs.total)
+            pairs = replace(pairs, white=white)
         basis = self._basis(pairs.white)
         noisy = self._triples(basis, pairs)
         mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total

@@ -26,14 +26,42 @@ def noise_edges(
     sampling.
     """
     p = np.maximum(frequencies, 0.0)
-    edge = bulk_edge(sigma, sigma, sampling, p)
+    bulk = bulk_edge(sigma, sigma, sampling, p)
     level = bulk_edge(sigma, diagonal_sigma, sampling, p)
-    level *= 1 + TRACY_WIDOM / 2 * len(p) ** (-2 / 3)
-    # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one entry of size
-    # x makes an eigenvalue of x + bulk^2 / x (Capitaine, Donati-Martin & Feral, 2009).
-    entry = largest_entry(np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2), pure=pure)
-    lifted = entry + edge**2 / 4 / entry if entry > edge / 2 else 0.0
-    return max(edge, lifted), max(level, lifted)
+    return _lifted(bulk, level, np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2), pure)
+
+
+def scaled_edges(
+    sigma: float,
+    diagonal_sigma: float,
+    sampling: float,
+    frequencies: Floats,
+    n_documents: int,
+    *,
+    pure: bool,
+) -> tuple[Floats, float, float]:
+    """Weights of words by which all entries vary about alike, and edges of the weighted moment.
+
+    Where sampling is most of what varies, frequent words vary most, and hide topics of others.
+    """
+    p = np.maximum(frequencies, 0.0)
+    # Noise varies like sampling between words of this frequency. Words are weighted as no rarer
+    # than that of a document, all of rare words, that alone gives half the edge.
+    like_noise = sigma / math.sqrt(sampling)
+    weights = (p + max(like_noise, 1 / math.sqrt(n_documents * len(p)))) ** -0.5
+    bulk = bulk_edge(0.0, 0.0, sampling, (p + like_noise) * weights**2)
+    on_diagonal = weights**2 * np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
+    return weights, *_lifted(bulk, bulk, on_diagonal, pure)
+
+
+def _lifted(bulk: float, level: float, on_diagonal: Floats, pure: bool) -> tuple[float, float]:
+    """Edge, and what is exceeded with the probability `LEVEL`, by the diagonal's deviations too."""
+    level *= 1 + TRACY_WIDOM / 2 * len(on_diagonal) ** (-2 / 3)
+    # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
+    # lifts an eigenvalue to x + bulk^2 / x (Capitaine, Donati-Martin & Feral, 2009).
+    entry = largest_entry(on_diagonal, pure=pure)
+    lifted = entry + bulk**2 / 4 / entry if entry > bulk / 2 else 0.0
+    return max(bulk, lifted), max(level, lifted)
 
 
 def sampling_of_pairs(length: float, n_documents: int, n_words: int) -> float:

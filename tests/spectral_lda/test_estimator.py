@@ -18,7 +18,7 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
-from sktensor_dp.topics.noise_edge import noise_edges
+from sktensor_dp.topics.noise_edge import noise_edges, scaled_edges
 
 EMPTY = np.zeros((1, 5), dtype=int)
 
@@ -142,19 +142,35 @@ def test_sampling_alone_is_not_taken_for_topics(model, epsilon, seed):
 @pytest.mark.parametrize("decay", [0.0, 1.0])
 def test_noise_and_sampling_stay_below_their_edge(decay, diagonal, seed):
     """Of 100 matrices 3 % at most exceeded it, with words of one frequency and by Zipf's law."""
-    d, rng, largest = 100, np.random.default_rng(seed), []
+    d, rng, largest, weighted = 100, np.random.default_rng(seed), [], []
     p = np.arange(1, d + 1) ** -decay
     p /= p.sum()
+    noise_of = (diagonal > 0) / d, diagonal / d, 1.0, p
+    weights, *edges = scaled_edges(*noise_of, d, pure=False)
     variances = np.outer(p, p) + (diagonal > 0) / d**2
     on_diagonal = np.sqrt((diagonal / d) ** 2 + 2 * p**2)
     for _ in range(100):
         noise = np.triu(rng.standard_normal((d, d)) * np.sqrt(variances), 1)
         noise += noise.T + np.diag(on_diagonal * rng.standard_normal(d))
         largest.append(np.linalg.eigvalsh(noise)[-1])
-    low, edge = noise_edges((diagonal > 0) / d, diagonal / d, 1.0, p, pure=False)
+        weighted.append(np.linalg.eigvalsh(weights[:, None] * noise * weights)[-1])
+    low, edge = noise_edges(*noise_of, pure=False)
     # More than ten of 100 come up once in 1000 runs at 3 %.
     assert (np.array(largest) > edge).sum() <= 10
-    assert low <= edge < 1.15 * np.quantile(largest, 0.95)
+    # Of a few frequent words it is that of many.
+    assert low <= edge < (1.4 if decay else 1.15) * np.quantile(largest, 0.95)
+    assert edges[0] <= edges[1]
+    assert (np.array(weighted) > edges[1]).sum() <= 10
+
+
+def test_topics_of_rare_words_are_found_beside_frequent_words(seed):
+    """Not one more than there are, of 14 asked for."""
+    rng, base = np.random.default_rng(seed), 1 / np.arange(1, 1001)
+    topics = rng.dirichlet(200 * base / base.sum(), 10)
+    words = rng.dirichlet(np.full(10, 0.1), 3000) @ topics
+    X = rng.multinomial(60, words / words.sum(axis=1, keepdims=True))
+    with pytest.warns(NotEnoughDataWarning, match="the data shows 10"):
+        PrivateSpectralLDA(14, epsilon=np.inf, n_refinements=0, random_state=0).fit(X)
 
 
 def test_many_more_columns_than_show_topics_are_warned_of_before_the_charge():
