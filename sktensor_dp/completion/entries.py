@@ -195,8 +195,7 @@ def _from_values(asked: EntryQuestions, plan: CompletionPlan, options: ModelOpti
 def _from_sums(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Model of mean and biases alone, from released row sums."""
     index_set, residual = asked.index_set, (2 * asked.half * ASSUMED.residual) ** 2
-    # Computed from coordinates, and first, so that the weights of entries need not be in memory
-    # too.
+    # First, from coordinates alone: the weights of entries, made later, need not be in memory too.
     features = incidence_features(index_set)
     released = asked.row_sums()
     model = fit_row_sums(

@@ -567,6 +567,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self._check_all()
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
+        """Data, their neighbour, and the statistic of a fit that tells them apart best."""
         # Values are at the two bounds, in one entry or in the entries of one unit.
         if self.bounds is None:
             raise ValueError("bounds must be given: values are made of both.")

@@ -284,7 +284,7 @@ class Directions:
             by_chance = self._by_chance(known)
             if values[place] <= by_chance + least:
                 break
-            # Chance, like noise, adds to the variance that a direction seems to explain.
+            # Chance is taken off by squares, as noise is from eigenvalues.
             found[place] = math.sqrt(max(float(value) ** 2 - by_chance**2, 0.0))
             known += float(value) * self._size**2
         return self._axes @ (vectors * np.sqrt(found))
@@ -455,7 +455,7 @@ def judged_sweeps(trial: int) -> int:
 
 
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
-    """Variance that directions of pure noise seem to explain of the units they were fitted to.
+    """Variance that directions fitted to units of pure noise seem to explain of these units.
     In units of the variance assumed of a component.
     """
     # Norm n of the residuals of n units in d rows along a random direction.
@@ -519,7 +519,7 @@ def fit_slices(asked: SliceQuestions, plan: SlicePlan, options: ModelOptions) ->
     mean, deviation, variance = _levels(levels, asked.half)
     biases = _fit_effects(asked, plan, mean, deviation)
     components, noise_variance = _components(asked, biases, plan, options)
-    # The prior of units' levels has this mean, which is known precisely.
+    # The prior of units' levels has this mean, whose noise adds to the prior's variance.
     model = SharedModel(
         mean + asked.middle, noise_variance, plan.unit_mode, [of.effects for of in biases],
         components, kernels.LEVEL_VARIANCE * noise_variance + variance,

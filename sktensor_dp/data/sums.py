@@ -192,7 +192,7 @@ class PartialQuery:
         if isinstance(partition, Exception):
             raise partition
         total, n_units = self.query.sums(), 0
-        # The caller's error state may differ between workers.
+        # What numpy does on errors (`np.errstate`) may differ between workers.
         with OneThread(), np.errstate(all="ignore"):
             for chunk in self.reader(partition):
                 total.add(self.query.total(chunk))

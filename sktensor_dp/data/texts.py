@@ -94,7 +94,7 @@ class WordCounts:
         rows = self.counts if order is None else self.counts[order]
         shape = (units.n, rows.shape[1])
         parts = (rows.data, rows.indices, rows.indptr[units.starts])
-        # Copy: summing duplicates writes to the documents' own counts.
+        # Copy: summing duplicates in place would change the documents' own counts.
         counts = sp.csr_matrix(parts, shape, copy=True)
         counts.sum_duplicates()
         return WordCounts(self.words, counts)

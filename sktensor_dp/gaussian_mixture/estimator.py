@@ -37,7 +37,7 @@ from sktensor_dp.gaussian_mixture.plan import (
     minus_mean,
     plan_mixture,
 )
-from sktensor_dp.gaussian_mixture.recipe import learned
+from sktensor_dp.gaussian_mixture.recipe import fit_groups
 from sktensor_dp.mixtures.gaussians import log_density, shares_of
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.steps import StepNoise
@@ -603,7 +603,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         with self._session(units, plan.releases) as ask:
             plan = plan_mixture(self, ask.count(), units.n_features, to_fit=True)
             ask.follow(plan.releases)
-            fitted = learned(ask, plan)
+            fitted = fit_groups(ask, plan)
         return self._finish(ask, fitted, columns)
 
     def _validated_rows(

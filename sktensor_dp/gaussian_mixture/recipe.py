@@ -35,7 +35,7 @@ SEEN = 2.5
 WORSE = 2.0
 
 
-def learned(ask: Session, plan: MixturePlan) -> Fitted:
+def fit_groups(ask: Session, plan: MixturePlan) -> Fitted:
     """Fit a mixture to released values; return fitted attributes and warnings."""
     ball = LiftedBall(plan.radius, plan.offset)
     if not plan.chooses_norm:
@@ -65,7 +65,7 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
     if gain < -WORSE * answer.sigma * np.sqrt(len(gains) - k + 2):
         return FittedMixture(start, gains, gain, None, np.zeros_like(start.means))
     model, n_joined = levels[k], len(start.weights) - k
-    if n_joined:  # a group may have the noise of all that were joined; their ways are not its own
+    if n_joined:  # a group may have the noise of all joined; how far they moved says nothing of it
         return FittedMixture(
             model, gains, gain, noise.times((n_joined + 1) ** 0.5), 0 * model.means
         )

@@ -37,7 +37,8 @@ class TrialAccountant(BudgetAccountant):
         """Record the charges in `entries`, or raise BudgetError if they exceed the allowed cost."""
         asked = [(entry.cost, entry.uses) for entry in entries]
         cost = PrivacyCost.total([(self.cost, 1), *asked])
-        # Compare each kind of cost: trials of mixed kinds of noise have another privacy profile.
+        # Compare each kind of cost by itself: a fit that swaps one kind of noise for another has
+        # another privacy profile than was planned.
         if not cost.is_within(self._allowed):
             raise BudgetError(
                 "A fit of the search asked for more than its part, or for another kind of noise "

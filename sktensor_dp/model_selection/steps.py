@@ -56,7 +56,7 @@ class RowByRow(TransformerMixin, BaseEstimator):
                 "text) and return one row of finite numbers, or a text: what it returns stands for "
                 "each row on which it fails, as an error would tell that there is one."
             )
-        rows = [spare]
+        rows = [spare]  # first, so that there is always a row to stack
         for row in range(n_rows(X)):
             found = self._made(one_row(X, row))
             fits = type(found) is type(spare) and np.shape(found) == np.shape(spare)

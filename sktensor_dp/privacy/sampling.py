@@ -30,7 +30,7 @@ MAX_BITS, MAX_MAGNITUDE = 51, 2**62
 CHOICE_BITS, PLACE_BITS, LOT_BITS = 16, 31, 16
 LOT_MASK, LOT_BELOW = np.uint64(2**LOT_BITS - 1), np.int64(2**LOT_BITS - 1)
 PLACE_MASK = np.uint64(2 ** (PLACE_BITS + LOT_BITS) - 2**LOT_BITS)
-# A word with its cell left of the place is a magnitude in units of 2^-52.
+# With the cell's number in the bits above these, a word is a magnitude in units of 2^-52.
 CELL_SHIFT = PLACE_BITS + LOT_BITS
 UNIT_BITS = CELL_SHIFT + 5
 # On finer grids 16 more bits of place replace the lot.

@@ -34,7 +34,8 @@ LARGEST_TERMS = 16.0
 
 def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats) -> Floats:
     """Weighted sum over documents of third moments in a basis B; `projected` is ``X @ B``."""
-    # Number of documents, and of words, whose terms are added plainly.
+    # Number of documents, and of words, whose terms are added plainly before their sum is added
+    # accurately.
     terms_at_once = 2**12
     cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
     for rows in blocks(X.shape[0], terms_at_once):

@@ -110,7 +110,7 @@ class RowSums(Query):
 
 @dataclass(frozen=True, eq=False)
 class EntryPairs(Query):
-    """Sums over the rows of a matrix of products of residuals in two different columns."""
+    """For each pair of columns of a matrix: sum over rows of the product of the two residuals."""
 
     name, family = "entry_pairs", "entries"
     description = "sums over rows of products of their clipped residuals in two columns"

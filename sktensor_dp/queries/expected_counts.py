@@ -307,7 +307,7 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
     batches = list(batches_of(np.diff(counts.indptr), n_components, room))
 
     def run(batch: slice) -> None:
-        # Threads do not inherit the caller's error state, and warnings are outputs.
+        # Threads have numpy's own error state, and a warning would tell of the data.
         with np.errstate(all="ignore"):
             work(batch)
 

@@ -63,7 +63,7 @@ class Jacobian:
         return result
 
     def scatter(self, weights: Floats) -> Floats:
-        """``sum_e weights_e J_e`` over entries e, of shape (n_parameters,)."""
+        """``sum_e weights_e J_e``, J_e the derivatives of entry e's value; (n_parameters,)."""
         modes = range(len(self.factors))
         parts = [weights.sum()[None], *(self.index_set.sums(m, weights) for m in modes)]
         for m in modes:
@@ -93,7 +93,7 @@ class Jacobian:
         return self._added(np.abs) + self._core_norms(1)
 
     def _added(self, operation: np.ufunc) -> Floats:
-        """Sum of ``of(derivative)`` over mean, biases and factors, for each entry; (n_entries,)."""
+        """Sum of ``operation(derivative)`` of each entry's parameters but a core; (n_entries,)."""
         total = np.full(self.index_set.n_entries, 1.0 + len(self.factors))
         for m in range(len(self.factors)):
             total += operation(self.rows(m)).sum(axis=1)
@@ -190,7 +190,7 @@ class RidgeBlock(Query):
         return largest, solutions / scales[:, None, None]
 
     def _blocks(self) -> Iterator[_Block]:
-        """Yield blocks of entries sorted by row: span, z (r, b), rows, and where each begins."""
+        """Yield blocks of entries by row: span, regressors (r, b), rows, where each row begins."""
         order = self.index_set.order(self.mode)
         # One matrix for each entry of a block has to fit into the cache.
         size = rows_at_once(max(self.rows.shape[1], 4) ** 2, caches=1 / 2)

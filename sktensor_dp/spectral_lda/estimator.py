@@ -46,7 +46,7 @@ from sktensor_dp.spectral_lda.fitted import (
     SavedTopics,
     TopicStream,
     continue_stream,
-    learned,
+    fitted_attributes,
 )
 from sktensor_dp.spectral_lda.plan import TopicForecast, TopicPlan, forecast_topics, plan_topics
 from sktensor_dp.spectral_lda.public_words import (
@@ -631,7 +631,7 @@ class PrivateSpectralLDA(
             ask.follow(plan.releases)
             released = fit_topics(ask, limits, plan, options)
         budget = (self.epsilon, self.delta) if begins else None
-        return self._finish(ask, learned(released, plan, ask.n_units, budget), columns)
+        return self._finish(ask, fitted_attributes(released, plan, ask.n_units, budget), columns)
 
     def _learn_batch(self, batch: CountChunks, stream: TopicStream) -> Self:
         """Make one EM step on a further batch of the stream: plan, open, ask, publish."""

@@ -51,7 +51,7 @@ class TopicStream:
     ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
 
-def learned(
+def fitted_attributes(
     released: ReleasedTopics,
     plan: TopicPlan,
     n_units: int,

@@ -130,7 +130,8 @@ class Refinement:
         alone = public_alone(fitted, fitted.public)
         gain = TopicGain(
             fitted.topics, fitted.weights, fitted.concentration,
-            TopicGain(alone.topics, alone.weights, alone.concentration), not self._ask.is_exact,
+            TopicGain(alone.topics, alone.weights, alone.concentration),
+            divides_words=not self._ask.is_exact,
         )  # fmt: skip
         noisy = self._ask(CompletionGains.of(gain))
         return alone if noisy.value[0] < -noisy.sigma else fitted

@@ -30,7 +30,7 @@ class BatchMean:
 
     @classmethod
     def of(cls, value: Floats, noise: float, n_samples: float) -> "BatchMean":
-        """Answer of one batch."""
+        """Answer of one batch of `n_samples`, with the variance `noise` of its noise."""
         each = np.ones(value.shape[1])
         return cls(value, noise * each, each / n_samples)
 

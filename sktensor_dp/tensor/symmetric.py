@@ -212,7 +212,7 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
     check_finite("T", tensor)
     k = len(tensor)
     if k >= HALVED_FROM:
-        return lambda U: _contract_by_half(tensor, U)
+        return lambda U: _contract_in_column_blocks(tensor, U)
 
     def contract(U: Floats) -> Floats:
         answer = np.empty(U.shape)
@@ -225,7 +225,7 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
     return contract
 
 
-def _contract_by_half(tensor: Floats, U: Floats) -> Floats:
+def _contract_in_column_blocks(tensor: Floats, U: Floats) -> Floats:
     """T(I, u, u) for the columns u of U, a few columns at a time."""
     # More columns at once are no faster and leave less cache for T.
     many_columns = 32

@@ -194,7 +194,7 @@ class CellUnits:
             means, pivots = _solution(rows, entries.moments(self._weighted))
             roots = rows[N_PLAIN:]
             roots_of_inverses(roots, pivots[N_PLAIN:])
-            # Components have prior variance 1.
+            # Components have prior variance 1; `roots` are views of `packed`.
             means *= self._deviations[:, None]
             first = len(packed) - sum(map(len, roots))
             np.clip(packed[first:], -1.0, 1.0, out=packed[first:])

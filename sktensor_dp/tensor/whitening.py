@@ -340,7 +340,8 @@ def noisy_whitener(
 ) -> NoisyWhitener:
     """Whitener by the eigenpairs above the noise `edge`, or by all (`keep_all`).
 
-    It is by the first alone unless the second is above `edge` and `apart`.
+    Keeps the first eigenpair alone, even with `keep_all`, unless two eigenvalues are above both
+    `edge` and `apart`.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())

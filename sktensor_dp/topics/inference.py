@@ -88,7 +88,7 @@ def _settle(
     rows, tokens = _tokens(data, lengths)
     going = np.ones(len(lengths), dtype=bool)
     for _ in range(n_iter):
-        # Counts without the token at hand, and no less than the prior.
+        # Expected counts of a document's topics without this token, and no less than the prior.
         others = current[rows]
         others -= of_tokens
         np.maximum(others, prior, out=others)

@@ -67,7 +67,7 @@ def clip_drift(
     singles: float | Floats = 1.0
     if limits.scales is not None:
         singles = shares @ (scaled / limits.scales).sum(axis=1)
-    # A mixture is found as often as its documents count; correct for how much each was clipped.
+    # Clipping leaves a mixture only part of its documents' tokens: divide by their number.
     free = odds / limits.counted_tokens(np.geomspace(*LENGTHS, TRIED)[:, None], repeats, singles)
     sums = free.sum(axis=1)
     length = min(int(np.searchsorted(1 / sums, total)), TRIED - 1)
