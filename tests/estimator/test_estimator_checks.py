@@ -69,7 +69,9 @@ def expected_failures(estimator):
     if estimator.neighbours == "add_remove":
         expected = {**expected, **COUNTED}
     if isinstance(estimator, PrivateGaussianMixture):
-        return {**expected, **CLASSIFIES}
+        tied = estimator.covariance_type == "tied"  # of which one fit finds two groups
+        noise = {"check_fit_idempotent": NOISE} if tied else {}
+        return {**expected, **CLASSIFIES, **noise}
     if isinstance(estimator, COMPLETIONS):
         return {**expected, **dict.fromkeys(TWO_FITS, NOISE)}
     # In so few rows these find one topic or cluster, and all probabilities are 1.
