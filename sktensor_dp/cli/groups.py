@@ -21,7 +21,6 @@ from sktensor_dp.text.plan import WordForecast
 
 CATEGORIES_FRACTIONS = (0.1, 0.9)  # for categories, and for groups
 CATEGORIES = 5  # of a column, which forecasts assume
-TINIEST = 1e-300  # of numbers whose logs are taken: what is no larger counts as LOW
 CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
     "A cloud of another form may be several groups; noise moves averages and shares.",
@@ -177,6 +176,7 @@ class Groups(Run):
 
     def fit(self) -> Iterator[str]:
         """Find categories, then the groups, and give their averages in units of the columns."""
+        tiniest = 1e-300  # of numbers whose logs are taken: what is no larger counts as LOW
         categories = self._categories
         if self._sought:
             encoder = self.models["categories"]
@@ -192,7 +192,7 @@ class Groups(Run):
             for column, value in categories
         ]
         table = np.column_stack([*self._values, *one_hot]).astype(float)
-        table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], TINIEST))
+        table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
         X = self._scaler.transform(table)
         model = self.models["groups"].fit(X, groups=self.groups)
         yield "groups"

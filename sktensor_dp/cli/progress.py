@@ -14,7 +14,6 @@ from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 
 # Form of the lines that estimators print before each release.
 RELEASE = re.compile(r"release (\d+) of (\d+)")
-SECONDS_BETWEEN = 10.0
 
 
 class Progress(io.TextIOBase):
@@ -42,11 +41,12 @@ class Progress(io.TextIOBase):
     @contextmanager
     def step(self, label: str) -> Iterator[None]:
         """Announce a step and time it; every ten seconds say how long it will take."""
+        seconds_between = 10.0
         begin, over = time.monotonic(), threading.Event()
         self._done = 0.0
 
         def tell() -> None:
-            while not over.wait(SECONDS_BETWEEN):
+            while not over.wait(seconds_between):
                 passed = time.monotonic() - begin
                 left = passed * (1 / self._done - 1) if self._done else 0.0
                 more = f", about {left:.0f} s to go" if left else ""

@@ -88,8 +88,6 @@ BLOCK = 2**20
 REGULARIZATION = (1e-9, 1e9)
 
 
-# Numbers of a core of which a sweep takes two seconds; time grows with their square.
-SLOW_CORE = 2500
 SLOW = (
     "The core has so many numbers that this fit will take minutes or more: its time grows with the "
     "square of the product of the ranks. Interrupted, it has spent its budget; a smaller rank is "
@@ -262,6 +260,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
         `announced` is the shape.
         """
+        # Numbers of a core of which a sweep takes two seconds; time grows with their square.
+        slow_core = 2500
         bounds = self._checked_together()
         by_slice = self.unit_mode is not None
         indices = None if self.row_names is None else indices_of(self.row_names)
@@ -283,7 +283,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )  # fmt: skip
         none = self._nothing_found(chunks.n_units)
         asked = max(ranks) > 0
-        slow = seeks and self._full_core and not by_slice and math.prod(ranks) > SLOW_CORE
+        slow = seeks and self._full_core and not by_slice and math.prod(ranks) > slow_core
         self._warn((none,) if asked and not seeks else (UserWarning(SLOW),) if slow else ())
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:

@@ -134,11 +134,6 @@ def _fold_in_variance(n: float, seen: list[float], left: float, bias: float) -> 
     return noise + level
 
 
-# Mean length of a unit's weights over its root mean square, for a few columns, times the loss by
-# unequal components and random starts. Fitted to synthetic ratings at budgets from 0.5 to 10.
-MEAN_LENGTH = 0.78
-
-
 def slice_errors(
     n_observed: int, shape: tuple[int, ...], plan: SlicePlan, assumed: Assumed, rank: int
 ) -> tuple[float, float | None]:
@@ -249,9 +244,13 @@ class _Search:
 
     def _signal(self) -> float:
         """Expected sum of a row in one column, for a component of size one there."""
+        # Mean length of a unit's weights over its root mean square, for a few columns, times the
+        # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
+        # 0.5 to 10.
+        mean_length = 0.78
         seen = self._seen()
         length = math.sqrt(self._columns + self._number * seen)
-        response = MEAN_LENGTH * math.sqrt(seen) / length
+        response = mean_length * math.sqrt(seen) / length
         return self._weight * math.sqrt(self._share) * response
 
     def _found(self) -> float:

@@ -27,8 +27,6 @@ from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.tucker_completion import Model, TuckerCompletion
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at_entries
 
-# Number of EM steps for the prior variance of the rows.
-PRIOR_STEPS = 20
 # Least prior variance relative to the first one, and ridge of matrices relative to their size.
 LEAST_PRIOR, LEAST_RIDGE = 1e-8, 1e-12
 # Least eigenvalue of a matrix before its root is taken, relative to the largest.
@@ -65,6 +63,8 @@ def posterior_rows(
     Rows have prior mean 0. Their common prior variance is estimated from the data, in steps from
     `prior` on, and divided by `regularization` in the last step.
     """
+    # Number of EM steps for the prior variance of the rows.
+    prior_steps = 20
     # Rows are normal with mean 0 and a common variance, estimated from `prior` on and finally
     # divided by `regularization`. H is made of `grams`; rows without entries in it are 0.
     r = sums.shape[1]
@@ -83,8 +83,8 @@ def posterior_rows(
     squares = np.maximum(squares, 0.0)
     scaled = (axes.transpose(0, 2, 1) @ scaled)[..., 0]
     least = LEAST_PRIOR * prior
-    for step in range(PRIOR_STEPS):
-        if step == PRIOR_STEPS - 1:
+    for step in range(prior_steps):
+        if step == prior_steps - 1:
             prior /= regularization
         variances = prior / (prior * squares + 1)
         turned = variances * scaled
@@ -212,7 +212,6 @@ def shared_model(estimator: Any) -> SharedModel:
 
 # Most columns of a result of transform; no table of that width would fit into memory.
 MOST_COLUMNS = 2**20
-MOST_MODES = 32
 WAYS = ("sufficient_statistics", "gradient", "input", "output")
 
 
@@ -265,9 +264,10 @@ class SavedCompletion(SavedState):
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes from a file; ModelFileError where shapes or values do not agree."""
+        most_modes = 32
         estimator._check_all()
         found, shape, ranks = super().attributes(estimator), self.shape_, self._ranks
-        right = 2 <= len(shape) <= MOST_MODES and min(shape) > 0 and self.n_iter_ > 0
+        right = 2 <= len(shape) <= most_modes and min(shape) > 0 and self.n_iter_ > 0
         require(right, "shape_ must be that of a tensor, fitted in a step or more")
         require(self.perturbation_ in WAYS, f"perturbation_ must be one of {WAYS}")
         require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")

@@ -50,12 +50,6 @@ from sktensor_dp.tensor.tucker_completion import mode_product
 
 # Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-100
-# Least fraction of a unit's entries in separate rows.
-LEAST_ROOM = 0.01
-# Least fraction of the prior variance of weights that a unit's entries explain.
-LEAST_REST = 0.05
-# Quantiles at which a distribution is averaged.
-QUANTILES = (np.arange(100) + 0.5) / 100
 # Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
 
@@ -190,6 +184,8 @@ def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
     Cells are combinations of shared rows, whose biases know such weights by themselves; entries of
     a unit are taken to spread over rows independently.
     """
+    # Least fraction of a unit's entries in separate rows.
+    least_room = 0.01
     if len(biases) == 1:
         return biases[0].weights
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
@@ -200,7 +196,7 @@ def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
         square = (float(of.weights.sum()) / max(n_units, 1)) ** 2
         alike = float(of.shares @ of.shares)
         room = 1 - square * alike + square * (1 - alike) / n_cells
-        numbers.append(square * (1 - alike) / max(room, LEAST_ROOM))
+        numbers.append(square * (1 - alike) / max(room, least_room))
     shares = reduce(np.multiply.outer, [of.shares for of in biases]).ravel()
     return n_units * math.sqrt(max(min(*numbers, float(n_cells)), 1.0)) * shares
 
@@ -255,11 +251,13 @@ class Directions:
         """Variance that directions explain, (r, r) in units of that assumed, and its noise.
         From the mean of the `last` sweeps; the noise is a standard deviation of an entry.
         """
+        # Least fraction of the prior variance of weights that a unit's entries explain.
+        least_rest = 0.05
         # Second moment of a unit's weights: that of the first sweep if directions explain nothing,
         # and 1 if they explain the assumed variance.
         first, r = self._moments[0], self._axes.shape[1]
         none = float(np.trace(first.moment))
-        found, rest = r * self._moment(last) - none * np.eye(r), max(1 - none, LEAST_REST)
+        found, rest = r * self._moment(last) - none * np.eye(r), max(1 - none, least_rest)
         return found / rest, self._moment_noise(last) / rest
 
     def pay(self, rest: float) -> bool:
@@ -458,6 +456,8 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     """Variance that directions fitted to units of pure noise seem to explain of these units.
     In units of the variance assumed of a component.
     """
+    # Quantiles at which a distribution is averaged.
+    quantiles = (np.arange(100) + 0.5) / 100
     # Norm n of the residuals of n units in d rows along a random direction.
     largest = largest_of_noise(n_units, _effective_rows(weights))
     each = max(float(weights.sum()) / n_units, 1e-9) ** 2
@@ -466,7 +466,7 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     own = 1 / (1 + defaults.COMPONENT_VARIANCE * each)
     none = 1 - (1 - own) ** 2
     variances = none - own + (1 - none) * np.array([[0.0], [explained]])
-    squares = variances * chi2.ppf(QUANTILES, n_columns)
+    squares = variances * chi2.ppf(quantiles, n_columns)
     norms = np.sqrt((own + squares) ** 2 + (n_columns - 1) * own**2)
     without, seen = np.mean((own + squares / n_columns) / np.maximum(norms / n_columns, 1.0), 1)
     return float((seen - without) / (1 - none))
@@ -499,10 +499,6 @@ def _effective_rows(weights: Floats) -> float:
 
 # Least standard deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
-# Prior of level and deviation, uniform: squared half width divided by its variance.
-LEVEL_PRIOR = 3
-# Noise, in half widths, from which on levels are by chance far from their ends and from 0.
-LITTLE = 0.05
 AT_EDGE = (
     "The average that was found lies at the edge of the range of values: are the bounds right, and "
     "is it the right column of values?"
@@ -553,8 +549,10 @@ def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
 
 def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
     """Mean level of units, deviation of values about it, and variance of the mean by noise."""
+    # Prior of level and deviation, uniform: squared half width divided by its variance.
+    level_prior = 3
     # Shrink both by their known noise, towards the middle of their range.
-    share = half**2 / (half**2 + LEVEL_PRIOR * levels.sigma**2)
+    share = half**2 / (half**2 + level_prior * levels.sigma**2)
     mean = share * float(np.clip(levels.mean, -half, half))
     deviation = half / 2 + share * (levels.deviation - half / 2)
     least = 2 * half * LEAST_DEVIATION
@@ -565,7 +563,9 @@ def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
 
 def _doubts(levels: ReleasedLevels, half: float) -> tuple[Warning, ...]:
     """Warnings, from released levels, that most values are clamped or few units have values."""
-    if levels.sigma > LITTLE * half:
+    # Noise, in half widths, from which on levels are by chance far from their ends and from 0.
+    little = 0.05
+    if levels.sigma > little * half:
         return ()
     # Units without entries count as 0.
     if math.hypot(levels.mean, levels.deviation) <= 3 * levels.sigma:

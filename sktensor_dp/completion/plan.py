@@ -113,10 +113,6 @@ def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
     return UNCLIPPED * deviation**2 / max(half**2 - mean**2, deviation**2)
 
 
-# Largest number of columns of a table whose pairs are released.
-MOST_PAIRED = 1024
-
-
 def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:
     """Fraction of epsilon for pairs that costs predictions little; 0 if pairs would show nothing.
     A pair is the product of two residuals of a row of a matrix.
@@ -136,9 +132,11 @@ def pairs_detectability(n_observed: int, shape: Sequence[int], cost: PrivacyCost
     """Signal-to-noise ratio of a component in the released pairs; above 1 it can be found.
     Eigenvalue of a component worth finding over the edge of the noise's spectrum.
     """
+    # Largest number of columns of a table whose pairs are released.
+    most_paired = 1024
     n_rows, n_columns = shape
     each = n_observed / n_rows
-    if each <= 1 or not 1 < n_columns <= MOST_PAIRED:
+    if each <= 1 or not 1 < n_columns <= most_paired:
         return 0.0
     if cost.mu > 0:
         noise = 2 * math.sqrt(each - 1) / cost.mu
@@ -175,8 +173,6 @@ class ModelOptions:
 
 # Number of steps of gradient descent.
 STEPS = 30
-# Fraction of the budget after which components of persons are judged.
-JUDGED_FRACTION = 0.15
 
 
 def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
@@ -358,13 +354,15 @@ def slice_detectability(
     """Signal-to-noise ratio of a component in sums over units; above 1 it can be found.
     Length of a component worth finding over that of the noise.
     """
+    # Fraction of the budget after which components of persons are judged.
+    judged_fraction = 0.15
     # For one component, and units with entries in a quarter of the cells.
     n_cells = math.prod(shape) // shape[unit_mode]
     if delta == 0 or n_cells > MOST_CELLS:
         return 0.0
     if math.isinf(epsilon):
         return math.inf
-    noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(JUDGED_FRACTION))
+    noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(judged_fraction))
     # Response of a clipped residual to a component, half of whose weights noise hides.
     response = 0.68 * (ASSUMED.component / ASSUMED.residual) / 2
     each = max(ASSUMED.observed_share * n_cells, 1.0)
@@ -403,18 +401,9 @@ def plan_slices(
     return SlicePlan(unit_mode, n_sweeps, releases, n_rounds)
 
 
-# Most arrays that a fit holds at once, counted in the code. Doubles for each row of a mode: of any
-# model; for each component those of sweeps, twelve of which are extrapolated; and of normal
-# equations, for pairs of components.
-ROW_NUMBERS, ROW_COMPONENTS, ROW_SQUARES = 48, 28, 5
 # Columns in a search for singular vectors, for each vector and beyond: eight blocks of a basis, the
 # block, its product and its residual, twice.
 SEARCH_COLUMNS, MORE_COLUMNS = 16, 11
-# Further doubles for each row and each singular vector of the pattern of entries: products with
-# parts of it, and results for each mode.
-FEATURE_COLUMNS = 5
-# Doubles for each row of a shared mode and each point of the grid of weights.
-GRID_ARRAYS = 10
 # Matrices of pairs of entries of a core: normal equations, their average, and those of the solver.
 # And matrices of pairs of columns.
 CORE_SQUARES, PAIR_MATRICES = 16, 12
@@ -427,20 +416,29 @@ def check_model_size(
     full_core: bool,
 ) -> None:  # fmt: skip
     """Raise an error for a public shape whose model memory cannot hold; `asked` is the rank."""
+    # Doubles for each row of a shared mode and each point of the grid of weights.
+    grid_arrays = 10
+    # Further doubles for each row and each singular vector of the pattern of entries: products with
+    # parts of it, and results for each mode.
+    feature_columns = 5
+    # Most arrays that a fit holds at once, counted in the code. Doubles for each row of a mode: of
+    # any model; for each component those of sweeps, twelve of which are extrapolated; and of normal
+    # equations, for pairs of components.
+    row_numbers, row_components, row_squares = 48, 28, 5
     if not plan.seeks_components:
         ranks = (0,) * len(shape)
     lengths, n_rows, held = [float(n) for n in shape], float(sum(shape)), float(WORKSPACE)
     if full_core:
         held += CORE_SQUARES * math.prod(map(float, ranks)) ** 2
     for n, r in zip(lengths, ranks, strict=True):
-        held += n * (ROW_NUMBERS + ROW_COMPONENTS * r + ROW_SQUARES * float(r) ** 2)
+        held += n * (row_numbers + row_components * r + row_squares * float(r) ** 2)
     searched = max(n * (r + MORE_COLUMNS) for n, r in zip(lengths, ranks, strict=True))
     if isinstance(plan, SlicePlan):
-        held += GRID_ARRAYS * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
+        held += grid_arrays * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
     elif plan.perturbation == "sufficient_statistics":
         side, width = max(min(n, n_rows - n) for n in lengths), VECTORS + MORE_COLUMNS
         searched = max(searched, side * width)
-        held += FEATURE_COLUMNS * n_rows * width
+        held += feature_columns * n_rows * width
         if plan.with_pairs:
             held += PAIR_MATRICES * lengths[-1] ** 2
     held += SEARCH_COLUMNS * searched

@@ -10,9 +10,6 @@ from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.tensor.arrays import Integers
 
-# From this number on floats skip integers, so a float could stand for another id.
-LARGEST_FLOAT = 2.0**53
-
 
 class RowIndex:
     """Public names of the rows of one mode, made by ``from_public``.
@@ -96,12 +93,14 @@ class RowIndex:
         ValueError
             If values are numbers of double precision from 2**53 on, which may stand for others.
         """
+        # From this number on floats skip integers, so a float could stand for another id.
+        largest_float = 2.0**53
         known = None if hasattr(values, "dtype") else object
         column = read(lambda: np.asarray(values, known), "X")
         items = column.tolist()
         dtype = _kind_of_items(items) if known is object else values.dtype
         _check_kind(dtype, type(self._names[0]))
-        if any(isinstance(item, float) and abs(item) >= LARGEST_FLOAT for item in items):
+        if any(isinstance(item, float) and abs(item) >= largest_float for item in items):
             raise ValueError(
                 "X has a column of numbers in double precision, which does not hold every whole "
                 "number from 2**53 on. Pass ids as integers."

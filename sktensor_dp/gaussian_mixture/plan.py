@@ -19,22 +19,14 @@ from sktensor_dp.tensor.symmetric import n_unique
 
 # Numbers of EM steps: the fewest, the most, and without noise.
 FEWEST, MOST, WITHOUT_NOISE = 5, 40, 60
-# Quantile of the length of normal rows at which steps without noise are clipped: nearly none.
-NEARLY_ALL = 1 - 1e-6
-# Rows times mu, for each group and column, for one further step.
-ROWS_A_STEP = 12.0
 # Rows times mu for each group and column, and rows for each group, that forecasts ask for.
 ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
-# Parameters, of whose information means_interval inverts the matrix.
-MOST_SCORES = 5000
 # Most matrices of all features that a fit holds at once. For each sphere when spheres are merged:
 # its own, a factor, and that of a merged one. For each group in a step: the sum, its rest, an
 # addend and a product (4), or the model with factors and whiteners (3), the average (1), released
 # shapes (1), temporaries of moments and shapes (5), and for missing cells an inverse and parts (5).
 # In all: second moments, covariances, and the workspaces of LAPACK.
 LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 2, 3, 16, 12
-# Doubles for each pair of spheres: its loss, and its place in two tables.
-A_PAIR = 64
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
 
@@ -64,8 +56,11 @@ class MixturePlan:
     @property
     def quantile(self) -> float:
         """Quantile of the length of normal rows that steps clip at."""
+        # Quantile of the length of normal rows at which steps without noise are clipped: nearly
+        # none.
+        nearly_all = 1 - 1e-6
         noiseless = math.isinf(self.releases.epsilon)
-        return NEARLY_ALL if noiseless else defaults.QUANTILE
+        return nearly_all if noiseless else defaults.QUANTILE
 
     @property
     def shape(self) -> str:
@@ -77,6 +72,8 @@ def plan_mixture(
     model: Any, n_samples: int, n_features: int, *, to_fit: bool = False
 ) -> MixturePlan:
     """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
+    # Parameters, of whose information means_interval inverts the matrix.
+    most_scores = 5000
     k = model.n_components
     if to_fit:
         check_feasible(
@@ -94,19 +91,21 @@ def plan_mixture(
     return MixturePlan(
         k, n_features, model.covariance_type, n_steps, norm, chooses_norm, model.random_state,
         ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
-        n_samples >= rows_needed(model, n_features) and n_scores(k, n_features) <= MOST_SCORES,
+        n_samples >= rows_needed(model, n_features) and n_scores(k, n_features) <= most_scores,
     )  # fmt: skip
 
 
 def _numbers_held(k: int, d: float) -> float:
     """Most numbers that a fit holds at once, by public sizes: arrays counted in the code."""
+    # Doubles for each pair of spheres: its loss, and its place in two tables.
+    a_pair = 64
     spheres = defaults.SPHERES * k
     # Mixtures of 1 to k groups of the start (1 / 2), and those of the gains with factors and
     # whiteners (3 / 2).
     levels = LEVELS * k * (k + 1)
     matrices = levels + SPHERE_MATRICES * spheres + STEP_MATRICES * k + SINGLE_MATRICES
     points = 3.0 * TRIES * spheres * min(k, d)  # of which centres are chosen
-    return matrices * (d + 1) ** 2 + points + A_PAIR * spheres**2 + WORKSPACE
+    return matrices * (d + 1) ** 2 + points + a_pair * spheres**2 + WORKSPACE
 
 
 def strength(epsilon: float, delta: float) -> float:
@@ -122,10 +121,12 @@ def rows_needed(model: Any, n_features: int) -> int:
 
 def number_of_steps(n_samples: int, n_features: int, n_components: int, mu: float) -> int:
     """Number of EM steps: more where more data can pay for them."""
+    # Rows times mu, for each group and column, for one further step.
+    rows_a_step = 12.0
     if math.isinf(mu):
         return WITHOUT_NOISE
     each = n_samples * mu / (n_components * n_features)
-    return int(min(max(round(4 + each / ROWS_A_STEP), FEWEST), MOST))
+    return int(min(max(round(4 + each / rows_a_step), FEWEST), MOST))
 
 
 def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Question) -> Forecast:

@@ -20,8 +20,6 @@ RESOLVED = 3.0
 # Factor on the sum of squares that noise is expected to add to eigenvalues outside the leading
 # directions.
 BY_NOISE = 1.5
-# Least variance outside the leading directions, relative to the mean one.
-LEAST_LEFT = 0.05
 LEAST_WEIGHT = 1e-4
 # Scales of the parts of a sphere's statistic: with these the weight bounds all other parts.
 SPHERE_SCALES = Scales(1.0, 1.0, 1.0, 0.0)
@@ -117,13 +115,15 @@ def _spread_points(n_points: int, n_directions: int, rng: Any) -> Floats:
 
 def _rounded(values: Floats, noise: float) -> Floats:
     """Eigenvalues outside the leading directions, shrunk to their mean by their noise."""
+    # Least variance outside the leading directions, relative to the mean one.
+    least_left = 0.05
     if not len(values):
         return values
     mean = max(float(values.mean()), noise)
     own = values - mean
     by_noise = BY_NOISE * noise**2 * len(values) * (len(values) + 1) / 2
     kept = max(0.0, 1 - by_noise / max(float(own @ own), 1e-300))
-    return np.maximum(mean + kept * own, LEAST_LEFT * mean)
+    return np.maximum(mean + kept * own, least_left * mean)
 
 
 def within(points: Floats, radius: float) -> Floats:

@@ -11,8 +11,6 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Least divisor for a group's weight, absolute and in standard deviations of its noise.
 LEAST_WEIGHT, RESOLVED = 2e-4, 3.0
-# Noise (length) of a shift from which it is shrunk, and from which it is shrunk fully.
-SHRUNK_FROM, SHRUNK_AT = 0.1, 0.3
 # Least variance along a direction, relative to the squared radius of the data.
 LEAST_VARIANCE = 1e-10
 
@@ -159,7 +157,9 @@ def _shifts(
 
 def shrunk_share(noise: Floats) -> Floats:
     """Share by which shifts are shrunk, by the length of their noise."""
-    return np.clip((noise - SHRUNK_FROM) / (SHRUNK_AT - SHRUNK_FROM), 0, 1)
+    # Noise (length) of a shift from which it is shrunk, and from which it is shrunk fully.
+    shrunk_from, shrunk_at = 0.1, 0.3
+    return np.clip((noise - shrunk_from) / (shrunk_at - shrunk_from), 0, 1)
 
 
 def _scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:

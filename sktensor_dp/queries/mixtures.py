@@ -31,9 +31,6 @@ SHAPES = ("full", "diag", "spherical")
 # Largest whitener times radius, and largest logarithm of weight times density: squares stay finite.
 LARGEST_WHITENED, LARGEST_LOG = 1e50, 1e5
 LIMITS = (1e-3, 1e6)
-# Largest condition of a whitener for each column; products for rows with missing cells have its
-# square.
-LARGEST_CONDITION = 1e6
 # Clip of the norm of the gains in log-density of one sample, in nats.
 MOST_GAIN = 3.0
 
@@ -248,13 +245,16 @@ class MixtureGains(Signed):
 
 def are_factors(whiteners: Floats) -> bool:
     """True if whiteners are invertible with positive diagonals, and well enough conditioned."""
+    # Largest condition of a whitener for each column; products for rows with missing cells have its
+    # square.
+    largest_condition = 1e6
     try:
         factors = np.asarray(np.linalg.inv(whiteners))
     except np.linalg.LinAlgError:
         return False
     conditions = np.linalg.norm(whiteners, axis=(1, 2)) * np.linalg.norm(factors, axis=(1, 2))
     positive = np.diagonal(factors, axis1=1, axis2=2) > 0
-    return bool(positive.all() and (conditions <= LARGEST_CONDITION * whiteners.shape[1]).all())
+    return bool(positive.all() and (conditions <= largest_condition * whiteners.shape[1]).all())
 
 
 @dataclass(frozen=True, eq=False)

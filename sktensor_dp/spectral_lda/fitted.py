@@ -33,9 +33,6 @@ from sktensor_dp.spectral_lda.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.uncertainty import Limits
 
-# Forgetting rate of online EM (Cappe & Moulines, 2009), between 1/2 and 1.
-FORGETTING = 0.6
-
 
 @dataclass(frozen=True, eq=False)
 class TopicStream:
@@ -103,6 +100,8 @@ def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tu
 
     `squares` is the sum of squares that one document's counts are clipped to.
     """
+    # Forgetting rate of online EM (Cappe & Moulines, 2009), between 1/2 and 1.
+    forgetting = 0.6
 
     def precision(n: int) -> float:
         """Inverse variance of an expected count, by noise and by sampling `n` documents."""
@@ -114,7 +113,7 @@ def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tu
     # Number of equally precise batches that all earlier ones are worth.
     typical = of_squares / total
     n_batches = total / typical
-    kept = typical * ((n_batches + 1) ** FORGETTING - 1)
+    kept = typical * ((n_batches + 1) ** forgetting - 1)
     return own / (own + kept), (total + own, of_squares + own**2)
 
 

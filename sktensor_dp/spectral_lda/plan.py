@@ -28,18 +28,8 @@ PAIR_MATRICES, CUBES = 8, 12
 # Columns in the search for eigenvectors of pairs, for each topic and beyond: eight blocks of a
 # basis, their products and residuals.
 SEARCH_COLUMNS, MORE_COLUMNS = 24, 10
-# Rows of all words for each topic: topics, deviations, averages and answers of steps.
-TOPIC_ROWS = 24
-# Arrays of words by ratios of the prior, for one centre: likelihoods, posteriors, means and
-# squares. The grid of word frequencies is half as large again, in eight arrays.
-PRIOR_ARRAYS = 14
-# For few words: rows in the history of the joint fit, and squares of curvatures and their inverses
-# for each topic.
-MATCHED_ROWS, MATCHED_SQUARES = 64, 8
 # Doubles in blocks and public tables that are worked on at once.
 WORKSPACE = 2**21
-# Most words whose pairs are released: with more, eigenvectors would take most of the time.
-MAX_WORDS = 1500
 
 
 @dataclass(frozen=True)
@@ -87,6 +77,8 @@ def plan_topics(
     to_fit: bool = False,
 ) -> TopicPlan:
     """Choose the releases of a topic fit and split the budget among them."""
+    # Most words whose pairs are released: with more, eigenvectors would take most of the time.
+    max_words = 1500
     n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
     exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
     sought = n_features * n_components
@@ -97,9 +89,9 @@ def plan_topics(
     triples = "triple_moments" if moment else "whitened_triple_moments"
     third = triples if kind != "large" or n_steps == 0 else None
     fractions = _fractions(kind, n_steps, asks_public, third is not None)
-    most = MAX_WORDS if n_steps else n_features
+    most = max_words if n_steps else n_features
     n_words = _n_words(n_effective, fractions["pairs"], n_features, n_components, small, most)
-    multiplies = exact and n_words > MAX_WORDS
+    multiplies = exact and n_words > max_words
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
         match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
@@ -119,13 +111,21 @@ def plan_topics(
 
 def _numbers_held(plan: TopicPlan, n_features: float, with_public: bool) -> float:
     """Most numbers that a fit holds at once, by public sizes."""
+    # For few words: rows in the history of the joint fit, and squares of curvatures and their
+    # inverses for each topic.
+    matched_rows, matched_squares = 64, 8
+    # Arrays of words by ratios of the prior, for one centre: likelihoods, posteriors, means and
+    # squares. The grid of word frequencies is half as large again, in eight arrays.
+    prior_arrays = 14
+    # Rows of all words for each topic: topics, deviations, averages and answers of steps.
+    topic_rows = 24
     k, n_words = plan.n_components, float(plan.n_words)
     # With public topics the prior of a word has a second centre.
-    priors = PRIOR_ARRAYS * RATIOS.size * (1 + with_public)
-    held = n_features * (TOPIC_ROWS * k + priors) + CUBES * float(k) ** 3
+    priors = prior_arrays * RATIOS.size * (1 + with_public)
+    held = n_features * (topic_rows * k + priors) + CUBES * float(k) ** 3
     held += SEARCH_COLUMNS * n_words * (k + MORE_COLUMNS)
     if plan.match_moments:
-        held += n_words * k * (MATCHED_ROWS + MATCHED_SQUARES * k)
+        held += n_words * k * (matched_rows + matched_squares * k)
     if not plan.multiplies_pairs:
         held += PAIR_MATRICES * (n_words + 1) ** 2
     return held + WORKSPACE
@@ -203,9 +203,6 @@ def _release_plan(
     return ReleasePlan.split(epsilon, delta, fractions, uses)
 
 
-# Effective number of words of a topic in ordinary text: one over the sum of its squared
-# probabilities.
-WORDS_PER_TOPIC = 100
 # Frequency of the word of rank r in a text without stop words is about in proportion to 1 / (r +
 # OFFSET) (Mandelbrot).
 OFFSET = 50.0
@@ -268,13 +265,16 @@ def forecast_topics(
     neighbours: str = "replace_one",
 ) -> TopicForecast:
     """Forecast noise and signal of each planned release; `pure` means delta = 0."""
+    # Effective number of words of a topic in ordinary text: one over the sum of its squared
+    # probabilities.
+    words_per_topic = 100
     releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
     length = max(document_length, 3.0)
     k = plan.n_components
     if concentration is None:
         single = plan.triples is None and has_one_topic(USUAL, length, k)
         concentration = 0.0 if single else USUAL
-    spread = min(WORDS_PER_TOPIC, max(n_features / k, 1.0))
+    spread = min(words_per_topic, max(n_features / k, 1.0))
     # Norm of one document's statistic relative to its number of tokens; all words are taken to be
     # distinct, except in pairs.
     norms = {

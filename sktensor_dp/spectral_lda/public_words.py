@@ -10,8 +10,6 @@ from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import is_table, named_columns
 from sktensor_dp.tensor.arrays import Floats
 
-# Frequency of words without a given one, relative to the least given.
-UNSEEN = 0.5
 # Least frequency relative to the largest, so that products of frequencies do not underflow.
 LEAST = 1e-12
 
@@ -24,6 +22,8 @@ def expected_frequencies(
     A mapping is looked up by the `names` of columns. A word without a frequency gets half of the
     least. ValueError if the shape or a number is wrong.
     """
+    # Frequency of words without a given one, relative to the least given.
+    unseen = 0.5
     if isinstance(given, Mapping):
         if names is None:
             raise ValueError(
@@ -45,14 +45,12 @@ def expected_frequencies(
             "word that is among the columns."
         )
     values = np.clip(values / positive.max(), 0.0, 1.0)
-    least = max(UNSEEN * float(values[values > 0].min()), LEAST)
+    least = max(unseen * float(values[values > 0].min()), LEAST)
     values = np.where(values > 0, np.maximum(values, LEAST), least)
     return np.asarray(values / values.sum())
 
 
 NAME = "public_components"
-# Least expected frequency of a word in public topics, relative to an even share.
-HARDLY = 0.1
 
 
 class DataFrame:
@@ -117,8 +115,10 @@ def check_public_topics(given: Any, most: int) -> None:
 
 
 def frequencies_of_topics(topics: Floats) -> Floats:
-    """Expected word frequencies: the mean of the topics, at least `HARDLY` / n_features."""
-    expected = np.maximum(topics.mean(axis=0), HARDLY / topics.shape[1])
+    """Expected word frequencies: the mean of the topics, at least a tenth of an even share."""
+    # Least expected frequency of a word in public topics, relative to an even share.
+    hardly = 0.1
+    expected = np.maximum(topics.mean(axis=0), hardly / topics.shape[1])
     return np.asarray(expected / expected.sum())
 
 

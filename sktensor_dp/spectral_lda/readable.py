@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 Names = Sequence[str] | NDArray[Any] | None
 
-# An eigenvalue counts as a topic if it exceeds the expected edge of noise by this factor: chance
-# and sampling move the largest eigenvalue of noise by a fifth.
-CLEARANCE = 1.5
 # Number of tokens of the made-up documents for pyLDAvis.
 TOKENS = 10_000.0
 
@@ -204,13 +201,16 @@ class ReadableTopics:
         -----
         **Privacy.** Made of released values alone; costs nothing.
         """
+        # An eigenvalue counts as a topic if it exceeds the expected edge of noise by this factor:
+        # chance and sampling move the largest eigenvalue of noise by a fifth.
+        clearance = 1.5
         check_is_fitted(self)
         spectrum, edge = self.spectrum_, self.noise_edge_
         if spectrum is None or edge is None:
             raise ValueError(
                 "suggest_n_components needs a released spectrum and its noise; this model has none."
             )
-        return max(int((spectrum > CLEARANCE * edge).sum()), 1)
+        return max(int((spectrum > clearance * edge).sum()), 1)
 
     def to_pyldavis(self, feature_names: Names = None) -> dict[str, Any]:
         """Arguments of ``pyLDAvis.prepare``: draw topics by ``prepare(**model.to_pyldavis())``.

@@ -27,8 +27,6 @@ from sktensor_dp.topics.uncertainty import Limits, std_of_frequencies, std_of_re
 
 # Fraction of the word frequencies in the final topics, so that no word has probability 0.
 MIX_FINAL = 1e-4
-# Least divisor of a word's counts, relative to an even share.
-SCALE_FLOOR = 0.1
 # Mean field steps per document, with noise, and without in the last EM steps and how many these
 # are. At seven steps their bias is below the noise; more steps in all EM steps would improve the
 # error by 0.0005.
@@ -208,7 +206,9 @@ def with_deviations(
 
 def scales_of_words(unigram: Floats) -> Floats:
     """Scales (d,) that counts are divided by before clipping: rare words get less noise."""
-    scales = (unigram + SCALE_FLOOR / unigram.size) ** defaults.SCALE_POWER
+    # Least divisor of a word's counts, relative to an even share.
+    scale_floor = 0.1
+    scales = (unigram + scale_floor / unigram.size) ** defaults.SCALE_POWER
     # Keep the mean length of scaled counts, so that the clip can stay the same.
     return scales * float(np.sqrt((unigram / scales**2).sum()))
 

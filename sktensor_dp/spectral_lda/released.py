@@ -58,11 +58,6 @@ class TopicOptions:
     public_topics: Floats | None = None
 
 
-# Number of eigenvalues reported beyond those of the topics, and of words whose coherence is
-# computed.
-MORE_EIGENVALUES, COHERENT_WORDS = 10, 10
-
-
 @dataclass(frozen=True, eq=False)
 class ReleasedPairs:
     """A released second moment."""
@@ -114,15 +109,18 @@ def corrected_pairs(released: ReleasedPairs, correction: PriorCorrection, total:
 
 def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
     """Coherence of topics, leading eigenvalues, and their noise, as fields of FittedTopics."""
+    # Number of eigenvalues reported beyond those of the topics, and of words whose coherence is
+    # computed.
+    more_eigenvalues, coherent_words = 10, 10
     spectrum = pairs.white.eigenvalues
     if pairs.released.matrix is not None:
-        n_values = max(2 * len(topics), len(topics) + MORE_EIGENVALUES)
+        n_values = max(2 * len(topics), len(topics) + more_eigenvalues)
         # A seed of its own, so that later draws do not depend on whether this is computed.
         spectrum, _ = top_eigenpairs(
             pairs.corrected, min(n_values, len(pairs.corrected)), tol=1e-3, random_state=0
         )
     words = pairs.words if pairs.words is not None else np.arange(topics.shape[1])
-    leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :COHERENT_WORDS]
+    leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :coherent_words]
     named, places = np.unique(leading, return_inverse=True)
     coherence = umass(
         places.reshape(leading.shape), _moment_of(pairs, named),

@@ -17,16 +17,11 @@ from sktensor_dp.text import defaults
 # Buckets of words come first; by them documents choose the words to vote for. Votes follow, then,
 # if asked for, numbers of documents with the chosen words. Without noise every word gets votes.
 BUCKETS, VOTES, FREQUENCIES = WordBuckets.name, WordVotes.name, DocumentFrequencies.name
-# Fraction of the budget that document frequencies cost.
-FREQUENCIES_FRACTION = 0.2
 # Number of distinct words that forecasts assume of a document, without stop words, if more may
 # count. They assume a fraction COMMON / (r + OFFSET) of documents with the word of rank r
 # (Zipf-Mandelbrot); in news, blogs, documentation and posts half to four times as many words as
 # forecast were kept.
 LENGTH, COMMON, OFFSET = 100, 9.0, 20.0
-# Votes of an ordinary document for a word, relative to equal votes for all its words: it votes for
-# some of them only.
-ORDINARY_VOTES = 2.0
 
 
 @dataclass(frozen=True)
@@ -117,6 +112,9 @@ def plan_words(
     one_each: bool = False,
 ) -> WordPlan:
     """Plan a vocabulary for units (`noun`) of about `length` words, or 1 with `one_each`."""
+    # Votes of an ordinary document for a word, relative to equal votes for all its words: it votes
+    # for some of them only.
+    ordinary_votes = 2.0
     m, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
     limits = vectorizer.min_df, vectorizer.max_df
     whole = [isinstance(limit, numbers.Integral) for limit in limits]
@@ -142,7 +140,7 @@ def plan_words(
     needed = defaults.NEEDED * moved / spent.cost_of(BUCKETS).mu
     # An ordinary document gives 1 / sqrt(length) to the bucket of each of its words.
     alike = 1 / math.sqrt(min(m, length))
-    vote = min(ORDINARY_VOTES * alike * math.sqrt(m), largest)
+    vote = min(ordinary_votes * alike * math.sqrt(m), largest)
     threshold = max(needed / alike, votes / vote)
     return replace(plan, largest=largest, votes=votes, needed=needed, threshold=threshold)
 
@@ -173,6 +171,8 @@ def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> Non
 
 def _releases(vectorizer: Any, frequencies: bool, one_each: bool) -> ReleasePlan:
     """Split the budget among the releases of a vocabulary; ValueError if delta is 0."""
+    # Fraction of the budget that document frequencies cost.
+    frequencies_fraction = 0.2
     epsilon, delta, wording = vectorizer.epsilon, vectorizer.delta, vectorizer._wording
     if math.isinf(epsilon):
         whole = PrivacyCost(mu=math.inf)
@@ -183,7 +183,7 @@ def _releases(vectorizer: Any, frequencies: bool, one_each: bool) -> ReleasePlan
             f"delta=0 cannot protect a {wording.kept} that is learned from the data: give "
             f"delta > 0, or pass {wording.public}."
         )
-    words = 1 - FREQUENCIES_FRACTION if frequencies else 1.0
+    words = 1 - frequencies_fraction if frequencies else 1.0
     of_votes = 1.0 if one_each else defaults.VOTES_FRACTION
     fractions = {
         BUCKETS: words * (1 - of_votes), VOTES: words * of_votes, FREQUENCIES: 1 - words

@@ -14,8 +14,6 @@ from scipy.special import ndtri
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import divergences, positions, ranked_words
 
-# Limit on the probabilities that the page holds (about 300 kB of text), and least number of words.
-MOST_NUMBERS, LEAST_WORDS = 40_000, 200
 LEVEL = 0.9
 SIDE, MARGIN, LARGEST = 400.0, 20.0, 62.0
 
@@ -43,12 +41,15 @@ class Explorer:
         cls, model: Any, names: Sequence[str] | NDArray[Any], hidden: Sequence[bool]
     ) -> "Explorer":
         """Explorer of a fitted topic model; `hidden` for each topic."""
+        # Limit on the probabilities that the page holds (about 300 kB of text), and least number of
+        # words.
+        most_numbers, least_words = 40_000, 200
         shares = model.topic_prior_ / model.topic_prior_.sum()
         topics, std = model.components_, getattr(model, "components_std_", None)
         low, high = shares, shares
         if getattr(model, "topic_prior_std_", None) is not None:
             low, high = model.shares_interval(LEVEL)
-        most = max(MOST_NUMBERS // len(topics), LEAST_WORDS)
+        most = max(most_numbers // len(topics), least_words)
         chosen = _chosen(topics, model.unigram_, std, most)
         return cls(
             tuple(str(names[word]) for word in chosen), topics.shape[1], topics[:, chosen],

@@ -15,11 +15,6 @@ USUAL = 1.0
 # Below the first value documents count as having one topic each; above the second they hardly
 # differ from each other.
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
-# The bisection stops when two concentrations have this ratio.
-RATIO = 1.05
-# Number of least-squares steps for each concentration that is tried on pairs, and the largest
-# number of words for it.
-TRIED_STEPS, TRIED_WORDS = 12, 600
 # Fraction of words that topics are expected to lack. Keeping such a probability from being negative
 # costs half of a squared normal variable: mean 1/2, variance 5/4. A concentration is rejected if
 # the bounds at 0 cost more than the .99 quantile of their sum.
@@ -42,6 +37,8 @@ def largest_not_rejected(
     most: float,
 ) -> ExplainedTopics | None:
     """Fit at the largest concentration whose misfit is at most `most`, by bisection."""
+    # The bisection stops when two concentrations have this ratio.
+    ratio = 1.05
     # None if the largest concentration fits; one topic per document if none does.
     if explain(single, LARGEST_CONCENTRATION).misfit <= most:
         return None
@@ -49,7 +46,7 @@ def largest_not_rejected(
     if found.misfit > most:
         return single
     high = LARGEST_CONCENTRATION
-    while high > RATIO * found.concentration:
+    while high > ratio * found.concentration:
         tried = explain(found, (high * found.concentration) ** 0.5)
         if tried.misfit <= most:
             found = tried
@@ -67,12 +64,15 @@ def concentration_of_pairs(
     sampling: float = 0.0,
 ) -> float | None:
     """Estimate the concentration from a released second moment with noise `sigma`, or None."""
+    # Number of least-squares steps for each concentration that is tried on pairs, and the largest
+    # number of words for it.
+    tried_steps, tried_words = 12, 600
     # Reject a concentration if non-negative topics explain the moment worse than topics of
     # one-topic documents do, by more than bounds at 0 cost at the true concentration. Noise that
     # neither explains cancels.
     if len(topics) == 1:
         return None
-    words = np.sort(np.argsort(-frequencies, kind="stable")[:TRIED_WORDS])
+    words = np.sort(np.argsort(-frequencies, kind="stable")[:tried_words])
     pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
     # In these units all entries have a variance of about 1, from noise or from sampling; `sampling`
     # is an entry's sampling variance over the product of its words' frequencies.
@@ -83,7 +83,7 @@ def concentration_of_pairs(
 
     def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
         topics, scale = start.topics, 1 + concentration
-        for _ in range(TRIED_STEPS):
+        for _ in range(tried_steps):
             # Averaging topics and their update is Newton's method for the square root.
             topics = (topics + pair_step(
                 topics, weights,

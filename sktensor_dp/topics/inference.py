@@ -11,8 +11,6 @@ from sktensor_dp.tensor.arrays import Floats, of_same_shape, rows_at_once
 
 # Keeps logarithms and quotients finite for words that no topic has.
 TINY = 1e-30
-# Converged documents are removed from a block once less than this fraction is left.
-_OPEN_SHARE = 0.75
 
 
 def row_blocks(X: sp.csr_matrix) -> Iterator[slice]:
@@ -82,6 +80,8 @@ def _settle(
     counts: sp.csr_matrix, prior: Floats, by_word: Floats, n_iter: int, tol: float
 ) -> Floats:
     """CVB0 updates of a block's Dirichlet parameters, skipping converged documents."""
+    # Converged documents are removed from a block once less than this fraction is left.
+    open_share = 0.75
     gamma, open_rows = np.tile(prior, (counts.shape[0], 1)), np.arange(counts.shape[0])
     current, own = gamma.copy(), np.maximum(by_word[counts.indices], TINY)
     of_tokens, lengths, data = np.zeros_like(own), np.diff(counts.indptr), counts.data
@@ -99,7 +99,7 @@ def _settle(
         gamma[open_rows[going]] = updated[going]
         going &= np.abs(updated - current).mean(axis=1) >= tol
         current = updated
-        if np.count_nonzero(going) < _OPEN_SHARE * len(going):
+        if np.count_nonzero(going) < open_share * len(going):
             kept = going[rows]
             open_rows, current, lengths = open_rows[going], current[going], lengths[going]
             own, of_tokens, data = own[kept], of_tokens[kept], data[kept]

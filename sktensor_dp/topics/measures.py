@@ -23,10 +23,6 @@ def umass(
     return values
 
 
-# A probability is certain up to this many deviations of its noise.
-NOISE_DEVIATIONS = 2.0
-
-
 def set_apart(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
     """Mask (k, d) of the words that are more likely in a topic than overall, whatever the noise."""
     # A single topic has the same words as all texts.
@@ -51,7 +47,9 @@ def ranked_words(
 
 
 def _sure(topics: Floats, std: Floats | None) -> Floats:
-    return topics if std is None else topics - NOISE_DEVIATIONS * std
+    # A probability is certain up to this many deviations of its noise.
+    noise_deviations = 2.0
+    return topics if std is None else topics - noise_deviations * std
 
 
 def divergences(topics: Floats, others: Floats) -> Floats:

@@ -9,13 +9,8 @@ from scipy.special import gammainc, gammaln
 
 from sktensor_dp.tensor.arrays import Floats
 
-# Fraction of the word frequencies that is mixed into public topics, so that no word has probability
-# 0.
-PUBLIC_MIX = 1e-3
 # Number of steps of each fit: more steps change shares by less than a hundredth.
 PUBLIC_STEPS = 30
-# Least share of a topic, relative to an even share.
-LEAST_PUBLIC = 0.2
 
 
 def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floats:
@@ -30,29 +25,29 @@ def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floa
 
 def shares_of_topics(public: Floats, frequencies: Floats) -> Floats:
     """Shares (k,) at which `public` topics fit word `frequencies` best, by EM."""
+    # Least share of a topic, relative to an even share.
+    least_public = 0.2
     topics, k = on_all_words(public, frequencies), len(public)
     weights = np.full(k, 1 / k)
     for _ in range(PUBLIC_STEPS):
         weights = weights * (topics @ (frequencies / np.maximum(weights @ topics, 1e-300)))
-        weights = np.maximum(weights, LEAST_PUBLIC / k)
+        weights = np.maximum(weights, least_public / k)
         weights /= weights.sum()
     return weights
 
 
 def on_all_words(public: Floats, frequencies: Floats) -> Floats:
     """Extend `public` topics to words that are 0 in all of them, at their `frequencies`."""
+    # Fraction of the word frequencies that is mixed into public topics, so that no word has
+    # probability 0.
+    public_mix = 1e-3
     known = public.any(axis=0)
     topics = np.tile(frequencies, (len(public), 1))
     share = float(frequencies[known].sum())
-    topics[:, known] = (1 - PUBLIC_MIX) * share * public[:, known] + PUBLIC_MIX * frequencies[known]
+    topics[:, known] = (1 - public_mix) * share * public[:, known] + public_mix * frequencies[known]
     return np.asarray(topics / topics.sum(axis=1, keepdims=True))
 
 
-# Number of prior means in each fit; more change estimates by less than 1 % of the noise.
-N_MEANS = 50
-# Prior standard deviations of the difference of topic and unigram, relative to the unigram: from no
-# difference to a word 32 times as frequent.
-RELATIVE_SCALES = np.concatenate([[0.0], 2.0 ** np.arange(-4, 6)])
 # Possible ratios of a word's probability in a topic to the expected one. The first stands for equal
 # frequency; the others are half an octave apart.
 RATIOS = np.concatenate([[1.0, 2.0**-6.5], 2.0 ** (np.arange(-11, 21) / 2)])
@@ -64,11 +59,6 @@ GAMMA_SHAPES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 # Least probability of a word in a topic, relative to its unigram frequency, so that no document has
 # probability 0.
 LEAST_SHARE = 1e-3
-# Largest factor by which a word may be multiplied in all topics so that they mix to its frequency.
-# Topics that stand out of noise need less than 4; on synthetic documents 2 to 4 are equally good.
-MOST_RESCALED = 3.0
-# Weight of the estimate without public knowledge in the estimate with it.
-UNEXPECTED = 0.05
 
 
 def _fit_log_mixture(log_likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
@@ -91,6 +81,8 @@ def denoise_frequencies(
     noisy: Floats, sigma: float | Floats, n_iter: int = 100, *, expected: Floats | None = None
 ) -> Floats:
     """Posterior means of non-negative numbers with noise `sigma`, near `expected` ones if any."""
+    # Weight of the estimate without public knowledge in the estimate with it.
+    unexpected = 0.05
     if np.max(sigma) <= 0:
         return np.maximum(noisy, 0.0)
     estimate, evidence = _denoised_alone(noisy, sigma, n_iter)
@@ -102,7 +94,7 @@ def denoise_frequencies(
     moved = expected + (noisy - expected) * (posterior * kept).sum(axis=1)
     # Part of the estimate without public knowledge stays, in case a word is much more frequent than
     # expected.
-    return np.maximum((1 - UNEXPECTED) * moved + UNEXPECTED * estimate, LEAST_SHARE * expected)
+    return np.maximum((1 - unexpected) * moved + unexpected * estimate, LEAST_SHARE * expected)
 
 
 def _column(sigma: float | Floats) -> float | Floats:
@@ -112,12 +104,14 @@ def _column(sigma: float | Floats) -> float | Floats:
 
 def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[Floats, Floats]:
     """Posterior means (n,) under a mixture on a logarithmic grid, and log evidence (n,)."""
+    # Number of prior means in each fit; more change estimates by less than 1 % of the noise.
+    n_means = 50
     size, usual = noisy.size, float(np.median(sigma))
     total = max(float(noisy.sum()), usual)
     low = min(0.02 * total / size, usual)
     high = max(float(noisy.max()), 2 * usual)
-    means = np.concatenate([[1e-3 * total / size], np.geomspace(low, high, N_MEANS)])
-    spread = (0.5 * np.log(high / low) / (N_MEANS - 1) * means) ** 2
+    means = np.concatenate([[1e-3 * total / size], np.geomspace(low, high, n_means)])
+    spread = (0.5 * np.log(high / low) / (n_means - 1) * means) ** 2
     variance = _column(sigma) ** 2 + spread
     centred = noisy[:, None] - means
     log_likelihood = -0.5 * (centred**2 / variance + np.log(variance))
@@ -180,11 +174,14 @@ def _deviation_posterior(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
     """Posteriors (n, m), fractions that each normal keeps (n, m), log evidence (n,)."""
-    spread = (scale[:, None] * RELATIVE_SCALES) ** 2
+    # Prior standard deviations of the difference of topic and unigram, relative to the unigram:
+    # from no difference to a word 32 times as frequent.
+    relative_scales = np.concatenate([[0.0], 2.0 ** np.arange(-4, 6)])
+    spread = (scale[:, None] * relative_scales) ** 2
     variance = spread + _column(sigma) ** 2
     log_likelihood = -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance))
     posterior, evidence = _fit_log_mixture(
-        log_likelihood, _few_deviate(RELATIVE_SCALES.size), n_iter
+        log_likelihood, _few_deviate(relative_scales.size), n_iter
     )
     return posterior, spread / variance, evidence
 
@@ -264,8 +261,12 @@ def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: floa
 
 def _with_marginal(topics: Floats, weights: Floats, base: Floats) -> tuple[Floats, Floats]:
     """Rescale words so that the topics' mixture has the frequencies `base`."""
+    # Largest factor by which a word may be multiplied in all topics so that they mix to its
+    # frequency. Topics that stand out of noise need less than 4; on synthetic documents 2 to 4 are
+    # equally good.
+    most_rescaled = 3.0
     joint = weights[:, None] * topics
-    joint *= np.minimum(base / np.maximum(joint.sum(axis=0), 1e-300), MOST_RESCALED)
+    joint *= np.minimum(base / np.maximum(joint.sum(axis=0), 1e-300), most_rescaled)
     # If noise removed a word from a large topic, small topics must not take all of its probability:
     # the missing part goes to all topics alike.
     joint += weights[:, None] * np.maximum(base - joint.sum(axis=0), 0.0)

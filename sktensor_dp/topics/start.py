@@ -32,9 +32,6 @@ def varimax(loadings: Floats, max_iter: int = 200, tol: float = 1e-6) -> Floats:
     return rotated * np.where((rotated**3).sum(axis=0) < 0, -1.0, 1.0)
 
 
-# Topics span as many directions as there are, apart from their mean; directions with less than this
-# fraction of the largest squared length do not count.
-LEAST_DIRECTION = 1e-6
 # Larger noise has the same effect, and its square would overflow.
 LARGEST = 1e60
 
@@ -86,8 +83,11 @@ def pair_step(
 
 
 def _inverse(gram: Floats) -> Floats:
-    """Pseudo-inverse of a Gram matrix, of eigenvalues above `LEAST_DIRECTION` of the largest."""
+    """Pseudo-inverse of a Gram matrix, of eigenvalues above a millionth of the largest."""
+    # Topics span as many directions as there are, apart from their mean; directions with less than
+    # this fraction of the largest squared length do not count.
+    least_direction = 1e-6
     values, vectors = np.linalg.eigh(gram)
-    there = values > LEAST_DIRECTION * values[-1]
+    there = values > least_direction * values[-1]
     inverses = np.where(there, 1 / np.where(there, values, 1.0), 0.0)
     return np.asarray((vectors * inverses) @ vectors.T)
