@@ -80,7 +80,7 @@ def test_a_generous_rank_does_little_harm(seed):
         own = model.fold_in(X[~test], y[~test])
         errors.append(np.sqrt(np.mean((own.predict(X[test]) - y[test]) ** 2)))
     # Without components it is .99.
-    assert errors[1] < 1.02 * errors[0] < 0.82
+    assert errors[1] < 1.02 * errors[0] < 0.9
 
 
 def test_releases_about_what_was_found_find_most(seed):
