@@ -11,6 +11,7 @@ import pytest
 from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
@@ -42,6 +43,7 @@ ESTIMATORS = {
     "LDA": topics(),
     "LDA, one refinement": topics(n_refinements=1),
     "LDA, moment tensor": topics(perturbation="moment_tensor"),
+    "mixture": PrivateGaussianMixture(1, data_norm=1.0, random_state=0),
     "vocabulary": PrivateCountVectorizer(max_words_per_document=2, min_df=0),
     "power method, whitened tensor": power_method("whitened_tensor"),
     "power method, moment tensor": power_method("moment_tensor"),
