@@ -126,8 +126,9 @@ class Ratings(Run):
         if not forecast.of_model < forecast.of_biases:
             del errors["directions of taste too"]
         listed = [
-            f"{counted(self.n_items, 'item')}, such as {name!r}; ratings of any other are left out."
-            for name in list(self._items)[:1]
+            f"{counted(self.n_items, 'item')}, such as {', titled '.join(map(repr, shown))}; "
+            "ratings of any other are left out."
+            for shown in map(self._shown, list(self._items)[:1])
         ]
         assumed = f"{self.units}; about {each} ratings each are assumed, --each"
         said = f"{verdict.capitalize()} ({assumed}). Items that many rated need fewer."
@@ -211,6 +212,16 @@ def recommend(options: argparse.Namespace) -> int:
     run = Run(options)
     what, values = read_ratings(run)
     entries = np.array([run.groups, what], object).T
+    # Whoever holds the ratings reads this: exact numbers of them may be shown.
+    *_, names = model.row_names or [()]
+    known, (low, high) = sum(map(set(names).__contains__, what)), model.bounds_
+    if not known:
+        raise ValueError(
+            f"of {counted(len(what), 'rating')} none names a known item: --item COLUMN must hold "
+            f"names as in {options.folder / 'items.csv'}"
+        )
+    if min(values) < low or max(values) > high:
+        raise ValueError(f"some ratings are outside of the bounds of the run, {low:g} to {high:g}")
     own = model.fold_in(entries, values)
     found = model.recommend(own, options.number, exclude=entries)
     rows = (
@@ -221,9 +232,11 @@ def recommend(options: argparse.Namespace) -> int:
     )
     folder = Folder.of_last_run(options.folder)
     head = ["person", "rank", "item", "expected_rating"]
+    done = "Replaced" if (options.folder / RECOMMENDED).exists() else "Written"
     folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
+    print(f"{known:,} of {counted(len(what), 'rating')} name a known item.")
     print(
-        f"Written: {options.folder / RECOMMENDED}, {counted(options.number, 'item')} at most for "
+        f"{done}: {options.folder / RECOMMENDED}, {counted(options.number, 'item')} at most for "
         f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "
         "own rows alone"
     )

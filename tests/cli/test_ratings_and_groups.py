@@ -74,6 +74,7 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
         "rating: column 'stars'; bounds: 1 to 5; items: films.csv; title: column 'title';"
         in done.err
     )
+    assert "30 items, such as 'film 00', titled 'The 0'; ratings of any other" in done.err
     assert f"\n{ESTIMATES}\n" in done.out
     assert re.search(r"\nrating  item     title\n4\.\d+    film 0\d  The \d\n", done.out)
     report = load_statement((folder / "statement.json").read_text("utf-8"))
@@ -109,9 +110,21 @@ def test_people_get_what_they_may_like_from_their_own_ratings(
     assert min(even, 30 - even) <= 3
     assert "1 of 1 direction of taste can be seen" in (folder / "for-the-officer.md").read_text()
     columns = STARS[: STARS.index("--bounds")]
-    for _ in range(2):
+    table[0][film] = "unknown"
+    own = "\n".join([head, *(",".join(row) for row in table)])
+    for written in ("Written", "Replaced"):
+        ratings.write_text(own, "utf-8")
         done = command("recommend", folder, ratings, *columns, "--number", 3)
         assert done.status == 0, done.err
+        assert f"19,999 of 20,000 ratings name a known item.\n{written}: " in done.out
+        for wrong, said in (
+            (own.replace(",film ", ",id "), "of 20,000 ratings none names a known item"),
+            (own.replace(",5", ",9"), "outside of the bounds of the run, 1 to 5"),
+        ):
+            ratings.write_text(wrong, "utf-8")
+            failed = command("recommend", folder, ratings, *columns)
+            assert failed.status == 2
+            assert said in failed.err
     assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
     with (folder / "PRIVATE-recommendations.csv").open(newline="") as file:
         found = [(row["person"], row["item"]) for row in csv.DictReader(file)]
