@@ -243,6 +243,15 @@ class Folder:
                 )
 
 
+def changed_files(path: Path) -> tuple[int, list[str]]:
+    """Number of files with a checksum in the manifest of a folder; those that differ, or miss."""
+    protected, _ = _made(path)
+    if not protected and (path / MANIFEST).exists():
+        return 0, [MANIFEST]
+    kept = {name: (path / name).is_file() and _digest(path / name) for name in protected}
+    return len(kept), [name for name, digest in protected.items() if kept[name] != digest]
+
+
 def _made(path: Path) -> tuple[dict[str, str], list[str]]:
     """Files that the manifest in a folder names: protected, with SHA-256, and with raw data."""
     try:

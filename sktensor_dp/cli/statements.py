@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sktensor_dp.checks.display import counted, printable
-from sktensor_dp.cli.folder import LEDGER
+from sktensor_dp.cli.folder import LEDGER, MANIFEST, changed_files
 from sktensor_dp.cli.officer import large_delta, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -60,6 +60,7 @@ def check_statements(options: argparse.Namespace) -> int:
 
 def _check(path: Path, at_most: float, kind: str) -> int:
     """Check one file and say what was found, or write it for the registry; 0 if it adds up."""
+    n_files, changed = changed_files(path) if path.is_dir() else (0, [])
     path = path / "statement.json" if path.is_dir() else path
     name = printable(str(path))
     try:
@@ -69,6 +70,11 @@ def _check(path: Path, at_most: float, kind: str) -> int:
         if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
             what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
             raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
+        if changed:
+            raise StatementError(
+                f"it adds up, but these files are missing, or are not those that {MANIFEST} has "
+                f"the SHA-256 of: {', '.join(map(printable, changed))}."
+            )
         entry = registry_entry(report) if kind == "registry" else None
         if kind == "page":
             _write_page(path, report)
@@ -83,7 +89,8 @@ def _check(path: Path, at_most: float, kind: str) -> int:
     if entry is not None:
         print(json.dumps(entry, indent=2))
         return 0
-    print(f"{name}: adds up. {printable(report.guarantee)}")
+    files = f" {counted(n_files, 'file')} as in {MANIFEST}." * bool(n_files)
+    print(f"{name}: adds up. {printable(report.guarantee)}{files}")
     if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
     return 0

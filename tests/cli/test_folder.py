@@ -148,6 +148,12 @@ def test_other_files_in_the_folder_are_refused_and_left(
     page = " ".join((folder / "for-the-officer.md").read_text("utf-8").split())
     certified = re.search(r"\), and no other: (.*), but not PRIVATE-document-shares.csv", page)[1]
     assert set(certified.split(", ")) == set(made["protected"])
+    files = f" {len(certified.split(', '))} files as in manifest.json.\n"
+    assert command("report", "check", folder).out.endswith(files)
+    listed = (folder / "manifest.json").read_text("utf-8")
+    (folder / "manifest.json").write_text(f"{listed}x")
+    assert ": manifest.json.\n" in command("report", "check", folder).err
+    (folder / "manifest.json").write_text(listed)
 
     def refused(name: str, said: str) -> None:
         content = (folder / name).read_bytes() if (folder / name).is_file() else b""
@@ -162,6 +168,9 @@ def test_other_files_in_the_folder_are_refused_and_left(
     (folder / "topics.csv").write_text("mine")
     (folder / "topics.html").unlink()
     refused("topics.csv", "topics.csv")
+    checked = command("report", "check", folder)
+    assert (checked.status, checked.out) == (1, "")
+    assert re.search(r"missing, or .*: (topics.html, topics.csv)\.$", checked.err)
     (folder / "topics.csv").rename(folder / "my\x1b.csv")
     refused("my\x1b.csv", "my\N{REPLACEMENT CHARACTER}.csv")
     (folder / "my\x1b.csv").rename(tmp_path / "my.csv")
