@@ -13,7 +13,7 @@ from typing import Any
 
 from sktensor_dp.cli.folder import MANIFEST, Folder
 from sktensor_dp.cli.groups import Groups
-from sktensor_dp.cli.officer import PAGES, large_delta, write_officer_pages
+from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pages
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
 from sktensor_dp.cli.run import HOPEFUL
@@ -182,6 +182,8 @@ def _write(run: Any, folder: Folder, progress: Progress, reports: list[PrivacyRe
     promise = f"Each {run.unit} is protected by differential privacy: {report.in_brief}."
     if report.in_brief == "not private":
         promise = f"{report.guarantee}: nothing is protected."
+    elif report.epsilon > LARGEST_ADVISED:
+        promise += f" {LITTLE}"
     print("\n".join(["", *run.lines(), "", promise, folder.summary()]))
     print(f"Written to {folder.where()}")
     if folder.earlier is not None:

@@ -57,8 +57,8 @@ class Groups(Run):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
         self._public = {column: values for column, *values in given if values}
         if not options.no_check:
-            self.tests = [f"{column} in its range" for column in self._numbers]
-            self.tests += [f"{column} in its categories" for column in self._public]
+            self.tests = [f"{column} given, and in its range" for column in self._numbers]
+            self.tests += [f"{column} given, and in its categories" for column in self._public]
         named = [*self._sought, *self._public]
         if len({*named}) < len(named) or len({*self._columns}) < len(self._columns):
             raise ValueError(
@@ -120,11 +120,11 @@ class Groups(Run):
             self._texts[name] = np.array(known, object)
 
     def matches(self) -> Iterator[Any]:
-        """Yield for each column whether cells are missing, or in its public range or categories."""
+        """Yield for each column whether cells are given, and in its public range or categories."""
         for values, (low, high) in zip(self._values, self._bounds, strict=True):
-            yield np.isnan(values) | ((low <= values) & (values <= high))
+            yield (low <= values) & (values <= high)
         for column, allowed in self._public.items():
-            yield np.isin(self._texts[column], [None, *allowed])
+            yield np.isin(self._texts[column], [*allowed])
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""
@@ -166,9 +166,12 @@ class Groups(Run):
         low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
         ends = np.maximum(means.max(axis=0), -low)
         middles = np.abs(means).max(axis=0)
+        options = np.where(self._of_logs, "--log-range", "--range")
         doubted = [
-            f"the averages of {name} lie {where} of its range: is --range right?"
-            for name, end, middle in zip(self._numbers, ends, middles, strict=False)
+            f"the averages of {name} lie {where} of its range: is {option} right?"
+            for name, option, end, middle in zip(
+                self._numbers, options, ends, middles, strict=False
+            )
             for where, holds in (("at the end", end >= 0.98), ("all in the middle", middle <= 0.04))
             if holds
         ]
@@ -212,8 +215,14 @@ class Groups(Run):
             )
             for place, (name, mean) in enumerate(zip(self._columns, means, strict=True))
         ]
-        head, notes = ("group", "share", "column", "average"), (*CENTRES, *self._places())
+        head = ("group", "share", "column", "average")
+        notes = (*CENTRES, *self._geometric(), *self._places())
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
+
+    def _geometric(self) -> list[str]:
+        """Sentence on averages of logarithms."""
+        logs = ", ".join(self._numbers[len(self._numbers) - self._logs :])
+        return [f"Averages of {logs} are geometric means."] if logs else []
 
     def _places(self) -> list[str]:
         """Sentences on groups that together have one peak."""
@@ -228,7 +237,11 @@ class Groups(Run):
         """Write shares and averages."""
         table = np.column_stack([self._shares, self._averages])
         rows = ([number, *row] for number, row in enumerate(table, start=1))
-        folder.add("groups.csv", table_of([["group", "share", *self._columns], *rows]))
+        names = [
+            f"{name} (geometric mean)" if of_log else name
+            for name, of_log in zip(self._columns, self._of_logs, strict=True)
+        ]
+        folder.add("groups.csv", table_of([["group", "share", *names], *rows]))
         footer = "dot: average; grey: one standard deviation of the group\n" + "\n".join(
             [*CENTRES, *self._places(), *self.hidden(), report.in_brief]
         )

@@ -9,6 +9,7 @@ from typing import Any
 from scipy.special import ndtr, ndtri
 
 from sktensor_dp.checks.display import counted, plain, printable
+from sktensor_dp.estimator.forecast import LARGEST_ADVISED
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.topic_page import odds_in_hundred, page
@@ -28,6 +29,10 @@ PRESENCE = (
     "- Is being in the data itself the secret, as for patients of a clinic? Then ask for a run "
     'with --add-remove (in Python neighbours="add_remove"), which hides the number too; runs on '
     "ratings have none.\n"
+)
+
+LITTLE = (
+    "An epsilon above 10 promises little: whoever knows all other data may be left without a doubt."
 )
 
 PAGES = ("for-the-officer.md", "for-the-officer.html")
@@ -88,6 +93,8 @@ def officer_text(
         "100 likely afterwards."
         for before, low, high in odds_in_hundred(report.epsilon)
     ]
+    if report.epsilon > LARGEST_ADVISED:
+        odds.append(f"- {LITTLE}")
     delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
     if report.delta:
         most, costs = "seldom", unit_costs(report.composition)

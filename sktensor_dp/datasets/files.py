@@ -550,7 +550,7 @@ def numbers_in_column(
     raise ValueError(
         f"column {column!r} of {path.name!r} should hold numbers, and holds something else. "
         f"{hint}; else name another column, or put numbers in its place (where one is missing, "
-        "leave the cell empty)"
+        "leave the cell empty, or list such cells by missing)"
     )
 
 

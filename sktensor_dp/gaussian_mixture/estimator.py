@@ -531,7 +531,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         -----
         Normal intervals by the information of the fitted law, with what EM steps of their number
         and rates leave of the way from the start. Too narrow for data that are no mixture of
-        Gaussians.
+        Gaussians, and for columns of which many cells are missing: how many is not released.
 
         **Privacy.** Made of released values alone; costs nothing.
 

@@ -103,12 +103,15 @@ def test_people_get_what_they_may_like_from_their_own_ratings(
     done = command("ratings", ratings, *STARS, "--items", "films.csv", "--rank", 1, "--epsilon", 50)
     assert done.status == 0, done.err
     assert "\n\nTastes: the more somebody likes one side, the less the other\n" in done.out
+    assert "An epsilon above 10 promises little" in done.out
     folder = tmp_path / "private-ratings"
     with (folder / "items.csv").open(newline="") as file:
         sides = {int(row["item"][5:]): float(row["taste_1"]) > 0 for row in csv.DictReader(file)}
     even = sum(side == (film % 2 == 0) for film, side in sides.items())
     assert min(even, 30 - even) <= 3
-    assert "1 of 1 direction of taste can be seen" in (folder / "for-the-officer.md").read_text()
+    page = (folder / "for-the-officer.md").read_text()
+    assert "1 of 1 direction of taste can be seen" in page
+    assert "An epsilon above 10 promises little" in page
     columns = STARS[: STARS.index("--bounds")]
     table[0][film] = "unknown"
     own = "\n".join([head, *(",".join(row) for row in table)])
@@ -318,11 +321,15 @@ def test_laboratory_values_are_analysed_as_logs(command: Command, tmp_path: Path
     done = command(*asked)
     assert done.status == 0, done.err
     with (tmp_path / "private-groups" / "groups.csv").open(newline="") as file:
-        found = sorted(float(row["crp"]) for row in csv.DictReader(file))
+        found = sorted(float(row["crp (geometric mean)"]) for row in csv.DictReader(file))
     assert found == pytest.approx([1.0, 10.0], rel=0.3)
     assert "log range: 'crp' 0.01 to 1000" in done.err
     assert "crp (log10)" in text_of(tmp_path / "private-groups" / "groups.svg")
     assert "LOW < HIGH, LOW > 0" in command("groups", "labs.csv", "--log-range", "crp", 0, 9).err
+    (tmp_path / "labs.csv").write_text("crp\n1\n" + "\n" * 3999, encoding="utf-8")
+    done = command(*asked, "--output", "empty")
+    assert "crp given, and in its range: " in done.err
+    assert "Only this check was charged" in done.err
 
 
 @pytest.mark.parametrize("whose", [(), ("--person", "patient")])
@@ -375,7 +382,7 @@ def test_the_number_of_units_can_be_private(
         ),
         (
             ("--range", "patient", 0, 9, "--range", "age", 0, 9, "--groups", 2),
-            "put numbers in its place (where one is missing, leave the cell empty)",
+            "leave the cell empty, or list such cells by missing)",
         ),
     ],
 )
