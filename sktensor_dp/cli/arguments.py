@@ -82,7 +82,8 @@ OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
     ("topics forecast-topics", "--topics K", integer(1, 1000), 10, "how many"),
     ("topics forecast-topics", "--words N", integer(2, 10**5), 2000, "most words to use"),
     ("topics forecast-topics", "--words-per-text N", integer(1, 10**6), None,
-     "words of a text, about, beside stop words: a guess for the forecast; 100 if not given"),
+     "words of a text, with --person of all of a person's texts, about, beside stop words: a guess "
+     "for the forecast; 100 if not given"),
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
     ("topics", "--vocabulary FILE", Path, None, "public words and frequencies, which are free"),
     ("topics", "--shares", bool, False, "write the topics of each text: NOT PROTECTED"),

@@ -122,9 +122,10 @@ class Topics(Run):
         short = self.changed(words_per_text=SHORT).verdict()
         if self.too_few() or short in HOPEFUL:
             return ""
+        what = "all of a person's texts have" if self.unit == "person" else "a text has"
         return (
-            f"If a text has about {SHORT} words, not {LENGTH}, it is {short}: say how many it has, "
-            "about, by --words-per-text"
+            f"If {what} about {SHORT} words, not {LENGTH}, it is {short}: say how many, about, by "
+            "--words-per-text"
         )
 
     def verdict(self) -> str:

@@ -165,14 +165,16 @@ def test_how_long_texts_are_is_asked_where_the_verdict_depends_on_it(
 ) -> None:
     asked = topics_of_persons(tmp_path, 6000)
     last = command(*asked).err.splitlines()[-1]
-    assert last.startswith("error: If a text has about 10 words, not 100, it is likely too few:")
+    assert last.startswith(
+        "error: If all of a person's texts have about 10 words, not 100, it is likely too few:"
+    )
     assert last.endswith("by --words-per-text. Nothing was spent.")
     assert not (tmp_path / "private-topics" / LEDGER).exists()
     shown = command(*asked, "--words-per-text", 100, "--forecast")
     assert shown.status == 0
     assert "Enough: " in shown.err
-    assert "If a text has" not in shown.err
-    assert "If a text has" in command("forecast", "topics", "--persons", 6000).out
+    assert "texts have about" not in shown.err
+    assert "texts have about" in command("forecast", "topics", "--persons", 6000).out
 
 
 @pytest.mark.usefixtures("no_fit")
