@@ -106,7 +106,7 @@ def tree_of(path: Path) -> ast.Module:
 @cache
 def module_of(path: Path) -> str:
     parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return ".".join(parts[:-1] if parts[-1] in ("__init__", "__main__") else parts)
 
 
 def last_name(node: ast.expr) -> str:

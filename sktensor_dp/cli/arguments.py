@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-# For each command its purpose, an example, and its kinds.
+# For each command its purpose, an example, and one of each of its kinds, which begin with its name.
 COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "topics": ("find what texts are about", "posts.csv --text post --person author", ()),
     "ratings": (
@@ -23,7 +23,10 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "forecast": (
         "say what to expect; nothing is read or spent", "topics --persons 3000",
-        ("topics", "ratings", "groups"),
+        (
+            "topics --persons 3000", "ratings --persons 3000 --items 500 --bounds 1 5",
+            "groups --persons 3000 --columns 4",
+        ),
     ),
     "recommend": (
         "say what people may like, by their own ratings and what a run of ratings found",
@@ -31,9 +34,13 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "report": (
         "check privacy statements, explain them, write a page for a data protection officer",
-        "check results/statement.json", ("check", "show", "page", "registry", "schema"),
+        "check results",
+        (
+            "check results", "show results", "page statement.json", "registry results",
+            "schema",
+        ),
     ),
-    "budget": ("show what was spent", "show results", ("show",)),
+    "budget": ("show what was spent", "show results", ("show results",)),
 }  # fmt: skip
 
 
@@ -178,14 +185,19 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers: dict[str, Parser] = {}
     known: dict[str, list[str]] = {}
-    for name, (does, example, kinds) in COMMANDS.items():
-        said: Any = {"description": does, "epilog": f"example: sktensor-dp {name} {example}"}
-        said["usage"] = None if kinds else f"sktensor-dp {name} {FILES.get(name, 'FILE')} OPTIONS"
-        parsers[name] = commands.add_parser(name, help=does, allow_abbrev=False, **said)
-        if kinds:
-            of = parsers[name].add_subparsers(dest="kind", required=True, metavar="|".join(kinds))
-            for kind in kinds:
-                parsers[f"{name}-{kind}"] = of.add_parser(kind, allow_abbrev=False, **said)
+    for name, (does, example, examples) in COMMANDS.items():
+        of_kinds = {example.split()[0]: example for example in examples}
+        said: Any = {"description": does, "allow_abbrev": False}
+        usage = None if of_kinds else f"sktensor-dp {name} {FILES.get(name, 'FILE')} OPTIONS"
+        shown = f"example: sktensor-dp {name} "
+        parsers[name] = commands.add_parser(
+            name, help=does, usage=usage, epilog=shown + example, **said
+        )
+        if of_kinds:
+            metavar = "|".join(of_kinds)
+            of = parsers[name].add_subparsers(dest="kind", required=True, metavar=metavar)
+            for kind, of_kind in of_kinds.items():
+                parsers[f"{name}-{kind}"] = of.add_parser(kind, epilog=shown + of_kind, **said)
     for names, usage, reader, default, does in OPTIONS:
         for name in names.split():
             known.setdefault(name, []).append(usage.split()[0])

@@ -12,6 +12,7 @@ from commands import SECRET, Command
 
 import sktensor_dp
 from sktensor_dp import BudgetAccountant
+from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, SCOPE
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
@@ -138,16 +139,24 @@ def test_wrong_input_ends_in_one_line(
 
 
 @pytest.mark.parametrize(
-    "name", ["", "topics", "ratings", "groups", "recommend", "forecast", "report", "budget"]
+    "name",
+    [
+        *("", "topics", "ratings", "groups", "recommend", "forecast", "report", "budget"),
+        *("forecast topics", "forecast ratings", "forecast groups", "budget show"),
+        *(f"report {kind}" for kind in ("check", "show", "page", "registry", "schema")),
+    ],
 )
 def test_help_fits_a_screen_and_has_an_example(
     command: Command, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    done = command(*[name][: bool(name)], "--help")
+    done = command(*name.split(), "--help")
     assert done.status == 0
     assert len(done.out.splitlines()) <= 45
-    assert f"sktensor-dp {name or 'COMMAND'} " in done.out.split("\n\n")[-1]
+    *_, example = done.out.rstrip().split("\n\n")
+    assert f"sktensor-dp {name or 'COMMAND'} " in f"{example} "
+    if name.startswith(("forecast ", "report ")):
+        assert parse(example.removeprefix("example: sktensor-dp ").split()).kind in name
 
 
 def test_it_tells_its_version(command: Command) -> None:
@@ -156,7 +165,7 @@ def test_it_tells_its_version(command: Command) -> None:
 
 def test_it_runs_as_a_program() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "sktensor_dp.cli", "report", "schema"],
+        [sys.executable, "-W", "error", "-m", "sktensor_dp", "report", "schema"],
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

@@ -212,7 +212,7 @@ def test_hostile_files_are_refused_or_whole(seed, reported):
     assert report["slowest"] < 2.0
 
 
-NAMES = ["os.system", "builtins.exec", "__import__('antigravity')", "sktensor_dp.cli.__main__:main"]
+NAMES = ["os.system", "builtins.exec", "__import__('antigravity')", "sktensor_dp.__main__:main"]
 CODE = [*NAMES, *({"__reduce__": [name, ["exit 7"]]} for name in NAMES), {"call": NAMES}]
 PICKLED = np.frombuffer(pickle.dumps(Payload()), np.uint8)
 

@@ -1,4 +1,4 @@
-"""``python -m sktensor_dp.cli``, where the command is not on the path."""
+"""``python -m sktensor_dp``, where the command is not on the path."""
 
 import sys
 
