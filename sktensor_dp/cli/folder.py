@@ -120,6 +120,8 @@ class Folder:
         advice = (
             f"{less} on more for all runs together: --raise-budget {ceil(100 * needed) / 100:g}"
             if isfinite(needed)
+            else "No budget covers a run without noise: choose another --output folder for it"
+            if isinf(epsilon)
             else f"No budget at delta {plain(balance.delta)} would be enough: delta is what is "
             "short. Ask for less (--delta), or choose another --output folder"
         )

@@ -21,6 +21,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 
 RECOMMENDED = "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
+ORDER = "They are in order of how likely each is to be chosen and liked, not of the rating shown."
 # Verdicts on ratings, with the least fraction of the differences of items that noise leaves
 # visible.
 SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
@@ -151,7 +152,7 @@ class Ratings(Run):
         best = zip(self._best[:10], self._names[:10], strict=True)
         rows = [(f"{value:.2f}", *self._shown(name)) for value, name in best]
         head = ("rating", "item", "title")[: len(rows[0])]
-        table = as_text(Table(self._heading(), head, rows, [ESTIMATES, *self._found()], head))
+        table = as_text(Table(self._heading(), head, rows, self._notes(), head))
         ends = []
         for number, weights in enumerate(self._tastes.T, start=1):
             shown = [self._items[self._names[row]] for row in np.argsort(-weights)]
@@ -170,16 +171,17 @@ class Ratings(Run):
         low, high = self.options.bounds
         names = [self._items[name] for name in self._names[:15]]
         said = f"expected rating, of {low:g} to {high:g}"
-        footer = "\n".join([ESTIMATES, *self._found(), *self.hidden(), report.in_brief])
+        footer = "\n".join([*self._notes(), *self.hidden(), report.in_brief])
         display = ComponentDisplay(
             names, self._best[:15], title=self._heading(), quantity=said, footer=footer
         ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
 
-    def _found(self) -> list[str]:
-        """Sentence on the number of directions of taste found; empty if `hidden` says it."""
-        return [] if super().hidden() else [self.fits()]
+    def _notes(self) -> list[str]:
+        """Sentences on numbers, order and directions of taste, but for what `hidden` says."""
+        order, found = not self._order_is_chance(), not super().hidden()
+        return [ESTIMATES, *[ORDER] * order, *[self.fits()] * found]
 
     def _heading(self) -> str:
         """Heading of the list of items; it is no ranking if noise hides their differences."""

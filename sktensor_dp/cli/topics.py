@@ -226,12 +226,13 @@ class Topics(Run):
         folder.add("topic_words.csv", table_of([["word", "all_texts", *head], *rows]))
         if self._shares is not None:
             ids = self._ids[0] if self._ids else range(1, len(self._shares) + 1)
+            column = self.options.id or "text"
             # A text without any word of the topics has no shares: its cells stay empty.
             shares = (
                 [text, int(kept), *(row if kept else [""] * len(row))]
                 for text, kept, row in zip(ids, self._kept, self._shares, strict=True)
             )
-            folder.add(SHARES, table_of([["text", "kept_words", *head], *shares]), private=True)
+            folder.add(SHARES, table_of([[column, "kept_words", *head], *shares]), private=True)
         footer = (
             "bar: share of a word in its topic; line: where noise may have moved it from (90%); "
             "grey: hidden by noise"

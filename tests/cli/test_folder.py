@@ -63,6 +63,7 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
         (("nowhere.csv", "--text", "post"), "nothing is at"),
         ((posts, "--text", "body"), "column 'body' does not exist"),
         ((posts, "--text", "post", "--person", "who"), "column 'who' does not exist"),
+        ((posts, "--text", "post", "--epsilon", "inf"), "No budget covers a run without noise"),
         ((posts, "--text", "post", "--delta", 0.5), "No budget at delta 1e-6 would be enough"),
     ):
         error = command("topics", *wrong, *SMALL).err.splitlines()[-1]

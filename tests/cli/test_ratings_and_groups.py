@@ -12,7 +12,7 @@ from commands import Command
 import sktensor_dp
 from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture, load_statement
 from sktensor_dp.cli.groups import CENTRES
-from sktensor_dp.cli.ratings import ESTIMATES
+from sktensor_dp.cli.ratings import ESTIMATES, ORDER
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -75,7 +75,7 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
         in done.err
     )
     assert "30 items, such as 'film 00', titled 'The 0'; ratings of any other" in done.err
-    assert f"\n{ESTIMATES}\n" in done.out
+    assert f"\n{ESTIMATES}\n{ORDER}\n" in done.out
     assert re.search(r"\nrating  item     title\n4\.\d+    film 0\d  The \d\n", done.out)
     report = load_statement((folder / "statement.json").read_text("utf-8"))
     assert (report.unit, report.n_units) == ("person", 1000)
@@ -166,6 +166,7 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command: Command, ratings: 
     taste = "0 of 3 directions of taste can be seen above the noise."
     assert f"warning: {chance} {taste} What would help: more persons, or a larger" in hard
     assert "edge" not in hard
+    assert ORDER not in hard
     assert f"{chance} {taste}" in text_of(Path("p", "ratings.svg"))
 
 

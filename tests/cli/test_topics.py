@@ -211,7 +211,7 @@ def test_shares_of_texts_are_written_on_request_alone(
     # A text without a word of the topics is marked; names of texts are in no other file.
     assert int(rows[0]["kept_words"]) > 0
     assert [rows[-1][name] for name in ("kept_words", "topic_1", "topic_2")] == ["0", "", ""]
-    assert rows[-1]["text"] == f"name{N_TEXTS + 1}-of-a-text"
+    assert rows[-1]["name"] == f"name{N_TEXTS + 1}-of-a-text"
     for path in (tmp_path / "out").iterdir():
         assert (b"-of-a-text" in path.read_bytes()) is (path.name == topics.SHARES)
     assert f"{topics.SHARES} is about single texts, and nothing protects it" in done.out
