@@ -206,7 +206,10 @@ def _write_officer_pages(
         "what it shows": run.fits(),
     }  # fmt: skip
     names = ", ".join([*folder.protected, *PAGES])
-    source = f"Each of these files ({MANIFEST} has the SHA-256 of each), and no other: {names},"
+    source = (
+        f"Each of these files ({MANIFEST} has the SHA-256 of each, which sktensor-dp report check "
+        f"FOLDER compares), and no other: {names},"
+    )
     if folder.private:
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
     changes = "\n".join(f"- {change}." for change in folder.ledger.changes)

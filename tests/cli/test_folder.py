@@ -147,7 +147,9 @@ def test_other_files_in_the_folder_are_refused_and_left(
     for name, digest in made["protected"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     page = " ".join((folder / "for-the-officer.md").read_text("utf-8").split())
-    certified = re.search(r"\), and no other: (.*), but not PRIVATE-document-shares.csv", page)[1]
+    certified = re.search(
+        r"check FOLDER compares\), and no other: (.*), but not PRIVATE-document-shares.csv", page
+    )[1]
     assert set(certified.split(", ")) == set(made["protected"])
     files = f" {len(certified.split(', '))} files as in manifest.json.\n"
     assert command("report", "check", folder).out.endswith(files)
