@@ -35,7 +35,7 @@ def shrunk_covariances(found: Scatters, least: float, largest: float) -> Floats:
     d = found.whitened.shape[1]
     sizes = np.clip(np.trace(found.whitened, axis1=1, axis2=2) / d, *SIZES)
     log_frames = 2 * np.log(np.diagonal(found.frames, axis1=1, axis2=2)).mean(axis=1)
-    scales = np.exp(_shrunk_sizes(np.log(sizes) + log_frames, found))
+    scales = np.exp(_shrunk_sizes(np.log(sizes) + log_frames, found.of_size / sizes, found))
     shapes = np.broadcast_to(np.eye(d), found.frames.shape)
     if found.n_shape:
         inner = found.whitened / sizes[:, None, None]
@@ -49,11 +49,11 @@ def shrunk_covariances(found: Scatters, least: float, largest: float) -> Floats:
     )
 
 
-def _shrunk_sizes(log_sizes: Floats, found: Scatters) -> Floats:
+def _shrunk_sizes(log_sizes: Floats, deviations: Floats, found: Scatters) -> Floats:
     """Log sizes moved towards their mean, by how far they spread beyond their noise."""
     mean = found.weights @ log_sizes
     own = log_sizes - mean
-    noise = found.of_size**2
+    noise = deviations**2
     n_groups = len(own)
     spread = float(found.weights @ (own**2 - noise)) * n_groups / max(n_groups - 1, 1)
     spread = max(spread, 0.0)

@@ -66,7 +66,10 @@ class StepMoments:
     weights: Floats
     firsts: Floats
     seconds: Floats
-    variance: float = 1.0  # of noise, over that of one step
+    log_sizes: Floats  # of the covariances in whose frames the last step was made
+    # Variance of noise on firsts and seconds in these frames, (2, k), over that of the last step.
+    variances: Floats
+    variance: float = 1.0  # of noise on weights, over that of one step
     rates: float = 1.0  # sum of the weights of steps when they were made
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
@@ -82,10 +85,13 @@ def averaged(
     if average is None:
         return new
     rate = _rate(average, new, model, found.noise)
+    # Noise of former steps is as large as their frames were.
+    shrunk = np.exp(np.outer([1, 2], average.log_sizes - new.log_sizes))
     return StepMoments(
         average.weights + rate * (new.weights - average.weights),
         average.firsts + rate * (new.firsts - average.firsts),
-        average.seconds + rate * (new.seconds - average.seconds),
+        average.seconds + rate * (new.seconds - average.seconds), new.log_sizes,
+        (1 - rate) ** 2 * average.variances * shrunk + rate**2,
         (1 - rate) ** 2 * average.variance + rate**2, average.rates + rate,
     )  # fmt: skip
 
@@ -117,34 +123,41 @@ def released_moments(model: Gaussians, found: WhitenedStatistics) -> StepMoments
     about += found.weights[:, None, None] * means[:, :, None] * means[:, None, :]
     seconds = frames @ whitened @ frames.swapaxes(1, 2)
     seconds = seconds + (about.sum(axis=0, keepdims=True) if pooled else about)
-    return StepMoments(found.weights, found.weights[:, None] * means + moves, seconds)
+    log_sizes = model.log_volumes / d
+    return StepMoments(
+        found.weights, found.weights[:, None] * means + moves, seconds, log_sizes,
+        np.ones((2, len(means))),
+    )  # fmt: skip
 
 
 def stepped(
     model: Gaussians, average: StepMoments, found: WhitenedStatistics, radius: float, n_rows: int
 ) -> Gaussians:
     """Gaussians after a step, by averaged moments, which are shrunk by their noise."""
-    noise = average.noise_of(found)
-    counts = np.maximum(average.weights, max(RESOLVED * noise.weight, LEAST_WEIGHT))
-    shifts = _shifts(model, average, counts, noise.shift, found.clipping.limit)
+    of_weight = average.noise_of(found).weight
+    counts = np.maximum(average.weights, max(RESOLVED * of_weight, LEAST_WEIGHT))
+    of_firsts, of_seconds = np.sqrt(average.variances)
+    shifts = _shifts(model, average, counts, found.noise.shift * of_firsts, found.clipping.limit)
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = _scatters(model, average, counts, shifts)
     weights = counts / counts.sum()
     n_shared = len(whitened)
     of_each = counts if n_shared == len(counts) else counts.sum(keepdims=True)
+    of_seconds = of_seconds[:n_shared]
     sampling = 2 / (n_rows * of_each)  # variance of an orthonormal coordinate
     noisy = Scatters(
         model.factors[:n_shared], whitened, of_each / of_each.sum(),
-        np.sqrt((noise.shape / of_each) ** 2 + sampling),
-        np.sqrt((noise.size / of_each) ** 2 + sampling / found.clipping.width), found.n_shape,
+        np.sqrt((found.noise.shape * of_seconds / of_each) ** 2 + sampling),
+        np.sqrt((found.noise.size * of_seconds / of_each) ** 2 + sampling / found.clipping.width),
+        found.n_shape,
     )  # fmt: skip
     covariances = shrunk_covariances(noisy, LEAST_VARIANCE * radius**2, radius**2)
     return Gaussians(weights, means, np.resize(covariances, model.covariances.shape))
 
 
 def _shifts(
-    model: Gaussians, average: StepMoments, counts: Floats, noise: float, limit: float
+    model: Gaussians, average: StepMoments, counts: Floats, noise: Floats, limit: float
 ) -> Floats:
     """Whitened moves of the means (k, d), at most as long as the clip, shrunk where noisy."""
     moments = average.firsts - average.weights[:, None] * model.means
