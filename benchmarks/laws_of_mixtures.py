@@ -123,7 +123,7 @@ def fits(law: Law, X: Floats, seed: int, *, beside: bool) -> dict[str, Callable[
         )
         if beside:
             means = {"bounds": (-norm, norm), "random_state": seed, "epsilon": epsilon}
-            found[f"diffprivlib k-means, {epsilon:g}"] = lambda means=means: (
+            found[f"diffprivlib, {epsilon:g}"] = lambda means=means: (
                 diffprivlib().KMeans(k, **means).fit(X)
             )
     if k <= law.n_features:
@@ -131,7 +131,7 @@ def fits(law: Law, X: Floats, seed: int, *, beside: bool) -> dict[str, Callable[
             k, moment="gaussian_mixture", epsilon=1.0, **options
         ).fit(X)
     for kind in ("full", "diag", "spherical"):
-        found[f"scikit-learn, {kind}"] = lambda kind=kind: GaussianMixture(
+        found[f"sklearn, {kind}"] = lambda kind=kind: GaussianMixture(
             k, covariance_type=kind, n_init=3, random_state=seed
         ).fit(X)
     return found
