@@ -179,8 +179,8 @@ def run(report: Report) -> None:
         for name in runs[0]:
             index, density, groups, covers = np.transpose([run[name] for run in runs])
             known = covers[np.isfinite(covers)]
-            rows.append([name, float(np.median(index)), float(index.max()),
-                         *map(_or_nothing, (np.median(density), density.max())),
+            behind_law = np.median(index), index.max(), np.median(density), density.max()
+            rows.append([name, *map(_or_nothing, behind_law),
                          " ".join(f"{k:g}" for k in groups),
                          _or_nothing(known.mean() if len(known) else math.nan)])  # fmt: skip
         columns = [
@@ -212,8 +212,8 @@ def run(report: Report) -> None:
 
 
 def _or_nothing(number: float) -> float | str:
-    """Cell of a table; empty for NaN."""
-    return float(number) if math.isfinite(number) else ""
+    """Cell of a table, to four decimals; empty for NaN."""
+    return round(float(number), 4) if math.isfinite(number) else ""
 
 
 def _beyond(after: Floats, before: Floats) -> float:
