@@ -75,33 +75,37 @@ def read(
     # The new text is ``reword(message)``, or if that is None a text that is known to hold no data.
     # The new error has the type of the old one, and neither it nor its context holds an entry of
     # the data.
-    try:
-        with np.errstate(all="ignore"):
-            return call()
-    except PASSED:
-        raise
-    except BaseException as error:
+
+    def replaced(error: BaseException) -> BaseException:
         instead = reword(_message(error))
         raised = ValueError(instead) if instead else _of_conversion(error, name) or _if_safe(error)
-        raised = raised or _kind(error)(
+        return raised or _kind(error)(
             f"{name} cannot be read: {type(error).__name__}. The message may quote data and is "
             "not shown."
         )
-    # Raised after the handler, which would keep the old error as the context of this one.
-    raise raised
+
+    return _replacing_errors(call, replaced)
 
 
 def call_untrusted(call: Callable[[], Result], doing: str, *, rows_private: bool = False) -> Result:
     """Return ``call()``, untrusted code on raw data; its errors tell only type and place."""
     # `doing` begins the message; `rows_private` hides numbers of rows. Errors of this library pass
     # unchanged; of others only type and place are shown.
+    return _replacing_errors(call, lambda error: _named_by_place(error, doing, rows_private))
+
+
+def _replacing_errors(
+    call: Callable[[], Result], replaced: Callable[[BaseException], BaseException]
+) -> Result:
+    """Return ``call()``; raise ``replaced(error)`` in the place of its errors."""
     try:
         with np.errstate(all="ignore"):
             return call()
     except PASSED:
         raise
     except BaseException as error:
-        raised = _named_by_place(error, doing, rows_private)
+        raised = replaced(error)
+    # Raised after the handler, which would keep the old error as the context of this one.
     raise raised
 
 
