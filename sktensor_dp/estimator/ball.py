@@ -1,7 +1,10 @@
 """Ball that samples are scaled into, chosen by a released histogram of their norms."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from sktensor_dp.estimator.base import Fitted, warnings_of_range
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
@@ -15,3 +18,11 @@ def chosen_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, bool]:
     edges = np.append(0.0, SIZE_EDGES)
     _, norm, seen = ask(NormHistogram(SampleNorm(), edges)).range_of(edges)
     return LiftedBall(norm * ball.radius, norm * ball.offset), seen
+
+
+def with_norm(fitted: Fitted, ball: LiftedBall, *, seen: bool) -> Fitted:
+    """Add the norm of a chosen ball to a fit, and the warning of a histogram that shows nothing."""
+    return replace(
+        fitted, attributes={**fitted.attributes, "data_norm_": ball.radius},
+        warnings=(*warnings_of_range(NormHistogram.name, seen=seen), *fitted.warnings),
+    )  # fmt: skip

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sktensor_dp.estimator.ball import chosen_ball
-from sktensor_dp.estimator.base import Fitted, warnings_of_range
+from sktensor_dp.estimator.ball import chosen_ball, with_norm
+from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import FittedMixture, fitted_attributes
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
@@ -19,7 +19,6 @@ from sktensor_dp.mixtures.steps import (
 )
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.arrays import Floats, as_generator
@@ -37,14 +36,11 @@ WORSE = 2.0
 
 def fit_groups(ask: Session, plan: MixturePlan) -> Fitted:
     """Fit a mixture to released values; return fitted attributes and warnings."""
-    ball = LiftedBall(plan.radius, plan.offset)
-    if not plan.chooses_norm:
-        return fitted_attributes(fit_mixture(ask, ball, plan), plan)
-    ball, seen = chosen_ball(ask, ball)
-    warnings = warnings_of_range(NormHistogram.name, seen=seen)
+    ball, seen = LiftedBall(plan.radius, plan.offset), True
+    if plan.chooses_norm:
+        ball, seen = chosen_ball(ask, ball)
     fitted = fitted_attributes(fit_mixture(ask, ball, plan), plan)
-    attributes = {**fitted.attributes, "data_norm_": ball.radius}
-    return Fitted(attributes, (*warnings, *fitted.warnings))
+    return with_norm(fitted, ball, seen=seen) if plan.chooses_norm else fitted
 
 
 def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:

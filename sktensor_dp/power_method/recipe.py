@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.ball import chosen_ball
-from sktensor_dp.estimator.base import Fitted, warnings_of_range
+from sktensor_dp.estimator.ball import chosen_ball, with_norm
+from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.plan import RESOLVED, MomentPlan, noise_norm
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,
@@ -72,9 +71,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
     else:
         found = fit_raw_moments(ask, ball, plan)
     fitted = fitted_of(found, plan, plan.max_iter)
-    chosen = {"data_norm_": ball.radius} if plan.chooses_norm else {}
-    warnings = (*warnings_of_range(NormHistogram.name, seen=seen), *fitted.warnings)
-    return Fitted({**fitted.attributes, **chosen}, warnings)
+    return with_norm(fitted, ball, seen=seen) if plan.chooses_norm else fitted
 
 
 def decompose_tensor(ask: Session, plan: MomentPlan, bound: float) -> Fitted:
