@@ -86,8 +86,8 @@ def _run(options: Namespace) -> int:
                 return 0
             if run.too_few() and not options.anyway:
                 raise NotEnoughDataError(_stopped(run, folder))
-            if run.unsaid() and not options.anyway:
-                raise NotEnoughDataError(f"{run.unsaid()}. Nothing was spent.")
+            if (unsaid := run.unsaid()) and not options.anyway:
+                raise NotEnoughDataError(f"{unsaid}. Nothing was spent.")
             run.build(folder.keep())
             checks = _checked(run, folder, progress)
             with progress.step(f"Learning {options.command}"):

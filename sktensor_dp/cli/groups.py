@@ -237,23 +237,24 @@ class Groups(Run):
         """Write shares and averages."""
         table = np.column_stack([self._shares, self._averages])
         rows = ([number, *row] for number, row in enumerate(table, start=1))
-        names = [
-            f"{name} (geometric mean)" if of_log else name
-            for name, of_log in zip(self._columns, self._of_logs, strict=True)
-        ]
-        folder.add("groups.csv", table_of([["group", "share", *names], *rows]))
+        head = ["group", "share", *self._named("geometric mean")]
+        folder.add("groups.csv", table_of([head, *rows]))
         footer = "dot: average; grey: one standard deviation of the group\n" + "\n".join(
             [*CENTRES, *self._places(), *self.hidden(), report.in_brief]
         )
-        names = [
-            f"{name} (log10)" if of_log else name
-            for name, of_log in zip(self._columns, self._of_logs, strict=True)
-        ]
+        names = self._named("log10")
         return (
             MixtureDisplay(self._shares, self._means, self._spreads, names, self._ranges, footer)
             .plot()
             .figure_
         )
+
+    def _named(self, of_logs: str) -> list[str]:
+        """Names of the columns; `of_logs` says what is shown of logarithms."""
+        return [
+            f"{name} ({of_logs})" if of_log else name
+            for name, of_log in zip(self._columns, self._of_logs, strict=True)
+        ]
 
 
 def public_range(option: str, column: str, *ends: str) -> tuple[float, float]:

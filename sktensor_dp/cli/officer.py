@@ -32,7 +32,8 @@ PRESENCE = (
 )
 
 LITTLE = (
-    "An epsilon above 10 promises little: whoever knows all other data may be left without a doubt."
+    f"An epsilon above {LARGEST_ADVISED:g} promises little: whoever knows all other data may be "
+    "left without a doubt."
 )
 
 PAGES = ("for-the-officer.md", "for-the-officer.html")
