@@ -283,8 +283,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )  # fmt: skip
         none = self._nothing_found(chunks.n_units)
         asked = max(ranks) > 0
-        slow = seeks and self._full_core and not by_slice and math.prod(ranks) > slow_core
-        self._warn((none,) if asked and not seeks else (UserWarning(SLOW),) if slow else ())
+        if asked and not seeks:
+            self._warn((none,))
+        elif seeks and self._full_core and not by_slice and math.prod(ranks) > slow_core:
+            self._warn((UserWarning(SLOW),))
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
