@@ -54,7 +54,7 @@ def as_measurement(estimator: Any, context: Any = None) -> Any:
     --------
     >>> from sktensor_dp import PrivateSpectralLDA
     >>> from sktensor_dp.opendp import as_measurement
-    >>> dp = __import__("pytest").importorskip("opendp.prelude")
+    >>> import opendp.prelude as dp
     >>> dp.enable_features("contrib", "honest-but-curious")
     >>> topics = as_measurement(PrivateSpectralLDA(1, epsilon=4.0))
     >>> round(topics.map(1), 3), topics([[3, 1, 2]] * 2000).components_.shape
@@ -109,7 +109,7 @@ class ContextAccountant(BudgetAccountant):
     --------
     >>> from sktensor_dp import PrivateSpectralLDA
     >>> from sktensor_dp.opendp import ContextAccountant
-    >>> dp = __import__("pytest").importorskip("opendp.prelude")
+    >>> import opendp.prelude as dp
     >>> dp.enable_features("contrib", "honest-but-curious")
     >>> context = dp.Context.compositor(
     ...     data=[0], privacy_unit=dp.unit_of(changes=1), privacy_loss=dp.loss_of(rho=0.2)
