@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import Command
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import main
@@ -24,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_ledger_is_shown_by_its_name_its_path_or_its_folder(command: Command, path: Path) -> None:
+def test_a_ledger_is_shown_by_its_name_its_path_or_its_folder(command, path):
     before = path.read_bytes()
     shown = command("budget", "show", path).out
     where, clinic, survey = shown.split("\n\n")
@@ -47,7 +46,7 @@ def test_a_ledger_is_shown_by_its_name_its_path_or_its_folder(command: Command, 
     assert path.read_bytes() == before
 
 
-def test_errors_have_exit_codes(command: Command, path: Path) -> None:
+def test_errors_have_exit_codes(command, path):
     missing = Path(f"{path}.missing")
     done = command("budget", "show", missing)
     assert done.status == 1
@@ -63,9 +62,7 @@ def test_errors_have_exit_codes(command: Command, path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_what_a_console_cannot_show_is_replaced(
-    encoding: str, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_console_cannot_show_is_replaced(encoding, path, monkeypatch):
     BudgetAccountant(1.0, path=path, scope="\u043c\u043e\u0440\u0435")
     console = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr("sys.stdout", console)
@@ -74,7 +71,7 @@ def test_what_a_console_cannot_show_is_replaced(
     assert b"????: epsilon 0 of 1" in console.buffer.getvalue()
 
 
-def test_control_characters_do_not_reach_the_terminal(command: Command, path: Path) -> None:
+def test_control_characters_do_not_reach_the_terminal(command, path):
     hostile = BudgetAccountant(1.0, path=path, scope="\x1b[2Jscope\n")
     hostile.charge([LedgerEntry("\x1b]0;title\x07", "a\nb\r", 1, PrivacyCost(mu=0.1))])
     shown = command("budget", "show", path).out

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import SMALL, Command, write_posts
+from commands import SMALL, write_posts
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import execution as module
@@ -38,8 +38,8 @@ def arguments(posts: Path) -> tuple:
 
 
 def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
-    command: Command, arguments: tuple, posts: Path, tmp_path: Path
-) -> None:
+    command, arguments, posts, tmp_path
+):
     assert "the budget is 3" in command(*arguments, "--budget", 3).out
     # Two runs at (2, 1e-6) compose to 2.94, a third to 3.7. The budget is not forgotten.
     assert command(*arguments).status == 0
@@ -84,7 +84,7 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
         assert "the budget became 3.9; it was 4" in text
 
 
-def test_without_a_budget_the_first_epsilon_is_all(command: Command, arguments: tuple) -> None:
+def test_without_a_budget_the_first_epsilon_is_all(command, arguments):
     assert command(*arguments).status == 0
     done = command(*arguments, "--epsilon", 0.1)
     assert done.status == 2
@@ -92,8 +92,8 @@ def test_without_a_budget_the_first_epsilon_is_all(command: Command, arguments: 
 
 
 def test_runs_of_other_files_add_up_and_other_units_are_refused(
-    command: Command, arguments: tuple, posts: Path, tmp_path: Path
-) -> None:
+    command, arguments, posts, tmp_path
+):
     other = tmp_path / "other.csv"
     other.write_bytes(posts.read_bytes())
     assert command(*arguments, "--budget", 9).status == 0
@@ -108,9 +108,7 @@ def test_runs_of_other_files_add_up_and_other_units_are_refused(
     assert "--output" in done.err
 
 
-def test_results_that_were_paid_for_are_kept(
-    command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monkeypatch):
     folder = tmp_path / "private-topics"
     command(*arguments, "--budget", 9)
     first = (folder / "topics.model").read_bytes()
@@ -137,9 +135,7 @@ def test_results_that_were_paid_for_are_kept(
     assert command(*arguments, "--forecast").status == 0
 
 
-def test_other_files_in_the_folder_are_refused_and_left(
-    command: Command, arguments: tuple, posts: Path, tmp_path: Path
-) -> None:
+def test_other_files_in_the_folder_are_refused_and_left(command, arguments, posts, tmp_path):
     command(*arguments, "--budget", 9, "--shares")
     folder, before = tmp_path / "private-topics", spent(tmp_path)
     made = json.loads((folder / "manifest.json").read_text("utf-8"))
@@ -196,9 +192,7 @@ def test_other_files_in_the_folder_are_refused_and_left(
     }
 
 
-def test_a_fit_that_fails_says_what_it_spent(
-    command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fit_that_fails_says_what_it_spent(command, arguments, tmp_path, monkeypatch):
     real = topics.Topics.fit
 
     def failing(self: topics.Topics) -> Iterator[str]:
@@ -215,9 +209,7 @@ def test_a_fit_that_fails_says_what_it_spent(
 
 
 @pytest.mark.parametrize("at", ["__init__", "read", "fit"])
-def test_interruption_says_what_was_spent(
-    command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
-) -> None:
+def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypatch, at):
     real = getattr(topics.Topics, at)
 
     def interrupted(self: topics.Topics, *given: object) -> None:
@@ -239,16 +231,14 @@ def test_interruption_says_what_was_spent(
     assert not list((tmp_path / "private-topics").glob("*journal"))
 
 
-def test_many_runs_are_stated_at_the_delta_they_need(tmp_path: Path) -> None:
+def test_many_runs_are_stated_at_the_delta_they_need(tmp_path):
     folder = Folder(tmp_path / "out", math.inf, 1e-6, None, None)
     of_a_run = topics.Topics(parse(["topics"])).charge(0.5).cost
     folder.keep().charge([LedgerEntry("topics", "all", 11, of_a_run, "document")])
     assert "at delta 2.1e-6; no limit is set" in folder.summary()
 
 
-def test_an_output_that_cannot_be_written_costs_nothing(
-    command: Command, arguments: tuple, tmp_path: Path
-) -> None:
+def test_an_output_that_cannot_be_written_costs_nothing(command, arguments, tmp_path):
     (tmp_path / "private-topics").write_text("a file is in the way")
     done = command(*arguments)
     assert done.status == 2
@@ -256,9 +246,7 @@ def test_an_output_that_cannot_be_written_costs_nothing(
     assert "Traceback" not in done.err
 
 
-def test_a_model_that_cannot_be_saved_costs_nothing(
-    command: Command, arguments: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_cannot_be_saved_costs_nothing(command, arguments, tmp_path, monkeypatch):
     def broken(*_: object) -> None:
         raise ModelFileError("this numpy writes no arrays")
 

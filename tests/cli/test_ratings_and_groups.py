@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import Command
 
 import sktensor_dp
 from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture, load_statement
@@ -56,7 +55,7 @@ def text_of(picture: Path) -> str:
     return " ".join(re.findall("<!-- (.*) -->", picture.read_text("utf-8")))
 
 
-def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> None:
+def test_ratings_rank_items(command, ratings, tmp_path):
     done = command(
         "ratings", ratings, *STARS, "--items", "films.csv", "--title", "title", "--epsilon", 8
     )
@@ -88,9 +87,7 @@ def test_ratings_rank_items(command: Command, ratings: Path, tmp_path: Path) -> 
     assert model.shape_ == (1000, 30)
 
 
-def test_people_get_what_they_may_like_from_their_own_ratings(
-    command: Command, ratings: Path, tmp_path: Path
-) -> None:
+def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, tmp_path):
     """Every second person likes even films, the others odd ones, beside what all like."""
     head, *rows = ratings.read_text("utf-8").splitlines()
     named = head.split(",")
@@ -140,7 +137,7 @@ def test_people_get_what_they_may_like_from_their_own_ratings(
     assert "must be that of a run of ratings" in command("recommend", "o", ratings, *columns).err
 
 
-def test_a_wrong_list_and_a_wrong_column_are_doubted(command: Command, ratings: Path) -> None:
+def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     (ratings.parent / "wrong.txt").write_text("".join(f"no film {n}\n" for n in range(30)))
     wrong = ("ratings", ratings, *STARS, "--items", "wrong.txt", "--epsilon", 50)
     done = command(*wrong)
@@ -170,7 +167,7 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command: Command, ratings: 
     assert f"{chance} {taste}" in text_of(Path("p", "ratings.svg"))
 
 
-def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings: Path) -> None:
+def test_items_are_a_public_list_or_said_to_be_public(command, ratings):
     done = command("ratings", ratings, *STARS)
     assert done.status == 2
     assert "--items FILE must name a public list" in done.err
@@ -187,7 +184,7 @@ def test_items_are_a_public_list_or_said_to_be_public(command: Command, ratings:
     assert "column 'film' does not exist: 'films.csv' has 2 columns" in done.err
 
 
-def test_tables_are_those_of_spreadsheets(command: Command, ratings: Path) -> None:
+def test_tables_are_those_of_spreadsheets(command, ratings):
     """Decimal commas, a line that names the delimiter, and names that would run as formulas."""
     text = ratings.read_text("utf-8").replace("film 0", "=1+").replace(",", ";").replace(".", ",")
     Path("commas.csv").write_text(f"sep=;\n{text}")
@@ -202,7 +199,7 @@ def test_tables_are_those_of_spreadsheets(command: Command, ratings: Path) -> No
     assert "30 items, such as '=1+" in shown
 
 
-def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path: Path) -> None:
+def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     arguments = (
         *("groups", visits, *RANGES, "--person", "patient", "--epsilon", 2),
         *("--missing", "NA", "?", "-999"),
@@ -250,9 +247,7 @@ def test_groups_have_sizes_and_averages(command: Command, visits: Path, tmp_path
          ["word_votes", "mixture_statistics"]),
     ],
 )  # fmt: skip
-def test_categories_are_columns_of_shares(
-    command: Command, visits: Path, tmp_path: Path, given: tuple, said: str, steps: list
-) -> None:
+def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said, steps):
     """Of each group all come from the north, or from the south; "east" is no category."""
     head, *rows = visits.read_text("utf-8").splitlines()
     side = lambda row: "north" if row.rpartition(",")[2] < "5" else "south"  # noqa: E731
@@ -295,8 +290,8 @@ def test_categories_are_columns_of_shares(
     ],
 )
 def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
-    command: Command, visits: Path, tmp_path: Path, ranges: tuple, doubted: tuple
-) -> None:
+    command, visits, tmp_path, ranges, doubted
+):
     given = ("--range", *ranges[:3], "--range", *ranges[3:], "--missing", "NA", "?", "-999")
     given = (*given, "--no-check")
     done = command("groups", visits, *given, "--groups", 1, "--epsilon", 1e6, "--anyway")
@@ -310,7 +305,7 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
         assert line in picture
 
 
-def test_laboratory_values_are_analysed_as_logs(command: Command, tmp_path: Path) -> None:
+def test_laboratory_values_are_analysed_as_logs(command, tmp_path):
     """One group has ten times the values of the other; a few are 0, or missing."""
     rng = np.random.default_rng(0)
     values = 10 ** rng.normal(np.repeat([0.0, 1.0], 2000), 0.1)
@@ -334,9 +329,7 @@ def test_laboratory_values_are_analysed_as_logs(command: Command, tmp_path: Path
 
 
 @pytest.mark.parametrize("whose", [(), ("--person", "patient")])
-def test_the_number_of_units_can_be_private(
-    command: Command, visits: Path, tmp_path: Path, whose: tuple
-) -> None:
+def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
     """Before the fit all goes by a guess, and after it by released counts."""
     asked = (
         *("groups", visits, *RANGES, *whose, "--missing", "NA", "?", "-999"),
@@ -387,7 +380,7 @@ def test_the_number_of_units_can_be_private(
         ),
     ],
 )
-def test_wrong_ranges_are_named(command: Command, visits: Path, ranges: tuple, told: str) -> None:
+def test_wrong_ranges_are_named(command, visits, ranges, told):
     done = command("groups", visits, *ranges, "--missing", "NA", "?", "-999", "--anyway")
     assert done.status == 2
     assert told in done.err.splitlines()[-1]
@@ -402,7 +395,7 @@ def test_wrong_ranges_are_named(command: Command, visits: Path, ranges: tuple, t
         ("groups", "--persons", 3000, "--columns", 6),
     ],
 )
-def test_forecasts_need_no_file(command: Command, arguments: tuple, tmp_path: Path) -> None:
+def test_forecasts_need_no_file(command, arguments, tmp_path):
     done = command("forecast", *arguments, "--epsilon", 2)
     assert (done.status, done.err) == (0, "")
     assert done.out.strip()
@@ -439,9 +432,7 @@ def test_forecasts_need_no_file(command: Command, arguments: tuple, tmp_path: Pa
         (1, 300, 3, 100, 0, "Too few"),
     ],
 )
-def test_few_words_foretell_few_topics(
-    command: Command, epsilon: float, persons: int, topics: int, length: int, words: int, said: str
-) -> None:
+def test_few_words_foretell_few_topics(command, epsilon, persons, topics, length, words, said):
     asked = ("--epsilon", epsilon, "--persons", persons, "--topics", topics)
     shown = command("forecast", "topics", *asked, "--words-per-text", length).out
     assert shown.startswith(f"{said}: ")
@@ -453,9 +444,7 @@ def test_few_words_foretell_few_topics(
     ("persons", "said"),
     [(9, "Too few"), (40, "Likely too few"), (130, "May be enough"), (600, "Enough")],
 )
-def test_four_verdicts_on_ratings_by_what_can_be_seen_of_items(
-    command: Command, persons: int, said: str
-) -> None:
+def test_four_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said):
     # Of 30, 100, 300 and 1,000 persons drawn, the averages that fits found had correlations of
     # .28, .52, .85 and .98 with the true ones.
     asked = ("--persons", persons, "--items", 100, "--bounds", 1, 5)

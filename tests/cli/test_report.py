@@ -45,7 +45,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_a_sound_statement_is_explained(name: str, path: Path, report: Command) -> None:
+def test_a_sound_statement_is_explained(name, path, report):
     done = report("show", stated(path, report_of(name)))
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"{path}: adds up. {report_of(name).guarantee}")
@@ -53,7 +53,7 @@ def test_a_sound_statement_is_explained(name: str, path: Path, report: Command) 
         assert words in done.out
 
 
-def test_a_page_for_the_officer_is_made_of_any_statement(path: Path, report: Command) -> None:
+def test_a_page_for_the_officer_is_made_of_any_statement(path, report):
     first = report_of("topics")
     both = first.followed_by(first, delta=first.delta)
     assert "for-the-officer.html" in report("page", stated(path, replace(both, unit="person"))).out
@@ -84,8 +84,8 @@ FOUND = "found from noisy numbers, within the budget: .*"
     ],
 )
 def test_a_page_says_what_is_public_what_is_compared_and_what_was_found(
-    path: Path, report: Command, name: str, changes: dict, said: str
-) -> None:
+    path, report, name, changes, said
+):
     assert report("page", stated(path, replace(report_of(name), **changes))).status == 0
     assert re.search(said, path.with_name("for-the-officer.md").read_text("utf-8"))
 
@@ -97,14 +97,12 @@ def test_a_page_says_what_is_public_what_is_compared_and_what_was_found(
         (5.0, 1e-7, 1e-9, 1), (1e6, 1e-6, 1e12, 1e-6), (1e-9, 1e-6, 1e3, 1e-6),
     ],
 )  # fmt: skip
-def test_no_claim_is_too_odd_for_a_chance(
-    mu: float, delta: float, epsilon: float, chance: float
-) -> None:
+def test_no_claim_is_too_odd_for_a_chance(mu, delta, epsilon, chance):
     assert chance_beyond(mu, delta, epsilon) == pytest.approx(chance, rel=1e-6, abs=1e-300)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_a_chance_bounds_what_the_best_test_finds(epsilon: float) -> None:
+def test_a_chance_bounds_what_the_best_test_finds(epsilon):
     """Normal noise, and with probability delta what tells all: outcomes that move odds beyond."""
     delta, mu = 1e-3, 0.8
     beyond = epsilon / mu + mu / 2  # from here densities differ by more than the factor
@@ -114,7 +112,7 @@ def test_a_chance_bounds_what_the_best_test_finds(epsilon: float) -> None:
     assert sees + lowers <= chance < 6 * sees
 
 
-def test_each_of_several_files_is_checked(path: Path, report: Command) -> None:
+def test_each_of_several_files_is_checked(path, report):
     wrong, altered, huge = (path.with_name(name) for name in ("wrong", "altered", "huge"))
     wrong.write_bytes(b"{")
     claims = json.loads(path.read_text("utf-8"))
@@ -142,15 +140,15 @@ def test_each_of_several_files_is_checked(path: Path, report: Command) -> None:
     ],
 )
 def test_a_limit_refuses_what_is_beyond_it_and_what_protects_nothing(
-    path: Path, report: Command, changes: dict, at_most: tuple, told: str
-) -> None:
+    path, report, changes, at_most, told
+):
     done = report("check", stated(path, replace(report_of("topics"), **changes)), *at_most)
     assert done.status == bool(told)
     assert told in done.err
     assert ("adds up. NOT PRIVATE" in done.out) is (bool(changes) and not told)
 
 
-def test_names_cannot_forge_lines(path: Path, report: Command) -> None:
+def test_names_cannot_forge_lines(path, report):
     """Newlines and controls in a statement that adds up do not reach the terminal."""
     evil = "x\n/other.json: adds up.\x1b[2J"
     row = ReleaseRecord(evil, evil, 0.1, 0.5, 0.2, 0.0, 0.0, 1, "gaussian")
@@ -161,7 +159,7 @@ def test_names_cannot_forge_lines(path: Path, report: Command) -> None:
     assert not any(line.startswith("/other") for line in shown.splitlines())
 
 
-def test_the_schema_is_printed_and_statements_are_read_from_python(report: Command) -> None:
+def test_the_schema_is_printed_and_statements_are_read_from_python(report):
     done = report("schema")
     assert (done.status, done.out) == (0, schema_text())
     original = report_of("topics")

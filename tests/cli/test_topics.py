@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from commands import N_PERSONS, N_TEXTS, SECRET, SMALL, Command, statement
+from commands import N_PERSONS, N_TEXTS, SECRET, SMALL, statement
 
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, load_statement
@@ -50,9 +50,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_persons_and_their_topics(
-    command: Command, posts: Path, tmp_path: Path, opened: list[str]
-) -> None:
+def test_persons_and_their_topics(command, posts, tmp_path, opened):
     """One run, seen from every side: a real fit takes a second."""
     folder = tmp_path / "private-topics"
     arguments = ("topics", posts, "--text", "post", "--person", "author", "--epsilon", 8, *SMALL)
@@ -106,9 +104,7 @@ def test_persons_and_their_topics(
     assert opened == []
 
 
-def test_without_a_column_of_persons_it_says_who_is_not_protected(
-    command: Command, posts: Path
-) -> None:
+def test_without_a_column_of_persons_it_says_who_is_not_protected(command, posts):
     done = command("topics", posts, "--text", "post", "--forecast")
     assert done.status == 0
     assert f"{N_TEXTS:,} texts; each text is protected" in done.err
@@ -116,7 +112,7 @@ def test_without_a_column_of_persons_it_says_who_is_not_protected(
     assert "--person COLUMN" in done.err
 
 
-def test_swapped_columns_end_in_a_question(command: Command, posts: Path) -> None:
+def test_swapped_columns_end_in_a_question(command, posts):
     swapped = ("--text", "author", "--person", "post")
     done = command("topics", posts, *swapped, "--epsilon", 2, *SMALL, "--anyway")
     assert done.status == 2
@@ -126,9 +122,7 @@ def test_swapped_columns_end_in_a_question(command: Command, posts: Path) -> Non
 
 
 @pytest.mark.usefixtures("no_fit")
-def test_a_forecast_spends_nothing_and_reads_no_words(
-    command: Command, posts: Path, tmp_path: Path
-) -> None:
+def test_a_forecast_spends_nothing_and_reads_no_words(command, posts, tmp_path):
     done = command("topics", posts, "--text", "post", "--person", "author", "--forecast")
     assert done.status == 0
     assert "nothing was spent" in done.err
@@ -138,7 +132,7 @@ def test_a_forecast_spends_nothing_and_reads_no_words(
 
 
 @pytest.mark.usefixtures("no_fit")
-def test_too_few_persons_stop_it_with_ways_on(command: Command, tmp_path: Path) -> None:
+def test_too_few_persons_stop_it_with_ways_on(command, tmp_path):
     asked = topics_of_persons(tmp_path, 1000)
     done = command(*asked, "--epsilon", 2)
     assert done.status == 2
@@ -160,9 +154,7 @@ def test_too_few_persons_stop_it_with_ways_on(command: Command, tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("no_fit")
-def test_how_long_texts_are_is_asked_where_the_verdict_depends_on_it(
-    command: Command, tmp_path: Path
-) -> None:
+def test_how_long_texts_are_is_asked_where_the_verdict_depends_on_it(command, tmp_path):
     asked = topics_of_persons(tmp_path, 6000)
     last = command(*asked).err.splitlines()[-1]
     assert last.startswith(
@@ -178,9 +170,7 @@ def test_how_long_texts_are_is_asked_where_the_verdict_depends_on_it(
 
 
 @pytest.mark.usefixtures("no_fit")
-def test_likely_too_few_stop_it_and_advice_leads_to_what_may_be_enough(
-    command: Command, tmp_path: Path
-) -> None:
+def test_likely_too_few_stop_it_and_advice_leads_to_what_may_be_enough(command, tmp_path):
     asked = topics_of_persons(tmp_path, 3000)
     done = command(*asked, "--epsilon", 1)
     assert done.status == 2
@@ -193,9 +183,7 @@ def test_likely_too_few_stop_it_and_advice_leads_to_what_may_be_enough(
         assert "\nMay be enough" in shown or "\nEnough" in shown
 
 
-def test_shares_of_texts_are_written_on_request_alone(
-    command: Command, posts: Path, tmp_path: Path, opened: list[str]
-) -> None:
+def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path, opened):
     arguments = ("topics", posts, "--text", "post", "--output", "out", "--epsilon", "inf", *SMALL)
     assert command(*arguments, "--id", "name").status == 2  # without --shares
     with posts.open("a") as file:
@@ -228,9 +216,7 @@ def test_shares_of_texts_are_written_on_request_alone(
 
 @pytest.mark.filterwarnings("default:a <leak>")
 @pytest.mark.filterwarnings("default:what numpy says")
-def test_the_page_shows_warnings_of_releases_alone(
-    command: Command, posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_shows_warnings_of_releases_alone(command, posts, tmp_path, monkeypatch):
     def fit(self, fit=topics.Topics.fit):
         warnings.warn("a <leak>", sktensor_dp.PrivacyLeakWarning, stacklevel=2)
         warnings.warn("what numpy says of rows", RuntimeWarning, stacklevel=2)
@@ -256,7 +242,7 @@ def test_the_page_shows_warnings_of_releases_alone(
         ([False], "1 of 10 topics"),
     ],
 )
-def test_topics_found_and_hidden_are_counted(hidden: list[bool], said: str) -> None:
+def test_topics_found_and_hidden_are_counted(hidden, said):
     run = topics.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
     assert run.hidden()[0] == f"{said} can be seen above the noise."
@@ -265,9 +251,7 @@ def test_topics_found_and_hidden_are_counted(hidden: list[bool], said: str) -> N
     assert run.doubts() == ""
 
 
-def test_public_words_cost_nothing_and_stop_words_are_ones_own(
-    command: Command, posts: Path, tmp_path: Path
-) -> None:
+def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, tmp_path):
     listed = "word,count\nthe,99\n" + "".join(f"alpha{i},{30 - i}\nomega{i},9\n" for i in range(20))
     (tmp_path / "known.csv").write_text(listed, encoding="utf-8")
     (tmp_path / "stop.txt").write_text("the\nalpha0\n", encoding="utf-8")
@@ -285,9 +269,7 @@ def test_public_words_cost_nothing_and_stop_words_are_ones_own(
     assert (done.status, done.err) == (2, "error: --vocabulary has no word but stop words\n")
 
 
-def test_the_number_of_persons_can_be_private(
-    command: Command, posts: Path, tmp_path: Path
-) -> None:
+def test_the_number_of_persons_can_be_private(command, posts, tmp_path):
     """Words and topics have a count each, of which a statement shows the later one."""
     who = ("--text", "post", "--person", "author", "--add-remove", "--persons", 2222)
     done = command("topics", posts, *who, "--epsilon", 8, *SMALL)
@@ -309,9 +291,7 @@ def test_the_number_of_persons_can_be_private(
     assert "texts with a word of --vocabulary: " in done.err
 
 
-def test_without_a_file_it_takes_public_texts(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_file_it_takes_public_texts(command, tmp_path, monkeypatch):
     texts = [f"alpha{i % 7} omega{i % 5} beta" for i in range(3000)]
     monkeypatch.setattr("sktensor_dp.datasets.load_docstrings", lambda: texts)
     assert command("topics", *SMALL).status == 0

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import SECRET, Command
+from commands import SECRET
 
 import sktensor_dp
 from sktensor_dp import BudgetAccountant
@@ -122,9 +122,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "told"), WRONG, ids=lambda a: " ".join(map(str, a))[:40])
-def test_wrong_input_ends_in_one_line(
-    command: Command, arguments: tuple, told: str, tmp_path: Path
-) -> None:
+def test_wrong_input_ends_in_one_line(command, arguments, told, tmp_path):
     done = command(*arguments)
     assert done.status == 2
     assert done.out == ""
@@ -146,9 +144,7 @@ def test_wrong_input_ends_in_one_line(
         *(f"report {kind}" for kind in ("check", "show", "page", "registry", "schema")),
     ],
 )
-def test_help_fits_a_screen_and_has_an_example(
-    command: Command, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_fits_a_screen_and_has_an_example(command, name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     done = command(*name.split(), "--help")
     assert done.status == 0
@@ -159,11 +155,11 @@ def test_help_fits_a_screen_and_has_an_example(
         assert parse(example.removeprefix("example: sktensor-dp ").split()).kind in name
 
 
-def test_it_tells_its_version(command: Command) -> None:
+def test_it_tells_its_version(command):
     assert command("--version").out == f"sktensor_dp {sktensor_dp.__version__}\n"
 
 
-def test_it_runs_as_a_program() -> None:
+def test_it_runs_as_a_program():
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "sktensor_dp", "report", "schema"],
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -182,7 +178,7 @@ def made(*variables: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_make_hands_options_on_and_refuses_what_it_does_not_know() -> None:
+def test_make_hands_options_on_and_refuses_what_it_does_not_know():
     line = made("INPUT=my posts.csv", "TEXT=post", "RAISE_BUDGET=8", "SHARES=0", "FORECAST=yes")
     words = line.stdout.replace("\\\n", " ").split("sktensor-dp ")[-1].split()
     assert " ".join(words) == 'topics "my posts.csv" --text="post" --raise-budget="8" --forecast'

@@ -201,10 +201,10 @@ every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
 
 @every_row
-def test_the_error_falls_with_units_and_epsilon(row: Row) -> None:
+def test_the_error_falls_with_units_and_epsilon(row):
     assert row.falls(lambda data, epsilon, _: row.fit(data, epsilon)) == (True, True)
 
 
 @every_row
-def test_a_trivial_estimator_fails(row: Row) -> None:
+def test_a_trivial_estimator_fails(row):
     assert row.falls(row.trivial) == (False, False)

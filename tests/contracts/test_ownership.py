@@ -35,7 +35,7 @@ def parts_of(data: Any) -> Iterator[np.ndarray]:
             yield from parts_of(part)
 
 
-def test_what_chunks_share_cannot_be_written() -> None:
+def test_what_chunks_share_cannot_be_written():
     labels = np.repeat(np.arange(30), 2)
     for chunks in (
         CountChunks(sp.csr_matrix(COUNTS), *COUNTS.shape, groups=labels),
@@ -48,7 +48,7 @@ def test_what_chunks_share_cannot_be_written() -> None:
             chunk.counts.data[:] = 0
 
 
-def test_a_function_that_writes_to_its_rows_changes_no_data() -> None:
+def test_a_function_that_writes_to_its_rows_changes_no_data():
     def halve(rows: np.ndarray) -> np.ndarray:
         rows /= 2
         return rows

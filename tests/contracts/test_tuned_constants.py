@@ -3,7 +3,6 @@
 import csv
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -23,12 +22,12 @@ def defaults_of(package: str) -> dict[str, Any]:
     return {name: value for name, value in vars(module).items() if name.isupper()}
 
 
-def test_every_package_of_tuned_constants_is_known() -> None:
+def test_every_package_of_tuned_constants_is_known():
     assert {"completion", "power_method", "spectral_lda", "tensor", "text"} <= set(PACKAGES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_tuned_constants_are_few_and_measured(package: str) -> None:
+def test_tuned_constants_are_few_and_measured(package):
     names = defaults_of(package)
     assert 0 < len(names) <= 12
     for name in names:
@@ -40,14 +39,14 @@ def test_tuned_constants_are_few_and_measured(package: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__.split(".")[1])
-def test_every_part_stands_in_the_committed_table(family: ModuleType) -> None:
+def test_every_part_stands_in_the_committed_table(family):
     table = Path(str(family.__file__)).with_suffix(".csv")
     with table.open(encoding="utf-8", newline="") as file:
         parts = {row["part"] for row in csv.DictReader(file)}
     assert {one.name for one in family.ABLATIONS} == parts
 
 
-def test_an_ablation_changes_what_it_names_and_puts_it_back() -> None:
+def test_an_ablation_changes_what_it_names_and_puts_it_back():
     """A place that moved would be patched nowhere."""
     before = {package: defaults_of(package) for package in PACKAGES}
     for ablation in ALL:
@@ -65,7 +64,7 @@ def test_an_ablation_changes_what_it_names_and_puts_it_back() -> None:
         assert {package: defaults_of(package) for package in PACKAGES} == before
 
 
-def test_rows_without_a_change_are_left_out_but_for_the_first() -> None:
+def test_rows_without_a_change_are_left_out_but_for_the_first():
     class Shown:
         quick = True
         rows: list

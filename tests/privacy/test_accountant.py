@@ -8,7 +8,6 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ def fit(budget: BudgetAccountant, epsilon: float, delta: float, threshold: bool 
     budget.charge(charges_of(plan, "fit"))
 
 
-def test_total_entries_and_repr() -> None:
+def test_total_entries_and_repr():
     budget = BudgetAccountant(3.0, 1e-6)
     assert budget.total() == (0.0, 1e-6)
     fit(budget, 1.0, 1e-6)
@@ -60,14 +59,14 @@ def test_total_entries_and_repr() -> None:
         (1e-6, [(math.inf, 1e-6), (1.0, 1e-6)], math.inf, math.inf),
     ],
 )
-def test_gaussian_fits_are_composed_at_the_delta_of_the_budget(delta, fits, least, most) -> None:
+def test_gaussian_fits_are_composed_at_the_delta_of_the_budget(delta, fits, least, most):
     budget = BudgetAccountant(delta=delta)
     for one in fits:
         fit(budget, *one)
     assert least <= budget.total()[0] <= most
 
 
-def test_refused_charge_leaves_the_ledger_untouched() -> None:
+def test_refused_charge_leaves_the_ledger_untouched():
     budget = BudgetAccountant(1.0, 1e-6)
     fit(budget, 0.6, 1e-6)
     before = budget.entries, budget.total()
@@ -93,7 +92,7 @@ def test_refused_charge_leaves_the_ledger_untouched() -> None:
         assert other.entries == ()
 
 
-def test_sums_are_exact_in_any_order() -> None:
+def test_sums_are_exact_in_any_order():
     # Floating-point sums of 500 hundredths are off by 5e-15, of 0.1 + 0.2 by 5e-17.
     for times, part, whole in ((500, 0.01, 5.0), (10, 0.1, 1.0)):
         budget = BudgetAccountant(whole, 0.0)
@@ -114,7 +113,7 @@ def test_sums_are_exact_in_any_order() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 8.0])
 @pytest.mark.parametrize("n_fits", [3, 7, 49, 500])
-def test_equal_gaussian_shares_are_admitted_exactly(epsilon: float, n_fits: int) -> None:
+def test_equal_gaussian_shares_are_admitted_exactly(epsilon, n_fits):
     """And the total is never above the budget, whatever conversions to mu and back round."""
     budget = BudgetAccountant(epsilon, 1e-6)
     plan = ReleasePlan.split(epsilon, 1e-6, {"one": 1}, {"one": n_fits})
@@ -128,7 +127,7 @@ def test_equal_gaussian_shares_are_admitted_exactly(epsilon: float, n_fits: int)
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("k", [1, 3])
-def test_remaining_is_what_k_fits_can_be_given(epsilon: float, delta: float, k: int) -> None:
+def test_remaining_is_what_k_fits_can_be_given(epsilon, delta, k):
     budget = BudgetAccountant(epsilon, delta)
     fit(budget, epsilon / 5, delta)
     budget.spend(epsilon / 10, delta / 10)
@@ -143,7 +142,7 @@ def test_remaining_is_what_k_fits_can_be_given(epsilon: float, delta: float, k: 
 
 
 @pytest.mark.parametrize("k", [1, 3])
-def test_a_lack_of_delta_is_named_and_vocabularies_can_be_given_what_remains(k: int) -> None:
+def test_a_lack_of_delta_is_named_and_vocabularies_can_be_given_what_remains(k):
     budget = BudgetAccountant(4.0, 1e-6)
     fit(budget, 1.0, 1e-6, threshold=True)
     with pytest.raises(BudgetError, match="Delta is what is short: ask for delta=5e-07 at most"):
@@ -159,7 +158,7 @@ def test_a_lack_of_delta_is_named_and_vocabularies_can_be_given_what_remains(k: 
         fit(BudgetAccountant(100.0, 0.0), 0.01, 1e-9)
 
 
-def test_remaining_of_special_budgets() -> None:
+def test_remaining_of_special_budgets():
     assert BudgetAccountant().remaining(5) == (math.inf, 1e-6)
     pure = BudgetAccountant(2.0, 0.0).spend(0.5, 0)
     assert pure.remaining(3) == pure.remaining(np.int64(3)) == (0.5, 0.0)
@@ -168,7 +167,7 @@ def test_remaining_of_special_budgets() -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("thresholds", [0, 1, 2])
-def test_split_is_used_up_exactly(epsilon: float, delta: float, thresholds: int) -> None:
+def test_split_is_used_up_exactly(epsilon, delta, thresholds):
     budget = BudgetAccountant(epsilon, delta)
     parts = budget.split([1, 3, 2], thresholds=thresholds)
     for position, part in enumerate(parts):
@@ -177,7 +176,7 @@ def test_split_is_used_up_exactly(epsilon: float, delta: float, thresholds: int)
     assert budget.cost.delta == pytest.approx(thresholds * delta / 10)
 
 
-def test_split_of_special_budgets() -> None:
+def test_split_of_special_budgets():
     halves = BudgetAccountant(2.0, 1e-6).split([1, 4])
     squares = [gaussian_mu(part["epsilon"], part["delta"]) ** 2 for part in halves]
     assert squares[1] / squares[0] == pytest.approx(4)
@@ -212,7 +211,7 @@ WRONG: dict[str, tuple[Any, list[Any]]] = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-def test_wrong_arguments_are_refused_by_name_and_shortly(message: str) -> None:
+def test_wrong_arguments_are_refused_by_name_and_shortly(message):
     (call, values), budget = WRONG[message], BudgetAccountant(1.0, 1e-6)
     for wrong in values:
         with pytest.raises(ValueError, match=rf"^{message}.{{,80}}$"):
@@ -221,7 +220,7 @@ def test_wrong_arguments_are_refused_by_name_and_shortly(message: str) -> None:
 
 
 @pytest.mark.parametrize("name", [None, "budget.sqlite"])
-def test_eight_threads_never_overspend(name: str | None, tmp_path: Path) -> None:
+def test_eight_threads_never_overspend(name, tmp_path):
     """Ten charges fit in; 8 threads try 96, and change at nearly every instruction."""
     # Without a lock between check and record, two of them see the same room in nearly every run.
     before = sys.getswitchinterval()
@@ -247,7 +246,7 @@ def test_eight_threads_never_overspend(name: str | None, tmp_path: Path) -> None
         sys.setswitchinterval(before)
 
 
-def test_pickling_is_refused_and_says_what_to_do() -> None:
+def test_pickling_is_refused_and_says_what_to_do():
     says = r"(?s)cannot be pickled.*path=.*n_jobs=None.*accountant=None"
     with pytest.raises(TypeError, match=says):
         pickle.dumps(BudgetAccountant(1.0))

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,7 +37,7 @@ def opened() -> BudgetAccountant | None:
     return OPENED.get()[-1]
 
 
-def test_blocks_nest_and_end_with_exceptions() -> None:
+def test_blocks_nest_and_end_with_exceptions():
     outer, inner = BudgetAccountant(1.0), BudgetAccountant(2.0)
     assert opened() is None
     with outer as entered:
@@ -53,7 +52,7 @@ def test_blocks_nest_and_end_with_exceptions() -> None:
     assert opened() is None
 
 
-def test_interleaved_blocks_leave_each_others_ledgers_alone() -> None:
+def test_interleaved_blocks_leave_each_others_ledgers_alone():
     """A generator that yields inside a block is left when it goes on, or is closed."""
     mine, its = BudgetAccountant(1.0), BudgetAccountant(2.0)
 
@@ -73,7 +72,7 @@ def test_interleaved_blocks_leave_each_others_ledgers_alone() -> None:
         assert opened() is None
 
 
-def test_a_block_left_in_another_context_closes_no_other() -> None:
+def test_a_block_left_in_another_context_closes_no_other():
     mine, its = BudgetAccountant(1.0), BudgetAccountant(2.0)
     contextvars.copy_context().run(its.__enter__)
     with mine:
@@ -85,7 +84,7 @@ def test_a_block_left_in_another_context_closes_no_other() -> None:
 @pytest.mark.skipif(
     getattr(sys.flags, "thread_inherit_context", False), reason="threads inherit blocks"
 )
-def test_one_accountant_can_be_active_in_several_threads_that_see_their_own_blocks() -> None:
+def test_one_accountant_can_be_active_in_several_threads_that_see_their_own_blocks():
     budget, other, seen = BudgetAccountant(1.0), BudgetAccountant(2.0), []
     entered, leave = threading.Barrier(3), [threading.Event(), threading.Event()]
 
@@ -128,7 +127,7 @@ ELSEWHERE, PICKLED, SAYS = (
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_fit_is_refused_while_another_thread_holds_a_block_open(name: str) -> None:
+def test_a_fit_is_refused_while_another_thread_holds_a_block_open(name):
     case, payer = plain(name, payer="none"), BudgetAccountant(1e9, 0.5)
     if case.of.options.get("vocabulary") is not None:
         return  # it costs nothing
@@ -154,7 +153,7 @@ def test_a_fit_is_refused_while_another_thread_holds_a_block_open(name: str) -> 
         in_a_thread(fit)
 
 
-def test_a_score_is_refused_while_another_thread_holds_a_block_open() -> None:
+def test_a_score_is_refused_while_another_thread_holds_a_block_open():
     scorer = make_private_scorer("neg_mean_squared_error", epsilon=1.0, bounds=(-64.0, 0.0))
     with quiet():
         model = fast().fit(X0, Y0)
@@ -170,7 +169,7 @@ def test_a_score_is_refused_while_another_thread_holds_a_block_open() -> None:
         scorer(model, X0, Y0)
 
 
-def test_a_search_holds_no_one_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_holds_no_one_elsewhere(monkeypatch):
     """Its trials are charged to accountants of its own, which others need not know of."""
     case, others = plain("search", payer="none"), []
     search = case.build()
@@ -187,9 +186,7 @@ def test_a_search_holds_no_one_elsewhere(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("carried", [pickle.dumps, lambda model: pickle.dumps(clone(model))])
-def test_what_was_pickled_inside_a_block_needs_an_accountant(
-    carried: Callable[[Any], bytes], tmp_path: Path
-) -> None:
+def test_what_was_pickled_inside_a_block_needs_an_accountant(carried, tmp_path):
     model, plain, file = fast(), pickle.dumps(fast()), tmp_path / "model"
     with quiet(), BudgetAccountant(10.0) as budget:
         before = dict(vars(model))
@@ -220,7 +217,7 @@ def test_what_was_pickled_inside_a_block_needs_an_accountant(
 @pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_jobs_are_refused_inside_a_block(backend: str, tmp_path: Path) -> None:
+def test_jobs_are_refused_inside_a_block(backend, tmp_path):
     def search(model: Any, on_error: Any = "raise") -> Any:
         grid = GridSearchCV(model, {"rank": [1, 2]}, cv=2, n_jobs=2, error_score=on_error)
         return grid.fit(X0, Y0)

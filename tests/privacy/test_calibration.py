@@ -47,7 +47,7 @@ def hockey_stick(mu: float, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
-def test_mu_is_the_root_of_the_exact_formula_on_the_safe_side(epsilon: float, delta: float) -> None:
+def test_mu_is_the_root_of_the_exact_formula_on_the_safe_side(epsilon, delta):
     mu = gaussian_mu(epsilon, delta)
     assert abs(float(exact_delta(mu, epsilon) / delta) - 1) < RELATIVE
     found = gaussian_epsilon(mu, delta)
@@ -60,7 +60,7 @@ def test_mu_is_the_root_of_the_exact_formula_on_the_safe_side(epsilon: float, de
 
 @pytest.mark.parametrize("mu", [1e-17, 1e-10, 9.9e-6, 1.01e-5, 1e-3, 0.1, 1.0, 10.0, 60.0])
 @pytest.mark.parametrize("ratio", [0.0, 0.01, 0.5, 2.0, 8.0, 36.0])
-def test_delta_agrees_with_many_digits(mu: float, ratio: float) -> None:
+def test_delta_agrees_with_many_digits(mu, ratio):
     epsilon = ratio * mu
     relative = float(gaussian_delta(mu, epsilon) / exact_delta(mu, epsilon)) - 1
     # On both sides of mu = 1e-5, where the formula changes, it is worst.
@@ -70,7 +70,7 @@ def test_delta_agrees_with_many_digits(mu: float, ratio: float) -> None:
 @pytest.mark.parametrize(
     ("mu", "epsilon"), [(0.1, 0.3), (0.3, 1.0), (1.0, 0.5), (2.0, 6.0), (5, 30)]
 )
-def test_delta_is_the_hockey_stick_divergence(mu: float, epsilon: float) -> None:
+def test_delta_is_the_hockey_stick_divergence(mu, epsilon):
     assert gaussian_delta(mu, epsilon) == pytest.approx(hockey_stick(mu, epsilon), rel=1e-7)
 
 
@@ -78,7 +78,7 @@ def test_delta_is_the_hockey_stick_divergence(mu: float, epsilon: float) -> None
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 @pytest.mark.parametrize("count", [1, 7])
-def test_composition_agrees_with_a_pld_accountant(epsilon: float, delta: float, count: int) -> None:
+def test_composition_agrees_with_a_pld_accountant(epsilon, delta, count):
     each = gaussian_mu(epsilon, delta) / math.sqrt(count)
     accountant = PLDAccountant(value_discretization_interval=1e-4)
     accountant.compose(SelfComposedDpEvent(GaussianDpEvent(1 / each), count))
@@ -88,14 +88,14 @@ def test_composition_agrees_with_a_pld_accountant(epsilon: float, delta: float, 
     assert epsilon - 1e-3 * epsilon <= found <= epsilon + count * 1e-4 + 1e-6
 
 
-def test_known_noise_multipliers() -> None:
+def test_known_noise_multipliers():
     assert 1 / gaussian_mu(1.0, 1e-6) == pytest.approx(4.2247, abs=5e-5)
     # Two releases at (1, 1e-6): jointly 5.97, split in halves 8.35.
     assert math.sqrt(2) / gaussian_mu(1.0, 1e-6) == pytest.approx(5.97, abs=0.01)
     assert 1 / gaussian_mu(0.5, 5e-7) == pytest.approx(8.35, abs=0.01)
 
 
-def test_limits() -> None:
+def test_limits():
     assert (gaussian_delta(0.0, 1.0), gaussian_delta(math.inf, 1.0)) == (0, 1)
     assert (gaussian_delta(1.0, math.inf), gaussian_mu(math.inf, 1e-6)) == (0, math.inf)
     assert (gaussian_epsilon(0.0, 0.0), gaussian_epsilon(1.0, 0.0)) == (0, math.inf)
@@ -103,7 +103,7 @@ def test_limits() -> None:
 
 
 @pytest.mark.parametrize("mu", [1e-17, 1e-12, 1e-6, 0.1, 5.0])
-def test_epsilon_is_zero_only_where_delta_pays_for_everything(mu: float) -> None:
+def test_epsilon_is_zero_only_where_delta_pays_for_everything(mu):
     whole = math.erf(mu / math.sqrt(8))  # total variation distance of N(0, 1) and N(mu, 1)
     assert gaussian_epsilon(mu, whole * (1 + 1e-9)) == 0
     # 2 Phi(mu / 2) - 1 in floating point is 0 here for the smallest mu.
@@ -112,7 +112,7 @@ def test_epsilon_is_zero_only_where_delta_pays_for_everything(mu: float) -> None
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, -1e-6, math.nan])
-def test_numbers_outside_their_range_are_refused(wrong: float) -> None:
+def test_numbers_outside_their_range_are_refused(wrong):
     for name, amounts in (("epsilon", (wrong, 1e-6)), ("delta", (1.0, wrong)), ("delta", (1, 1))):
         with pytest.raises(ValueError, match=f"{name} must"):
             gaussian_mu(*amounts)
@@ -127,7 +127,7 @@ def extremes(seed: int, n: int) -> Iterator[tuple[float, float]]:
     yield from np.ldexp(mantissas, exponents).tolist()
 
 
-def test_every_pair_of_doubles_has_a_mu(seed: int) -> None:
+def test_every_pair_of_doubles_has_a_mu(seed):
     """Quadratic interpolation stopped short where products of small numbers underflow."""
     pairs = [(3.0162003341237307e-215, 6.945306034360683e-226), *extremes(seed, 300)]
     for number, (epsilon, delta) in enumerate(pairs):
@@ -147,14 +147,14 @@ def test_every_pair_of_doubles_has_a_mu(seed: int) -> None:
             assert abs(float(attained / delta) - 1) < 3e-9
 
 
-def test_least_double_finds_any_number() -> None:
+def test_least_double_finds_any_number():
     for wanted in (5e-324, 1e-310, 1e-9, 1.0, math.nextafter(1.0, 2), 1.79e308, math.inf):
         assert least_double(lambda value, wanted=wanted: value >= wanted) == wanted  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 4.5e-194, 1e-9, 1.7e308, math.inf])
 @pytest.mark.parametrize("delta", [0.0, 5e-324, 2.3e-230, 1 - 1e-16])
-def test_budgets_of_any_size_can_be_asked_and_shown(epsilon: float, delta: float) -> None:
+def test_budgets_of_any_size_can_be_asked_and_shown(epsilon, delta):
     budget = BudgetAccountant(epsilon, delta)
     assert 0 <= budget.remaining(3)[0] <= epsilon
     assert all(part["epsilon"] >= 0 for part in budget.split([0.3, 0.7], thresholds=1))

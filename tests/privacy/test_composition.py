@@ -67,13 +67,13 @@ RELEASES = Composition(
         (leaf(mu=math.inf, uses=0), [()]),
     ],
 )
-def test_a_unit_costs_what_its_own_parts_cost(node: Composition, costs: list[Any]) -> None:
+def test_a_unit_costs_what_its_own_parts_cost(node, costs):
     expected = [PrivacyCost(*amounts) for amounts in costs]
     assert list(unit_costs(node)) == expected
     assert node.epsilon_at(1e-6) == max(cost.epsilon_at(1e-6) for cost in expected)
 
 
-def test_equal_batches_are_counted_and_others_listed() -> None:
+def test_equal_batches_are_counted_and_others_listed():
     one, other = leaf(mu=1.0), leaf(mu=0.5)
     node = one.beside(10, one, 10).beside(20, one, 10).beside(30, other, 5)
     assert [(part.times, part.n_units) for part in node.parts] == [(3, 10), (1, 5)]
@@ -82,7 +82,7 @@ def test_equal_batches_are_counted_and_others_listed() -> None:
 
 
 @pytest.mark.parametrize("membership", [("batch", 2), ("fit", 1), ("batch", 0)])
-def test_memberships_of_parts_that_are_not_there_are_refused(membership: Any) -> None:
+def test_memberships_of_parts_that_are_not_there_are_refused(membership):
     with pytest.raises(ValueError, match="memberships must name"):
         tree("overlapping", leaf(), memberships=((membership,),))
 
@@ -116,7 +116,7 @@ def spending(mu: float, epsilon: float, uses: int) -> Spending:
 
 
 @pytest.mark.parametrize("epsilon", [0.03, 0.1, 1.0, 3.0, 20.0])
-def test_rho_of_pure_noise_is_the_least(epsilon: float) -> None:
+def test_rho_of_pure_noise_is_the_least(epsilon):
     """That of randomised response, of which every pure release is post-processing."""
     heads = 1 / (1 + math.exp(-epsilon))
     for order in (100.0, 10.0, 2.0, 1.1, 1.001):
@@ -132,7 +132,7 @@ def test_rho_of_pure_noise_is_the_least(epsilon: float) -> None:
 
 @pytest.mark.parametrize("delta", [1e-30, 1e-9, 1e-6, 1e-2])
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 5.0])
-def test_conversions_hold_for_gaussian_noise_and_invert(mu: float, delta: float) -> None:
+def test_conversions_hold_for_gaussian_noise_and_invert(mu, delta):
     epsilon = concentrated_epsilon(mu * mu / 2, delta)
     exact = gaussian_epsilon(mu, delta)
     # Where an epsilon is near 0, orders lose more than a part of it.
@@ -148,7 +148,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("mu", "epsilon", "uses"), CASES)
-def test_total_is_valid_and_close(mu: float, epsilon: float, uses: int) -> None:
+def test_total_is_valid_and_close(mu, epsilon, uses):
     found = spending(mu, epsilon, uses).epsilon_at(DELTA)
     exact = exact_epsilon(mu, epsilon, uses, DELTA)
     assert exact * (1 - 1e-9) <= found <= 1.16 * exact
@@ -156,7 +156,7 @@ def test_total_is_valid_and_close(mu: float, epsilon: float, uses: int) -> None:
 
 
 @pytest.mark.parametrize(("mu", "epsilon", "uses"), [CASES[0], CASES[6], CASES[9]])
-def test_total_is_above_that_of_an_independent_accountant(mu, epsilon, uses) -> None:
+def test_total_is_above_that_of_an_independent_accountant(mu, epsilon, uses):
     # Losses rounded downwards: what comes out is at most the truth.
     options: dict[str, Any] = {"pessimistic_estimate": False, "value_discretization_interval": 1e-3}
     whole = losses.from_randomized_response(2 / (1 + math.exp(epsilon)), 2, **options)
@@ -204,7 +204,7 @@ def best_excess(rule: Rule, budget: float) -> float:
 
 
 @pytest.mark.parametrize("budget", [1.0, 2.0])
-def test_who_chooses_epsilons_in_view_of_answers_gains_nothing(budget: float) -> None:
+def test_who_chooses_epsilons_in_view_of_answers_gains_nothing(budget):
     most = concentrated_rho(budget, AT_DELTA)
     # Both bounds are in use: neither admits all that the other one does.
     assert most / pure_rho(STEP) > budget / STEP
@@ -212,12 +212,12 @@ def test_who_chooses_epsilons_in_view_of_answers_gains_nothing(budget: float) ->
     assert 0.01 * AT_DELTA < best_excess(by_the_accountant, budget) <= AT_DELTA
 
 
-def test_exact_costs_of_what_was_chosen_would_be_overspent() -> None:
+def test_exact_costs_of_what_was_chosen_would_be_overspent():
     """Why the accountant has no tighter rule."""
     assert best_excess(by_the_exact_cost, 1.0) > 1.3 * AT_DELTA
 
 
-def test_a_hundred_pure_fits_cost_less_than_their_sum() -> None:
+def test_a_hundred_pure_fits_cost_less_than_their_sum():
     budget, few = BudgetAccountant(10.0, DELTA), BudgetAccountant(10.0, DELTA)
     for number in range(1, 101):
         budget.spend(0.1, 0)
@@ -230,7 +230,7 @@ def test_a_hundred_pure_fits_cost_less_than_their_sum() -> None:
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 8.0, 100.0])
 @pytest.mark.parametrize("k", [1, 7, 300])
 @pytest.mark.parametrize("before", [0.0, 0.2])
-def test_remaining_is_what_k_pure_fits_can_be_given(epsilon: float, k: int, before: float) -> None:
+def test_remaining_is_what_k_pure_fits_can_be_given(epsilon, k, before):
     budget = BudgetAccountant(epsilon, DELTA)
     mu = before * gaussian_mu(epsilon, DELTA)
     budget.charge([LedgerEntry("fit", "gaussian", 1, PrivacyCost(mu=mu))])
@@ -244,7 +244,7 @@ def test_remaining_is_what_k_pure_fits_can_be_given(epsilon: float, k: int, befo
     assert budget.remaining(1, "pure")[0] < each * 1e-2
 
 
-def test_remaining_names_its_kinds() -> None:
+def test_remaining_names_its_kinds():
     with pytest.raises(ValueError, match=r"kind must be .*, got 'laplace'"):
         BudgetAccountant(1.0).remaining(2, "laplace")
     assert BudgetAccountant().remaining(2, "pure") == (math.inf, 1e-6)

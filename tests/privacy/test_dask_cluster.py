@@ -80,7 +80,7 @@ def _poison() -> None:
             setattr(noise.NoiseSource, name, refuse)
 
 
-def test_noise_and_ledger_are_the_clients(client: Client) -> None:
+def test_noise_and_ledger_are_the_clients(client):
     client.run(_poison)
     X, budget = documents(), BudgetAccountant(1.0, 1e-6)
     found, alone = fitted(topics(accountant=budget), lazy(X)), fitted(topics(), X)
@@ -95,9 +95,7 @@ def test_noise_and_ledger_are_the_clients(client: Client) -> None:
 
 # So few documents show topics of twenty of these words.
 @pytest.mark.filterwarnings("ignore:20,000 columns are many more")
-def test_queries_travel_once_and_leave_nothing(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queries_travel_once_and_leave_nothing(client, monkeypatch):
     """Topics of 20,000 words are 320 kB: tasks name them, and hold no copy."""
     sizes, scattered = [], []
     compute, scatter = client.compute, client.scatter
@@ -138,7 +136,7 @@ def killing(block: np.ndarray, marker: str, block_info: Any = None) -> np.ndarra
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no such signal")
-def test_a_killed_worker_costs_nothing_twice(client: Client, tmp_path: Path) -> None:
+def test_a_killed_worker_costs_nothing_twice(client, tmp_path):
     """The third release of the fit loses a worker; the fit goes on to the same result."""
     X, marker, budget = lazy(documents()), tmp_path / "killed", BudgetAccountant(1.0, 1e-6)
     killed = X.map_blocks(killing, str(marker), meta=np.zeros((0, 0), int))
@@ -155,7 +153,7 @@ def failing(block: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("fault", ["negative", "raises"])
-def test_faults_show_no_data_and_keep_the_charge(client: Client, fault: str) -> None:
+def test_faults_show_no_data_and_keep_the_charge(client, fault):
     X = documents()
     X[250] = -SECRET if fault == "negative" else X[250]
     Z = lazy(X)
@@ -186,9 +184,7 @@ class Lost:
         pass
 
 
-def test_workers_that_die_again_and_again_end_the_fit_cleanly(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_die_again_and_again_end_the_fit_cleanly(client, monkeypatch):
     budget = BudgetAccountant(1.0, 1e-6)
     model = topics(accountant=budget)
     monkeypatch.setattr(client, "compute", lambda lazy: Lost())

@@ -53,7 +53,7 @@ def n_fits(budget: BudgetAccountant) -> int:
 # One file
 
 
-def test_the_budget_outlives_accountants(path: str) -> None:
+def test_the_budget_outlives_accountants(path):
     first = BudgetAccountant(2.0, 1e-6, path=path)
     fast(accountant=first).fit(X0, Y0)
     first.spend(0.5, 1e-8)
@@ -67,7 +67,7 @@ def test_the_budget_outlives_accountants(path: str) -> None:
     assert first.total() == later.total()
 
 
-def test_scopes_do_not_share_budgets_and_infinite_costs_are_kept(path: str) -> None:
+def test_scopes_do_not_share_budgets_and_infinite_costs_are_kept(path):
     one = BudgetAccountant(1.0, 0.0, path=path, scope="one").spend(1.0, 0)
     two = BudgetAccountant(math.inf, 1e-6, path=path, scope="two")
     fast(accountant=two, epsilon=math.inf).fit(X0, Y0)
@@ -79,7 +79,7 @@ def test_scopes_do_not_share_budgets_and_infinite_costs_are_kept(path: str) -> N
     assert (len(one.entries), again.entries) == (1, two.entries)
 
 
-def test_the_budget_of_a_scope_stands(path: str) -> None:
+def test_the_budget_of_a_scope_stands(path):
     with pytest.raises(BudgetError, match="does not exist"):
         BudgetAccountant(path=path)
     with pytest.raises(ValueError, match="epsilon"):
@@ -103,7 +103,7 @@ def test_the_budget_of_a_scope_stands(path: str) -> None:
     assert scopes_of(path) == ("default",)
 
 
-def test_a_change_of_the_budget_is_on_record_and_holds_for_every_object(path: str) -> None:
+def test_a_change_of_the_budget_is_on_record_and_holds_for_every_object(path):
     first, kept = BudgetAccountant(10.0, path=path), Ledger(path, "default")
     first.spend(4.0, 0)
     kept.change_budget(10.0, 1.0)
@@ -123,7 +123,7 @@ def test_a_change_of_the_budget_is_on_record_and_holds_for_every_object(path: st
     kept.verify()
 
 
-def test_the_path_is_that_of_the_first_moment(tmp_path: Path) -> None:
+def test_the_path_is_that_of_the_first_moment(tmp_path):
     file, elsewhere = tmp_path / "budget.sqlite", tmp_path / "elsewhere"
     elsewhere.mkdir()
     with contextlib.chdir(tmp_path):
@@ -139,7 +139,7 @@ def test_the_path_is_that_of_the_first_moment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b?mode=memory#%41.sqlite", ":memory:", "naïve'\"; --.db"])
-def test_names_of_files_are_taken_literally(name: str, tmp_path: Path) -> None:
+def test_names_of_files_are_taken_literally(name, tmp_path):
     BudgetAccountant(1.0, path=tmp_path / name).spend(0.5, 0)
     assert (tmp_path / name).is_file()
     assert BudgetAccountant(path=tmp_path / name, scope="default").total()[0] == 0.5
@@ -148,7 +148,7 @@ def test_names_of_files_are_taken_literally(name: str, tmp_path: Path) -> None:
 # What was released, and when
 
 
-def test_every_release_of_a_fit_is_in_the_ledger(path: str) -> None:
+def test_every_release_of_a_fit_is_in_the_ledger(path):
     budget = BudgetAccountant(5.0, 1e-6, path=path)
     report = fast(accountant=budget, epsilon=2.0).fit(X0, Y0).privacy_report_
     for entry in budget.entries:
@@ -163,7 +163,7 @@ def test_every_release_of_a_fit_is_in_the_ledger(path: str) -> None:
     assert {entry.release for entry in budget.entries} == {row.name for row in report.rows}
 
 
-def test_charge_and_release_are_on_record_before_noise_is_drawn(path: str) -> None:
+def test_charge_and_release_are_on_record_before_noise_is_drawn(path):
     seen = []
 
     def watched(usual: Any, *of: Any) -> Any:
@@ -178,7 +178,7 @@ def test_charge_and_release_are_on_record_before_noise_is_drawn(path: str) -> No
     assert all(sigmas and None not in sigmas for sigmas in seen)
 
 
-def test_exports(path: str) -> None:
+def test_exports(path):
     budget = BudgetAccountant(3.0, 1e-6, path=path, scope="<b>survey</b>")
     budget.charge([LedgerEntry("<script>", "a&b", 2, PrivacyCost(mu=0.1), "<u>")])
     budget.spend(0.5, 0)
@@ -204,7 +204,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not 
 @pytest.mark.nightly
 @forks
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
-def test_eight_processes_spend_exactly_the_budget(kind: str, path: str) -> None:
+def test_eight_processes_spend_exactly_the_budget(kind, path):
     answer = run_script("charge", path, "--kind", kind, "--charges", "20", "--admitted", "50")
     assert (sum(answer["succeeded"]), sum(answer["refused"])) == (50, 8 * 20 - 50)
     budget = BudgetAccountant(path=path)
@@ -233,7 +233,7 @@ assert [os.waitpid(c, 0)[1] for c in children] == [0] * 4
 
 
 @forks
-def test_a_fork_waits_for_the_connections_of_other_threads(path: str) -> None:
+def test_a_fork_waits_for_the_connections_of_other_threads(path):
     """A connection copied by a fork would share its locks."""
     command = [sys.executable, "-W", "ignore", "-c", FORKING, path]
     environment = {**os.environ, "PYTHONPATH": str(Path(sktensor_dp.__file__).parents[1])}
@@ -244,7 +244,7 @@ def test_a_fork_waits_for_the_connections_of_other_threads(path: str) -> None:
 # Scikit-learn
 
 
-def test_copies_and_clones_charge_the_same_ledger(path: str) -> None:
+def test_copies_and_clones_charge_the_same_ledger(path):
     budget = BudgetAccountant(5.0, 1e-6, path=path)
     assert clone(budget) is copy.copy(budget) is copy.deepcopy(budget) is budget
     estimator = clone(fast(accountant=budget))
@@ -262,7 +262,7 @@ def grid(budget: BudgetAccountant, n_jobs: int | None) -> GridSearchCV:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_a_grid_search_is_charged_for_every_fit(path: str, n_jobs: int | None) -> None:
+def test_a_grid_search_is_charged_for_every_fit(path, n_jobs):
     budget = BudgetAccountant(100.0, 1e-6, path=path)
     found = grid(budget, n_jobs).fit(X0, Y0).best_estimator_
     # 3 candidates x 5 folds, and the refit.
@@ -277,7 +277,7 @@ def test_a_grid_search_is_charged_for_every_fit(path: str, n_jobs: int | None) -
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_a_grid_search_stops_before_it_overspends(path: str, n_jobs: int | None) -> None:
+def test_a_grid_search_stops_before_it_overspends(path, n_jobs):
     probe, whole = BudgetAccountant(100.0, 1e-6), BudgetAccountant(100.0, 1e-6)
     fast(accountant=probe).fit(X0, Y0)
     # Room for seven fits and a half.

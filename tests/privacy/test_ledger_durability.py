@@ -35,7 +35,7 @@ def alter(path: Path, statement: str) -> None:
         connection.execute(statement)
 
 
-def test_noise_is_watched(path: Path, drawn: list[str]) -> None:
+def test_noise_is_watched(path, drawn):
     fit(BudgetAccountant(5.0, path=path))
     assert drawn
 
@@ -68,7 +68,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_file_that_cannot_be_used_stops_the_fit(fault: str, path: Path, drawn: list[str]) -> None:
+def test_a_file_that_cannot_be_used_stops_the_fit(fault, path, drawn):
     budget = BudgetAccountant(5.0, path=path)
     budget.spend(0.5, 0)
     spoil, message = FAULTS[fault]
@@ -84,7 +84,7 @@ SPOILT = {name: FAULTS[name] for name in FAULTS.keys() - {"gone", "empty", "scop
 
 
 @pytest.mark.parametrize("fault", sorted([*SPOILT, "another database"]))
-def test_a_spoilt_file_is_not_opened_and_not_altered(fault: str, path: Path) -> None:
+def test_a_spoilt_file_is_not_opened_and_not_altered(fault, path):
     BudgetAccountant(5.0, path=path).spend(0.5, 0)
     spoil, message = SPOILT.get(fault, FOREIGN)
     spoil(path)
@@ -94,7 +94,7 @@ def test_a_spoilt_file_is_not_opened_and_not_altered(fault: str, path: Path) -> 
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-def test_folders_are_not_made(tmp_path: Path) -> None:
+def test_folders_are_not_made(tmp_path):
     for path, message in (
         (tmp_path / "missing" / "budget.sqlite", "folder does not exist"),
         (tmp_path, "name a file"),
@@ -103,7 +103,7 @@ def test_folders_are_not_made(tmp_path: Path) -> None:
             BudgetAccountant(5.0, path=path)
 
 
-def test_an_older_copy_is_noticed(path: Path, drawn: list[str]) -> None:
+def test_an_older_copy_is_noticed(path, drawn):
     """By the next charge, and by a release whose charge is not in the file."""
     budget = BudgetAccountant(5.0, path=path)
     budget.spend(0.5, 0)
@@ -132,7 +132,7 @@ def opened(wrap: Callable[[Any], Any], mode: str = "") -> Iterator[None]:
         yield
 
 
-def test_a_file_that_cannot_be_written_can_be_read(path: Path, drawn: list[str]) -> None:
+def test_a_file_that_cannot_be_written_can_be_read(path, drawn):
     BudgetAccountant(5.0, path=path).spend(0.5, 0)
     with opened(lambda _: None, mode="ro"):
         budget = BudgetAccountant(path=path)
@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_written_can_be_read(path: Path, drawn: list[str])
     assert drawn == []
 
 
-def test_a_full_disk_stops_the_fit(path: Path, drawn: list[str]) -> None:
+def test_a_full_disk_stops_the_fit(path, drawn):
     budget = BudgetAccountant(5.0, path=path)
 
     def spend_often() -> None:
@@ -169,9 +169,7 @@ def refuse(path: Path, event: str) -> None:
     alter(path, f"CREATE TRIGGER t BEFORE {event} BEGIN SELECT RAISE(ABORT, 'full'); END")
 
 
-def test_a_ledger_that_fails_between_charge_and_release_stops_the_fit(
-    path: Path, drawn: list[str]
-) -> None:
+def test_a_ledger_that_fails_between_charge_and_release_stops_the_fit(path, drawn):
     budget = BudgetAccountant(5.0, path=path)
     refuse(path, "UPDATE ON releases")
     with pytest.raises(LedgerError, match="full"):
@@ -180,9 +178,7 @@ def test_a_ledger_that_fails_between_charge_and_release_stops_the_fit(
     assert len({entry.fit for entry in budget.entries}) == 1
 
 
-def test_a_lock_that_is_never_given_up_ends_in_an_error(
-    path: Path, drawn: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_is_never_given_up_ends_in_an_error(path, drawn, monkeypatch):
     budget = BudgetAccountant(5.0, path=path)
     monkeypatch.setattr(ledger, "PATIENCE", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -199,7 +195,7 @@ def test_a_lock_that_is_never_given_up_ends_in_an_error(
 @pytest.mark.parametrize(
     "event", [None, "INSERT ON charges", "INSERT ON releases", "UPDATE ON scopes"]
 )
-def test_a_charge_that_fails_half_way_leaves_nothing(event: str | None, path: Path) -> None:
+def test_a_charge_that_fails_half_way_leaves_nothing(event, path):
     budget = BudgetAccountant(5.0, path=path)
     budget.spend(0.5, 0)
     before = budget.entries, budget.total()
@@ -210,7 +206,7 @@ def test_a_charge_that_fails_half_way_leaves_nothing(event: str | None, path: Pa
     assert (budget.entries, budget.total()) == before
 
 
-def test_the_balance_is_read_under_the_lock_for_writing(path: Path) -> None:
+def test_the_balance_is_read_under_the_lock_for_writing(path):
     """While a charge is being checked nobody else can charge."""
     budget, said = BudgetAccountant(1.0, 0.0, path=path), []
     with opened(lambda connection: connection.set_trace_callback(said.append)):
@@ -222,7 +218,7 @@ def test_the_balance_is_read_under_the_lock_for_writing(path: Path) -> None:
     assert not {"COMMIT", "ROLLBACK"} & set(said[locked:charged])
 
 
-def test_commits_wait_for_the_disk(path: Path) -> None:
+def test_commits_wait_for_the_disk(path):
     with closing(ledger.connect(path, "rwc")) as connection:
         names = ("journal_mode", "synchronous", "fullfsync")
         settings = [connection.execute(f"PRAGMA {n}").fetchone()[0] for n in names]
@@ -232,7 +228,7 @@ def test_commits_wait_for_the_disk(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"), [("spent_epsilon = '1'", "sums"), ("epsilon = 9", "changes")]
 )
-def test_sums_and_budgets_that_do_not_follow_are_found(change: str, told: str, path: Path) -> None:
+def test_sums_and_budgets_that_do_not_follow_are_found(change, told, path):
     BudgetAccountant(5.0, path=path).spend(0.5, 0)
     kept = ledger.Ledger(path, "default")
     for old, new in ((5.0, 6.0), (6.0, 2.0)):
@@ -247,7 +243,7 @@ def test_sums_and_budgets_that_do_not_follow_are_found(change: str, told: str, p
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-def test_what_left_a_killed_process_was_charged(path: Path) -> None:
+def test_what_left_a_killed_process_was_charged(path):
     # No seed repeats where a fit is when it is killed.
     answer = run_script("kill", str(path), "--kills", "10")
     assert answer["shortfalls"] == []

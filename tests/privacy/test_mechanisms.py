@@ -2,7 +2,7 @@
 
 import math
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations
 
@@ -60,7 +60,7 @@ def symmetric_value(order: int, k: int = K) -> np.ndarray:
     return sum(value.transpose(axes) for axes in permutations(range(order)))
 
 
-def test_a_matrix_gets_what_its_coordinates_get_and_pairs_are_weighted_by_1() -> None:
+def test_a_matrix_gets_what_its_coordinates_get_and_pairs_are_weighted_by_1():
     """To the last bit: where noise is added in place, and where coordinates are formed for it."""
     value = symmetric_value(2)
     in_place = gaussian_matrix(value.copy(), SENSITIVITY, STRENGTH, same_noise(11))
@@ -72,7 +72,7 @@ def test_a_matrix_gets_what_its_coordinates_get_and_pairs_are_weighted_by_1() ->
         assert np.array_equal(default, given)
 
 
-def test_projection_of_isotropic_noise_is_isotropic() -> None:
+def test_projection_of_isotropic_noise_is_isotropic():
     """Coordinates of an orthonormal basis of symmetric tensors, seen in a subspace."""
     frame, columns = np.linalg.qr(np.random.default_rng(7).standard_normal((6, 3)))[0], []
     for triple in combinations_with_replacement(range(6), 3):
@@ -98,7 +98,7 @@ def released(place: int, value: np.ndarray, noise: NoiseSource, strength: float)
 
 
 @every_law
-def test_statistics_are_kept_and_returned_without_noise_where_none_is_asked(place: int) -> None:
+def test_statistics_are_kept_and_returned_without_noise_where_none_is_asked(place):
     value = symmetric_value(2)
     kept = value.copy()
     released(place, value, NoiseSource(), STRENGTH)
@@ -108,7 +108,7 @@ def test_statistics_are_kept_and_returned_without_noise_where_none_is_asked(plac
 
 
 @every_law
-def test_digits_below_the_step_leave_no_trace(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digits_below_the_step_leave_no_trace(place, monkeypatch):
     # Halves of steps move no statistic that lies on the grid, as zero does.
     both = np.zeros((K, K)), np.full((K, K), 1e-9)
     assert np.array_equal(*(released(place, x, same_noise(11), STRENGTH) for x in both))
@@ -119,7 +119,7 @@ def test_digits_below_the_step_leave_no_trace(place: int, monkeypatch: pytest.Mo
     assert not np.array_equal(*(released(place, x, same_noise(11), STRENGTH) for x in both))
 
 
-def test_mechanism_reads_its_part_of_the_cost() -> None:
+def test_mechanism_reads_its_part_of_the_cost():
     seen = []
 
     def law(value: object, sensitivity: float, strength: float, noise: object, *geometry: object):
@@ -138,9 +138,7 @@ def test_mechanism_reads_its_part_of_the_cost() -> None:
 
 @pytest.mark.parametrize("law", [gaussian_pair_masses, laplace_pair_masses])
 @pytest.mark.parametrize("at_once", [1, 700, 4000])
-def test_noise_in_place_is_that_of_the_whole(
-    law: Callable[..., np.ndarray], at_once: int, cache_of: Callable[[int], None]
-) -> None:
+def test_noise_in_place_is_that_of_the_whole(law, at_once, cache_of):
     """Every pair is on the grid of all pairs and has noise of its own, and nothing stays."""
     d, weight = 270, 0.25  # matrices are mirrored in squares of 256
     value = np.random.default_rng(0).normal(size=(d, d))
@@ -165,7 +163,7 @@ def test_noise_in_place_is_that_of_the_whole(
 
 
 @pytest.mark.parametrize("law", [gaussian_matrix, gaussian_pair_masses, laplace_pair_masses])
-def test_noise_in_place_takes_a_few_megabytes(law: Callable[..., np.ndarray]) -> None:
+def test_noise_in_place_takes_a_few_megabytes(law):
     """Beside 32 MB: places, coordinates and noise of one piece, of 1 MB each."""
     value = np.zeros((2000, 2000))
     law(value[:9, :9].copy(), SENSITIVITY, STRENGTH, NoiseSource())  # tables of the law

@@ -77,14 +77,14 @@ def rates(release: Release, event: Callable[[np.ndarray], np.ndarray], seed: int
 
 
 @pytest.mark.parametrize("name", NAIVE)
-def test_rounding_gives_naive_noise_away(name: str, seed: int) -> None:
+def test_rounding_gives_naive_noise_away(name, seed):
     # Magnitudes below 1/2, a third of all, have digits below 2^-53 in half the cases and more.
     at_0, at_1 = rates(NAIVE[name], finer_than_a_sum, seed)
     assert at_0 > 0.1
     assert at_1 == 0
 
 
-def test_holes_give_textbook_laplace_noise_away(seed: int) -> None:
+def test_holes_give_textbook_laplace_noise_away(seed):
     # The attacker sees x = 0 excluded, or x = 1, and never the truth.
     for excluded in (0, 1):
         found = rates(inverse_laplace, partial(out_of_reach, value=excluded), seed)
@@ -93,7 +93,7 @@ def test_holes_give_textbook_laplace_noise_away(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_both_attacks_learn_nothing_about_noise_on_a_grid(name: str, seed: int) -> None:
+def test_both_attacks_learn_nothing_about_noise_on_a_grid(name, seed):
     for event in (finer_than_a_sum, partial(out_of_reach, value=0), partial(out_of_reach, value=1)):
         # Events also tell magnitudes apart, as the law allows: a number's density changes by
         # a factor of e at most, for the Gaussian law up to 1/2. Five standard errors besides.

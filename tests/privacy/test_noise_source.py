@@ -16,12 +16,12 @@ from seeded_sources import same_noise
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import DIAMETER, LARGEST_INDEX, Grid, NoiseSource
-from sktensor_dp.privacy.sampling import GAUSSIAN_DENSITY, LAPLACE_DENSITY, Density, rounded_samples
+from sktensor_dp.privacy.sampling import GAUSSIAN_DENSITY, LAPLACE_DENSITY, rounded_samples
 
 LAWS = ("gaussian", "laplace", "spherical_laplace")
 
 
-def test_seeded_noise_is_reproducible_flagged_and_differs_between_fits(seed: int) -> None:
+def test_seeded_noise_is_reproducible_flagged_and_differs_between_fits(seed):
     def two_fits() -> np.ndarray:
         with pytest.warns(PrivacyLeakWarning, match="not private"), unsafe_seeded_noise(seed):
             sources = NoiseSource(), NoiseSource()
@@ -34,7 +34,7 @@ def test_seeded_noise_is_reproducible_flagged_and_differs_between_fits(seed: int
     assert not NoiseSource().exposed
 
 
-def test_seeding_ends_with_its_block_even_after_errors_and_warns_the_caller() -> None:
+def test_seeding_ends_with_its_block_even_after_errors_and_warns_the_caller():
     leak, wrong_key = pytest.warns(PrivacyLeakWarning), pytest.raises(KeyError)
     with leak as caught, wrong_key, unsafe_seeded_noise(1):
         raise KeyError
@@ -45,7 +45,7 @@ def test_seeding_ends_with_its_block_even_after_errors_and_warns_the_caller() ->
             pass
 
 
-def test_generator_is_chacha20_under_a_key_of_256_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generator_is_chacha20_under_a_key_of_256_bits(monkeypatch):
     asked = []
     monkeypatch.setattr(secrets, "randbits", lambda bits: asked.append(bits) or 0)
     stream = generator_of(NoiseSource()).bit_generator.random_raw(4).astype("<u8").tobytes()
@@ -54,7 +54,7 @@ def test_generator_is_chacha20_under_a_key_of_256_bits(monkeypatch: pytest.Monke
     assert (stream.hex(), asked) == (known, [256])
 
 
-def test_every_bit_of_the_key_and_every_seed_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_bit_of_the_key_and_every_seed_matters(monkeypatch):
     drawn = [same_noise(seed=seed) for seed in range(200)]
     for bit in range(256):
         monkeypatch.setattr(secrets, "randbits", lambda bits, bit=bit: 1 << bit)
@@ -68,7 +68,7 @@ def in_a_block(block: Any) -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
-def test_blocks_that_are_left_in_another_order_end_all_the_same() -> None:
+def test_blocks_that_are_left_in_another_order_end_all_the_same():
     """Of generators, each of which is left when it goes on: the noise must not stay seeded."""
     for order in itertools.permutations(range(3)):
         blocks = [in_a_block(unsafe_seeded_noise(seed)) for seed in range(3)]
@@ -81,7 +81,7 @@ def test_blocks_that_are_left_in_another_order_end_all_the_same() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
-def test_blocks_that_are_left_in_another_thread_end_where_they_were_entered() -> None:
+def test_blocks_that_are_left_in_another_thread_end_where_they_were_entered():
     block = in_a_block(unsafe_seeded_noise(0))
     next(block)
     inherited = contextvars.copy_context()
@@ -95,7 +95,7 @@ def test_blocks_that_are_left_in_another_thread_end_where_they_were_entered() ->
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
-def test_the_seed_of_an_outer_block_counts_again_after_an_inner_one() -> None:
+def test_the_seed_of_an_outer_block_counts_again_after_an_inner_one():
     def drawn() -> int:
         return int(NoiseSource().integers(2**63, 1)[0])
 
@@ -116,7 +116,7 @@ def grid_of(law: str, strength: float, size: int) -> Grid:
 
 @pytest.mark.parametrize("steps", [1.0, 14.8, 100.0, 2.0**20])
 @pytest.mark.parametrize("scale", [1e-4, 0.3, 1.0, 3.7, 1e5])
-def test_noise_pays_for_the_covering_diameter(scale: float, steps: float) -> None:
+def test_noise_pays_for_the_covering_diameter(scale, steps):
     grid = NoiseSource().grid(scale, steps)
     # A power of two of steps, exactly.
     assert grid.step * 2**grid.bits == grid.scale
@@ -128,7 +128,7 @@ def test_noise_pays_for_the_covering_diameter(scale: float, steps: float) -> Non
     assert DIAMETER / 4 < grid.diameter / min(scale, 1) <= DIAMETER * (1 + 1e-9)
 
 
-def test_grid_is_as_fine_as_it_can_be_where_it_cannot_be_fine_enough() -> None:
+def test_grid_is_as_fine_as_it_can_be_where_it_cannot_be_fine_enough():
     grid = NoiseSource().grid(1e6, 1e8)
     assert grid.bits == 51
     assert 0.04 < grid.diameter < 0.05
@@ -148,9 +148,7 @@ def steps_of(released: np.ndarray, grid: Grid) -> np.ndarray:
     ("law", "sampled"), [("gaussian", GAUSSIAN_DENSITY), ("laplace", LAPLACE_DENSITY)]
 )
 @pytest.mark.parametrize("strength", [0.01, 1.0, 200.0])
-def test_noise_is_the_exact_sample_of_the_scale_of_the_grid(
-    law: str, sampled: Density, strength: float
-) -> None:
+def test_noise_is_the_exact_sample_of_the_scale_of_the_grid(law, sampled, strength):
     grid = grid_of(law, strength, 100)
     steps = rounded_samples(sampled, 100, grid.bits, words_of(same_noise()))
     released = getattr(same_noise(), law)(np.zeros(100), strength)
@@ -159,7 +157,7 @@ def test_noise_is_the_exact_sample_of_the_scale_of_the_grid(
 
 @pytest.mark.parametrize("law", [*LAWS, "spherical_laplace_rows"])
 @pytest.mark.parametrize("strength", [0.01, 1.0, 30.0])
-def test_release_is_rounded_statistic_plus_noise_on_the_grid(law: str, strength: float) -> None:
+def test_release_is_rounded_statistic_plus_noise_on_the_grid(law, strength):
     """A public step: of rows, that of the diameter of all rows."""
     shape = (100, 3) if law == "spherical_laplace_rows" else (300,)
     grid = grid_of(law, strength, 300)
@@ -177,7 +175,7 @@ def test_release_is_rounded_statistic_plus_noise_on_the_grid(law: str, strength:
 
 
 @pytest.mark.parametrize("strength", [0.5, 8.0])
-def test_spherical_noise_pays_for_the_covering_diameter(strength: float) -> None:
+def test_spherical_noise_pays_for_the_covering_diameter(strength):
     grid = grid_of("spherical_laplace", strength, 400)
     released = same_noise().spherical_laplace(np.zeros(400), strength)
     again = same_noise()
@@ -190,7 +188,7 @@ def test_spherical_noise_pays_for_the_covering_diameter(strength: float) -> None
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_extreme_values_are_clipped_not_refused(law: str) -> None:
+def test_extreme_values_are_clipped_not_refused(law):
     def released(size: float) -> np.ndarray:
         return getattr(same_noise(), law)(np.array([size, -size, 0.0, 1.0]), 1.0)
 

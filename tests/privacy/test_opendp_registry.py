@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from cases import report_of
@@ -21,7 +20,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("name", ["topics", "components, stream", "topics, pure"])
-def test_an_entry_has_the_fields_of_the_registry(name: str) -> None:
+def test_an_entry_has_the_fields_of_the_registry(name):
     found, pure = report_of(name), name == "topics, pure"
     entry = registry_entry(found)
     deployment = entry["deployment"]
@@ -36,7 +35,7 @@ def test_an_entry_has_the_fields_of_the_registry(name: str) -> None:
         assert row.name in deployment["implementation"]["mechanisms"]
 
 
-def test_the_command_writes_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_an_entry(tmp_path, capsys):
     path, found = tmp_path / "statement.json", report_of("topics")
     path.write_text(found.to_json(), "utf-8")
     assert main(["report", "registry", str(path)]) == 0

@@ -19,7 +19,7 @@ BUDGETS = list(itertools.product(EPSILONS, DELTAS))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
-def test_gaussian_plan_composes_to_the_budget(epsilon: float, delta: float) -> None:
+def test_gaussian_plan_composes_to_the_budget(epsilon, delta):
     plan, whole = ReleasePlan.split(epsilon, delta, FRACTIONS, USES), gaussian_mu(epsilon, delta)
     assert plan.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=RELATIVE)
     assert (plan.cost.epsilon, plan.cost.delta) == (0, 0)
@@ -30,7 +30,7 @@ def test_gaussian_plan_composes_to_the_budget(epsilon: float, delta: float) -> N
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_pure_plan_composes_to_the_budget(epsilon: float) -> None:
+def test_pure_plan_composes_to_the_budget(epsilon):
     plan = ReleasePlan.split(epsilon, 0.0, FRACTIONS, USES)
     assert plan.cost.epsilon_at(0.0) == pytest.approx(epsilon, rel=1e-12)
     assert plan.cost.mu == 0
@@ -39,7 +39,7 @@ def test_pure_plan_composes_to_the_budget(epsilon: float) -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("times", [1, 4])
-def test_reserved_delta_is_part_of_the_budget(epsilon: float, delta: float, times: int) -> None:
+def test_reserved_delta_is_part_of_the_budget(epsilon, delta, times):
     plan = ReleasePlan.split(
         epsilon, delta, {"words": 1, "mean": 3}, {"words": times}, {"words": delta / 10}
     )
@@ -49,7 +49,7 @@ def test_reserved_delta_is_part_of_the_budget(epsilon: float, delta: float, time
     assert plan.cost_of("words").delta == delta / 10
 
 
-def test_special_plans() -> None:
+def test_special_plans():
     # What is reserved for a release without a fraction is given back; all of it cannot be.
     reserved = {"words": 5e-7}
     plan = ReleasePlan.split(1.0, 1e-6, {"words": 0, "mean": 1}, reserved_delta=reserved)
@@ -64,7 +64,7 @@ def test_special_plans() -> None:
         assert (plan.cost, plan.cost.epsilon_at(0.0)) == (PrivacyCost(), 0)
 
 
-def test_uses_and_kinds_add_up() -> None:
+def test_uses_and_kinds_add_up():
     often = ReleasePlan(1.0, 1e-6, (PlannedRelease("a", PrivacyCost(mu=0.1), 9),))
     assert often.cost.mu == pytest.approx(0.3)
     parts = [PrivacyCost(0.3, 0.5, 1e-7), PrivacyCost(0.4, 0.25, 2e-7), PrivacyCost()]
@@ -74,7 +74,7 @@ def test_uses_and_kinds_add_up() -> None:
     assert total.epsilon_at(1e-6) == pytest.approx(0.75 + gaussian)
 
 
-def test_delta_that_is_spent_leaves_no_epsilon() -> None:
+def test_delta_that_is_spent_leaves_no_epsilon():
     assert PrivacyCost(delta=1e-6).epsilon_at(1e-6) == 0
     assert PrivacyCost(delta=1.01e-6).epsilon_at(1e-6) == math.inf
     assert PrivacyCost(mu=0.1, delta=1e-6).epsilon_at(1e-6) == math.inf
@@ -86,6 +86,6 @@ def test_delta_that_is_spent_leaves_no_epsilon() -> None:
 
 @pytest.mark.parametrize("field", ["mu", "epsilon", "delta"])
 @pytest.mark.parametrize("wrong", [-1e-9, math.nan, -math.inf])
-def test_costs_cannot_be_negative(field: str, wrong: float) -> None:
+def test_costs_cannot_be_negative(field, wrong):
     with pytest.raises(ValueError, match=field):
         PrivacyCost(**{field: wrong})

@@ -117,14 +117,14 @@ def queries(name: str, rng: Rng) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_the_proof_states_the_sensitivity_that_the_code_computes(name: str, seed: int) -> None:
+def test_the_proof_states_the_sensitivity_that_the_code_computes(name, seed):
     entry, rng = CATALOGUE[name], np.random.default_rng(seed)
     page = (PROOFS / entry.proof).read_text(encoding="utf-8")
     check_page(entry, page, queries(name, rng))
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_a_page_that_states_another_sensitivity_is_refused(name: str, seed: int) -> None:
+def test_a_page_that_states_another_sensitivity_is_refused(name, seed):
     """Of the L2 norm, a factor of one millionth too small, for either kind of neighbours."""
     entry, asked = CATALOGUE[name], queries(name, np.random.default_rng(seed))
     page = (PROOFS / entry.proof).read_text(encoding="utf-8")
@@ -143,6 +143,6 @@ def test_a_page_that_states_another_sensitivity_is_refused(name: str, seed: int)
     ],
     ids=["states nothing", "asks the query"],
 )
-def test_a_page_has_to_state_a_bound_of_its_own(page: str) -> None:
+def test_a_page_has_to_state_a_bound_of_its_own(page):
     with pytest.raises(AssertionError):
         stated(page, Entries(1.0))

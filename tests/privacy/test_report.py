@@ -34,7 +34,7 @@ def report(rows: tuple[ReleaseRecord, ...] = (MEAN, PAIRS), **changes: Any) -> P
     return replace(usual, **changes)
 
 
-def test_text_states_guarantee_rows_and_notes() -> None:
+def test_text_states_guarantee_rows_and_notes():
     title, head, mean, pairs, test, note = str(report()).splitlines()
     assert title == (
         "(epsilon = 1, delta = 1e-6)-differential privacy for replacing one document of 20"
@@ -49,7 +49,7 @@ def test_text_states_guarantee_rows_and_notes() -> None:
     assert mean.index("0.2") + 3 == head.index("mu") + 2
 
 
-def test_seeded_or_no_noise_is_called_not_private_everywhere() -> None:
+def test_seeded_or_no_noise_is_called_not_private_everywhere():
     seeded, bare = report(seeded=True), report(epsilon=math.inf)
     for text in (seeded.guarantee, str(seeded), seeded._repr_html_()):
         assert "NOT PRIVATE" in text
@@ -64,7 +64,7 @@ def test_seeded_or_no_noise_is_called_not_private_everywhere() -> None:
             report().false_negative_rate(rate)
 
 
-def test_json_is_strict_and_complete() -> None:
+def test_json_is_strict_and_complete():
     full = report(epsilon=math.inf, notes=(NASTY,))
     # None of NaN and infinity, which Python alone reads.
     parsed = json.loads(full.to_json(), parse_constant=pytest.fail)
@@ -84,7 +84,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_html_escapes_whatever_it_shows(name: str) -> None:
+def test_html_escapes_whatever_it_shows(name):
     parser = Tags()
     parser.feed(report(**HOSTILE[name])._repr_html_())
     parser.close()
@@ -93,7 +93,7 @@ def test_html_escapes_whatever_it_shows(name: str) -> None:
     assert NASTY in parser.text
 
 
-def test_frames_have_a_row_per_release_and_reports_of_nothing_can_be_shown() -> None:
+def test_frames_have_a_row_per_release_and_reports_of_nothing_can_be_shown():
     frame, empty = report().to_frame(), report(rows=(), notes=())
     assert list(frame["name"]) == ["mean", "pairs"]
     assert frame.loc[0, "sigma"] == 0.5
@@ -102,7 +102,7 @@ def test_frames_have_a_row_per_release_and_reports_of_nothing_can_be_shown() -> 
     assert "<td>" not in empty._repr_html_()
 
 
-def test_disjoint_batches_cost_what_the_dearest_costs() -> None:
+def test_disjoint_batches_cost_what_the_dearest_costs():
     first = report((MEAN, replace(MEAN, name="pairs")))
     joined = first.joined(report((MEAN,), epsilon=0.5, delta=1e-5, n_units=7, seeded=True))
     dearest = first.composition.epsilon_at(1e-5)
@@ -141,7 +141,7 @@ def test_missed_units_are_no_fewer_than_any_epsilon_and_delta_of_the_cost_say(co
         assert (missed <= lower + 1e-9).all()
 
 
-def test_tests_on_the_page_about_epsilon_are_those_of_reports() -> None:
+def test_tests_on_the_page_about_epsilon_are_those_of_reports():
     page = (Path(__file__).parents[2] / "docs" / "privacy" / "epsilon.md").read_text("utf-8")
     table = page.split("## As tests")[1].split("##")[0]
     lines = [re.findall(r"\d+\.?\d*", line) for line in table.splitlines() if line[:1] == "|"]
@@ -161,7 +161,7 @@ def report_of(plan: ReleasePlan) -> PrivacyReport:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 40.0])
-def test_fractions_are_those_of_the_plan(epsilon: float, delta: float) -> None:
+def test_fractions_are_those_of_the_plan(epsilon, delta):
     reserved = {"a": delta / 20}
     plan = ReleasePlan.split(epsilon, delta, {"a": 1, "b": 3, "c": 4}, {"b": 6, "c": 2}, reserved)
     found = report_of(plan)
@@ -174,7 +174,7 @@ def test_fractions_are_those_of_the_plan(epsilon: float, delta: float) -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_no_cost_reads_as_nothing(delta: float) -> None:
+def test_no_cost_reads_as_nothing(delta):
     plan = ReleasePlan.split(1.0, delta, {"a": 1, "b": 3})
     budget = BudgetAccountant(1.0, delta)
     budget.charge([LedgerEntry("Model", one.name, one.uses, one.cost) for one in plan.planned])
@@ -187,14 +187,14 @@ def test_no_cost_reads_as_nothing(delta: float) -> None:
         assert list(shown.to_frame()["fraction"]) == pytest.approx([0.25, 0.75])
 
 
-def test_a_mixture_says_what_each_fraction_is_of() -> None:
+def test_a_mixture_says_what_each_fraction_is_of():
     choice = replace(MEAN, name="choice", mu=0.0, epsilon=0.5, mechanism="laplace")
     found = report((choice, replace(MEAN, mu=gaussian_mu(2.0, 1e-6) / 2)), epsilon=2.0)
     assert found.fractions == pytest.approx((0.25, 0.25))
     assert found.fractions_of == "budget"
 
 
-def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it() -> None:
+def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it():
     budget = BudgetAccountant(4.0, 1e-6)
     first, second = budget.split([0.3, 0.7], thresholds=1)
     reserved = first["delta"] / 2
@@ -215,7 +215,7 @@ def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it() -> No
         (PrivacyCost(mu=1.0), 1.0, 0.0), (PrivacyCost(mu=1.0, delta=1e-6), 1.0, 1e-6),
     ],
 )  # fmt: skip
-def test_what_has_no_bound_has_no_fraction(cost: PrivacyCost, epsilon: float, delta: float) -> None:
+def test_what_has_no_bound_has_no_fraction(cost, epsilon, delta):
     assert budget_fractions([(cost, 1)], epsilon, delta) == [None]
 
 
@@ -227,7 +227,7 @@ amounts = st.tuples(numbers, numbers, numbers, st.integers(0, 2**62))
 
 @settings(deadline=None)  # a loaded machine is slow at times
 @given(spent=amounts, epsilon=numbers, delta=st.floats(0, 1, exclude_max=True))
-def test_any_report_of_a_file_can_be_shown(spent: Any, epsilon: float, delta: float) -> None:
+def test_any_report_of_a_file_can_be_shown(spent, epsilon, delta):
     """What a file may hold must not break what shows it."""
     (fraction,) = budget_fractions([(PrivacyCost(*spent[:3]), spent[3])], epsilon, delta)
     assert fraction is None or 0 <= fraction < math.inf

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from itertools import pairwise
-from typing import Any
 
 import mpmath
 import numpy as np
@@ -70,7 +69,7 @@ def kolmogorov(samples: np.ndarray, law: stats.rv_continuous, bits: int) -> floa
 
 @pytest.mark.parametrize("bits", [12, 35, 36, 51])
 @every_law
-def test_law_is_accepted_and_wrong_ones_are_rejected(law, bits, seed, monkeypatch) -> None:
+def test_law_is_accepted_and_wrong_ones_are_rejected(law, bits, seed, monkeypatch):
     family = FAMILIES[law]
     samples = rounded_samples(law, N, bits, source(seed))
     width = 2 ** (bits - 4)
@@ -88,9 +87,7 @@ def test_law_is_accepted_and_wrong_ones_are_rejected(law, bits, seed, monkeypatc
 
 @pytest.mark.parametrize("bits", [0, 1, 2, 3])
 @every_law
-def test_every_integer_of_a_coarse_grid_has_its_probability(
-    law: Density, bits: int, seed: int
-) -> None:
+def test_every_integer_of_a_coarse_grid_has_its_probability(law, bits, seed):
     family = FAMILIES[law]
     samples = rounded_samples(law, N, bits, source(seed))
     assert probability_of_chi_square(samples, family(), bits, 1) > ALPHA
@@ -100,9 +97,7 @@ def test_every_integer_of_a_coarse_grid_has_its_probability(
 
 @pytest.mark.parametrize("bits", [24, 35, 36, 44, 51])
 @every_law
-def test_low_bits_are_uniform_and_independent_of_the_rest(
-    law: Density, bits: int, seed: int
-) -> None:
+def test_low_bits_are_uniform_and_independent_of_the_rest(law, bits, seed):
     samples = rounded_samples(law, N, bits, source(seed))
     for low in (samples & 255, samples[np.abs(samples) < 2**bits] >> 3 & 255):
         assert stats.chisquare(np.bincount(low, minlength=256)).pvalue > ALPHA
@@ -117,7 +112,7 @@ def test_low_bits_are_uniform_and_independent_of_the_rest(
 
 
 @every_law
-def test_tables_are_those_of_the_density(law: Density) -> None:
+def test_tables_are_those_of_the_density(law):
     with mpmath.workdps(80):
         energy = {"gaussian": lambda y: y * y / 2048, "laplace": lambda y: y / 32}[law.name]
         heights = [mpmath.exp(-energy(mpmath.mpf(j))) for j in range(6000)]
@@ -137,7 +132,7 @@ def test_tables_are_those_of_the_density(law: Density) -> None:
     assert certain.mean() > 0.99
 
 
-def test_no_memory_of_before_lies_beside_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_memory_of_before_lies_beside_samples(monkeypatch):
     """What a release of many numbers is a view of is whole blocks, and is anyone's to look at."""
     monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 77, dtype))
     samples = rounded_samples(GAUSSIAN_DENSITY, sampling.BLOCK + 5, 10, source(0))
@@ -146,7 +141,7 @@ def test_no_memory_of_before_lies_beside_samples(monkeypatch: pytest.MonkeyPatch
     assert not samples.base[samples.size :].any()
 
 
-def test_tables_do_not_depend_on_the_decimal_context() -> None:
+def test_tables_do_not_depend_on_the_decimal_context():
     with localcontext() as context:
         context.prec = 4
         fresh = Density("other", lambda y: y * y / 2048)
@@ -155,7 +150,7 @@ def test_tables_do_not_depend_on_the_decimal_context() -> None:
 
 
 @every_law
-def test_double_precision_decides_as_decimal_numbers_do(law: Density, seed: int) -> None:
+def test_double_precision_decides_as_decimal_numbers_do(law, seed):
     words = source(seed)
     word = words(400)
     look = second_look(law, word, words)
@@ -173,9 +168,7 @@ ZEROS, ONES = 0, 2**64 - 1
 @pytest.mark.parametrize("bits", [20, 51])
 @every_law
 @pytest.mark.parametrize(("rest", "side"), [(ZEROS, 0), (ONES, 1)])
-def test_tied_choices_are_decided_by_further_bits(
-    law: Density, bits: int, rest: int, side: int
-) -> None:
+def test_tied_choices_are_decided_by_further_bits(law, bits, rest, side):
     # Place 0 and lot 0 accept in any case; the choice is a bound to the 48th bit.
     for cell in (0, 1, 17, 100, 200):
         bound = int(law.bounds[cell])
@@ -185,7 +178,7 @@ def test_tied_choices_are_decided_by_further_bits(
         assert abs(sample[0]) == round((cell + side) * 2.0 ** (bits - 5))
 
 
-def test_tied_lots_are_decided_by_further_bits() -> None:
+def test_tied_lots_are_decided_by_further_bits():
     # In cell 40 at place 1/2: accepted below exp(-(40 / 2 + 1 / 8) / 1024).
     with mpmath.workdps(60):
         ratio = mpmath.exp(-(mpmath.mpf(20) + mpmath.mpf(1) / 8) / 1024)
@@ -208,7 +201,7 @@ def test_tied_lots_are_decided_by_further_bits() -> None:
 @pytest.mark.parametrize(
     ("law", "least"), [(GAUSSIAN_DENSITY, 15), (LAPLACE_DENSITY, 120)], ids=FAMILY_NAMES
 )
-def test_tails_are_not_cut_off(law: Density, least: int) -> None:
+def test_tails_are_not_cut_off(law, least):
     # 176 ones: a choice beyond the quantile of 2^-176; more are revealed until it is clear.
     first = [2**64 - 2**48, ONES << 32 & ONES, ONES, ONES, 0, 0, 0, 0]
     sample = rounded_samples(law, 1, 20, scripted(first, source(0)))
@@ -217,14 +210,14 @@ def test_tails_are_not_cut_off(law: Density, least: int) -> None:
 
 @every_law
 @pytest.mark.parametrize(("bits", "least", "most"), [(20, 1.03, 1.06), (51, 1.28, 1.32)])
-def test_few_words_are_used(law: Density, bits: int, least: float, most: float, seed: int) -> None:
+def test_few_words_are_used(law, bits, least, most, seed):
     """One, 1.6 % rejected, and a second for 3.5 %, or for 28 % on the finest grid."""
     counts, inner = [], source(seed)
     rounded_samples(law, N, bits, lambda count: (counts.append(count), inner(count))[1])
     assert least * N < sum(counts) < most * N
 
 
-def test_any_size_is_drawn_and_too_fine_grids_are_refused() -> None:
+def test_any_size_is_drawn_and_too_fine_grids_are_refused():
     for size in (0, 1, 5, sampling.BLOCK - 1, sampling.BLOCK + 1):
         for bits in (10, 45):
             samples = rounded_samples(GAUSSIAN_DENSITY, size, bits, source(1))
@@ -235,7 +228,7 @@ def test_any_size_is_drawn_and_too_fine_grids_are_refused() -> None:
 
 @every_law
 @pytest.mark.parametrize("digits", [50, 120])
-def test_cells_are_as_probable_as_the_exponentials_say(law: Density, digits: int) -> None:
+def test_cells_are_as_probable_as_the_exponentials_say(law, digits):
     """Densities are products of ratios; their sums are right to ``10^(9 - digits)``."""
     with mpmath.workdps(digits + 30):
         heights = [mpmath.mpf(1)]
@@ -254,7 +247,7 @@ def test_cells_are_as_probable_as_the_exponentials_say(law: Density, digits: int
 # Unseeded, as OpenDP can only be: every threshold is passed but for one run in a million.
 # Unseeded, as OpenDP can only be: every threshold is passed but for one run in a million.
 @pytest.mark.parametrize("law", FAMILIES.values(), ids=FAMILY_NAMES)
-def test_our_sampler_and_opendps_agree_in_law(law: Any) -> None:
+def test_our_sampler_and_opendps_agree_in_law(law):
     """8 % in scale move the distribution by 0.014, or 2.1 / sqrt(n); 20 % by 0.034."""
     n, name = 20_000, "laplace" if law is stats.laplace else "gaussian"
     grid = NoiseSource().grid(1 / 0.7, n if name == "laplace" else math.sqrt(n))

@@ -98,7 +98,7 @@ ALTERATIONS = [
 
 
 @every_statement
-def test_epsilon_is_what_another_library_makes_of_the_file(name: str) -> None:
+def test_epsilon_is_what_another_library_makes_of_the_file(name):
     told = STATEMENTS[name]["guarantee"]
     costs = [PrivacyCost(**cost) for cost in STATEMENTS[name]["composition"]["unit_costs"]]
     found = max(epsilon_elsewhere(cost, told["delta"]) for cost in costs)
@@ -109,7 +109,7 @@ COUNTS_TOWARDS_IT = {"epsilon", "sigma", "mu", "uses", "sensitivity", "fraction"
 
 
 @every_statement
-def test_no_number_can_be_altered(name: str, seed: int) -> None:
+def test_no_number_can_be_altered(name, seed):
     """Nor by a millionth: none that counts towards the total, and none of a random thirty."""
     statement, rng = STATEMENTS[name], np.random.default_rng(seed)
     numbers = list(places(statement, (int, float)))
@@ -122,7 +122,7 @@ def test_no_number_can_be_altered(name: str, seed: int) -> None:
 
 
 @every_statement
-def test_no_release_can_be_left_out_added_or_repeated(name: str) -> None:
+def test_no_release_can_be_left_out_added_or_repeated(name):
     statement = STATEMENTS[name]
     lists = [at for at in places(statement, list) if at[-1] in ("releases", "unused", "parts")]
     assert lists
@@ -136,7 +136,7 @@ def test_no_release_can_be_left_out_added_or_repeated(name: str) -> None:
 
 
 @every_statement
-def test_no_flag_or_kind_can_be_turned(name: str) -> None:
+def test_no_flag_or_kind_can_be_turned(name):
     statement = STATEMENTS[name]
     for at in places(statement, bool):
         refused(changed(statement, at, lambda flag: not flag))
@@ -158,7 +158,7 @@ def test_no_flag_or_kind_can_be_turned(name: str) -> None:
     ],
     ids=lambda at: str(at[-1]),
 )  # fmt: skip
-def test_no_word_that_counts_can_be_changed(at: Place) -> None:
+def test_no_word_that_counts_can_be_changed(at):
     for other in ("person", "add_remove", "float", "laplace", "l1", "sums up"):
         refused(changed(TOPICS, at, lambda _, other=other: other))
 
@@ -190,13 +190,13 @@ REASONS = {
 
 
 @pytest.mark.parametrize("name", REASONS)
-def test_what_does_not_add_up_is_said_in_plain_words(name: str) -> None:
+def test_what_does_not_add_up_is_said_in_plain_words(name):
     """Of a statement with all that follows from its one mistake."""
     statement, reason = REASONS[name]
     assert reason in refused(statement)
 
 
-def test_more_may_be_said_and_spent() -> None:
+def test_more_may_be_said_and_spent():
     load_statement(json.dumps(other_report("search", epsilon=5.0)))
     said = [{**row, "in_words": "?"} for row in TOPICS["not_covered"]]
     more = [*said, {"what": "weather", "in_words": "The weather."}]
@@ -206,7 +206,7 @@ def test_more_may_be_said_and_spent() -> None:
     assert all(letter.isprintable() or letter == "\n" for letter in reasons)
 
 
-def test_parts_that_cannot_be_put_together_are_named() -> None:
+def test_parts_that_cannot_be_put_together_are_named():
     overlapping = [one for one in STATEMENTS.values() if "a_unit_is_in" in json.dumps(one)]
     wrong = json.dumps(overlapping[0]["composition"]).replace('"number": 1', '"number": 1000')
     reason = "its parts cannot be put together: memberships must name 1 to"
@@ -250,7 +250,7 @@ LEDGER = BudgetAccountant(1.0).spend(0.5, 0).to_json()
     ],
     ids=lambda value: repr(value)[:20],
 )
-def test_hostile_input_is_refused_cleanly(text: str | bytes, reason: str) -> None:
+def test_hostile_input_is_refused_cleanly(text, reason):
     assert text != TEXT
     with pytest.raises(StatementError, match=reason):
         load_statement(text)
@@ -266,12 +266,12 @@ def test_hostile_input_is_refused_cleanly(text: str | bytes, reason: str) -> Non
     ],
     ids=lambda of: str(of[-1] if isinstance(of, tuple) else of),
 )  # fmt: skip
-def test_extreme_numbers_are_refused_and_do_no_harm(at: Place, value: float) -> None:
+def test_extreme_numbers_are_refused_and_do_no_harm(at, value):
     for name in ("topics", "topics, pure"):
         refused(changed(STATEMENTS[name], at, lambda _: value))
 
 
-def test_many_or_deep_parts_take_little_time() -> None:
+def test_many_or_deep_parts_take_little_time():
     """Time in proportion to the length, whatever is nested or counted."""
     statement = copy.deepcopy(STATEMENTS["search, components"])
     start = time.process_time()
@@ -308,7 +308,7 @@ JSON = st.recursive(
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(data=st.data(), name=st.sampled_from(NAMES), value=JSON)
-def test_typed_fields_allow_what_the_schema_allows(data: Any, name: str, value: Any) -> None:
+def test_typed_fields_allow_what_the_schema_allows(data, name, value):
     """One value anywhere replaced: refused by one validator if by the other."""
     statement = STATEMENTS[name]
     at = data.draw(st.sampled_from(list(places(statement, (str, int, float, list, dict)))[1:]))
@@ -329,7 +329,7 @@ EDGES += ["x" * 10_001, [], {}]
 
 
 @every_statement
-def test_typed_fields_have_the_limits_of_the_schema(name: str, seed: int) -> None:
+def test_typed_fields_have_the_limits_of_the_schema(name, seed):
     """At and beyond the ends of ranges, of lengths and of types."""
     statement, rng = STATEMENTS[name], np.random.default_rng(seed)
     found = list(places(statement, (str, int, float, list, dict)))[1:]
@@ -355,7 +355,7 @@ def kinds(node: dict) -> set[str]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_way_to_fit_gives_a_statement_that_adds_up(name: str) -> None:
+def test_every_way_to_fit_gives_a_statement_that_adds_up(name):
     report, seeded = report_of(name), replace(report_of(name), seeded=True)
     assert checked(report) == report == pickle.loads(pickle.dumps(report))
     assert checked(seeded).seeded
@@ -365,7 +365,7 @@ def test_every_way_to_fit_gives_a_statement_that_adds_up(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name.endswith("exact")])
-def test_without_noise_statements_add_up_to_infinity_and_say_so(name: str) -> None:
+def test_without_noise_statements_add_up_to_infinity_and_say_so(name):
     report = report_of(name)
     assert checked(report) == report
     stated = json.loads(report.to_json())["guarantee"]
@@ -373,7 +373,7 @@ def test_without_noise_statements_add_up_to_infinity_and_say_so(name: str) -> No
     assert "not private" in stated["in_words"]
 
 
-def test_ways_to_fit_compose_in_all_ways() -> None:
+def test_ways_to_fit_compose_in_all_ways():
     reports = [BATCHES, *map(report_of, MODELS)]
     nodes = [json.loads(report.to_json())["composition"] for report in reports]
     found = set().union(*map(kinds, nodes))
@@ -383,7 +383,7 @@ def test_ways_to_fit_compose_in_all_ways() -> None:
 
 @pytest.mark.parametrize("cv", [None, 3])
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-def test_searches_say_in_how_many_fits_and_scores_a_unit_is(cv: int | None, delta: float) -> None:
+def test_searches_say_in_how_many_fits_and_scores_a_unit_is(cv, delta):
     search = PrivateSearchCV(
         PrivateSpectralLDA(2, n_refinements=1), {"n_components": [1, 2]}, n_trials=3, cv=cv,
         epsilon=4.0, delta=delta,
@@ -401,7 +401,7 @@ def test_searches_say_in_how_many_fits_and_scores_a_unit_is(cv: int | None, delt
         assert found == {"fit": 2, "score": 1}
 
 
-def test_a_stream_after_a_search_adds_up() -> None:
+def test_a_stream_after_a_search_adds_up():
     case = plain("search, stream", payer="none")
     search, X = case.build(n_trials=3), case.draw().X
     with quiet():
@@ -414,14 +414,14 @@ def test_a_stream_after_a_search_adds_up() -> None:
     assert kinds(whole) == {"releases", "parallel", "selection"}
 
 
-def test_batches_at_another_delta_still_add_up() -> None:
+def test_batches_at_another_delta_still_add_up():
     one, other = report_of("topics"), report_of("topics, pure")
     assert checked(one.joined(other)).delta == one.delta
     # Both were asked for epsilon = 1; the Gaussian one ends below by rounding.
     assert checked(other.joined(one)).epsilon == max(one.epsilon, other.epsilon)
 
 
-def test_statements_name_registered_laws_and_no_other() -> None:
+def test_statements_name_registered_laws_and_no_other():
     named = SCHEMA["$defs"]["release"]["properties"]["mechanism"]["enum"]
     assert set(named) == LAWS.keys() == {law.id for e in CATALOGUE.values() for law in e.query.laws}
     assert [law_of(name).id for name in named] == named
@@ -438,7 +438,7 @@ def rules(rule: dict, place: str) -> Iterator[tuple[dict, str]]:
         yield from rules(inner, f"{place}[]")
 
 
-def test_the_schema_is_sound_and_explains_every_field() -> None:
+def test_the_schema_is_sound_and_explains_every_field():
     VALIDATOR.check_schema(SCHEMA)
     assert SCHEMA["properties"]["version"]["const"] == 1
     for place, names in {
@@ -461,7 +461,7 @@ def test_the_schema_is_sound_and_explains_every_field() -> None:
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-def test_persons_noisy_counts_and_numbers_of_numpy_have_room(relation: str) -> None:
+def test_persons_noisy_counts_and_numbers_of_numpy_have_room(relation):
     """Rows of one label as the unit, and a number of units that is released."""
     amounts = map(np.float64, (1.0, 10.0, 0.1, 0.0, 0.0))
     row = ReleaseRecord("unit_count", "a number", *amounts, 1, "gaussian")
@@ -474,7 +474,7 @@ def test_persons_noisy_counts_and_numbers_of_numpy_have_room(relation: str) -> N
     assert "all rows" in stated["in_words"]
 
 
-def test_the_wheel_has_the_schema() -> None:
+def test_the_wheel_has_the_schema():
     """Hatch packs every file of the package that git does not ignore."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
     assert settings["targets"]["wheel"] == {"packages": ["sktensor_dp"]}
