@@ -25,7 +25,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy import session
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.sampling import GAUSSIAN_DENSITY, LAPLACE_DENSITY, rounded_samples
+from sktensor_dp.privacy.noise_sampler import GAUSSIAN_DENSITY, LAPLACE_DENSITY, rounded_samples
 
 __all__ = ["run"]
 

@@ -36,9 +36,9 @@ def core(names: str) -> tuple[str, ...]:
 
 # Within the privacy core, and from it to other layers, each part names what it may import.
 CORE = {
-    "sampling": core(""),
+    "noise_sampler": core(""),
     "unsafe": core("/exceptions"),
-    "noise": core("sampling unsafe"),
+    "noise": core("noise_sampler unsafe"),
     "calibration": core(""),
     "plan": core("calibration"),
     "composition": core("plan"),
@@ -52,16 +52,16 @@ CORE = {
         "/checks /exceptions mechanisms.sigma_of composition plan report statement_fields "
         "/queries.laws"
     ),
-    "charges": core("/exceptions calibration plan"),
-    "ledger": core("/exceptions charges plan"),
-    "accountant": core("/checks /exceptions calibration charges ledger plan"),
+    "spending": core("/exceptions calibration plan"),
+    "ledger": core("/exceptions plan spending"),
+    "accountant": core("/checks /exceptions calibration ledger plan spending"),
     "mechanisms": core("calibration noise plan /queries.laws /queries.query.Coordinates /tensor"),
     "parts": core("noise /data.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": core("/exceptions accountant calibration noise report"),
     "catalogue": core("mechanisms partition_selection /queries"),
     "answer": core("plan"),
-    "payer": core("accountant charges ledger plan"),
+    "payer": core("accountant ledger plan spending"),
     "session": core("/privacy /data /queries"),
     "execution": core("/checks /data"),
 }
@@ -74,7 +74,7 @@ COUNTER = core(
 BESIDE = {
     "published": core("calibration noise"),
     "cli": core(
-        "accountant calibration composition ledger charges opendp_registry plan report statement"
+        "accountant calibration composition ledger opendp_registry plan report spending statement"
     ),
 }
 # Functions of public numbers: a threshold checked before anything is charged, what trials may

@@ -17,9 +17,9 @@ from typing import Any
 from sktensor_dp.checks.display import plain, printable
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.charges import Balance, LedgerEntry, Spending
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.spending import Balance, LedgerEntry, Spending
 from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"

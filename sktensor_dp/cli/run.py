@@ -15,9 +15,9 @@ from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
 from sktensor_dp.model_selection.input_check import InputCheck, check_fraction, check_inputs
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.charges import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.spending import LedgerEntry
 
 # Options that are not settings of what was learned, or that a run states itself; and those of
 # columns.

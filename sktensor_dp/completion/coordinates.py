@@ -19,7 +19,7 @@ from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.data.entries import EntryChunks, ValueRange, are_repeated, as_entries
 from sktensor_dp.data.labels import Labels, as_labels, distinct
-from sktensor_dp.data.slices import SliceChunks, SliceReader
+from sktensor_dp.data.persons import PersonChunks, PersonReader
 from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.estimator.inputs import (
     check_columns,
@@ -36,7 +36,7 @@ LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
 
 
 @dataclass(frozen=True)
-class NamedSliceReader(SliceReader):
+class NamedPersonReader(PersonReader):
     """Public parameters by which workers read entries by names; units without an index have ids."""
 
     indices: Indices = ()
@@ -53,7 +53,7 @@ class NamedSliceReader(SliceReader):
         values = np.asarray(as_numbers(y, "a partition"))[known]
         return numbers[known], values, None if labels is None else labels[known]
 
-    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> SliceChunks:
+    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
         if self.indices[self.unit_mode] is None:
             names, places = distinct(labels)
             self.check_number(len(names))
@@ -68,12 +68,12 @@ class NamedSliceReader(SliceReader):
             raise ValueError(MORE_IDS.format(mode=self.unit_mode, most=most))
 
 
-class LazySlices(ValueRange):
+class LazyPersons(ValueRange):
     """Entries of units (protected rows of the unit mode) in Dask partitions, summed there."""
 
     apart = True
 
-    def __init__(self, partitions: DaskPartitions, reader: SliceReader) -> None:
+    def __init__(self, partitions: DaskPartitions, reader: PersonReader) -> None:
         super().__init__(reader.bounds)
         self._partitions, self._reader = partitions, reader
         self.shape = reader.shape
@@ -84,18 +84,18 @@ class LazySlices(ValueRange):
         partial = self._partitions.sum(PartialQuery(query, self._reader))
         value = partial.value()
         # Numbered units are at most as many as the shape has.
-        if isinstance(self._reader, NamedSliceReader):
+        if isinstance(self._reader, NamedPersonReader):
             self._reader.check_number(partial.n_units)
         return value
 
-    def within(self, bounds: tuple[float, float]) -> "LazySlices":
+    def within(self, bounds: tuple[float, float]) -> "LazyPersons":
         """Entries with values clipped to a narrower range, which was released."""
-        found = LazySlices(self._partitions, replace(self._reader, released=bounds))
+        found = LazyPersons(self._partitions, replace(self._reader, released=bounds))
         ValueRange.__init__(found, bounds)
         return found
 
 
-def lazy_slices(
+def lazy_persons(
     estimator: Any,
     X: Any,
     y: Any,
@@ -103,24 +103,24 @@ def lazy_slices(
     unit_mode: int,
     bounds: tuple[float, float],
     indices: Indices | None,
-) -> LazySlices:
+) -> LazyPersons:
     """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
     import dask
 
     X = check_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
     if indices is not None:
         # If all modes but the unit mode have names, no row number is read.
-        shape = _public_shape(indices, shape or None, np.zeros((0, len(indices))), by_slice=True)
-    reader = SliceReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
+        shape = _public_shape(indices, shape or None, np.zeros((0, len(indices))), by_person=True)
+    reader = PersonReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
     if indices is not None:
-        reader = NamedSliceReader(reader.shape, unit_mode, bounds, indices=indices)
+        reader = NamedPersonReader(reader.shape, unit_mode, bounds, indices=indices)
     if is_dask(y):
         refuse_other_kinds(y._meta, "y", "encode it first")
     parts = row_partitions(X)
     values = partitions_beside(y, X, len(parts), "y", "value")
     split = dask.delayed(reader.split)
     pieces = [split(*part, len(parts)) for part in zip(parts, values, strict=True)]
-    return LazySlices(DaskPartitions.rearranged(pieces, reader.gather), reader)
+    return LazyPersons(DaskPartitions.rearranged(pieces, reader.gather), reader)
 
 
 MORE_IDS = "X has more ids in column {mode} than shape[{mode}] counts, which is {most}."
@@ -130,7 +130,7 @@ WITHOUT_NAMES = (
     "that is read off the data."
 )
 
-SLICE_PERTURBATIONS = ("auto", "sufficient_statistics")
+PERSON_PERTURBATIONS = ("auto", "sufficient_statistics")
 
 REPEATED = (
     "X must have different coordinates in every row: some are repeated, as in a bootstrap sample, "
@@ -149,7 +149,7 @@ OF_NUMBERS = f"X must have integer coordinates; {CATEGORIES}."
 
 def check_combination(estimator: Any) -> None:
     """Raise ValueError for parameters that are valid one by one and exclude each other."""
-    if estimator.unit_mode is not None and estimator.perturbation not in SLICE_PERTURBATIONS:
+    if estimator.unit_mode is not None and estimator.perturbation not in PERSON_PERTURBATIONS:
         raise ValueError(
             f"unit_mode={estimator.unit_mode} needs perturbation 'auto' or "
             f"'sufficient_statistics', got {estimator.perturbation!r}."
@@ -201,17 +201,17 @@ def read_entries(
     shape: Sequence[int] | None,
     bounds: tuple[float, float],
     repeated: str | None,
-) -> EntryChunks | SliceChunks | LazySlices:
+) -> EntryChunks | PersonChunks | LazyPersons:
     """Entries of a fit as its session reads them; the columns of `X` are stored on `checked`.
 
     Coordinates are numbers, or names by `indices`: entries with a name that is no row are left
     out, and without an index of the unit mode units have ids of their own. `shape` is public; None
     takes it from names and coordinates.
     """  # fmt: skip
-    by_slice = checked.unit_mode is not None
-    if by_slice and is_dask(X):
+    by_person = checked.unit_mode is not None
+    if by_person and is_dask(X):
         check_given(checked, y)
-        return lazy_slices(checked, X, y, shape or (), checked.unit_mode, bounds, indices)
+        return lazy_persons(checked, X, y, shape or (), checked.unit_mode, bounds, indices)
     # If a value is the unit, coordinates are public, and needed as a whole here.
     X, y = computed(X, "Reading X"), computed(y, "Reading y")
     if indices is None:
@@ -220,13 +220,13 @@ def read_entries(
         values = checked_values(checked, y)
         given, values, shape = _known_entries(checked, X, values, indices, shape)
     coordinates, values, rows = as_entries(given, values, shape)
-    each_protected = not by_slice and repeated is None and checked.epsilon < math.inf
+    each_protected = not by_person and repeated is None and checked.epsilon < math.inf
     if each_protected and are_repeated(coordinates, rows):
         raise ValueError(REPEATED)
     # Under the caller's error state, whether rounding warns or raises may depend on one unit.
     with np.errstate(all="ignore"):
-        if by_slice:
-            return SliceChunks(coordinates, values, rows, checked.unit_mode, bounds)
+        if by_person:
+            return PersonChunks(coordinates, values, rows, checked.unit_mode, bounds)
         return EntryChunks(coordinates, values, rows, bounds)
 
 
@@ -362,13 +362,13 @@ def _known_entries(
     checked: Any, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
     """Coordinates and values of the entries all of whose names are rows, and the public shape."""
-    by_slice, own, units = checked.unit_mode is not None, indices, checked.unit_mode
-    if by_slice:
+    by_person, own, units = checked.unit_mode is not None, indices, checked.unit_mode
+    if by_person:
         X = no_rows(X, len(indices))
-    if by_slice and units < len(indices) and indices[units] is None:
+    if by_person and units < len(indices) and indices[units] is None:
         own = of_own_units(indices, units, X)
     numbers = named_numbers(checked, X, own, reset=True)
-    shape = _public_shape(indices, shape, numbers, by_slice)
+    shape = _public_shape(indices, shape, numbers, by_person)
     if own is not indices and len(own[units] or ()) > shape[units]:
         raise ValueError(MORE_IDS.format(mode=units, most=shape[units]))
     named = [mode for mode, index in enumerate(own) if index is not None]
@@ -380,12 +380,12 @@ def _known_entries(
 
 
 def _public_shape(
-    indices: Indices, shape: Sequence[int] | None, numbers: NDArray[Any], by_slice: bool
+    indices: Indices, shape: Sequence[int] | None, numbers: NDArray[Any], by_person: bool
 ) -> Sequence[int]:
     """Lengths of the modes: `shape` if given, else numbers of names, or of largest coordinates."""
     if shape is not None:
         return shape
-    if by_slice and None in indices:
+    if by_person and None in indices:
         mode = indices.index(None)
         raise ValueError(
             f"The 'shape' parameter must be given with a unit_mode: mode {mode} has no "

@@ -44,18 +44,18 @@ from sktensor_dp.completion.coordinates import (
 from sktensor_dp.completion.entries import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.model import SavedCompletion, count_components, shared_model, values_at
-from sktensor_dp.completion.persons import fit_slices
+from sktensor_dp.completion.persons import fit_persons
 from sktensor_dp.completion.plan import (
     Assumed,
     CompletionPlan,
     ModelOptions,
-    SlicePlan,
+    PersonPlan,
     check_model_size,
     checked_ranks,
     plan_completion,
-    plan_slices,
+    plan_persons,
 )
-from sktensor_dp.completion.questions import EntryQuestions, SliceQuestions
+from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions
 from sktensor_dp.completion.recommend import RecommenderMixin
 from sktensor_dp.completion.row_names import (
     are_names,
@@ -263,17 +263,17 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # Numbers of a core of which a sweep takes two seconds; time grows with their square.
         slow_core = 2500
         bounds = self._checked_together()
-        by_slice = self.unit_mode is not None
+        by_person = self.unit_mode is not None
         indices = None if self.row_names is None else indices_of(self.row_names)
-        if announced is None and by_slice and indices is None:
+        if announced is None and by_person and indices is None:
             raise ValueError(
                 "The 'shape' parameter must be given with a unit_mode: which indices occur is "
                 "private. Pass the public numbers of rows, such as (n_persons, n_items)."
             )
         chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
         shape = chunks.shape
-        kind: Any = SliceQuestions if by_slice else EntryQuestions
-        fit: Any = fit_slices if by_slice else fit_entries
+        kind: Any = PersonQuestions if by_person else EntryQuestions
+        fit: Any = fit_persons if by_person else fit_entries
         plan, ranks = self._plan(chunks.n_units, shape)
         seeks = plan.seeks_components
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
@@ -285,13 +285,13 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         asked = max(ranks) > 0
         if asked and not seeks:
             self._warn((none,))
-        elif seeks and self._full_core and not by_slice and math.prod(ranks) > slow_core:
+        elif seeks and self._full_core and not by_person and math.prod(ranks) > slow_core:
             self._warn((UserWarning(SLOW),))
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
         warned: tuple[Warning, ...] = ()
-        unit = "person" if by_slice else None
+        unit = "person" if by_person else None
         with self._session(chunks, plan.releases, unit=unit) as ask:
             values = kind(ask)
             if self._chooses_bounds:
@@ -468,7 +468,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _plan(
         self, n_observed: int, shape: tuple[int, ...]
-    ) -> tuple[CompletionPlan | SlicePlan, tuple[int, ...]]:
+    ) -> tuple[CompletionPlan | PersonPlan, tuple[int, ...]]:
         """Plan of releases for public sizes, and the rank of each mode."""
         ranks = (
             checked_ranks(type(self).__name__, self.rank, shape)
@@ -477,7 +477,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )
         rank, epsilon, delta = max(ranks), self.epsilon, self.delta
         if self.unit_mode is not None:
-            return plan_slices(
+            return plan_persons(
                 shape, rank, self.unit_mode, epsilon, delta, self._chooses_bounds
             ), ranks
         return plan_completion(

@@ -23,7 +23,7 @@ from sktensor_dp.completion.plan import (
     ASSUMED,
     Assumed,
     CompletionPlan,
-    SlicePlan,
+    PersonPlan,
     noise_of_sums,
     noise_of_values,
     pairs_detectability,
@@ -39,7 +39,7 @@ from sktensor_dp.estimator.forecast import (
 from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.entries import EntryPairs, RowSums
-from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
+from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.shared_parameters import clipped_response
 
@@ -134,10 +134,10 @@ def _fold_in_variance(n: float, seen: list[float], left: float, bias: float) -> 
     return noise + level
 
 
-def slice_errors(
-    n_observed: int, shape: tuple[int, ...], plan: SlicePlan, assumed: Assumed, rank: int
+def person_errors(
+    n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int
 ) -> tuple[float, float | None]:
-    """Expected errors where units are slices, in widths of the bounds.
+    """Expected errors where units are persons, in widths of the bounds.
     Of predictions with biases alone, and with components too (None if no component will be found).
     """
     each = max(n_observed / shape[plan.unit_mode], 1.0)
@@ -157,7 +157,7 @@ def slice_errors(
 
 
 def _bias_variance(
-    each: float, shape: tuple[int, ...], plan: SlicePlan, left: float, bias: float, sweeps: int = 0
+    each: float, shape: tuple[int, ...], plan: PersonPlan, left: float, bias: float, sweeps: int = 0
 ) -> float:
     """Error variance of the biases of shared rows, at the budget of biases plus `sweeps` sweeps.
     `each` is the number of entries of a unit.
@@ -190,7 +190,7 @@ class _Search:
         self,
         each: float,
         shape: tuple[int, ...],
-        plan: SlicePlan,
+        plan: PersonPlan,
         assumed: Assumed,
         rank: int,
         gain_of_biases: float,
@@ -405,15 +405,15 @@ class CompletionForecast(InvertibleForecast):
 def forecast_completion(
     n_observed: int,
     shape: tuple[int, ...],
-    plan: CompletionPlan | SlicePlan,
+    plan: CompletionPlan | PersonPlan,
     width: float,
     rank: int,
     assumed: Assumed,
 ) -> CompletionForecast:
     """Forecast of a plan's errors; `width` is that of the bounds, which gives the units."""
     finds = plan.seeks_components
-    if isinstance(plan, SlicePlan):
-        error, found = slice_errors(n_observed, shape, plan, assumed, rank)
+    if isinstance(plan, PersonPlan):
+        error, found = person_errors(n_observed, shape, plan, assumed, rank)
         finds = found is not None
         model = folded = error if found is None else found
     else:

@@ -21,21 +21,21 @@ from sktensor_dp.completion.model import (
     posterior_rows,
     unexplained,
 )
-from sktensor_dp.completion.plan import UNCLIPPED, ModelOptions, SlicePlan, residual_clip
+from sktensor_dp.completion.plan import UNCLIPPED, ModelOptions, PersonPlan, residual_clip
 from sktensor_dp.completion.questions import (
+    PersonQuestions,
     ReleasedFactor,
     ReleasedLevels,
     ReleasedRows,
-    SliceQuestions,
 )
 from sktensor_dp.estimator.base import Fitted
-from sktensor_dp.queries.query import Query
-from sktensor_dp.queries.slices import (
+from sktensor_dp.queries.persons import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
 )
+from sktensor_dp.queries.query import Query
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
@@ -94,7 +94,7 @@ class ItemBiases:
     weights: Floats  # sums over units of one over the root of the number of a unit's entries
     shares: Floats  # of the rows in all weights
 
-    def __init__(self, asked: SliceQuestions, mode: int, level: float, deviation: float) -> None:
+    def __init__(self, asked: PersonQuestions, mode: int, level: float, deviation: float) -> None:
         self._asked, self.mode = asked, mode
         self.level, self.deviation = level, deviation
         self._released: list[EffectRelease] = []
@@ -211,7 +211,7 @@ class Directions:
     """
 
     def __init__(
-        self, asked: SliceQuestions, biases: Sequence[ItemBiases], start: Floats, trial: int
+        self, asked: PersonQuestions, biases: Sequence[ItemBiases], start: Floats, trial: int
     ) -> None:
         self._asked, self._biases, self._trial = asked, biases, trial
         self._deviation = biases[0].deviation
@@ -361,7 +361,7 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
 
 
 def found_components(
-    asked: SliceQuestions, biases: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
+    asked: PersonQuestions, biases: Sequence[ItemBiases], plan: PersonPlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
     """Components by `Directions` and the variance of values they leave, or None.
     None where the trial says that biases would gain more from the rest of the budget.
@@ -403,12 +403,12 @@ def components_of_cells(
     return SharedComponents(factors, False, own.T)
 
 
-def trial_sweeps(plan: SlicePlan) -> int:
+def trial_sweeps(plan: PersonPlan) -> int:
     """Number of sweeps after which components must show a gain."""
     return round(defaults.DIRECTION_TRIAL * plan.n_sweeps)
 
 
-def rest_after_trial(plan: SlicePlan) -> float:
+def rest_after_trial(plan: PersonPlan) -> float:
     """Budget of the sweeps after the trial, divided by the budget spent on biases."""
     left = plan.n_sweeps - trial_sweeps(plan)
     sweep, biases = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
@@ -472,7 +472,7 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     return float((seen - without) / (1 - none))
 
 
-def columns_worth(weights: Floats, n_units: int, plan: SlicePlan, rank: int) -> int:
+def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:
     """Most components that the trial can find, if each has the variance assumed beforehand."""
     mu, trial = plan.releases.cost_of(SharedFactorSums.name).mu, trial_sweeps(plan)
     total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
@@ -509,7 +509,7 @@ UNLISTED = (
 )
 
 
-def fit_slices(asked: SliceQuestions, plan: SlicePlan, options: ModelOptions) -> Fitted:
+def fit_persons(asked: PersonQuestions, plan: PersonPlan, options: ModelOptions) -> Fitted:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
     levels = asked.unit_levels()
     mean, deviation, variance = _levels(levels, asked.half)
@@ -529,7 +529,7 @@ def fit_slices(asked: SliceQuestions, plan: SlicePlan, options: ModelOptions) ->
 
 
 def _components(
-    asked: SliceQuestions, biases: Sequence[ItemBiases], plan: SlicePlan, options: ModelOptions
+    asked: PersonQuestions, biases: Sequence[ItemBiases], plan: PersonPlan, options: ModelOptions
 ) -> tuple[SharedComponents | None, float]:
     """Components, or None if they are not planned or do not pay, and the residual variance."""
     if plan.n_sweeps > 0:
@@ -575,7 +575,7 @@ def _doubts(levels: ReleasedLevels, half: float) -> tuple[Warning, ...]:
 
 
 def _fit_effects(
-    asked: SliceQuestions, plan: SlicePlan, mean: float, deviation: float
+    asked: PersonQuestions, plan: PersonPlan, mean: float, deviation: float
 ) -> list[ItemBiases]:
     """Biases of the rows of each shared mode, fitted in turn given those of earlier modes."""
     modes = [mode for mode in range(len(asked.shape)) if mode != plan.unit_mode]

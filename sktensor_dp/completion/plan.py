@@ -21,7 +21,7 @@ from sktensor_dp.privacy.plan import (
 )
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHistogram
 from sktensor_dp.queries.gradients import EntryGradients, RidgeBlock
-from sktensor_dp.queries.slices import MOST_CELLS, SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.persons import MOST_CELLS, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor.defaults import VECTORS
 from sktensor_dp.tensor.shared_parameters import GRID_SIZE, clipped_response
 
@@ -333,8 +333,8 @@ def _releases(
 
 
 @dataclass(frozen=True)
-class SlicePlan:
-    """Releases of a completion whose units are slices, decided from public numbers alone."""
+class PersonPlan:
+    """Releases of a completion whose units are persons, decided from public numbers alone."""
 
     unit_mode: int
     n_sweeps: int  # releases of `shared_factor_sums`, the first of which decide on the others
@@ -348,7 +348,7 @@ class SlicePlan:
         return self.n_sweeps > 0
 
 
-def slice_detectability(
+def person_detectability(
     shape: Sequence[int], unit_mode: int, epsilon: float, delta: float
 ) -> float:
     """Signal-to-noise ratio of a component in sums over units; above 1 it can be found.
@@ -370,17 +370,17 @@ def slice_detectability(
     return weight * response * math.sqrt(n_cells) / (math.sqrt(n_cells) + 1) / noise
 
 
-def plan_slices(
+def plan_persons(
     shape: Sequence[int],
     rank: int,
     unit_mode: int,
     epsilon: float,
     delta: float,
     chooses_bounds: bool = False,
-) -> SlicePlan:
+) -> PersonPlan:
     """Plan releases and split the budget where the unit is a slice: all entries of one row."""
     n_sweeps = 0
-    if rank > 0 and slice_detectability(shape, unit_mode, epsilon, delta) >= 1:
+    if rank > 0 and person_detectability(shape, unit_mode, epsilon, delta) >= 1:
         n_sweeps = defaults.DIRECTION_SWEEPS
     # Residuals about better effects are more informative; with pure noise the division of epsilon
     # costs more than that.
@@ -398,7 +398,7 @@ def plan_slices(
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return SlicePlan(unit_mode, n_sweeps, releases, n_rounds)
+    return PersonPlan(unit_mode, n_sweeps, releases, n_rounds)
 
 
 # Columns in a search for singular vectors, for each vector and beyond: eight blocks of a basis, the
@@ -412,7 +412,7 @@ WORKSPACE = 2**22
 
 
 def check_model_size(
-    plan: CompletionPlan | SlicePlan, shape: Sequence[int], ranks: Sequence[int], asked: Any, *,
+    plan: CompletionPlan | PersonPlan, shape: Sequence[int], ranks: Sequence[int], asked: Any, *,
     full_core: bool,
 ) -> None:  # fmt: skip
     """Raise an error for a public shape whose model memory cannot hold; `asked` is the rank."""
@@ -433,7 +433,7 @@ def check_model_size(
     for n, r in zip(lengths, ranks, strict=True):
         held += n * (row_numbers + row_components * r + row_squares * float(r) ** 2)
     searched = max(n * (r + MORE_COLUMNS) for n, r in zip(lengths, ranks, strict=True))
-    if isinstance(plan, SlicePlan):
+    if isinstance(plan, PersonPlan):
         held += grid_arrays * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
     elif plan.perturbation == "sufficient_statistics":
         side, width = max(min(n, n_rows - n) for n in lengths), VECTORS + MORE_COLUMNS

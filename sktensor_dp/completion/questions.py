@@ -10,14 +10,14 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHistogram
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
-from sktensor_dp.queries.query import SIZE_EDGES, Query
-from sktensor_dp.queries.slices import (
+from sktensor_dp.queries.persons import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
     UnitLevels,
 )
+from sktensor_dp.queries.query import SIZE_EDGES, Query
 from sktensor_dp.tensor.arrays import Floats
 
 # Results of releases. `sigma` is the standard deviation of the noise of each number, unless said
@@ -155,7 +155,7 @@ class EntryQuestions(_Questions):
         return self._ask(EntryGradients(jacobian, self.half)).as_sum()
 
 
-class SliceQuestions(_Questions):
+class PersonQuestions(_Questions):
     """Questions about entries; the unit is all entries of one index of a mode."""
 
     def unit_levels(self) -> ReleasedLevels:

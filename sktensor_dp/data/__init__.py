@@ -1,1 +1,1 @@
-"""Raw data as units of privacy: samples, counts, entries, slices, texts, in memory or in parts."""
+"""Raw data as units of privacy: samples, counts, entries, persons, texts, in memory or in parts."""

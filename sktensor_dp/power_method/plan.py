@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
@@ -23,8 +22,6 @@ from sktensor_dp.queries.samples import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import n_unique
 
 BY_STEPS = ("iteration", "stream")
@@ -65,12 +62,10 @@ class MomentPlan:
     releases: ReleasePlan  # the budget; of one batch in a stream
     chooses_norm: bool = False
 
-    def decomposed(self, tensor: Floats, k: int) -> Floats:
-        """Decompose a released tensor into `k` orthonormal components, the rows of the result."""
-        return orthogonal_decomposition(
-            tensor, k, n_restarts=self.n_restarts, max_iter=self.max_iter,
-            random_state=check_random_state(self.random_state),
-        )[1]  # fmt: skip
+    @property
+    def is_mixture(self) -> bool:
+        """True if samples get a constant coordinate, to fit a mixture of Gaussians."""
+        return self.offset > 0
 
 
 def plan_moments(

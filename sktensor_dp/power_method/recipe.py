@@ -24,7 +24,7 @@ from sktensor_dp.queries.samples import (
     ThirdMoments,
 )
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.power_method import OnlinePowerMethod
+from sktensor_dp.tensor.power_method import OnlinePowerMethod, orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import (
     coordinates_to_symmetric,
     multilinear,
@@ -64,7 +64,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
     ball, seen = LiftedBall(plan.radius, plan.offset), True
     if plan.chooses_norm:
         ball, seen = chosen_ball(ask, ball)
-    if plan.offset > 0:
+    if plan.is_mixture:
         found = fit_gaussian_mixture(ask, ball, plan)
     elif plan.perturbation == "iteration":
         found = fit_by_steps(ask, ball, plan)
@@ -95,13 +95,21 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
         k, in_second = found.n_components, found.n_resolved
         white = found if plan.whiten else Whitener(found.basis, np.ones(k))
     third = released_third_moments(ask, ball, plan, white, 0.0)
-    components = white.unwhiten(plan.decomposed(third.tensor, k))
+    components = white.unwhiten(decomposed(third.tensor, k, plan))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     seen = components @ white.matrix
     weights = _eigenvalues(third.tensor, seen)
     resolved = int((weights * np.linalg.norm(seen, axis=1) ** 3 > RESOLVED * third.sigma).sum())
     order = np.argsort(-weights, kind="stable")
     return FittedComponents(components[order], weights[order], min(in_second, resolved))
+
+
+def decomposed(tensor: Floats, k: int, plan: MomentPlan) -> Floats:
+    """Decompose a released tensor into `k` orthonormal components, the rows of the result."""
+    return orthogonal_decomposition(
+        tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
+        random_state=check_random_state(plan.random_state),
+    )[1]  # fmt: skip
 
 
 def fit_by_steps(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
@@ -251,7 +259,7 @@ def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> Fi
     tensor = third.tensor - symmetric_product(
         white.matrix.T @ (spherical[:, None] * white.matrix), by_variance
     )
-    vectors = plan.decomposed(tensor, white.n_components)
+    vectors = decomposed(tensor, white.n_components, plan)
     weights, means = roots_and_means(white, vectors, offset)
     variances = vectors @ by_variance / np.maximum(weights, LEAST_ROOT)
     variances = np.clip(variances, LEAST_VARIANCE * variance, radius**2 / (size - 1))

@@ -24,13 +24,19 @@ from sktensor_dp.checks.display import (
 )
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
-from sktensor_dp.privacy.charges import Balance, BudgetChange, LedgerEntry, Spending, check_one_unit
 from sktensor_dp.privacy.plan import (
     ROUNDING,
     THRESHOLD_FRACTION,
     FitBudget,
     PrivacyCost,
     budget_fractions,
+)
+from sktensor_dp.privacy.spending import (
+    Balance,
+    BudgetChange,
+    LedgerEntry,
+    Spending,
+    check_one_unit,
 )
 
 if TYPE_CHECKING:

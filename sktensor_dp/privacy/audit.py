@@ -376,7 +376,7 @@ def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
         One of this package, or another with ``_public_facts``; it is not fitted.
     n_units : int, optional
         Number of documents or samples in the data sets, 1000 by default. A completion whose
-        unit is one entry has one; with slices as units, ``shape`` sets the number of slices.
+        unit is one entry has one; with ``unit_mode``, ``shape`` sets the number of persons.
 
     Returns
     -------

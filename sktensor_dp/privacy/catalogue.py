@@ -16,10 +16,11 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     expected_counts,
     gradients,
     mixtures,
+    persons,
     samples,
     scores,
-    slices,
     texts,
+    topic_gains,
 )
 from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED, Law
 from sktensor_dp.queries.query import REGISTERED, Family, Query

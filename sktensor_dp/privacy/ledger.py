@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from sktensor_dp.exceptions import BudgetError, LedgerError
-from sktensor_dp.privacy.charges import (
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.spending import (
     Balance,
     BudgetChange,
     LedgerEntry,
     Spending,
     unit_and_neighbours,
 )
-from sktensor_dp.privacy.plan import PrivacyCost
 
 APPLICATION = int.from_bytes(b"skdp", "big")
 VERSION = 1

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
-from sktensor_dp.privacy.sampling import (
+from sktensor_dp.privacy.noise_sampler import (
     BLOCK,
     GAUSSIAN_DENSITY,
     LAPLACE_DENSITY,

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.charges import charges_of
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.spending import charges_of
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt

@@ -27,7 +27,7 @@ SCALE, LARGEST = (1e-100, 1e100), 1e100
 class ValueHistogram(Query):
     """Sum over units of the share of a unit's values in each bin, to choose a range from."""
 
-    name, family = "value_histogram", "slices"
+    name, family = "value_histogram", "persons"
     description = "mean over units of the share of values in each bin, from which a range is chosen"
     laws = (GAUSSIAN, LAPLACE)
 

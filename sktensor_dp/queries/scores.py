@@ -7,27 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from sktensor_dp.checks.errors import read
-from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.data.sums import SUM_SLACK
 from sktensor_dp.data.units import Chunks, Units
-from sktensor_dp.queries.expected_counts import LARGEST_SHARE
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
-from sktensor_dp.queries.query import SCORE, Signed, check_array, check_number
+from sktensor_dp.queries.query import SCORE, Signed, check_number
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.inference import (
-    TINY,
-    collapsed_proportions,
-    token_log_likelihood,
-    topic_posterior,
-)
-
-# Bound on the gain of one document, in nats.
-MOST_GAIN = 5.0
-# Priors of fits are smaller than the first; the second keeps quotients from 0 / 0.
-LARGEST_CONCENTRATION, LEAST_PRIOR = 1e20, 1e-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,78 +123,3 @@ class MatchingRows(Signed):
         """Sum over the units of `chunk` of their fractions minus one half, of shape (n_tests,)."""
         fractions = [chunk.units.means(matches) - self.middle for matches in chunk.X.T]
         return np.array([math.fsum(found.tolist()) for found in fractions])
-
-
-@dataclass(frozen=True, eq=False)
-class CompletionGains(HeldOutScores):
-    """Sum over units of documents of the clipped log-likelihood that topics gain."""
-
-    @classmethod
-    def of(cls, gain: "TopicGain") -> "CompletionGains":
-        """Query for the gain of released topics, clipped on either side."""
-        return cls(gain, -MOST_GAIN, MOST_GAIN)
-
-    def _found(self, chunk: CountChunk) -> Any:  # type: ignore[override]
-        # Filters of warnings are shared by all threads, so this method sets none; its score does
-        # not warn.
-        return self.score(chunk.X, None)
-
-
-@dataclass(frozen=True, eq=False)
-class TopicGain:
-    """Log-likelihood of half of a document's words given the other half, minus a baseline's."""
-
-    topics: Floats  # (n_components, n_features): released topics
-    weights: Floats  # (n_components,): their shares
-    concentration: float  # sum of the Dirichlet prior; 0 for one topic per document
-    # Other topics, whose log-probability of the same words is subtracted; None for the word
-    # frequencies of the topics' mixture.
-    against: "TopicGain | None" = None
-    # True if tokens of one word are divided between both halves: repeated words are most of what
-    # topics gain.
-    divides_words: bool = False
-
-    def __post_init__(self) -> None:
-        check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
-        check_array("the weights", self.weights, LARGEST_SHARE, least=0.0)
-        if not 0 <= self.concentration <= LARGEST_CONCENTRATION:
-            raise ValueError(
-                f"the concentration must be a number >= 0, got {self.concentration!r}."
-            )
-
-    def __call__(self, X: sp.csr_matrix, _: Any) -> Floats:
-        """Gain of each document of `X` in nats over the baseline, of shape (n_documents,)."""
-        seen, asked = _halves(X, self.divides_words)
-        found = self._log_likelihood(seen, asked)
-        if self.against is not None:
-            return found - self.against._log_likelihood(seen, asked)
-        return found - asked @ np.log(np.maximum(self.weights @ self.topics, TINY))
-
-    def _log_likelihood(self, seen: sp.csr_matrix, asked: sp.csr_matrix) -> Floats:
-        """Log-likelihood of the `asked` words, with topic shares of the `seen` words."""
-        # Number of steps of inference: further steps hardly change the gain.
-        n_steps = 5
-        if self.concentration == 0:
-            shares = topic_posterior(seen, self.topics, self.weights)
-        else:
-            prior = np.maximum(self.weights * self.concentration, LEAST_PRIOR)
-            shares = collapsed_proportions(seen, self.topics, prior, n_iter=n_steps)
-            shares /= shares.sum(axis=1, keepdims=True)
-        return token_log_likelihood(asked, shares, self.topics)
-
-
-def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Split the counts of each document into words to infer from and words to score."""
-    # The half of a word depends on its number only, so the split is public.
-    hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
-    asked = hidden.astype(np.float64).take(X.indices)
-    # Every second token of a word is in the scored half; an odd token goes to the half of the word.
-    asked = np.floor((X.data + asked) / 2) if divides_words else asked * X.data
-    return _where_positive(X, X.data - asked), _where_positive(X, asked)
-
-
-def _where_positive(X: sp.csr_matrix, data: Floats) -> sp.csr_matrix:
-    """Sparse matrix with the counts `data` in the pattern of `X`, without zeros."""
-    found = sp.csr_matrix((data, X.indices.copy(), X.indptr.copy()), X.shape)
-    found.eliminate_zeros()
-    return found

@@ -10,7 +10,7 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import Clip, CountNorm
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Query
-from sktensor_dp.queries.scores import CompletionGains, TopicGain
+from sktensor_dp.queries.topic_gains import HeldOutWords, TopicGains
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.plan import TopicPlan
 from sktensor_dp.spectral_lda.released import FittedTopics, TopicOptions
@@ -126,12 +126,12 @@ class Refinement:
         """Return the public topics if a released gain says that fitted ones are worse."""
         assert fitted.public is not None
         alone = public_alone(fitted, fitted.public)
-        gain = TopicGain(
+        gain = HeldOutWords(
             fitted.topics, fitted.weights, fitted.concentration,
-            TopicGain(alone.topics, alone.weights, alone.concentration),
+            HeldOutWords(alone.topics, alone.weights, alone.concentration),
             divides_words=not self._ask.is_exact,
         )  # fmt: skip
-        noisy = self._ask(CompletionGains.of(gain))
+        noisy = self._ask(TopicGains.of(gain))
         return alone if noisy.value[0] < -noisy.sigma else fitted
 
     def _words_alone(self, start: FittedTopics) -> FittedTopics:

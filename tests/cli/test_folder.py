@@ -17,7 +17,7 @@ from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, SCOPE, Folder
 from sktensor_dp.exceptions import ModelFileError, NotEnoughDataError
-from sktensor_dp.privacy.charges import LedgerEntry
+from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.topic_page import odds_in_hundred
 
 

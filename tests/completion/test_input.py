@@ -10,7 +10,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from slice_entries import BOUNDS, SHAPE, N, entries
+from person_entries import BOUNDS, SHAPE, N, entries
 from small_completions import X0, Y0, build
 
 from sktensor_dp import (

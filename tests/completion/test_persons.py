@@ -17,7 +17,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.persons import Directions, EffectRelease, ItemBiases, forgetting_factor
-from sktensor_dp.completion.plan import plan_slices
+from sktensor_dp.completion.plan import plan_persons
 from sktensor_dp.completion.questions import ReleasedFactor, ReleasedRows
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects
@@ -342,7 +342,7 @@ def test_nothing_of_a_unit_is_stored():
 def test_public_numbers_decide_on_rounds_and_components(
     shape, epsilon, delta, n_rounds, components
 ):
-    plan = plan_slices(shape, 4, 0, epsilon, delta)
+    plan = plan_persons(shape, 4, 0, epsilon, delta)
     assert (plan.n_rounds, plan.seeks_components) == (n_rounds, components)
     uses = {one.name: one.uses for one in plan.releases.planned}
     assert uses["shared_row_sums"] == n_rounds * (len(shape) - 1)

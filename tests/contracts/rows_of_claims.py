@@ -14,14 +14,14 @@ from contracts.sensitivities import Floats
 from internals import probed
 from sessions import opened
 
-from sktensor_dp.completion.questions import EntryQuestions, SliceQuestions
+from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions
 from sktensor_dp.data.entries import EntryChunks
-from sktensor_dp.data.slices import SliceChunks
+from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.unsafe import Recorder
 from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.queries.gradients import Jacobian
-from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums
+from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 GAUSSIAN, PURE = PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.9)
@@ -75,8 +75,8 @@ class Row:
         delta = 0.0 if cost is PURE else 1e-6
         plan = ReleasePlan(1.0, delta, (PlannedRelease(self.release, cost, 1),))
         if self.slices:
-            chunks: Any = SliceChunks(X, y, shape, 0, (1.0, 5.0))
-            return self.ask(SliceQuestions(probed(opened(chunks, plan), probe)))
+            chunks: Any = PersonChunks(X, y, shape, 0, (1.0, 5.0))
+            return self.ask(PersonQuestions(probed(opened(chunks, plan), probe)))
         if self.release == "entry_pairs":
             X, shape = X[:, :2], shape[:2]
         chunks = EntryChunks(X, y, shape, (1.0, 5.0))
@@ -134,7 +134,7 @@ def entry_pairs(asked: EntryQuestions) -> Answer:
 NO_EFFECTS = tuple(SharedEffects(np.zeros(n), np.ones(n), np.zeros(n), 1.0) for n in SHAPE[1:])
 
 
-def shared_factor_sums(asked: SliceQuestions) -> Answer:
+def shared_factor_sums(asked: PersonQuestions) -> Answer:
     """The moment is symmetric: off the diagonal it is the mean of two numbers."""
     components = np.ones((math.prod(SHAPE[1:]), 2))
     query = SharedFactorSums((20, *SHAPE[1:]), 0.1, NO_EFFECTS, components, 1.0, 0.5)
@@ -152,12 +152,12 @@ def ask_histogram(asked: Any) -> Answer:
     return valued(asked._ask(HISTOGRAM))
 
 
-def unit_levels(asked: SliceQuestions) -> Answer:
+def unit_levels(asked: PersonQuestions) -> Answer:
     found = asked.unit_levels()
     return equal([found.mean, found.deviation], found.sigma)
 
 
-def shared_row_sums(asked: SliceQuestions) -> Answer:
+def shared_row_sums(asked: PersonQuestions) -> Answer:
     found = asked.shared_row_sums(1, ReleasedEffects(NO_EFFECTS, 0.1, 1.0), 0.5)
     return equal([found.sums, found.counts], found.sigma)
 

@@ -11,8 +11,8 @@ from contracts import (
     rows_of_counts,
     rows_of_entries,
     rows_of_mixtures,
+    rows_of_persons,
     rows_of_samples,
-    rows_of_slices,
     rows_of_texts,
 )
 from contracts.sensitivities import Floats, Row, attained, leaves, measured
@@ -26,7 +26,7 @@ from sktensor_dp.queries.laws import PIECEWISE
 
 MODULES = (
     *(rows_of_counts, rows_of_samples, rows_of_mixtures),
-    *(rows_of_entries, rows_of_slices, rows_of_texts),
+    *(rows_of_entries, rows_of_persons, rows_of_texts),
 )
 CASES = [case for module in MODULES for case in module.CASES]
 ROWS = [

@@ -180,18 +180,18 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "output, resolved": {"perturbation": "output", "epsilon": 80.0, "max_iter": 8},
     "chosen": {"shape": SHAPE, "epsilon": 1e-3},
 }
-OF_SLICES = {"shape": SHAPE, "unit_mode": 0}
+OF_PERSONS = {"shape": SHAPE, "unit_mode": 0}
 SLICES: dict[str, dict[str, Any]] = {
-    "first": OF_SLICES,
-    "last": {**OF_SLICES, "unit_mode": 2},
-    "tiny epsilon": {**OF_SLICES, "epsilon": 1e-6},
-    "resolved": {**OF_SLICES, "epsilon": 1e4, "unit_mode": 1},
-    "components": {**OF_SLICES, "epsilon": 1e6},
-    "components, resolved": {**OF_SLICES, "epsilon": 1e6, "unit_mode": 1},
+    "first": OF_PERSONS,
+    "last": {**OF_PERSONS, "unit_mode": 2},
+    "tiny epsilon": {**OF_PERSONS, "epsilon": 1e-6},
+    "resolved": {**OF_PERSONS, "epsilon": 1e4, "unit_mode": 1},
+    "components": {**OF_PERSONS, "epsilon": 1e6},
+    "components, resolved": {**OF_PERSONS, "epsilon": 1e6, "unit_mode": 1},
 }
 # Bounds by a histogram, which shows something at a large epsilon, and nothing at a small one.
 CHOSEN = {f"epsilon {e:g}": {"bounds": "auto", "epsilon": e} for e in (1.0, 400.0)}
-CHOSEN_SLICES = {name: {**OF_SLICES, **of} for name, of in CHOSEN.items()}
+CHOSEN_PERSONS = {name: {**OF_PERSONS, **of} for name, of in CHOSEN.items()}
 # Of units of a matrix, whose directions are sought; and components in each of them.
 OF_MATRICES = {"shape": (300, 6), "unit_mode": 0}
 DIRECTIONS: dict[str, dict[str, Any]] = {
@@ -219,7 +219,7 @@ UNRELATED = [
     *_rows("", ENTRIES, WAYS, pair=values, use=of_public_cells),
     *_rows("slices, ", SLICES, WAYS, pair=slices, use=of_public_cells),
     *_rows("chosen, ", CHOSEN, {"entries": entries}, pair=values, use=of_public_cells),
-    *_rows("slices, chosen, ", CHOSEN_SLICES, {"entries": entries}, pair=slices,
+    *_rows("slices, chosen, ", CHOSEN_PERSONS, {"entries": entries}, pair=slices,
            use=of_public_cells),
     *_rows("long tables, ", LONG, ONCE, pair=long_tables, use=inside),
     *_rows("named rows", {"": NAMES}, ONCE, pair=lambda rng: named(values(rng), False)),

@@ -22,8 +22,8 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.charges import charges_of
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.spending import charges_of
 
 BUDGETS = list(itertools.product((1e-2, 0.5, 2.0, 50.0), (1e-9, 1e-6, 1e-3)))
 

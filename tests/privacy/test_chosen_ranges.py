@@ -15,10 +15,10 @@ from sktensor_dp import (
     PrivateGaussianMixture,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.completion.questions import EntryQuestions, SliceQuestions
+from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions
 from sktensor_dp.data.entries import EntryChunks
+from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.samples import SampleChunks
-from sktensor_dp.data.slices import SliceChunks
 from sktensor_dp.estimator.ball import chosen_ball
 from sktensor_dp.privacy.answer import range_reached
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -199,7 +199,7 @@ def test_no_query_sees_more_than_the_chosen_range(unit_mode, seeded_noise):
     plan = ReleasePlan(9.0, 1e-6, (PlannedRelease("value_histogram", PrivacyCost(mu=5.0)),))
     kind, units = EntryQuestions, EntryChunks(X, y, (500, 10), WIDE)
     if unit_mode == 0:
-        kind, units = SliceQuestions, SliceChunks(X, y, (500, 10), 0, WIDE)
+        kind, units = PersonQuestions, PersonChunks(X, y, (500, 10), 0, WIDE)
     with Session(units, plan) as ask:
         asked = kind(ask)
         assert asked.choose_bounds() == (0.89, 5.0, True)
@@ -214,7 +214,7 @@ def test_every_unit_counts_once_whatever_it_holds():
     """One person has a thousand values of 1, and nine have one of 3: a tenth are 1."""
     X = np.vstack([np.argwhere(np.ones((1, 1000))), [[u, 0] for u in range(1, 10)]])
     y = np.append(np.ones(1000), np.full(9, 3.0))
-    chunk = SliceChunks(X, y, (10, 1000), 0, WIDE)
+    chunk = PersonChunks(X, y, (10, 1000), 0, WIDE)
     assert np.bincount(chunk.units, chunk.shares) == pytest.approx(np.ones(10))
 
 

@@ -22,9 +22,9 @@ from sktensor_dp.privacy.calibration import (
     gaussian_mu,
     pure_rho,
 )
-from sktensor_dp.privacy.charges import Spending
 from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
+from sktensor_dp.privacy.spending import Spending
 
 
 def leaf(mu: float = 0.0, epsilon: float = 0.0, delta: float = 0.0, uses: int = 1) -> Composition:

@@ -28,9 +28,9 @@ import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.accountant import LedgerEntry
-from sktensor_dp.privacy.charges import UNIT, Spending
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.spending import UNIT, Spending
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 

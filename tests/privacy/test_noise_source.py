@@ -16,7 +16,7 @@ from seeded_sources import same_noise
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
 from sktensor_dp.privacy.noise import DIAMETER, LARGEST_INDEX, Grid, NoiseSource
-from sktensor_dp.privacy.sampling import GAUSSIAN_DENSITY, LAPLACE_DENSITY, rounded_samples
+from sktensor_dp.privacy.noise_sampler import GAUSSIAN_DENSITY, LAPLACE_DENSITY, rounded_samples
 
 LAWS = ("gaussian", "laplace", "spherical_laplace")
 

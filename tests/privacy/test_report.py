@@ -16,10 +16,10 @@ from internals import table_of
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
-from sktensor_dp.privacy.charges import LedgerEntry
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan, budget_fractions
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.spending import LedgerEntry
 
 NASTY = "<script>alert(\"x\")</script> & 'co'"
 

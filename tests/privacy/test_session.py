@@ -19,7 +19,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.data.counts import CountChunks
-from sktensor_dp.data.slices import SliceChunks
+from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -27,9 +27,9 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.queries.query import REGISTERED
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
-from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # The data is too small for anything but these tests, and some fits say so.
@@ -125,7 +125,7 @@ def test_a_session_is_charged_when_it_is_entered_and_asked_while_it_is_open(seed
 
 
 def test_a_session_keeps_to_its_plan_and_tells_public_facts_alone():
-    chunks = SliceChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
+    chunks = PersonChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
     with Session(chunks, ReleasePlan.split(1.0, DELTA, {"unit_levels": 1.0})) as ask:
         assert (ask.count(), ask.public("shape")) == (2, (2, 3))
         with pytest.raises(RuntimeError, match="is another one"):
@@ -265,8 +265,8 @@ def plan_of(*releases: tuple[str, PrivacyCost, int]) -> ReleasePlan:
     return ReleasePlan(9.0, delta, tuple(PlannedRelease(*release) for release in releases))
 
 
-def slice_session(plan: ReleasePlan) -> Session:
-    chunks = SliceChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
+def person_session(plan: ReleasePlan) -> Session:
+    chunks = PersonChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
     # Draws that are rejected call functions again: as many for the same noise.
     with pytest.warns(PrivacyLeakWarning), unsafe_seeded_noise(0):
         return Session(chunks, plan)
@@ -289,7 +289,7 @@ def plan_of_two(uses: int, mu: float = 0.5, pure: float = 0.0) -> ReleasePlan:
     ids=["another release", "the same, Gaussian", "the same, pure"],
 )
 def test_what_is_left_of_a_release_pays_for_one_more_once(plan, release, payer, ratio):
-    with slice_session(plan) as ask:
+    with person_session(plan) as ask:
         usual = ask(release)
         assert ask(release, payer).sigma == pytest.approx(ratio * usual.sigma)
         for spent in (payer, type(release), None):
@@ -303,12 +303,12 @@ def test_what_is_left_of_a_release_pays_for_one_more_once(plan, release, payer, 
 
 def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     """A use that the rest would have paid for is not to be had at the usual, higher cost."""
-    with slice_session(plan_of_two(2, 0.1)) as ask:
+    with person_session(plan_of_two(2, 0.1)) as ask:
         ask(SUMS)
         with Interrupting() as seen:
             ask(SUMS, SharedFactorSums)
     for place in range(len(seen.calls)):
-        with slice_session(plan_of_two(2, 0.1)) as ask:
+        with person_session(plan_of_two(2, 0.1)) as ask:
             ask(SUMS)
             with pytest.raises(Interrupted), Interrupting(place):
                 ask(SUMS, SharedFactorSums)
@@ -326,7 +326,7 @@ def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     ids=["two kinds of noise", "nothing left", "not planned"],
 )
 def test_what_the_rest_does_not_pay_for_is_refused_before_it_is_answered(plan, release):
-    with slice_session(plan) as ask, pytest.raises(RuntimeError):
+    with person_session(plan) as ask, pytest.raises(RuntimeError):
         ask(release, SharedFactorSums)
     assert ask.report().rows == ()
 

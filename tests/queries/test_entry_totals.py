@@ -9,7 +9,7 @@ from sessions import opened
 
 from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.data.entries import EntryChunks, IndexSet, as_entries
-from sktensor_dp.data.slices import SliceChunks
+from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.entries import MOST_DIGITS, EntryPairs, RowSums
 from sktensor_dp.queries.gradients import Jacobian, RidgeBlock
@@ -284,7 +284,7 @@ def test_chunks_share_no_memory_with_what_was_passed(kind, order):
     X, y = np.array([[0, 2], [4, 1]], dtype=kind, order=order), np.array([1.0, 2.0])
     coordinates, values, shape = as_entries(X, y)
     entries = EntryChunks(coordinates, values, shape, LIMITS)
-    slices = SliceChunks(coordinates, values, shape, 0, LIMITS)
+    slices = PersonChunks(coordinates, values, shape, 0, LIMITS)
     for held in (entries.index_set.coordinates, entries.values, slices.coordinates, slices.values):
         assert not np.shares_memory(held, X)
         assert not np.shares_memory(held, y)

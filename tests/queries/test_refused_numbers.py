@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from sktensor_dp.data.entries import EntryChunks, IndexSet
-from sktensor_dp.data.slices import SliceChunks
+from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.queries.entries import EntryPairs, RowSums
 from sktensor_dp.queries.gradients import Jacobian, RidgeBlock
-from sktensor_dp.queries.slices import MOST_CELLS, ReleasedEffects, SharedFactorSums, SharedRowSums
+from sktensor_dp.queries.persons import MOST_CELLS, ReleasedEffects, SharedFactorSums, SharedRowSums
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 SHAPE, N = (5, 7, 3), 60
 X = np.column_stack([np.arange(N) % n for n in SHAPE])
 PLACES, CELLS = IndexSet(X, SHAPE), IndexSet(X[:, :2], SHAPE[:2])
-SLICES, NONE = SliceChunks(X, np.zeros(N), SHAPE, 0, (-1.0, 1.0)), np.zeros((1, 2), np.intp)
+SLICES, NONE = PersonChunks(X, np.zeros(N), SHAPE, 0, (-1.0, 1.0)), np.zeros((1, 2), np.intp)
 PAIRS = EntryPairs(CELLS, np.zeros(N), np.ones(5), 1.0, 1.0)
 
 
@@ -76,7 +76,7 @@ WRONG = [
         (1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-1.7e308, 1.7e308))),
     # Where their number is public.
     (lambda: of_range((0.0, 1.0), 0), "at least one"),
-    (lambda: SliceChunks(X, np.zeros(N), SHAPE, 3, (0.0, 1.0)), r"unit_mode must be one of 0\.\.2"),
+    (lambda: PersonChunks(X, np.zeros(N), SHAPE, 3, (0.0, 1.0)), r"unit_mode must be one of 0..2"),
 ]  # fmt: skip
 
 

@@ -8,11 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from sktensor_dp import PrivateCPCompletion
-from sktensor_dp.completion.questions import SliceQuestions
-from sktensor_dp.data.slices import SliceChunks, by_unit
+from sktensor_dp.completion.questions import PersonQuestions
+from sktensor_dp.data.persons import PersonChunks, by_unit
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.slices import MOMENT_WEIGHT, SharedFactorSums, clipped_moments
+from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, clipped_moments
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.shared_parameters import SharedEffects
@@ -42,7 +42,7 @@ def entries(rng, share, n_units=N_UNITS):
 
 
 def chunk_of(X, y, n_units=N_UNITS, limits=LIMITS):
-    return SliceChunks(X, y, (n_units, *SHARED), 0, limits)
+    return PersonChunks(X, y, (n_units, *SHARED), 0, limits)
 
 
 def check_units(asked, X, y, limit=2.0):
@@ -98,7 +98,7 @@ def test_sums_and_moment_are_taken_apart(seed):
     cost = PrivacyCost(mu=np.inf)
     plan = ReleasePlan(1.0, 1e-6, (PlannedRelease("shared_factor_sums", cost),))
     with Session(chunk, plan) as ask:
-        found = SliceQuestions(ask).shared_factor_sums(asked)
+        found = PersonQuestions(ask).shared_factor_sums(asked)
     total = asked.total(chunk)
     np.testing.assert_allclose(found.sums, total[:N_CELLS], atol=1e-12)
     np.testing.assert_allclose(found.moment, total[N_CELLS:] / MOMENT_WEIGHT / N_UNITS, atol=1e-12)
@@ -222,6 +222,6 @@ def test_no_floating_point_error_depends_on_a_value(value):
     y = np.zeros(len(X))
     y[0] = value
     plan = ReleasePlan.split(1.0, 1e-6, {"unit_levels": 1.0})
-    chunks = SliceChunks(X, y, (20, 4), 0, (-0.5, 0.5))
+    chunks = PersonChunks(X, y, (20, 4), 0, (-0.5, 0.5))
     with np.errstate(all="raise"), Session(chunks, plan) as ask:
-        SliceQuestions(ask).unit_levels()
+        PersonQuestions(ask).unit_levels()

@@ -15,7 +15,7 @@ import pytest
 import sktensor_dp
 from sktensor_dp.estimator.base import FittedStateMixin
 from sktensor_dp.model_selection.search import Trials
-from sktensor_dp.privacy import sampling
+from sktensor_dp.privacy import noise_sampler
 from sktensor_dp.privacy.mechanisms import Mechanism, sigma_of
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.session import Session
@@ -94,7 +94,7 @@ reader_of = methodcaller("_reader")  # of chunks: what reads partitions where th
 
 # Noise
 
-second_look, settle = sampling._second_look, sampling._settle
+second_look, settle = noise_sampler._second_look, noise_sampler._settle
 generator_of = attrgetter("_generator")  # of a source of noise
 words_of = attrgetter("_words")  # draws 64 random bits at a time
 

@@ -13,8 +13,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, unsafe_seeded_noise
 from sktensor_dp.datasets import open_texts
-from sktensor_dp.privacy.charges import charges_of
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.spending import charges_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
 

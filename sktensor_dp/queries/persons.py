@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sktensor_dp.data.slices import SliceChunks
+from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.sums import SUM_SLACK, AccurateSum, sums_by_row
 from sktensor_dp.data.units import rows_of
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
@@ -42,7 +42,7 @@ MOMENT_WEIGHT = 0.5
 class UnitLevels(Query):
     """Sum over units of the mean of a unit's values and of their standard deviation about it."""
 
-    name, family = "unit_levels", "slices"
+    name, family = "unit_levels", "persons"
     description = "mean over units of their level, and of their deviation from it"
     laws = (GAUSSIAN, LAPLACE)
 
@@ -61,7 +61,7 @@ class UnitLevels(Query):
         """``(1 + sqrt 2) R / 2``: largest L1 distance in a half disc of diameter R."""
         return (1 + math.sqrt(2)) * self.half * SUM_SLACK
 
-    def total(self, chunk: SliceChunks) -> Floats:
+    def total(self, chunk: PersonChunks) -> Floats:
         """Sum of the units' means and sum of their deviations, of shape (2,)."""
         counts, means = _unit_means(chunk, chunk.values)
         squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.units]))
@@ -105,7 +105,7 @@ class ReleasedEffects:
         parts = ("effects", "variances", "popularity")
         return all([len(getattr(mode, p)) for mode in self.effects] == list(shared) for p in parts)
 
-    def residuals(self, chunk: SliceChunks) -> Floats:
+    def residuals(self, chunk: PersonChunks) -> Floats:
         """Values minus effects and each unit's own parameters; 0 where not finite."""
         at = effects_at_entries(self.effects, np.delete(chunk.coordinates, chunk.unit_mode, axis=1))
         means = fold_in_units(
@@ -124,7 +124,7 @@ class ReleasedEffects:
 class SharedRowSums(Query):
     """Sum over units of clipped residuals in each row of a shared mode, and of their counts."""
 
-    name, family = "shared_row_sums", "slices"
+    name, family = "shared_row_sums", "persons"
     description = "sums over units of their clipped residuals in each row of a shared mode"
     laws = (GAUSSIAN, LAPLACE)
 
@@ -155,7 +155,7 @@ class SharedRowSums(Query):
         """4 for ``order=1``, as a contribution has L1 norm 2 at most; otherwise infinity."""
         return 4 * SUM_SLACK if self.order == 1 else math.inf
 
-    def total(self, chunk: SliceChunks) -> Floats:
+    def total(self, chunk: PersonChunks) -> Floats:
         """Sums of residuals in the first row, of counts in the second: shape (2, shape[mode])."""
         if self.mode == chunk.unit_mode or chunk.shape != self.shape:
             raise ValueError(
@@ -173,7 +173,7 @@ class SharedRowSums(Query):
         size = self.shape[self.mode]
         return sums_by_row(rows, np.stack([weights * residuals, weights], axis=1), size).T.copy()
 
-    def _weights(self, chunk: SliceChunks) -> Floats:
+    def _weights(self, chunk: PersonChunks) -> Floats:
         """Weight of each entry: one over the norm of its unit's counts C; (n_distinct,)."""
         if self.order == 1:
             norms = np.maximum(_unit_sums(chunk, None), 1.0)
@@ -186,7 +186,7 @@ class SharedRowSums(Query):
 class SharedFactorSums(Query):
     """Power step for the components of units, and second moments of their weights."""
 
-    name, family = "shared_factor_sums", "slices"
+    name, family = "shared_factor_sums", "persons"
     description = "sums over units of residuals times their own weights of components"
     laws = (GAUSSIAN,)
 
@@ -224,7 +224,7 @@ class SharedFactorSums(Query):
         """Largest distance: sums lie in the unit ball, weighted moments at acute angles."""
         return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
-    def total(self, chunk: SliceChunks) -> Floats:
+    def total(self, chunk: PersonChunks) -> Floats:
         """Sums for each cell, then the weighted second moment of weights: (n_cells + r, r)."""
         # Least size of a block: in smaller ones calls cost more than arithmetic.
         least_block = 64
@@ -285,13 +285,13 @@ def _inverses(lengths: Floats) -> Floats:
     return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
 
 
-def _unit_means(chunk: SliceChunks, values: Floats) -> tuple[Floats, Floats]:
+def _unit_means(chunk: PersonChunks, values: Floats) -> tuple[Floats, Floats]:
     """Number of entries of each unit, and the mean of their `values` (0 without entries)."""
     counts = _unit_sums(chunk, None)
     return counts, _unit_sums(chunk, values) / np.maximum(counts, 1.0)
 
 
-def _unit_sums(chunk: SliceChunks, terms: Floats | None) -> Floats:
+def _unit_sums(chunk: PersonChunks, terms: Floats | None) -> Floats:
     """Sum of `terms` (None: of ones) over the entries of each unit; (n_units,)."""
     sums = np.bincount(chunk.units, weights=terms, minlength=chunk.n_units)
     return sums.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Entries of slices, small enough for every test."""
+"""Entries of persons, small enough for every test."""
 
 import numpy as np
 

@@ -22,9 +22,14 @@ from randomgen import ChaCha
 from scipy import stats
 from scipy.special import kolmogi
 
-from sktensor_dp.privacy import sampling
+from sktensor_dp.privacy import noise_sampler
 from sktensor_dp.privacy.noise import NoiseSource
-from sktensor_dp.privacy.sampling import GAUSSIAN_DENSITY, LAPLACE_DENSITY, Density, rounded_samples
+from sktensor_dp.privacy.noise_sampler import (
+    GAUSSIAN_DENSITY,
+    LAPLACE_DENSITY,
+    Density,
+    rounded_samples,
+)
 
 N, ALPHA = 2**20, 1e-6
 FAMILIES = {GAUSSIAN_DENSITY: stats.norm, LAPLACE_DENSITY: stats.laplace}
@@ -77,7 +82,7 @@ def test_law_is_accepted_and_wrong_ones_are_rejected(law, bits, seed, monkeypatc
     assert probability_of_chi_square(samples, family(), bits, width) > ALPHA
     if bits == 12:
         # With a margin of 1 every draw that one word did not settle takes decimal numbers.
-        monkeypatch.setattr(sampling, "MARGIN", 1.0)
+        monkeypatch.setattr(noise_sampler, "MARGIN", 1.0)
         settled = rounded_samples(law, 20_000, bits, source(seed))
         assert kolmogorov(settled, family(), bits) < kolmogi(ALPHA)
         for wrong in (family(scale=1.03), family(scale=1 / 1.03), family(loc=0.02)):
@@ -135,8 +140,8 @@ def test_tables_are_those_of_the_density(law):
 def test_no_memory_of_before_lies_beside_samples(monkeypatch):
     """What a release of many numbers is a view of is whole blocks, and is anyone's to look at."""
     monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 77, dtype))
-    samples = rounded_samples(GAUSSIAN_DENSITY, sampling.BLOCK + 5, 10, source(0))
-    assert samples.size == sampling.BLOCK + 5
+    samples = rounded_samples(GAUSSIAN_DENSITY, noise_sampler.BLOCK + 5, 10, source(0))
+    assert samples.size == noise_sampler.BLOCK + 5
     assert samples.base is not None
     assert not samples.base[samples.size :].any()
 
@@ -155,7 +160,7 @@ def test_double_precision_decides_as_decimal_numbers_do(law, seed):
     word = words(400)
     look = second_look(law, word, words)
     assert not look.open.any()
-    place = (word & sampling.PLACE_MASK).astype(np.int64)
+    place = (word & noise_sampler.PLACE_MASK).astype(np.int64)
     found = [settle(law, look, i, (int(place[i]), 31), words) for i in range(word.size)]
     assert [cell for cell, _ in found] == look.cells.tolist()
     assert [accepted for _, accepted in found] == look.accepted.tolist()
@@ -218,7 +223,7 @@ def test_few_words_are_used(law, bits, least, most, seed):
 
 
 def test_any_size_is_drawn_and_too_fine_grids_are_refused():
-    for size in (0, 1, 5, sampling.BLOCK - 1, sampling.BLOCK + 1):
+    for size in (0, 1, 5, noise_sampler.BLOCK - 1, noise_sampler.BLOCK + 1):
         for bits in (10, 45):
             samples = rounded_samples(GAUSSIAN_DENSITY, size, bits, source(1))
             assert (samples.shape, samples.dtype) == ((size,), np.int64)

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from person_entries import SHAPE, N, entries
 from sessions import opened
-from slice_entries import SHAPE, N, entries
 
-from sktensor_dp.completion.questions import SliceQuestions
-from sktensor_dp.data.slices import SliceChunks, SliceReader
+from sktensor_dp.completion.questions import PersonQuestions
+from sktensor_dp.data.persons import PersonChunks, PersonReader
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.slices import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
@@ -20,12 +20,12 @@ LEVEL, SCALE, NOISE = 0.4, 0.8, 0.5
 
 
 def chunk_of(X, y, **part):
-    return SliceChunks(X, y, SHAPE, 0, BOUNDS, **part)
+    return PersonChunks(X, y, SHAPE, 0, BOUNDS, **part)
 
 
 def exact(chunk, name):
     plan = ReleasePlan.split(math.inf, 1e-6, {name: 1.0})
-    return SliceQuestions(opened(chunk, plan))
+    return PersonQuestions(opened(chunk, plan))
 
 
 def units_of(X, y):
@@ -101,7 +101,7 @@ def test_slices_do_not_depend_on_the_order_of_rows(seed):
 def test_parts_of_whole_units_add_up_and_nothing_adds_nothing(seed):
     """What units without entries would add to a sum, parts would leave out."""
     X, y = entries(seed)
-    whole, reader = chunk_of(X, y), SliceReader(SHAPE, 0, BOUNDS)
+    whole, reader = chunk_of(X, y), PersonReader(SHAPE, 0, BOUNDS)
     pieces = [reader.split(X[rows], y[rows], 4) for rows in np.array_split(np.arange(N), 4)]
     parts = [reader.gather([piece[place] for piece in pieces]) for place in range(4)]
     assert sum(part.n_units for part in parts) == len(np.unique(X[:, 0])) < SHAPE[0]

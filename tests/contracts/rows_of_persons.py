@@ -1,4 +1,4 @@
-"""Every query on slices with random public parameters, and units that are far apart.
+"""Every query on persons with random public parameters, and units that are far apart.
 
 Neighbours differ in all that one unit holds, coordinates included.
 """
@@ -12,10 +12,10 @@ import numpy as np
 from contracts.rows_of_entries import bounds, raw
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.data.slices import SliceChunks
+from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.sums import SUM_SLACK
 from sktensor_dp.queries.entries import ValueHistogram
-from sktensor_dp.queries.slices import (
+from sktensor_dp.queries.persons import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,
@@ -40,7 +40,7 @@ class World:
         return (self.limits[1] - self.limits[0]) / 2
 
 
-class SliceData:
+class PersonData:
     grouped, n_queries = False, 10
 
     def space(self, rng: Rng) -> World:
@@ -71,7 +71,7 @@ class SliceData:
         rows = [np.column_stack([np.full(len(y), u), X]) for u, (X, y) in enumerate(units)]
         X, y = np.concatenate(rows).astype(np.intp), np.concatenate([y for _, y in units])
         order = slice(None) if rng is None else rng.permutation(len(y))
-        return query.total(SliceChunks(X[order], y[order], space.shape, 0, space.limits))
+        return query.total(PersonChunks(X[order], y[order], space.shape, 0, space.limits))
 
 
 def one_change(rng: Rng, unit: Unit, space: World) -> Unit:
@@ -189,7 +189,7 @@ def histogram_case() -> Case:
     return Case("value_histogram", "units", DATA, histogram, lambda _: found, slack=SUM_SLACK)
 
 
-DATA = SliceData()
+DATA = PersonData()
 # A share of values at the top for which mean and deviation are as near as 1000 values allow.
 MIXED = np.where(np.arange(1000) < 500 * (1 + math.sqrt(0.5)), 3.0, -1.0)
 FLAT = math.sqrt((1 + math.sqrt(0.5)) / 2)

@@ -18,7 +18,7 @@ from sktensor_dp.data.units import Piece, gathered, split
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
 
 
-class SliceChunks(ValueRange):
+class PersonChunks(ValueRange):
     """Entries of a tensor grouped by unit: all entries of one index of `unit_mode`."""
 
     # Entries observed more than once are merged into one, with the mean of their clamped values.
@@ -93,7 +93,7 @@ class SliceChunks(ValueRange):
         squares = np.bincount(units[first], weights=counts**2, minlength=self.n_units)
         return np.sqrt(np.maximum(squares, 1.0))
 
-    def __iter__(self) -> Iterator["SliceChunks"]:
+    def __iter__(self) -> Iterator["PersonChunks"]:
         return iter([self])
 
 
@@ -111,7 +111,7 @@ def by_unit(
 
 
 @dataclass(frozen=True)
-class SliceReader:
+class PersonReader:
     """Public parameters by which workers turn a partition's entries into units."""
 
     shape: tuple[int, ...]
@@ -143,18 +143,18 @@ class SliceReader:
         """Coordinates, values, and labels of units that have no numbers."""
         return as_numbers(X, "a partition"), as_numbers(y, "a partition"), None
 
-    def gather(self, pieces: Sequence[Piece | Exception]) -> SliceChunks | Exception:
+    def gather(self, pieces: Sequence[Piece | Exception]) -> PersonChunks | Exception:
         """Join the pieces that hold the same units, or return the first error."""
         found = gathered(pieces)
         if isinstance(found, Exception):
             return found
         return error_or(lambda: self._chunk(*found), "Reading entries")
 
-    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> SliceChunks:
+    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
         """Chunk of whole units from entries, each with the label of its unit."""
         coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
-        return SliceChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
+        return PersonChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
 
-    def __call__(self, partition: SliceChunks) -> SliceChunks:
+    def __call__(self, partition: PersonChunks) -> PersonChunks:
         """Return the partition, a chunk that queries can read, within the released range."""
         return partition if self.released is None else partition.within(self.released)

@@ -10,7 +10,7 @@ from batchings import documents_of_any_length, random_batchings
 
 from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.data.units import Units
-from sktensor_dp.queries.scores import MOST_GAIN, CompletionGains, TopicGain
+from sktensor_dp.queries.topic_gains import MOST_GAIN, HeldOutWords, TopicGains
 from sktensor_dp.topics.inference import collapsed_proportions, topic_posterior
 
 WORDS = 40
@@ -21,7 +21,7 @@ ROUNDING = 1e-3
 
 
 def gains_of(*topics):
-    return CompletionGains.of(TopicGain(*topics))
+    return TopicGains.of(HeldOutWords(*topics))
 
 
 def made(seed):
@@ -83,14 +83,14 @@ def test_gains_over_other_topics_are_differences(seed, concentrations):
     others = np.random.default_rng(seed + 1).dirichlet(np.full(WORDS, 0.5), size=2)
     shares, words = np.array([0.3, 0.7]), np.random.default_rng(seed).dirichlet(np.ones(WORDS))
     # Both over the same word frequencies, as one topic that all documents have.
-    alone = TopicGain(words[None], np.ones(1), 1.0)
+    alone = HeldOutWords(words[None], np.ones(1), 1.0)
     own, other = (topics, weights, concentrations[0]), (others, shares, concentrations[1])
-    found = TopicGain(*own, TopicGain(*other))(X, None)
-    each = [TopicGain(*of, alone)(X, None) for of in (own, other)]
+    found = HeldOutWords(*own, HeldOutWords(*other))(X, None)
+    each = [HeldOutWords(*of, alone)(X, None) for of in (own, other)]
     np.testing.assert_allclose(found, each[0] - each[1], atol=ROUNDING)
     # Over the frequencies to which they mix, nothing has to be said.
-    mixed = TopicGain((weights @ topics)[None], np.ones(1), 1.0)
-    one, other = (TopicGain(topics, weights, 0.5, over)(X, None) for over in (mixed, None))
+    mixed = HeldOutWords((weights @ topics)[None], np.ones(1), 1.0)
+    one, other = (HeldOutWords(topics, weights, 0.5, over)(X, None) for over in (mixed, None))
     np.testing.assert_allclose(one, other, atol=ROUNDING)
 
 
@@ -98,7 +98,7 @@ def gain_of(rng, k, d, concentration, against):
     """Topics of which none rules a word out, as those that are released."""
     topics = rng.dirichlet(np.full(d, 0.3), k)
     topics = 0.9999 * topics + 0.0001 * topics.mean(axis=0)
-    return TopicGain(topics, rng.dirichlet(np.ones(k)), concentration, against)
+    return HeldOutWords(topics, rng.dirichlet(np.ones(k)), concentration, against)
 
 
 @pytest.mark.parametrize("concentrations", [(1.0, None), (0.5, 8.0), (0.0, 1.0)])
@@ -144,9 +144,9 @@ def test_hostile_counts_have_finite_gains(concentration, weight):
     topics = rng.dirichlet(np.full(40, 0.02), 3)
     topics[:, of_no_topic] = 0
     weights = np.array([weight, 1 - weight, 0])
-    other = TopicGain(np.full((1, 40), 1 / 40), np.ones(1), 1.0)
+    other = HeldOutWords(np.full((1, 40), 1 / 40), np.ones(1), 1.0)
     for against in (None, other):
-        gain = TopicGain(topics, weights, concentration, against)
+        gain = HeldOutWords(topics, weights, concentration, against)
         found = gain(X, None)
         assert np.isfinite(found).all()
         assert found[[0, 1, 7]] == pytest.approx(0)  # nothing is asked
