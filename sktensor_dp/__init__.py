@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     )
     from sktensor_dp.data.labels import normalise_labels
     from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
+    from sktensor_dp.input_check import check_inputs
     from sktensor_dp.model_selection import (
         PrivateKFold,
         PrivateSearchCV,
-        check_inputs,
         make_private_scorer,
         scale_by_ranges,
     )
@@ -56,7 +56,7 @@ else:
         "PrivateTuckerCompletion": "completion",
         "RowIndex": "completion",
         "UnitParameters": "completion",
-        "check_inputs": "model_selection",
+        "check_inputs": "input_check",
         "load_statement": "privacy.statement",
         "make_private_scorer": "model_selection",
         "normalise_labels": "data.labels",

@@ -17,7 +17,15 @@ LAYERS = (
     ("cli", "opendp"),
     (
         *("completion", "gaussian_mixture", "power_method", "spectral_lda", "text"),
-        *("model_selection", "published", "topic_page", "plotting", "datasets", "metrics"),
+        *(
+            "model_selection",
+            "input_check",
+            "published",
+            "topic_page",
+            "plotting",
+            "datasets",
+            "metrics",
+        ),
     ),
     ("estimator",),
     ("model_files",),

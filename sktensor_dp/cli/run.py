@@ -12,7 +12,7 @@ from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import as_labels, distinct, normalise_labels
 from sktensor_dp.datasets.files import read_columns
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
-from sktensor_dp.model_selection.input_check import InputCheck, check_fraction, check_inputs
+from sktensor_dp.input_check import InputCheck, check_fraction, check_inputs
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost

@@ -1,6 +1,5 @@
 """Choosing hyperparameters without giving away more than was asked for."""
 
-from sktensor_dp.model_selection.input_check import check_inputs
 from sktensor_dp.model_selection.scores import make_private_scorer
 from sktensor_dp.model_selection.search import PrivateSearchCV
 from sktensor_dp.model_selection.splits import PrivateKFold
@@ -9,7 +8,6 @@ from sktensor_dp.model_selection.steps import scale_by_ranges
 __all__ = [
     "PrivateKFold",
     "PrivateSearchCV",
-    "check_inputs",
     "make_private_scorer",
     "scale_by_ranges",
 ]

@@ -17,7 +17,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.model_selection.input_check import InputCheck
+from sktensor_dp.input_check import InputCheck
 from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import symmetrize
 from sktensor_dp.topic_page import write_topic_page

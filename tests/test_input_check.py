@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataError, check_inputs
-from sktensor_dp.model_selection.input_check import AIM, MOST_FRACTION, USELESS, check_fraction
+from sktensor_dp.input_check import AIM, MOST_FRACTION, USELESS, check_fraction
 from sktensor_dp.privacy.calibration import gaussian_mu
 
 PERSONS = np.arange(30_000) // 3

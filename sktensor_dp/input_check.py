@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.checks.parameters import OneOf, check_parameters
+from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.model_selection.scores import held_out
 from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
 from sktensor_dp.privacy.report import UNITS, PrivacyReport
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.scores import MatchingRows
+from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
 # the deviation from which on it is useless.
@@ -54,7 +54,10 @@ class InputCheck(Payable):
         """Release the fractions; `low` names those that are below one half, whatever the noise."""
         tests, flags = list(matches), _flags(matches)
         labels = checked_groups(groups, len(flags), self.neighbours)
-        units = held_out(flags, None, labels)
+        order, owners = None, Units.single(len(flags))
+        if labels is not None:
+            order, owners = Units.gathered(labels)
+        units = HeldOutChunk(flags if order is None else flags[order], None, owners)
         counted, query = self.neighbours == "add_remove", MatchingRows(len(tests))
         if not (counted or units.n_units):
             raise ValueError("matches must hold at least one row, got none.")

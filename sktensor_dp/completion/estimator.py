@@ -1,4 +1,4 @@
-"""Private completion of tensors: CP and Tucker models of observed entries."""
+"""Base of completions: parameters, fit, prediction, forecast."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -8,10 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
     RegressorMixin,
-    TransformerMixin,
 )
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
@@ -43,7 +40,7 @@ from sktensor_dp.completion.coordinates import (
 )
 from sktensor_dp.completion.entries import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.model import SavedCompletion, count_components, shared_model, values_at
+from sktensor_dp.completion.model import count_components, shared_model, values_at
 from sktensor_dp.completion.persons import fit_persons
 from sktensor_dp.completion.plan import (
     Assumed,
@@ -78,7 +75,6 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.sorted_entries import khatri_rao_rows
 
 # Number of entries whose values are computed at once.
 BLOCK = 2**20
@@ -612,263 +608,3 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # With noise a few dozen values are too few for a good score.
         tags.regressor_tags.poor_score = True
         return tags
-
-
-class PrivateCPCompletion(
-    CompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
-    """Mean, biases and components of a tensor of which some entries are observed.
-
-    A value is the sum of a mean, a bias of each of its rows, and `rank` products of one
-    number from each row: ``x = mean + sum_m b_m[i_m] + sum_r w_r prod_m a_mr[i_m]``.
-
-    Parameters
-    ----------
-    rank : int, default=3
-        Number of components. Those that noise hides shrink to zero. With a ``unit_mode`` they
-        are sought only where public numbers say that they can be found, and where rows of the
-        other modes have at most 16,384 combinations.
-    bounds : tuple of (low, high), or "auto"
-        Public range that values are clamped to; required. ``"auto"`` spends two percent of the
-        budget on a noisy histogram, and takes the range with one value in a hundred on either
-        side of it; forecasts are in widths of that range.
-    shape : sequence of int or None, default=None
-        Number of rows of each mode; public. None takes it from the largest coordinates,
-        which then count as public; required with a ``unit_mode``. Lengths of modes with
-        ``row_names`` are those of the names.
-    row_names : tuple of n_modes elements or None, default=None
-        Names of the rows of each mode: a :class:`~sktensor_dp.RowIndex`, a list of names, or
-        None where rows have numbers. They are public, and never read off the data. Entries
-        of a fit with another name are left out. None at ``unit_mode`` lets units have any
-        ids, which are not kept.
-    epsilon : float, default=1.0
-        Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
-    delta : float, default=1e-6
-        Privacy parameter in [0, 1). 0 asks for pure differential privacy.
-    perturbation : str, default="auto"
-        Quantities that get noise. ``"input"``: every value, once. ``"sufficient_statistics"``:
-        sums of values over rows, which give the mean and biases. ``"gradient"``: every step of
-        gradient descent on all parameters. ``"output"``: one factor, after the others
-        were found from values with noise. ``"auto"`` is ``"input"`` where public numbers
-        say that components stand out of its noise, and ``"sufficient_statistics"`` elsewhere.
-        For long tables with few columns it then also releases sums of products of two values
-        of a row, which give ``fold_in`` its components.
-    unit_mode : int or None, default=None
-        None protects each value, at coordinates that are public. An int protects all entries
-        of a row of that mode together, coordinates included.
-    regularization : float, default=1.0
-        Factor of the ridge penalties of components, from 1e-9 to 1e9. 1 is the penalty that
-        follows from the known noise and from variances estimated from released values.
-    max_iter : int or None, default=None
-        Most sweeps over released values, which cost nothing; for ``"gradient"`` the number of
-        steps, each of which is a release. None takes 1000, and 30 steps. Not with a ``unit_mode``.
-    accountant : BudgetAccountant or None, default=None
-        Charged before noise is drawn.
-    random_state : int, RandomState or None, default=None
-        Seeds the starts of iterations, never the noise.
-    verbose : int, default=0
-        1 reports releases on standard error as they are made.
-
-    Attributes
-    ----------
-    factors_ : list of ndarray of shape (shape[m], rank)
-        Columns of unit norm; rows never observed are 0. With a ``unit_mode``, if components were
-        found, factors of shared modes, and 0 for units; of a matrix they are scaled so that a
-        unit's own weights have unit variance. Where ``entry_pairs`` were released, the columns
-        found for ``fold_in``, which may be fewer, and 0 for rows of the first mode.
-    weights_ : ndarray of shape (rank,)
-        Non-negative, decreasing. Not with a ``unit_mode``.
-    n_components_ : int
-        Number of components found: at most `rank`, and 0 where noise hides them all.
-    mean_ : float
-        Mean of the values.
-    biases_ : list of ndarray of shape (shape[m],)
-        One per mode; 0 for rows never observed, and for units.
-    bias_errors_ : list of ndarray of shape (shape[m],)
-        Standard errors of ``biases_``, from noise and sampling; NaN for ``unit_mode``, or where
-        it is None for the first mode.
-    bounds_ : tuple of (low, high)
-        Range that values were clamped to.
-    shape_ : tuple of int
-        Number of rows of each mode.
-    perturbation_ : str
-        Quantities that got noise, as for the parameter.
-    n_iter_ : int
-        Number of sweeps over the modes, or of steps of descent.
-    privacy_report_ : PrivacyReport
-        Every release with its noise and cost.
-    n_features_in_ : int
-        Number of modes.
-    feature_names_in_ : ndarray of shape (n_modes,)
-        Names of the columns of coordinates, if they have any.
-
-    Raises
-    ------
-    BudgetError
-        If the accountant has too little left; nothing has been read then.
-
-    Warns
-    -----
-    NotEnoughDataWarning
-        If components were asked for and none were found, or noise hides the histogram of values
-        or the differences between rows of a mode.
-    ConvergenceWarning
-        If the model had not settled after `max_iter` sweeps over released values.
-
-    See Also
-    --------
-    PrivateTuckerCompletion : Model with a full core.
-
-    Notes
-    -----
-    **Privacy.** *Unit*: one value, or one slice of the tensor. *Neighbours*: tables of
-    equally many entries at the same coordinates that differ in one value; with a
-    ``unit_mode`` tensors that differ in all entries of one row. *Public*: coordinates and
-    the number of entries (not with a ``unit_mode``), the shape, the bounds and all parameters:
-    never compute these from private data.
-    *Releases*: ``value_histogram`` for a range that is chosen; ``entries``, ``row_sums``,
-    ``entry_pairs``, ``entry_gradients``, ``ridge_block``, or ``unit_levels``,
-    ``shared_row_sums`` and ``shared_factor_sums``, as ``privacy_report_`` lists them.
-    *Not covered*: running time; what ``fold_in`` returns, which belongs to the holder of
-    the entries it was given; several values of one person, without a ``unit_mode``.
-
-    With a ``unit_mode`` nothing of a unit is stored: ``predict`` knows what units share, and
-    ``fold_in`` adds their own parameters where their entries are.
-
-    References
-    ----------
-    W. Wei et al., differentially private tensor completion (input, gradient and output
-    perturbation, as mended here). T. Wang et al. (2019), Collecting and analyzing
-    multidimensional data with local differential privacy (the piecewise mechanism).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp import PrivateCPCompletion
-    >>> rng = np.random.default_rng(0)
-    >>> a, b = rng.standard_normal((2, 60))
-    >>> X = np.argwhere(rng.random((60, 60)) < 0.7)
-    >>> y = a[X[:, 0]] * b[X[:, 1]]
-    >>> model = PrivateCPCompletion(1, bounds=(-3, 3), epsilon=12.0, random_state=0).fit(X, y)
-    >>> bool(model.score(X, y) > 0.8)
-    True
-    """
-
-    _full_core = False
-    _saved = SavedCompletion
-    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "rank": [Number(0, math.inf, integer=True)],
-        **CompletionMixin._own_constraints,
-    }
-
-    def transform(self, X: ArrayLike) -> Floats:
-        """Value of each component at coordinates.
-
-        Parameters
-        ----------
-        X : array-like of int of shape (n, n_modes)
-            Coordinates.
-
-        Returns
-        -------
-        ndarray of shape (n, rank)
-            0 for rows never observed, below 0 or beyond the shape, and where no components
-            were fitted.
-        """
-        coordinates = self._coordinates(X)
-        weights = getattr(self, "weights_", np.zeros(0))
-        result = np.zeros((len(coordinates), self._n_features_out))
-        inside = ((coordinates >= 0) & (coordinates < np.array(self.shape_))).all(axis=1)
-        if len(weights):
-            result[inside, : len(weights)] = (
-                khatri_rao_rows(self.factors_, coordinates[inside]) * weights
-            )
-        return result
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._ranks[0]
-
-
-class PrivateTuckerCompletion(
-    CompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
-    """Mean, biases, factors and a core of a tensor of which some entries are observed.
-
-    A value is the sum of a mean, a bias of each of its rows, and the core multiplied by
-    one row of each factor.
-
-    Parameters
-    ----------
-    rank : int or sequence of int, default=3
-        Columns of each factor. One number holds for all modes, capped by their lengths. That
-        of ``unit_mode`` is not used: a unit's slice of the core is its own.
-    bounds, shape, row_names, epsilon, delta, perturbation, unit_mode, \
-regularization, max_iter, accountant, random_state, verbose
-        As for :class:`PrivateCPCompletion`.
-
-    Attributes
-    ----------
-    factors_ : list of ndarray of shape (shape[m], rank[m])
-        Orthonormal columns. With a ``unit_mode`` as for :class:`PrivateCPCompletion`.
-    core_ : ndarray of shape rank
-        The core. Not with a ``unit_mode``, where each unit has a slice of it of its own.
-    n_components_, mean_, biases_, bias_errors_, shape_, perturbation_, n_iter_, \
-privacy_report_, n_features_in_
-        As for :class:`PrivateCPCompletion`.
-
-    See Also
-    --------
-    PrivateCPCompletion : A diagonal core, and what holds for both.
-
-    Notes
-    -----
-    **Privacy.** As for :class:`PrivateCPCompletion`, release by release.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp import PrivateTuckerCompletion
-    >>> rng = np.random.default_rng(0)
-    >>> a, b = rng.standard_normal((2, 60))
-    >>> X = np.argwhere(rng.random((60, 60)) < 0.7)
-    >>> y = a[X[:, 0]] * b[X[:, 1]]
-    >>> model = PrivateTuckerCompletion(1, bounds=(-3, 3), epsilon=12.0, random_state=0)
-    >>> bool(model.fit(X, y).score(X, y) > 0.8)
-    True
-    """
-
-    _full_core = True
-    _saved = SavedCompletion
-    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "rank": [Number(1, math.inf, integer=True), InstanceOf(tuple, list, np.ndarray)],
-        **CompletionMixin._own_constraints,
-    }
-
-    def transform(self, X: ArrayLike) -> Floats:
-        """Rows of all factors at coordinates, side by side.
-
-        Parameters
-        ----------
-        X : array-like of int of shape (n, n_modes)
-            Coordinates.
-
-        Returns
-        -------
-        ndarray of shape (n, sum of ranks)
-            0 for rows below 0 or beyond the shape.
-        """
-        coordinates = self._coordinates(X)
-        factors = getattr(self, "factors_", None)
-        parts = []
-        for mode, rows in enumerate(coordinates.T):
-            part = np.zeros((len(rows), self._ranks[mode]))
-            inside = (rows >= 0) & (rows < self.shape_[mode])
-            if factors is not None:
-                part[inside] = factors[mode][rows[inside]]
-            parts.append(part)
-        return np.concatenate(parts, axis=1)
-
-    @property
-    def _n_features_out(self) -> int:
-        return sum(self._ranks)
