@@ -20,7 +20,7 @@ from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.payer import NOBODY, Payer
 from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.query import Product, Query, UnitCount
+from sktensor_dp.queries.query import Query, UnitCount
 from sktensor_dp.tensor.arrays import Floats
 
 if TYPE_CHECKING:
@@ -180,13 +180,6 @@ class Session(AbstractContextManager["Session"]):
         """Clip the data's values to a released range, for all queries to come."""
         self._units = self._read().within(bounds)
 
-    def exact_product(self, query: Any) -> Callable[[Floats], Floats]:
-        """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
-        # Only while the session is open. Products are faster than forming the matrix.
-        if not self._admit(query, None).is_exact:
-            raise RuntimeError(f"release {query.name!r} has a finite cost and needs noise.")
-        return lambda V: query.of_products(self._mean(Product(query, V)), V)
-
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Report of the releases so far, at the cost of the whole plan; `notes` are added to it."""
         rows, unused = tuple(self._records), self._plan.unused(self._left)
@@ -305,9 +298,6 @@ class Session(AbstractContextManager["Session"]):
             return data.sum(query)
         first = added = None
         for chunk in data:
-            if first is not None and isinstance(query, Product):
-                query.add_to(first, chunk)
-                continue
             part = query.total(chunk)
             if first is None:
                 first = part
@@ -320,7 +310,7 @@ class Session(AbstractContextManager["Session"]):
             raise ValueError("the source of chunks yielded none.")
         return first if added is None else added.value()
 
-    def _mean(self, query: Query | Product) -> Floats:
+    def _mean(self, query: Query) -> Floats:
         """Sum of a query divided by `n_units`, in place."""
         # No one else holds the sum: dividing in place saves a copy.
         mean: Floats = self._sum(query)
