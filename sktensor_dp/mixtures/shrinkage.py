@@ -1,6 +1,6 @@
 """Shrinkage of noisy covariances to common and round shapes, by their known noise."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,7 +40,8 @@ def shrunk_covariances(found: Scatters, least: float, largest: float) -> Floats:
     if found.n_shape:
         inner = found.whitened / sizes[:, None, None]
         inner = found.frames @ inner @ found.frames.swapaxes(1, 2)
-        shapes = _shrunk_shapes(inner / np.exp(log_frames)[:, None, None], log_frames, found)
+        relative = replace(found, of_shape=found.of_shape / sizes)
+        shapes = _shrunk_shapes(inner / np.exp(log_frames)[:, None, None], log_frames, relative)
     return np.array(
         [
             bounded(scale * shape, least, largest)

@@ -13,7 +13,9 @@ from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_r
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.mixtures.places import places_of
+from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
 from sktensor_dp.mixtures.steps import WhitenedStatistics, averaged
+from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
 TYPES = ("full", "tied", "diag", "spherical")
 
@@ -126,6 +128,18 @@ def test_a_step_weighs_more_the_further_the_average_is_off(sigma, shift, varianc
         assert average.variance == pytest.approx(variance, rel=1e-3)
         moves = average.firsts - average.weights[:, None] * model.means
         np.testing.assert_allclose(moves, shifts / clip.shift, rtol=1e-3, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1.0, 0.3])
+def test_shapes_of_round_groups_are_round_again(seed, size):
+    """Also where groups are smaller than in the step before, and noise is larger beside them."""
+    rng, d, k, noise = np.random.default_rng(seed), 6, 12, 0.08
+    drawn = noise * rng.standard_normal((k, n_unique(d, 2)))
+    found = size * np.eye(d) + np.array([coordinates_to_symmetric(one, d, 2) for one in drawn])
+    frames, weights, of_shape = np.tile(np.eye(d), (k, 1, 1)), np.full(k, 1 / k), np.full(k, noise)
+    scatters = Scatters(frames, found, weights, of_shape, of_shape / d**0.5, len(drawn[0]) - 1)
+    values = np.linalg.eigvalsh(shrunk_covariances(scatters, 1e-9, 1e9))
+    assert np.median(values[:, -1] / values[:, 0]) < 2
 
 
 def test_missing_cells_are_missing(seed):
