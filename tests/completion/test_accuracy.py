@@ -52,14 +52,6 @@ def fitted(kind, T, seed, share=0.8, rank=3, **parameters):
     return MODELS[kind](rank, **options).fit_tensor(gappy(T, share, rng))
 
 
-@pytest.mark.parametrize("shape", [(40, 30), (20, 20, 20), (9, 8, 9, 8)], ids=str)
-@pytest.mark.parametrize("kind", MODELS)
-def test_exact_recovery_without_noise(kind, shape, seed):
-    T = synthetic(kind, shape, seed, rank=2)
-    found = fitted(kind, T, seed, rank=2, epsilon=INF, bounds=(-1e3, 1e3))
-    assert relative_error(found, T) < 0.01
-
-
 # Few values of a product of three Gaussians lie beyond 6 deviations; clamping them costs
 # up to .1, and the noise of the law at epsilon = 10 less than that.
 @pytest.mark.parametrize(("epsilon", "most"), [(10.0, 0.35), (20.0, 0.25)])

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from internals import model_of
 from sklearn.metrics import r2_score
 from small_completions import INF, MODELS, PERTURBATIONS, SHAPE, SLICE, X0, Y0, build, table
 
@@ -14,8 +13,6 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.tensor.sorted_entries import tucker_values
-from sktensor_dp.tensor.tucker_completion import with_orthonormal_factors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 nightly = pytest.mark.nightly
@@ -125,16 +122,6 @@ def test_values_are_clamped_to_the_bounds():
     for options in ({"epsilon": INF}, {"epsilon": INF, **SLICE}):
         far, near = (build(**options).fit(X0, v).complete() for v in (y, np.clip(y, -4, 4)))
         np.testing.assert_array_equal(far, near)
-
-
-def test_the_form_of_a_core_does_not_change_values():
-    rng = np.random.default_rng(0)
-    model = model_of(build(rank=0, epsilon=INF).fit(X0, Y0))
-    factors = [rng.standard_normal((n, 2)) for n in SHAPE]
-    core = rng.standard_normal((2, 2, 2))
-    found = with_orthonormal_factors(model, (3, 2, 2), factors, core).predict(X0)
-    values = tucker_values(core, factors, X0)
-    np.testing.assert_allclose(found, model.predict(X0) + values, atol=1e-9)
 
 
 @all_models

@@ -1,21 +1,15 @@
-"""What completions refuse before any budget is spent, and entries in partitions of Dask."""
+"""What completions refuse before any budget is spent."""
 
-import logging
 import re
 import warnings
-from typing import Any
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from person_entries import BOUNDS, SHAPE, N, entries
 from small_completions import X0, Y0, build
 
 from sktensor_dp import (
     BudgetAccountant,
-    BudgetError,
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
@@ -93,103 +87,3 @@ def test_no_error_tells_how_many_entries_a_partition_has():
         with pytest.raises(ValueError, match="y must") as error:
             model.fit(X, da.from_array(y, chunks=N_ENTRIES))
         assert re.search(r"1_?71[01]|3422", str(error.value)) is None
-
-
-CHUNKS = (200, 1, 399, 300)
-SECRET = 987654321
-
-
-@pytest.fixture(autouse=True)
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
-
-
-def lazy(X: Any, y: Any) -> tuple[Any, Any]:
-    return da.from_array(X, chunks=(CHUNKS, (3,))), da.from_array(y, chunks=250)
-
-
-class Reading:
-    """Entries that say when they are computed."""
-
-    def __init__(self, n_modes: int = 3) -> None:
-        self.n, self.n_modes = 0, n_modes
-
-    def block(self, part: int) -> np.ndarray:
-        self.n += 1
-        return entries()[part]
-
-    def arrays(self) -> tuple[Any, Any]:
-        read = dask.delayed(self.block, pure=False, traverse=False)
-        shapes = (np.nan, self.n_modes), (np.nan,)
-        return tuple(
-            da.from_delayed(read(part), shape, dtype=float) for part, shape in enumerate(shapes)
-        )  # type: ignore[return-value]
-
-
-def test_nothing_is_computed_before_the_charge():
-    source, budget = Reading(), BudgetAccountant(0.5, 1e-6)
-    of: dict[str, Any] = {
-        "bounds": BOUNDS, "shape": SHAPE, "unit_mode": 0, "accountant": budget
-    }  # fmt: skip
-    with pytest.raises(BudgetError):
-        PrivateCPCompletion(1, **of).fit(*source.arrays())
-    assert source.n == 0
-    PrivateCPCompletion(1, epsilon=0.5, **of).fit(*source.arrays())
-    assert source.n > 0
-
-
-REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "no shape": (Reading().arrays(), {"shape": None}, "'shape' parameter must be given"),
-    "another shape": (Reading(2).arrays(), {}, "shape must hold one int >= 1 for each of the 2"),
-    "no such mode": (Reading().arrays(), {"unit_mode": 3}, r"unit_mode must be one of 0\.\.2"),
-    "few values": (lazy(entries()[0], entries()[1][:-1]), {}, "y must hold one value for each row"),
-    "columns": (lazy(entries()[0], entries()[1][:, None]), {}, "y must hold one value"),
-    "no values": ((lazy(*entries())[0], None), {}, "requires y to be passed"),
-    "text": (lazy(entries()[0].astype(str), entries()[1]), {}, "encode categories first"),
-    "values of text": (lazy(entries()[0], entries()[1].astype(str)), {}, "got text; encode it"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_is_not_charged(case):
-    data, given, message = REFUSED[case]
-    budget = BudgetAccountant(1.0, 1e-6)
-    of = {"bounds": BOUNDS, "shape": SHAPE, "unit_mode": 0, "accountant": budget}
-    with pytest.raises((ValueError, TypeError), match=message):
-        PrivateCPCompletion(1, **{**of, **given}).fit(*data)
-    assert budget.total()[0] == 0
-
-
-def raising(block: np.ndarray) -> np.ndarray:
-    raise KeyError(f"entry {block[0]} {SECRET}")
-
-
-FAULTS: dict[str, Any] = {
-    "beyond the shape": lambda X, y: lazy(X + SECRET, y),
-    "negative": lambda X, y: lazy(X - SECRET, y),
-    "fractions": lambda X, y: lazy(X + 0.5, y),
-    "not finite": lambda X, y: lazy(X, y + np.inf),
-    "a block that raises": lambda X, y: (
-        lazy(X, y)[0], lazy(X, y)[1].map_blocks(raising, meta=np.zeros(0))
-    ),
-    "fewer values than told": lambda X, y: (
-        lazy(X, y)[0].rechunk((N, 3)),
-        da.from_delayed(dask.delayed(y[1:]), (N,), dtype=float),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", FAULTS)
-def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, caplog):
-    budget = BudgetAccountant(1.0, 1e-6)
-    model = PrivateCPCompletion(1, bounds=BOUNDS, shape=SHAPE, unit_mode=0, accountant=budget)
-    with caplog.at_level(logging.DEBUG), pytest.raises((ValueError, LookupError)) as caught:
-        model.fit(*FAULTS[case](*entries()))
-    error: BaseException | None = caught.value
-    while error is not None:
-        assert str(SECRET) not in repr(error)
-        error = error.__cause__ or error.__context__
-    assert str(SECRET) not in caplog.text
-    assert budget.total()[0] > 0
-    assert not hasattr(model, "mean_")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from internals import model_of, sums_and_covariance, with_model
 from sklearn.base import clone
-from small_completions import INF, SHAPE, TASTES, build, table, tastes
+from small_completions import INF, TASTES, build, tastes
 
 from sktensor_dp import (
     NotEnoughDataWarning,
@@ -310,20 +310,6 @@ def test_effects_of_one_mode_are_taken_from_the_next():
     fitted = build(epsilon=INF, unit_mode=0, shape=(200, 10, 6)).fit(X, y)
     assert fitted.biases_[1][0] > 0.5
     assert fitted.biases_[2][0] < 0.2
-
-
-def test_nothing_of_a_unit_is_stored():
-    shape = (120, *SHAPE[1:])
-    X, y, _ = table(shape)
-    fitted = build(epsilon=INF, unit_mode=0, shape=shape).fit(X, y)
-    assert not np.any(fitted.biases_[0])
-    assert not np.any(fitted.factors_[0])
-    assert all(np.any(factor) for factor in fitted.factors_[1:])
-    by_unit = fitted.complete()
-    np.testing.assert_array_equal(by_unit, np.broadcast_to(by_unit[:1], shape))
-    for name in ("weights_", "core_"):
-        assert not hasattr(fitted, name)
-    assert not hasattr(fitted.set_params(rank=0).fit(X, y), "factors_")
 
 
 @pytest.mark.parametrize(

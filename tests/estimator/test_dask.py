@@ -1,5 +1,6 @@
 """Dask collections give what rows at hand give; nothing is computed before the charge."""
 
+import logging
 import pickle
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from person_entries import BOUNDS, SHAPE, entries
 from small_corpora import INF, tiny
 
 from sktensor_dp import (
@@ -20,7 +22,6 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.data.units import gathered, split_by_group
 from sktensor_dp.privacy.execution import FAN_IN, DaskPartitions
 
 N, D, SECRET = 700, 6, 987654321
@@ -62,96 +63,81 @@ topics = partial(PrivateSpectralLDA, 2, n_refinements=2, random_state=0)
 components = partial(PrivateTensorPowerMethod, 2, data_norm=4.0, random_state=0)
 
 
-def test_no_partition_sees_other_groups_than_its_own(seed):
-    """And every group is whole in one: the same in whatever partition its labels are read."""
-    rng, X = np.random.default_rng(seed), documents(seed)
-    groups = np.array([f"person {n}" for n in rng.integers(0, 200, N)])
-    parts = [
-        split_by_group(X[rows], groups[rows].astype(f"U{width}"), 5)
-        for rows, width in ((slice(0, 300), 10), (slice(300, N), 40))
-    ]
-    whole = [gathered([part[place] for part in parts]) for place in range(5)]
-    seen = [set(labels.tolist()) for _, labels in whole]
-    assert sum(map(len, seen)) == len(np.unique(groups))
-    # 200 labels over 5 parts: a part without any has probability 5 (4/5)**200 < 1e-18.
-    assert all(seen)
-    rows = np.concatenate([rows for rows, _ in whole])
-    assert sorted(rows.tolist()) == sorted(X.tolist())
+def never() -> Any:
+    raise AssertionError("it was computed")
 
 
-class Counting:
-    """Blocks that say when they are computed."""
-
-    def __init__(self, X: np.ndarray) -> None:
-        self.X, self.n = X, 0
-
-    def block(self, rows: slice) -> np.ndarray:
-        self.n += 1
-        return self.X[rows]
-
-    def array(self, sizes: bool = True) -> Any:
-        read, parts = dask.delayed(self.block, pure=False, traverse=False), []
-        for rows in (slice(0, 300), slice(300, N)):
-            length = rows.stop - rows.start if sizes else np.nan
-            parts.append(da.from_delayed(read(rows), (length, D), dtype=float))
-        return da.concatenate(parts, allow_unknown_chunksizes=True)
+def unread(*shape: float) -> Any:
+    """An array that must not be computed."""
+    return da.from_delayed(dask.delayed(never)(), shape, dtype=float)
 
 
-STREAM = partial(components, perturbation="stream")
-REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "unknown number": ("unknown", {}, "n_samples must be given: the number of rows"),
-    "another number": ("rows", {"n_samples": N + 1}, f"n_samples is {N + 1}, but there are {N}"),
-    "no number": ("rows", {"n_samples": 0}, "n_samples must be an int >= 1"),
-    "private number": ("rows", {"n_samples": N}, "n_samples must not be given"),
-    "groups": ("rows", {"groups": np.arange(N) % 9}, "must be given: the number of groups"),
-    "one group": ("rows", {"groups": np.ones(N), "n_samples": 1}, "at least two different labels"),
-    "few labels": ("rows", {"groups": np.arange(5), "n_samples": 5}, "one label for each row"),
-    "weights": ("rows", {"sample_weight": np.ones(N)}, "takes no sample_weight"),
-    "at hand": ("at hand", {"n_samples": N}, "takes no n_samples: rows that are at hand"),
-    "stream": ("rows", {}, "parts of them that stand for all to partial_fit"),
+def lazy_entries(X: Any, y: Any) -> tuple[Any, Any]:
+    return lazy(X, (200, 1, 399, 300)), da.from_array(y, chunks=250)
+
+
+COUNTED, STREAM = (
+    partial(topics, neighbours="add_remove"),
+    partial(components, perturbation="stream"),
+)
+slices = partial(PrivateCPCompletion, 1, bounds=BOUNDS, shape=SHAPE, unit_mode=0)
+ROWS, UNKNOWN, TRIPLES = unread(N, D), unread(np.nan, D), (unread(np.nan, 3), unread(np.nan))
+CELLS, VALUES = entries()
+FEW = {"groups": np.arange(5), "n_samples": 5}
+REFUSED: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
+    "unknown number": (topics, [UNKNOWN], {}, "n_samples must be given: the number of rows"),
+    "another number": (topics, [ROWS], {"n_samples": N + 1}, f"is {N + 1}, but there are {N}"),
+    "no number": (topics, [ROWS], {"n_samples": 0}, "n_samples must be an int >= 1"),
+    "private number": (COUNTED, [ROWS], {"n_samples": N}, "n_samples must not be given"),
+    "groups": (topics, [ROWS], {"groups": np.arange(N) % 9}, "given: the number of groups"),
+    "one group": (topics, [ROWS], {"groups": np.ones(N), "n_samples": 1}, "two different labels"),
+    "few labels": (topics, [ROWS], FEW, "one label for each row"),
+    "weights": (topics, [ROWS], {"sample_weight": np.ones(N)}, "takes no sample_weight"),
+    "at hand": (topics, [documents()], {"n_samples": N}, "takes no n_samples: rows that are at ha"),
+    "stream": (STREAM, [ROWS], {}, "parts of them that stand for all to partial_fit"),
     "dates": (
-        lambda: frame(documents()).astype("datetime64[ns]"),
+        topics,
+        [frame(documents()).astype("datetime64[ns]")],
         {"n_samples": N},
         "dates and times are none",
     ),
-    "text": (lambda: lazy(documents().astype(str)), {"n_samples": N}, "got text"),
-    "three axes": (lambda: da.zeros((4, 3, 2)), {"n_samples": N}, "with 3 axes"),
-    "a bag of columns": (lambda: da.zeros(4), {"n_samples": N}, "with 1 axes"),
+    "text": (topics, [lazy(documents().astype(str))], {"n_samples": N}, "got text"),
+    "three axes": (topics, [da.zeros((4, 3, 2))], {"n_samples": N}, "with 3 axes"),
+    "a bag of columns": (topics, [da.zeros(4)], {"n_samples": N}, "with 1 axes"),
+    "no shape": (slices, TRIPLES, {"shape": None}, "'shape' parameter must be given"),
+    "another shape": (slices, (UNKNOWN, TRIPLES[1]), {}, "shape must hold one int >= 1 for each"),
+    "no such mode": (slices, TRIPLES, {"unit_mode": 3}, r"unit_mode must be one of 0\.\.2"),
+    "few values": (slices, lazy_entries(CELLS, VALUES[:-1]), {}, "y must hold one value for each"),
+    "columns": (slices, lazy_entries(CELLS, VALUES[:, None]), {}, "y must hold one value"),
+    "no values": (slices, (TRIPLES[0], None), {}, "requires y to be passed"),
+    "categories": (slices, lazy_entries(CELLS.astype(str), VALUES), {}, "encode categories first"),
+    "values of text": (slices, lazy_entries(CELLS, VALUES.astype(str)), {}, "got text; encode it"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused_is_neither_charged_nor_computed(case):
-    kind, given, message = REFUSED[case]
-    source, model = Counting(documents()), STREAM() if case == "stream" else topics()
-    if case == "private number":
-        model.set_params(neighbours="add_remove")
-    if callable(kind):
-        X = kind()
-    else:
-        X = documents() if kind == "at hand" else source.array(kind == "rows")
+    build, data, given, message = REFUSED[case]
     budget = BudgetAccountant(1.0, 1e-6)
+    of_model = {name: given[name] for name in ("shape", "unit_mode") if name in given}
+    model = build(accountant=budget, **of_model)
     with pytest.raises((ValueError, TypeError), match=message):
-        model.set_params(accountant=budget).fit(X, **given)
-    assert source.n == 0
+        model.fit(*data, **{name: given[name] for name in given if name not in of_model})
     assert budget.entries == ()
 
 
-def test_nothing_is_computed_before_the_charge_or_until_it_is_asked_for():
-    source, budget = Counting(documents()), BudgetAccountant(0.5, 1e-6)
+@pytest.mark.parametrize(("build", "data"), [(topics, [ROWS]), (slices, TRIPLES)])
+def test_nothing_is_computed_before_the_charge_or_until_it_is_asked_for(build, data):
     with pytest.raises(BudgetError):
-        PrivateSpectralLDA(2, accountant=budget).fit(source.array())
-    model = PrivateSpectralLDA(2, epsilon=INF, accountant=BudgetAccountant()).fit(documents())
-    shares = model.transform(source.array())
-    model.score_samples(source.array())
-    assert pickle.dumps(shares)  # as it goes to workers, which have no ledger
-    assert source.n == 0
-    PrivateSpectralLDA(2, epsilon=0.5, accountant=budget).fit(source.array(False), n_samples=N)
-    assert source.n > 0
+        build(accountant=BudgetAccountant(0.5, 1e-6)).fit(*data)
+    if build is topics:
+        model = topics(epsilon=INF, accountant=BudgetAccountant()).fit(documents())
+        model.score_samples(ROWS)
+        assert pickle.dumps(model.transform(ROWS))  # as it goes to workers, which have no ledger
 
 
 def raising(block: np.ndarray) -> np.ndarray:
-    raise KeyError(f"row {block[0, 0]} {SECRET}")
+    raise KeyError(f"row {block.flat[0]} {SECRET}")
 
 
 def one_block(X: np.ndarray) -> Any:
@@ -159,31 +145,50 @@ def one_block(X: np.ndarray) -> Any:
     return da.from_delayed(dask.delayed(X), (N, D), dtype=float)
 
 
-FAULTS = {
-    "fractions": lambda: lazy(documents() + 0.5 * SECRET),
-    "negative": lambda: lazy(documents() - SECRET),
-    "a block that raises": lambda: lazy(documents()).map_blocks(raising, meta=np.zeros((0, 0))),
-    "a block of another width": lambda: one_block(np.full((N, D + 1), SECRET)),
-    "fewer rows than told": lambda: one_block(documents()[1:]),
+def fewer_values() -> tuple[Any, Any]:
+    whole = lazy_entries(CELLS, VALUES)[0].rechunk((len(CELLS), 3))
+    return whole, da.from_delayed(dask.delayed(VALUES[1:]), (len(CELLS),), dtype=float)
+
+
+def raising_entries() -> tuple[Any, Any]:
+    X, y = lazy_entries(CELLS, VALUES)
+    return X, y.map_blocks(raising, meta=np.zeros(0))
+
+
+FAULTS: dict[str, tuple[Any, Any]] = {
+    "fractions": (topics, [lazy(documents() + 0.5 * SECRET)]),
+    "negative": (topics, [lazy(documents() - SECRET)]),
+    "a block that raises": (topics, [lazy(documents()).map_blocks(raising, meta=np.zeros((0, 0)))]),
+    "a block of another width": (topics, [one_block(np.full((N, D + 1), SECRET))]),
+    "fewer rows than told": (topics, [one_block(documents()[1:])]),
+    "beyond the shape": (slices, lazy_entries(CELLS + SECRET, VALUES)),
+    "entries below 0": (slices, lazy_entries(CELLS - SECRET, VALUES)),
+    "entries of fractions": (slices, lazy_entries(CELLS + 0.5, VALUES)),
+    "not finite": (slices, lazy_entries(CELLS, VALUES + np.inf)),
+    "entries that raise": (slices, raising_entries()),
+    "fewer values than told": (slices, fewer_values()),
 }
 
 
 @pytest.mark.parametrize("case", FAULTS)
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, scheduler):
-    model = PrivateSpectralLDA(2, accountant=BudgetAccountant(1.0, 1e-6))
-    scoring = PrivateSpectralLDA(2, epsilon=INF).fit(documents()).score
-    # A score shows no data either.
-    for call in (model.fit, scoring) if case == "a block that raises" else (model.fit,):
+def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, scheduler, caplog):
+    (build, data), budget = FAULTS[case], BudgetAccountant(1.0, 1e-6)
+    model = build(accountant=budget)
+    calls = [model.fit]
+    if case == "a block that raises":  # a score shows no data either
+        calls.append(PrivateSpectralLDA(2, epsilon=INF).fit(documents()).score)
+    for call in calls:
         with (
+            caplog.at_level(logging.DEBUG),
             dask.config.set(scheduler=scheduler),
             pytest.raises((ValueError, TypeError, LookupError, RuntimeError)) as caught,
         ):
-            call(FAULTS[case]())
-        assert str(SECRET) not in repr(caught.value)
+            call(*data)
+        assert str(SECRET) not in repr(caught.value) + caplog.text
         assert caught.value.__context__ is caught.value.__cause__ is None
-    assert model.accountant.total()[0] == pytest.approx(1.0)
-    assert not hasattr(model, "components_")
+    assert budget.total()[0] == pytest.approx(1.0)
+    assert [name for name in vars(model) if name.endswith("_")] == []
 
 
 def test_sums_are_merged_as_a_tree():
@@ -203,22 +208,11 @@ def test_sums_are_merged_as_a_tree():
     assert DaskPartitions(parts).sum(Query()) == [len(parts)] == [len(asked)]  # type: ignore[arg-type, comparison-overlap]
 
 
-@pytest.mark.filterwarnings("error")
-def test_fit_transform_stays_lazy():
-    model = PrivateSpectralLDA(2, epsilon=INF)
-    shares = model.fit_transform(unknown(documents()), n_samples=N)
-    assert isinstance(shares, da.Array)
-    assert shares.compute().shape == (N, model.n_components_)
-
-
-def test_completions_predict_lazily(seed):
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.integers(0, 8, N), rng.integers(0, 5, N)])
-    y = X.sum(axis=1) + 0.1 * rng.standard_normal(N)
-    model = PrivateCPCompletion(1, bounds=(-1, 13), epsilon=INF).fit(X, y, repeated="distinct")
-    Z = da.from_array(X, chunks=(CHUNKS, (2,)))
-    assert isinstance(model.predict(Z), da.Array)
-    np.testing.assert_array_equal(model.predict(Z).compute(), model.predict(X))
+def test_lazy_entries_are_scored_as_others():
+    X = np.argwhere(np.ones((30, 20)))
+    y = X.sum(axis=1)
+    model = PrivateCPCompletion(1, bounds=(0, 50), epsilon=INF).fit(X, y)
+    Z = da.from_array(X, chunks=(250, 2))
     assert model.score(Z, da.from_array(y, chunks=100)) == model.score(X, y)
 
 
@@ -227,9 +221,7 @@ def test_mixtures_take_lazy_rows_with_missing_cells(seed):
     X[::3, 1] = np.nan
     mixtures = partial(PrivateGaussianMixture, 2, data_norm=4.0, epsilon=INF, random_state=0)
     model, other = mixtures().fit(unknown(X), n_samples=N), mixtures().fit(X)
-    for ask in (model.predict, model.predict_proba, model.score_samples):
-        assert isinstance(ask(lazy(X)), da.Array)
-        np.testing.assert_array_equal(ask(lazy(X)).compute(), ask(X))
+    np.testing.assert_array_equal(model.predict_proba(lazy(X)).compute(), model.predict_proba(X))
     np.testing.assert_allclose(model.means_, other.means_, atol=1e-4)
     assert model.bic(lazy(X)) == pytest.approx(model.bic(X))
 

@@ -11,8 +11,6 @@ from small_samples import directions, model, orthonormal_rows
 from sktensor_dp import PrivateTensorPowerMethod
 from sktensor_dp.tensor import symmetric_outer_sum
 
-MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
-TOPICS = np.repeat(np.eye(3), 4, axis=1) * 0.22 + 0.01
 MEANS = 5.0 * np.eye(3)
 
 

@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 
+import dask.array as da
 import numpy as np
 from cases import DASK, MODELS, PARTS, READERS, SEARCHES, Case, covered, observed
 
@@ -54,8 +55,9 @@ def holds(case: Case) -> None:
             both, after = "fit_predict", "predict"
         shown = dense(getattr(model, after)(X))
         with unsafe_seeded_noise(0):
-            at_once = dense(getattr(case.build(), both)(X, *values, **labels))
-        np.testing.assert_array_equal(at_once, shown)
+            at_once = getattr(case.build(), both)(X, *values, **labels)
+        assert isinstance(at_once, da.Array) == (case["container"] in DASK)
+        np.testing.assert_array_equal(dense(at_once), shown)
         if hasattr(model, "fold_in"):
             excludes_what_is_known(model, data)
         if case.of.family == "texts":
@@ -65,6 +67,10 @@ def holds(case: Case) -> None:
             if not hasattr(model, method):
                 continue
             whole = dense(getattr(model, method)(data.X))
+            if case["container"] in DASK:
+                lazy = getattr(model, method)(X)
+                assert isinstance(lazy, da.Array)
+                np.testing.assert_allclose(dense(lazy), whole, rtol=1e-9, atol=1e-12)
             rows = [data.X[place : place + 1] for place in range(FIRST)]
             alone = [dense(getattr(model, method)(row)) for row in rows]
             np.testing.assert_allclose(np.concatenate(alone), whole[:FIRST], rtol=1e-9, atol=1e-12)

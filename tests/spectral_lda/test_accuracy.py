@@ -171,37 +171,6 @@ def test_a_second_batch_blurs_no_topics_that_moments_told(seed):
     assert second < 1.22 * first
 
 
-def stream_error(small, place, seed):
-    """Error of topics of five batches of 4,000, and of a `small` one before that at `place`."""
-    X, topics = single_topic_documents(20_000 + small, 30, 3, 20, seed, 0.1)
-    extra, X = X[:small], X[small:]
-    lda = PrivateSpectralLDA(3, epsilon=1.0, doc_topic_prior=0, random_state=seed)
-    for number in range(5):
-        if small and number == place:
-            lda.partial_fit(extra)
-        lda.partial_fit(X[4000 * number :][:4000])
-    if small and place == 5:
-        lda.partial_fit(extra)
-    return topic_error(lda.components_, topics)
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore:Of 3 topics:sktensor_dp.NotEnoughDataWarning")
-@pytest.mark.parametrize("small", [1, 10, 100, 1000])
-def test_streams_of_topics_are_as_good_with_small_batches_as_without(small):
-    """Mean error of 12 streams, each with a small batch at another place.
-
-    Of 24 streams it was .98 to .99 of that without; the rest is left to chance.
-    """
-    places = np.arange(12) % 5 + 1
-    pairs = [
-        (stream_error(small, place, seed), stream_error(0, place, seed))
-        for seed, place in enumerate(places)
-    ]
-    with_small, without = np.mean(pairs, axis=0)
-    assert with_small < 1.1 * without
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, delta):
     """Documents have 3 tokens, so a limit beyond 10 was found in empty bins."""

@@ -8,14 +8,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.pipeline import make_pipeline
-from small_corpora import counts, tiny
+from small_corpora import counts
 
 from sktensor_dp import (
     BudgetAccountant,
     NotEnoughDataWarning,
-    PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
 from sktensor_dp.topics.noise_edge import noise_edges, scaled_edges
@@ -65,38 +62,6 @@ def test_perplexity_is_that_of_the_score_and_an_empty_document_has_the_prior(fit
     assert fitted.perplexity(EMPTY) == 1.0
     prior = fitted.topic_prior_ / fitted.topic_prior_.sum()
     np.testing.assert_allclose(fitted.transform(EMPTY), [prior])
-
-
-WORDS = {0: "cat dog pet vet fur", 1: "ship boat sail mast port"}
-
-
-def texts(n=3000, seed=0):
-    rng = np.random.default_rng(seed)
-    return [" ".join(rng.choice(WORDS[i % 2].split(), size=12)) for i in range(n)]
-
-
-@pytest.mark.usefixtures("seeded_noise")
-@pytest.mark.parametrize("vectorizer", [CountVectorizer, PrivateCountVectorizer])
-def test_in_a_pipeline(vectorizer):
-    pipeline = make_pipeline(
-        vectorizer(), PrivateSpectralLDA(2, epsilon=3.0, doc_topic_prior=0, random_state=0)
-    )
-    shares = pipeline.fit_transform(texts())
-    assert shares.shape == (3000, 2)
-    # Documents alternate between the two topics, which share no word.
-    assert abs(shares[::2, 0].mean() - shares[1::2, 0].mean()) > 0.9
-    tops = pipeline[-1].top_words(5, pipeline[0].get_feature_names_out())
-    assert {frozenset(row) for row in tops} == {frozenset(v.split()) for v in WORDS.values()}
-
-
-@tiny
-@pytest.mark.parametrize("change", [{"epsilon": 5.0}, {"delta": 1e-3}])
-def test_a_stream_keeps_the_budget_it_was_charged_for(change):
-    lda = PrivateSpectralLDA(2).partial_fit(counts())
-    before = lda.components_
-    with pytest.raises(ValueError, match="epsilon and delta must be as in the first batch"):
-        lda.set_params(**change).partial_fit(counts(seed=1))
-    assert lda.components_ is before
 
 
 def test_too_little_data_warns_and_enough_does_not(comfortable):

@@ -56,13 +56,6 @@ KINDS = {
 }
 
 
-def test_fit_transform_is_lazy(tmp_path):
-    vectorizer = PrivateCountVectorizer(max_words_per_document=4)
-    counts = vectorizer.fit_transform(KINDS["bag"](tmp_path, texts()), n_samples=N)
-    assert isinstance(counts, da.Array)
-    assert counts.compute().shape == (N, len(vectorizer.vocabulary_))
-
-
 @pytest.mark.parametrize("kind", ["bag", "file"])
 def test_a_number_is_needed_and_checked(kind, tmp_path):
     held, budget = KINDS[kind](tmp_path, texts()), BudgetAccountant(3.0, 1e-5)
