@@ -55,9 +55,9 @@ CORE = {
     "report": core("/checks composition plan trials /queries.laws"),
     "opendp_registry": core("report"),
     # It reads what anyone may have written, and adds it up without data or noise.
-    "statement_fields": core("/queries.laws"),
+    "statement_schema": core(""),
     "statement": core(
-        "/checks /exceptions mechanisms.sigma_of composition plan report statement_fields "
+        "/checks /exceptions mechanisms.sigma_of composition plan report statement_schema "
         "/queries.laws"
     ),
     "spending": core("/exceptions calibration plan"),
@@ -82,7 +82,8 @@ COUNTER = core(
 BESIDE = {
     "published": core("calibration noise"),
     "cli": core(
-        "accountant calibration composition ledger opendp_registry plan report spending statement"
+        "accountant calibration composition ledger opendp_registry plan report spending statement "
+        "statement_schema"
     ),
 }
 # Functions of public numbers: a threshold checked before anything is charged, what trials may

@@ -6,7 +6,8 @@ import re
 from write_statement_page import FILE, shown, statement
 
 from sktensor_dp.privacy.composition import Kind
-from sktensor_dp.privacy.statement import load_statement, schema_text
+from sktensor_dp.privacy.statement import load_statement
+from sktensor_dp.privacy.statement_schema import schema_text
 
 TEXT = FILE.with_suffix(".md").read_text("utf-8")
 AGAIN = "run `python tests/write_statement_page.py`"

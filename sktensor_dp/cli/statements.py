@@ -16,7 +16,8 @@ from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.ledger import Ledger, scopes_of
 from sktensor_dp.privacy.opendp_registry import registry_entry
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
-from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
+from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
+from sktensor_dp.privacy.statement_schema import schema_text
 
 MEANING = {
     "releases": "every unit may be in all of these, so costs add up",

@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.resources import files
 from itertools import islice
 from typing import Any
 
@@ -21,11 +20,10 @@ from sktensor_dp.privacy.report import (
     allowed_trial,
     written,
 )
-from sktensor_dp.privacy.statement_fields import statement_of
+from sktensor_dp.privacy.statement_schema import problems
 from sktensor_dp.queries.laws import law_of
 
 MOST_BYTES, DEEPEST = 16 * 2**20, 60
-STATEMENT = statement_of(FORMAT, VERSION)
 # Adding up in another order or on another machine rounds differently; roots have a relative error
 # of 1e-9.
 TOLERANCE = 1e-8
@@ -87,17 +85,6 @@ def _whole(text: str) -> int:
     """Read an integer; refuse one beyond the range of floats."""
     _finite(text)
     return int(text)
-
-
-def schema_text() -> str:
-    """JSON Schema of privacy statements, as text."""
-    place = files("sktensor_dp.privacy").joinpath("privacy_statement.schema.json")
-    return place.read_text(encoding="utf-8")
-
-
-def problems(value: Any) -> Iterator[str]:
-    """Yield what makes a value no privacy statement, by the types of its fields."""
-    return STATEMENT.problems(value, "the statement")
 
 
 # Keys by which the statement of a ledger is recognised.

@@ -14,7 +14,8 @@ from scipy.stats import norm
 from sktensor_dp.cli.officer import chance_beyond
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.statement import MOST_BYTES, load_statement, schema_text
+from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
+from sktensor_dp.privacy.statement_schema import schema_text
 
 
 @pytest.fixture

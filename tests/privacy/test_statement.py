@@ -30,12 +30,8 @@ from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.statement import (
-    MOST_BYTES,
-    load_statement,
-    problems,
-    schema_text,
-)
+from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
+from sktensor_dp.privacy.statement_schema import problems, schema_text
 from sktensor_dp.queries.laws import LAWS, law_of
 
 SCHEMA = json.loads(schema_text())
