@@ -1,7 +1,7 @@
 """Coordinates and values as callers pass them, by number or by name; errors quote none of them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from sktensor_dp.estimator.inputs import (
     row_partitions,
 )
 from sktensor_dp.privacy.execution import DaskPartitions
-from sktensor_dp.queries.query import SIZE_EDGES
+from sktensor_dp.queries.query import SIZE_EDGES, UnitCount
 
 # Squares of values in this range, and their ratios, neither overflow nor underflow.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
@@ -78,6 +78,13 @@ class LazyPersons(ValueRange):
         self._partitions, self._reader = partitions, reader
         self.shape = reader.shape
         self.n_units = reader.shape[reader.unit_mode]
+        if isinstance(reader, NamedPersonReader):
+            self.announced = reader.indices[reader.unit_mode] is None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Count units of ids before the charge, to refuse more than announced; no chunk is here."""
+        self.sum(UnitCount())
+        return iter(())
 
     def sum(self, query: Any) -> Any:
         """Sum of the contributions of all units to `query`."""
@@ -302,6 +309,18 @@ def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:
     unknown = given < 0 if numeric else np.zeros(given.shape, dtype=bool)
     known = np.where(unknown, 0, given) if numeric else given
     return np.where(unknown, -1, as_entries(known, np.zeros(given.shape[:1]))[0])
+
+
+def refuse_beyond(
+    rows: NDArray[np.intp], shape: Sequence[int] | None, name: str, but: int | None = None
+) -> None:
+    """Raise ValueError for rows (n, n_modes) beyond a `shape` that was given; any in mode `but`."""
+    for mode, length in enumerate(shape or ()):
+        if mode != but and (rows[:, mode] >= length).any():
+            raise ValueError(
+                f"{name} has rows beyond shape={shape} in mode {mode}: they count from 0, and -1 "
+                "is a row of which nothing is known."
+            )
 
 
 def check_given(estimator: Any, y: Any) -> None:

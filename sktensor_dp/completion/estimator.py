@@ -34,6 +34,7 @@ from sktensor_dp.completion.coordinates import (
     coordinates_of,
     coordinates_or_unknown,
     read_entries,
+    refuse_beyond,
     refuse_entries,
     refuse_repeated_names,
     unit_labels,
@@ -347,15 +348,20 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         X : array-like of int of shape (n, n_modes)
-            Coordinates. Indices beyond the shape, those below 0 (as of
-            ``OrdinalEncoder(unknown_value=-1)``) and those never observed get what is known
-            without them: the mean and the biases of the other modes. For a Dask array or
-            frame the result is a Dask array that is not computed yet.
+            Coordinates. Indices below 0 (as of ``OrdinalEncoder(unknown_value=-1)``), those
+            never observed, and without the parameter ``shape`` those beyond ``shape_`` get what
+            is known without them: the mean and the biases of the other modes. For a Dask array
+            or frame the result is a Dask array that is not computed yet.
 
         Returns
         -------
         ndarray of shape (n,)
             Within the bounds.
+
+        Raises
+        ------
+        ValueError
+            If an index is beyond a ``shape`` that was given, but for those of units.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -409,7 +415,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
         check_is_fitted(self)
-        return coordinates_or_unknown(coordinates_of(self, X, self._named))
+        coordinates = coordinates_or_unknown(coordinates_of(self, X, self._named))
+        refuse_beyond(coordinates, self._given_shape, "X", but=self.unit_mode)
+        return coordinates
 
     def forecast(
         self,

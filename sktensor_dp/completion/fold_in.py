@@ -13,6 +13,7 @@ from sktensor_dp.completion.coordinates import (
     columns_to_numbers,
     coordinates_or_unknown,
     plain_numbers,
+    refuse_beyond,
 )
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices
@@ -57,6 +58,7 @@ class UnitParameters:
     _bounds: tuple[float, float]
     _indices: Indices | None = None
     _columns: tuple[str, ...] | None = None  # names of the columns of X in fit
+    _shape: tuple[int, ...] | None = None  # that was given to the fit
 
     def __repr__(self) -> str:
         """Return the number of units only: ids and parameters are private."""
@@ -69,7 +71,7 @@ class UnitParameters:
         ----------
         X : array-like of int of shape (n, n_modes)
             Coordinates, or names where the model was fitted on names. Rows below 0 are
-            unknown and contribute nothing.
+            unknown and contribute nothing; those beyond a ``shape`` that was given raise.
 
         Returns
         -------
@@ -106,6 +108,7 @@ class UnitParameters:
             raise ValueError(
                 f"X must have {len(self._shared.effects) + 1} columns, got {given.shape[1]}."
             )
+        refuse_beyond(coordinates, self._shape, "X", but=self._shared.unit_mode)
         return coordinates
 
     def _numbers(self) -> NDArray[np.intp]:

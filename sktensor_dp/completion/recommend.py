@@ -1,7 +1,7 @@
 """Recommendations of fitted completions, and rows with similar components."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from sktensor_dp.completion.coordinates import (
     coordinates_of,
     coordinates_or_unknown,
     of_own_units,
+    refuse_beyond,
 )
 from sktensor_dp.completion.fold_in import UnitParameters
 from sktensor_dp.completion.model import SharedModel, shared_model
@@ -89,6 +90,7 @@ def _of_shared(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
 class RecommenderMixin:
     """Mixin with fold-in, rankings and similar rows, from released values alone."""
 
+    shape: Sequence[int] | None
     shape_: tuple[int, ...]
     bounds_: tuple[float, float]
     unit_mode: int | None
@@ -102,8 +104,8 @@ class RecommenderMixin:
         ----------
         X : array-like of int of shape (n, n_modes)
             Coordinates of the units' entries, or names by ``row_names``; the units may be new
-            ones. Rows beyond the shape, and names that are none, are taken for rows that
-            nothing is known of.
+            ones. Rows below 0, and names that are none, are taken for rows that nothing is
+            known of.
         y : array-like of shape (n,)
             Values.
 
@@ -128,12 +130,12 @@ class RecommenderMixin:
                 raise ValueError("X and y hold no entries; nobody is there to fold in.")
         given = coordinates_of(self, X, indices)
         values = checked_values(self, y)
-        if indices is None:
-            coordinates, values, _ = as_entries(given, values)
-        else:
-            # Entries with unknown names are kept: they show a unit's own level.
-            as_entries(np.maximum(given, 0), values)
-            coordinates = coordinates_or_unknown(given)
+        # Entries of unknown rows are kept: they show a unit's own level.
+        coordinates = coordinates_or_unknown(given)
+        _, values, _ = as_entries(np.maximum(coordinates, 0), values)
+        if (coordinates[:, shared.unit_mode] < 0).any():
+            raise ValueError("X must have coordinates >= 0 of units; some are negative.")
+        refuse_beyond(coordinates, self._given_shape, "X", but=shared.unit_mode)
         units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
         parameters = fold_in_units(
             places, np.clip(values, *self.bounds_), shared.at_entries(coordinates),
@@ -143,7 +145,8 @@ class RecommenderMixin:
         ids = names_of(units, indices, shared.unit_mode)
         columns = getattr(self, "feature_names_in_", None)
         columns = None if columns is None else tuple(columns)
-        return UnitParameters(ids, parameters, shared, self.bounds_, indices, columns)
+        shape = self._given_shape
+        return UnitParameters(ids, parameters, shared, self.bounds_, indices, columns, shape)
 
     def predict_rows(
         self,
@@ -179,6 +182,8 @@ class RecommenderMixin:
         """
         check_is_fitted(self)
         chosen, units, single, predict = self._asked(of, mode, context)
+        if self.unit_mode is None and not isinstance(of, UnitParameters):
+            refuse_beyond(units[:, None], self._given_shape and self.shape_[:1], "of")
         parts = blocks(len(units), max(BLOCK // self.shape_[chosen], 1))
         values = np.clip(np.concatenate([predict(part) for part in parts]), *self.bounds_)
         return np.asarray(values[0] if single else values, dtype=np.float64)
@@ -312,6 +317,11 @@ class RecommenderMixin:
         return getattr(self, "_indices", None)
 
     @property
+    def _given_shape(self) -> tuple[int, ...] | None:
+        """Shape that the parameter announced; None where the fit took it from coordinates."""
+        return None if self.shape is None else self.shape_
+
+    @property
     def _own_mode(self) -> int:
         """Mode whose rows fold in their own entries: `unit_mode`, or the first."""
         return self.unit_mode or 0
@@ -338,6 +348,7 @@ class RecommenderMixin:
             )
         for m in rest:
             rows[:, m] = row_number(given[m], f"context[{m}]", m, self._named)
+        refuse_beyond(rows[:1], self._given_shape, "context")
         if isinstance(of, UnitParameters):
             return chosen, of._numbers(), False, partial(of._values, rows)
         units, single = self._rows(own, of)
@@ -369,8 +380,12 @@ class RecommenderMixin:
                 "exclude is a list of rows, which is for one unit; for several units pass entries "
                 "of shape (n_entries, n_modes), such as X of fold_in."
             )
-        rows = [row_number(row, "exclude", mode, self._named) for row in exclude]
-        return np.full(len(rows), units[0]), np.array(rows, dtype=np.intp)
+        numbers = [row_number(row, "exclude", mode, self._named) for row in exclude]
+        rows = np.array(numbers, dtype=np.intp)
+        entries = np.zeros((len(rows), len(self.shape_)), dtype=np.intp)
+        entries[:, mode] = rows
+        refuse_beyond(entries, self._given_shape, "exclude")
+        return np.full(len(rows), units[0]), rows
 
     def _refuse_unknown(self, of: Any, units: NDArray[np.intp]) -> None:
         """Raise ValueError for units without parameters: all would get the same rows."""

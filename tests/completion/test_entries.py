@@ -100,21 +100,47 @@ def test_features_add_up_to_predictions():
 @all_models
 @pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
 def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
-    """Rows never observed, and rows beyond the shape."""
+    """Rows never observed, unknown ones, and without a given shape those beyond the largest."""
     options = {"perturbation": perturbation, "shape": (10, 8, 9)}
     if perturbation == "slice":
         options = {"unit_mode": 0, "shape": (10, 8, 9)}
     fitted = build(model, epsilon=30.0, bounds=(-40, 40), **options).fit(X0, Y0)
     known = fitted.mean_ + fitted.biases_[0][3] + fitted.biases_[1][2]
-    assert fitted.predict([[3, 2, 100]])[0] == pytest.approx(known)
-    if perturbation != "slice":
-        np.testing.assert_allclose(fitted.predict([[3, 2, 7]])[0], known)
-        assert fitted.biases_[2][7] == 0
-    assert fitted.predict([[50, 60, 70]])[0] == pytest.approx(fitted.mean_)
     # As encoders mark what they do not know.
-    np.testing.assert_array_equal(fitted.predict([[3, 2, -1]]), fitted.predict([[3, 2, 100]]))
-    np.testing.assert_array_equal(fitted.transform([[3, 2, -1]]), fitted.transform([[3, 2, 100]]))
-    assert not fitted.transform([[50, 60, 70]]).any()
+    assert fitted.predict([[3, 2, -1]])[0] == pytest.approx(known)
+    assert fitted.predict([[-1, -1, -1]])[0] == pytest.approx(fitted.mean_)
+    assert not fitted.transform([[-1, -1, -1]]).any()
+    if perturbation == "slice":
+        return
+    np.testing.assert_allclose(fitted.predict([[3, 2, 7]])[0], known)
+    assert fitted.biases_[2][7] == 0
+    fitted = build(model, epsilon=30.0, **{**options, "shape": None}).fit(X0, Y0)
+    for question in (fitted.predict, fitted.transform):
+        np.testing.assert_array_equal(question([[3, 2, -1]]), question([[3, 2, 100]]))
+
+
+@pytest.mark.parametrize("unit_mode", [None, 0])
+def test_rows_beyond_a_given_shape_are_refused_at_every_door(unit_mode):
+    fitted = build(epsilon=INF, shape=SHAPE, unit_mode=unit_mode).fit(X0, Y0)
+    known, beyond, unit = [[3, 2, 5]], [[3, 2, 6]], [[9, 2, 5]]
+    own = fitted.fold_in(unit, [1.0])
+    doors = [fitted.predict, fitted.transform, own.predict, lambda X: fitted.fold_in(X, [1.0])]
+    for door in doors:
+        door(known)
+        with pytest.raises(ValueError, match=r"X has rows beyond shape=\(9, 8, 6\) in mode 2: "):
+            door(beyond)
+    assert np.isfinite(own.predict(unit))
+    for wrong in ({"exclude": beyond}, {"exclude": [8]}, {"context": {2: 6}}):
+        with pytest.raises(ValueError, match=r" rows beyond shape=\(9, 8, 6\) in mode "):
+            fitted.recommend(None, 2, **{"context": {2: 1}, **wrong})
+    with pytest.raises(ValueError, match="row must be of mode 1"):
+        fitted.similar_rows(1, 8)
+    if unit_mode is None:
+        for door in (fitted.predict, lambda of: fitted.predict_rows([of[0][0]], context={2: 1})):
+            with pytest.raises(ValueError, match=r"beyond shape=\(9"):
+                door(unit)
+    else:
+        np.testing.assert_array_equal(fitted.predict(unit), fitted.predict(known))
 
 
 def test_values_are_clamped_to_the_bounds():

@@ -160,8 +160,10 @@ def test_partitions_have_names_and_ids_too(options, kind):
     known = build(**options, epsilon=INF).fit(frame, y)
     np.testing.assert_allclose(found.predict(frame), known.predict(frame), rtol=1e-9)
     if "unit_mode" in options:
+        budget = BudgetAccountant(1.0)
         with pytest.raises(ValueError, match="more ids in column 0"):
-            build(**{**options, "shape": (3, 3, 4)}).fit(table, values)
+            build(**{**options, "shape": (3, 3, 4)}, accountant=budget).fit(table, values)
+        assert not budget.entries
 
 
 @pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])

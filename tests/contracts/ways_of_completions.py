@@ -124,8 +124,8 @@ def _recommended(estimator: Any, of: Any) -> list[np.ndarray]:
     mode, other = (m for m in range(3) if m != (estimator.unit_mode or 0))
     context = {other: 1}
     found = [estimator.predict_rows(of, mode, context=context)]
-    if isinstance(of, range):  # the last one is beyond the shape
-        of = of[:-1] if estimator.unit_mode is None else None
+    if isinstance(of, range) and estimator.unit_mode is not None:
+        of = None
     found += estimator.recommend(of, 4, exclude=[[1, 2, 3], [4, 5, 1]], mode=mode, context=context)
     try:
         found += estimator.similar_rows(mode, np.arange(SHAPE[mode]), 3)
@@ -135,9 +135,9 @@ def _recommended(estimator: Any, of: Any) -> list[np.ndarray]:
 
 
 def of_public_cells(estimator: Any) -> list[np.ndarray]:
-    everywhere = np.argwhere(np.ones([n + 1 for n in SHAPE]))
+    everywhere = np.argwhere(np.ones([n + 1 for n in SHAPE])) - 1  # unknown rows first
     found = [estimator.predict(everywhere), estimator.transform(everywhere), estimator.complete()]
-    found += _recommended(estimator, range(SHAPE[estimator.unit_mode or 0] + 1))
+    found += _recommended(estimator, range(SHAPE[estimator.unit_mode or 0]))
     return found + _recommended(estimator, estimator.fold_in([[1, 2, 3], [4, 5, 1]], [2.0, 0.5]))
 
 
