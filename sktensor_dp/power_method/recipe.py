@@ -44,6 +44,9 @@ ALL_CLIPPED = (
     "larger data_norm, or 'auto', would clip fewer; if they are far from zero, subtract a public "
     "centre."
 )
+# Largest T(u, u, u) of normal noise of unit variance in many dimensions, over the root of their
+# number (Auffinger, Ben Arous, Cerny, 2013).
+LARGEST_OF_NOISE = 1.66
 # Rounding errors relative to the largest square.
 ROUNDING = 1e-12
 
@@ -85,8 +88,9 @@ def decompose_tensor(ask: Session, plan: MomentPlan, bound: float) -> Fitted:
 
 def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
     """Components of ``E[x (x) x (x) x]``, unit vectors, from released moments."""
-    k, n_features = plan.n_components, plan.n_features
+    k, n_features, sampling = plan.n_components, plan.n_features, 0.0
     if plan.perturbation == "moment_tensor" and not plan.whiten:
+        # Nothing is released that sampling noise could be estimated from.
         white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
         second = ask(SecondMoments(ball))
@@ -94,14 +98,18 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
         found = noisy_whitener(second.value, k, edge=edge, largest=ball.norm**2)
         k, in_second = found.n_components, found.n_resolved
         white = found if plan.whiten else Whitener(found.basis, np.ones(k))
+        sampling = sampling_deviation(white, second.value, ask.n_units)
     third = released_third_moments(ask, ball, plan, white, 0.0)
     components = white.unwhiten(decomposed(third.tensor, k, plan))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     seen = components @ white.matrix
     weights = _eigenvalues(third.tensor, seen)
-    resolved = int((weights * np.linalg.norm(seen, axis=1) ** 3 > RESOLVED * third.sigma).sum())
+    most = max(RESOLVED, LARGEST_OF_NOISE * math.sqrt(white.n_components))
+    values = weights * np.linalg.norm(seen, axis=1) ** 3
+    stands = values > most * math.hypot(third.sigma, sampling)
     order = np.argsort(-weights, kind="stable")
-    return FittedComponents(components[order], weights[order], min(in_second, resolved))
+    order = order[stands[order]] if stands.any() else order[:1]
+    return FittedComponents(components[order], weights[order], min(in_second, int(stands.sum())))
 
 
 def decomposed(tensor: Floats, k: int, plan: MomentPlan) -> Floats:
@@ -326,7 +334,7 @@ def shrunk_residual(
     return equal + kept * (third.residual / freedom - equal)
 
 
-def sampling_deviation(white: NoisyWhitener, second: Floats, n_units: int) -> float:
+def sampling_deviation(white: Whitener, second: Floats, n_units: int) -> float:
     """Deviation of a coordinate of a whitened third moment by sampling normal data."""
     k = white.n_components
     square = float(np.trace(white.matrix.T @ second @ white.matrix))

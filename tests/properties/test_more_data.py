@@ -76,6 +76,11 @@ def cloud(rng, scales=(1.0, 0.5, 0.7, 1.0, 0.3)):
     return 1 + rng.standard_normal((20_000, 5)) * scales
 
 
+def blank(rng):
+    """Noise whose third moment is zero; one component is kept, with a warning that it is noise."""
+    return rng.standard_normal((20_000, 5))
+
+
 def documents_of_one_topic(rng):
     return rng.multinomial(20, np.full(200, 1 / 200), 20_000)
 
@@ -88,6 +93,10 @@ WITHOUT = {
     "mixture": (
         partial(PrivateTensorPowerMethod, 3, moment="gaussian_mixture", data_norm=6.0),
         partial(cloud, scales=1.0), 1,
+    ),
+    "components": (partial(PrivateTensorPowerMethod, 3, data_norm=6.0), blank, 1),
+    "components, orthonormal": (
+        partial(PrivateTensorPowerMethod, 3, data_norm=6.0, whiten=False), blank, 1
     ),
     "CP": (completion(PrivateCPCompletion), cells, 0),
     "CP, persons": (completion(PrivateCPCompletion, unit_mode=0), cells, 0),
