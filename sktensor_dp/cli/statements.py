@@ -28,6 +28,12 @@ MEANING = {
 }
 
 
+ALONE = (
+    f"Not checked: whether other files are those that it is about; name the folder with their "
+    f"{MANIFEST} for that."
+)
+
+
 def show_budget(options: argparse.Namespace) -> int:
     """Print every charge of a ledger, or of the ledger of a folder."""
     path = Path(options.file)
@@ -90,8 +96,8 @@ def _check(path: Path, at_most: float, kind: str) -> int:
     if entry is not None:
         print(json.dumps(entry, indent=2))
         return 0
-    files = f" {counted(n_files, 'file')} as in {MANIFEST}." * bool(n_files)
-    print(f"{name}: adds up. {printable(report.guarantee)}{files}")
+    files = f"{counted(n_files, 'file')} as in {MANIFEST}." if n_files else ALONE
+    print(f"{name}: adds up. {printable(report.guarantee)} {files}")
     if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
     return 0

@@ -50,6 +50,7 @@ def test_a_sound_statement_is_explained(name, path, report):
     done = report("show", stated(path, report_of(name)))
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"{path}: adds up. {report_of(name).guarantee}")
+    assert "Not checked: whether other files" in done.out.splitlines()[0]
     for words in SHOWN[name]:
         assert words in done.out
 
