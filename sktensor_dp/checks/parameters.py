@@ -102,6 +102,15 @@ class Numbers(Condition):
         super().__init__(accepts, said)
 
 
+RANGE = Numbers(Number(-1e100, 1e100), 2, "(low, high), two finite numbers with low < high")
+
+
+def check_range(name: str, ends: Any) -> None:
+    """Raise ValueError, by name, unless `ends` are a range (low, high)."""
+    if not (RANGE.accepts(ends) and ends[0] < ends[1]):
+        raise ValueError(f"{name} must be {RANGE}; got {shown(ends)}.")
+
+
 def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constraint]]) -> None:
     """Raise ValueError for the first parameter that satisfies none of its constraints."""
     for name, alternatives in constraints.items():
@@ -119,12 +128,14 @@ def shown(value: Any) -> str:
 
     Examples
     --------
-    >>> shown(-1), shown((0, "a")), shown([[1.5, 2.5]])
-    ('-1', "(0, 'a')", 'an object of type list')
+    >>> shown((0, "a")), shown({"a": -1}), shown([[1.5, 2.5]])
+    ("(0, 'a')", "{'a': -1}", 'an object of type list')
     """
     most_shown, longest_shown = 10, 200
-    several = isinstance(value, tuple | list) and len(value) <= most_shown
-    if all(isinstance(one, PLAIN) for one in (value if several else [value])):
+    parts: Any = [value]
+    if isinstance(value, tuple | list | dict) and len(value) <= most_shown:
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+    if all(isinstance(one, PLAIN) for one in parts):
         text = repr(value)
         if len(text) <= longest_shown:
             return text

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import new_frame
-from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
+from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_range, check_sizes
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, as_incomplete
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
@@ -645,17 +645,27 @@ def column_units(
 ) -> tuple[list[str], Floats, Floats]:
     """Names of the columns, and the middles and halves of the `ranges` they were scaled from."""
     d = model.means_.shape[1]
-    own = getattr(model, "feature_names_in_", range(d))
-    named: Any = names if names is not None else ranges if isinstance(ranges, Mapping) else own
+    own = getattr(model, "feature_names_in_", None)
+    if isinstance(ranges, Mapping):
+        known = [*ranges] if own is None else [*own]
+        if len(known) != d or not {*known} <= {*ranges}:
+            lacking = "" if own is None else f" {known}"
+            raise ValueError(
+                f"ranges must map each of the {d} columns{lacking} to (low, high); got those of "
+                f"{[*ranges]}."
+            )
+        own, ranges = known, {name: ranges[name] for name in known}
+    named: Any = names if names is not None else range(d) if own is None else own
     if len(named) != d:
-        raise ValueError(f"feature_names must have {d} entries, got {len(named)}.")
-    given = list(ranges.values()) if isinstance(ranges, Mapping) else ranges
-    try:
-        ends = np.array([[-1.0, 1.0]] * d if given is None else given, dtype=np.float64)
-    except (TypeError, ValueError):
-        ends = np.empty(0)
-    if ends.shape != (d, 2) or not (ends[:, 0] < ends[:, 1]).all():
-        raise ValueError(f"ranges must be (low, high) of each of the {d} columns, low < high.")
+        raise ValueError(f"feature_names must have an entry for each of {d}, got {len(named)}.")
+    pairs = [(-1.0, 1.0)] * d if ranges is None else ranges
+    if not isinstance(pairs, Mapping):
+        pairs = dict(enumerate(pairs if isinstance(pairs, Iterable) else ()))
+    if len(pairs) != d:
+        raise ValueError(f"ranges must have a (low, high) for each of {d} columns.")
+    for name, pair in pairs.items():
+        check_range(f"ranges[{name!r}]", pair)
+    ends = np.array([*pairs.values()], dtype=np.float64)
     return [str(name) for name in named], ends.mean(axis=1), np.diff(ends)[:, 0] / 2
 
 

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import as_documents, as_numbers
-from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, shown
+from sktensor_dp.checks.parameters import RANGE, Number, check_parameters, check_range, shown
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.model_selection.splits import n_rows, one_row
 
@@ -24,7 +24,6 @@ OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours", "unit_mode")
 # Classes of scikit-learn that learn nothing and treat every row separately.
 VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
 STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
-RANGE = Numbers(Number(-1e100, 1e100), 2, "(low, high), two finite numbers with low < high")
 
 
 class RowByRow(TransformerMixin, BaseEstimator):
@@ -153,9 +152,10 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
     >>> step.fit_transform([[30.0, 7.0, 1.6], [300.0, 7.0, 2.2]]).round(2).tolist()
     [[-0.5, 0.0], [1.0, 1.0]]
     """
-    given = ranges if isinstance(ranges, Mapping) else {}
-    if not given or not all(RANGE.accepts(ends) and ends[0] < ends[1] for ends in given.values()):
+    if not (isinstance(ranges, Mapping) and ranges):
         raise ValueError(f"ranges must map one column or more to {RANGE}; got {shown(ranges)}.")
+    for column, ends in ranges.items():
+        check_range(f"ranges[{column!r}]", ends)
     return RangeScaler(ranges)
 
 

@@ -220,11 +220,17 @@ def test_one_cloud_of_heavy_tails_is_one_place_in_the_table(seed):
     assert (table["mean"] < table["mean_high"]).all()
     spreads = table["spread"].to_numpy().reshape(2, 2)
     assert (spreads.max(axis=0) > 1.5 * spreads.min(axis=0)).all()
-    for wrong in (
-        {"ranges": [(0, 1)]},
-        {"ranges": [(1, 0)] * 2},
-        {"ranges": [(0, 1), (1,)]},
-        {"feature_names": ["age"]},
+    for wrong, message in (
+        ({"ranges": [(0, 1)]}, r"ranges must have a \(low, high\) for each of 2 columns"),
+        ({"ranges": 3}, "ranges must have"),
+        ({"ranges": {"age": (0, 1)}}, r"each of the 2 columns to \(low, high\); got .*'age'"),
+        ({"ranges": [(1, 0)] * 2}, r"ranges\[0\] must be \(low, high\), .* got \(1, 0\)"),
+        ({"ranges": {"age": (0, 1), "height": (1,)}}, r"ranges\['height'\] must be .* got \(1,\)"),
+        ({"feature_names": ["age"]}, "feature_names must"),
     ):
-        with pytest.raises(ValueError, match=r"(ranges|feature_names) must"):
+        with pytest.raises(ValueError, match=message):
             model.groups_table(**wrong)
+    model.feature_names_in_ = np.array(["height", "age"], object)  # ranges are found by name
+    table = model.groups_table(ranges=ranges)
+    assert table["column"].tolist() == ["height", "age"] * 2
+    assert (table["mean"][::2] < 4).all()

@@ -167,8 +167,14 @@ def test_missing_cells_reach_the_step_that_takes_them_and_are_refused_by_others(
     "ranges", [None, {}, {0: (1.0, 1.0)}, {0: (2.0, 1.0)}, {0: (0.0, np.inf)}, {0: 3.0}, [(0, 1)]]
 )
 def test_wrong_ranges_are_refused(ranges):
-    with pytest.raises(ValueError, match="ranges must map one column or more"):
+    wrong = r"ranges(\[0\] must be| must map one column or more to) \(low, high\)"
+    with pytest.raises(ValueError, match=wrong):
         scale_by_ranges(ranges)
+
+
+def test_a_wrong_range_is_shown_with_its_column():
+    with pytest.raises(ValueError, match=r"ranges\['age'\] must be .*; got \(100, 0\)"):
+        scale_by_ranges({"height": (1, 2), "age": (100, 0)})
 
 
 @pytest.mark.parametrize(
