@@ -34,6 +34,7 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
+    PrivateOneHotEncoder,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
@@ -131,6 +132,7 @@ MODELS: dict[str, Model] = {
     "words, pairs": _words(ngram_range=(1, 2), stop_words=["nap"], min_df=2, max_features=9),
     "words, characters": _words(analyzer="char", ngram_range=(2, 2), binary=True),
     "words, given": _words(vocabulary=["mice", "cats"]),
+    "categories": Model(PrivateOneHotEncoder, "categories", {"epsilon": 200.0}),
     "search": _search(_topics()),
     "search, components": _search(_components(), cv=2),
     "search, stream": _search(_components(perturbation="stream")),
@@ -159,7 +161,7 @@ SEARCHES = {name for name, model in MODELS.items() if model.kind is PrivateSearc
 # One for each way in which data is read.
 READERS = (
     *("topics", "components", "components, stream", "components, tensor", "mixtures"),
-    *("words", "words, characters", "words, given", "CP", "Tucker, values"),
+    *("words", "words, characters", "words, given", "categories", "CP", "Tucker, values"),
     *("CP, persons", "CP, persons second"),
     *("Tucker, persons, directions", "search"),
 )
@@ -206,11 +208,18 @@ AXES: dict[str, dict[str, tuple[str, ...]]] = {
         **UNITS,
         **EVERYWHERE,
     },
+    "categories": {
+        "container": ("array", "columns first", "view", "read only", "list", *FRAMES),
+        **UNITS,
+        **EVERYWHERE,
+    },
     "entries": ENTRIES,
     "slices": ENTRIES,
     "matrices": ENTRIES,
     "tensors": {"container": ("array", "columns first", "list"), **EVERYWHERE},
 }
+# Families whose data is no numbers.
+STRINGS = ("texts", "categories")
 # Of these axes released inputs do not depend, up to the digits of a sum in another order.
 FORMS = ("container", "dtype", "order", "names", "payer", "settings")
 
@@ -233,7 +242,7 @@ def possible(row: dict[str, str]) -> bool:
         (container in ("tensor", "mask") and row.get("names") == "row names"),
         (container in ("tensor", "mask") and row.get("order", "drawn") != "drawn"),
         # Tables of whole numbers only are made of whole numbers.
-        (settings == "set_output" and family in ("entries", "slices", "matrices", "texts")),
+        (settings == "set_output" and family in ("entries", "slices", "matrices", *STRINGS)),
     )
     return not any(wrong)
 
@@ -312,8 +321,8 @@ class Case:
     def given(self, data: Data) -> tuple[Any, Any, Any]:
         """X, y and groups in the container and types of this case."""
         family, container = self.of.family, self["container"]
-        if family in ("counts", "samples"):
-            X = np.asarray(data.X, self["dtype"])
+        if family in ("counts", "samples", "categories"):
+            X = np.asarray(data.X, self["dtype"] or None)
             groups = _labels_of(data.groups, self["groups"], container)
             return ROW_CONTAINERS.get(container, _unchanged)(X), None, groups
         if family == "texts":
@@ -441,6 +450,7 @@ DRAW: dict[str, Callable[[np.random.Generator], Data]] = {
     "counts": lambda rng: Data(rng.poisson(1.0, (N, D))),
     "samples": lambda rng: Data(rng.integers(-2, 3, (N, 4))),
     "texts": _draw_texts,
+    "categories": lambda rng: Data(rng.choice(["a", "b", "c"], (N, 2))),
     "entries": _draw_entries(SHAPE),
     "slices": _draw_entries(SHAPE),
     "matrices": _draw_entries((SHAPE[0], 12)),
@@ -490,7 +500,7 @@ def _unchanged(X: Any) -> Any:
 
 def names_of(X: Any) -> list[str]:
     """Names of columns of a table that has any."""
-    return [f"w{column}" for column in range(np.shape(X)[1])]
+    return [f"x{column}" for column in range(np.shape(X)[1])]
 
 
 def _frame(X: np.ndarray) -> pd.DataFrame:

@@ -11,7 +11,6 @@ from cases import SEARCHES, STREAMED, plain
 from contracts import ways_of_samples as samples
 from contracts.replay_rows import Pair, Rng, Row
 
-from sktensor_dp import PrivateOneHotEncoder
 from sktensor_dp.privacy.parts import keyed_coins
 
 # Of each way in which units are read, dealt to parts and divided by.
@@ -156,18 +155,4 @@ def _counted(name: str, way: str, fit: Any, place: int) -> Row:
 
 
 OF_COUNTS = [_counted(*row, place) for place, row in enumerate(COUNTED)]
-
-# Categories, which no other estimator reads
-
-
-def one_row_of_categories(rng: Rng) -> Pair:
-    rows = rng.choice(["a", "b", "c"], (180, 2)).tolist()
-    other = [*rows[1:], rng.choice([["new", "c"], ["a", None], ["x", "y"]]).tolist()]
-    return rows[1:] + rows[:1], other
-
-
-OF_CATEGORIES = Row(
-    "categories, one row", lambda _: PrivateOneHotEncoder(epsilon=4.0), samples.whole,
-    one_row_of_categories, relation="neighbours",
-)  # fmt: skip
-ROWS = [*OF_PERSONS, *OF_COUNTS, OF_CATEGORIES]
+ROWS = [*OF_PERSONS, *OF_COUNTS]

@@ -90,6 +90,8 @@ def elsewhere(data: Any, rng: Rng, fixed: bool) -> Any:
         return X, rng.uniform(-9, 9, len(X))
     if isinstance(data, list):
         return [f"strange x{i % 9} " * rng.integers(9) for i in range(len(data))]
+    if data.dtype.kind == "U":
+        return rng.choice(["strange", "b"], data.shape)
     if data.ndim == 3:
         return np.zeros_like(data)
     scale = 10 ** rng.uniform(0, 6, data.shape)

@@ -178,6 +178,8 @@ def test_half_or_more_of_a_replacement_is_one_unit_more():
         if row.neighbours == "add_remove" and row.release != "unit_count":
             query = row.case.build(np.random.default_rng(0), row.case.data.space(
                 np.random.default_rng(0)))  # fmt: skip
+            # A relation in words of its own replaces something.
+            assert query.sensitivity("l2", "one entry differs") == query.l2_sensitivity
             ratio = query.l2_sensitivity / query.l2_contribution
             # What all groups of a mixture share, two samples can differ in by less.
             least = 1.0 if getattr(query, "pooled", False) else math.sqrt(2)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cases import MODELS
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
@@ -38,6 +39,7 @@ def test_an_estimator_is_documented(kind: type) -> None:
     assert any(f"{kind.__name__}(" in example.source for example in examples)
     assert re.search(r"^Privacy\b|\*\*Privacy", text, re.MULTILINE), "no section on privacy"
     assert any(f"{kind.__name__}(" in page for page in GALLERY), "no example in the gallery"
+    assert any(model.kind is kind for model in MODELS.values()), "no row in tests/cases.py"
     pages = [
         page for page in GUIDE if kind.__name__ in (ROOT / "docs" / f"{page}.md").read_text("utf-8")
     ]

@@ -6,13 +6,13 @@ from traceback import format_exception_only
 
 import numpy as np
 import pytest
-from cases import AXES, ENOUGH, STREAMED, Case, Data, covered, possible
+from cases import AXES, ENOUGH, STREAMED, STRINGS, Case, Data, covered, possible
 from internals import questions
 from replaying import state
 
 from sktensor_dp import BudgetAccountant, BudgetError, unsafe_seeded_noise
 
-NO_DATA = [["?", "x"]], [[1.0, -np.inf]], np.zeros((0, 3)), None, [[]], [[np.nan, 1.0]]
+NO_DATA = [[{"?"}, "x"]], [[1.0, -np.inf]], np.zeros((0, 3)), None, [[]], [[np.nan, 1.0]]
 
 
 def fitted_before(case: Case):
@@ -36,7 +36,7 @@ def refused(case: Case) -> None:
     budget = BudgetAccountant(1e9, 0.5)
     model.set_params(accountant=budget)
     data, infinite = case.draw(), None
-    if case.of.family != "texts":
+    if case.of.family not in STRINGS:
         infinite = np.array(data.X, float)
         infinite[..., 0] = np.inf
     # Where their number is private no data is data.
@@ -95,7 +95,7 @@ def too_few(case: Case) -> None:
     data = case.draw()
     for n in (1, 2, 4):
         few = Data(*(part if part is None else part[:n] for part in (data.X, data.y, data.groups)))
-        model = case.build(epsilon=1.0) if case.of.family == "texts" else case.build()
+        model = case.build(epsilon=1.0) if case.of.family in STRINGS else case.build()
         try:
             case.fit(model, few)
         except ValueError as error:
@@ -144,7 +144,7 @@ def kept(case: Case) -> None:
             assert is_new or unchanged(model, before)
     both, after = ("fit_transform", "transform") if hasattr(model, "transform") else (
         "fit_predict", "predict")  # fmt: skip
-    if not hasattr(model, both) or case.of.family in ("tensors", "texts"):
+    if not hasattr(model, both) or case.of.family in ("tensors", *STRINGS):
         return
     X, y, _ = case.given(data)
     values, earlier = [] if y is None else [y], model.privacy_report_

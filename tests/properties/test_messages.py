@@ -28,7 +28,8 @@ def with_secrets(case: Case):
     if case.of.family == "texts":
         return [*data.X[:-1], {"text": f"{SECRET} {NUMBER}"}]
     X = np.array(data.X, dtype=object)
-    X[(len(X) // 2,) + (0,) * (X.ndim - 1)] = f"{SECRET} {NUMBER}"
+    wrong = f"{SECRET} {NUMBER}"
+    X[(len(X) // 2,) + (0,) * (X.ndim - 1)] = [wrong] if case.of.family == "categories" else wrong
     return X
 
 

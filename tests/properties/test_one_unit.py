@@ -1,5 +1,7 @@
 """What a fit shows follows from its noisy answers, which one unit moves by their sensitivity."""
 
+from itertools import permutations
+
 import numpy as np
 from cases import MODELS, SEARCHES, Case, Data, covered
 from replaying import replay
@@ -20,7 +22,7 @@ def neighbour_of(case: Case, data: Data) -> Data:
         return Data(data.X, np.where(np.arange(len(data)) == 5, -900.0, data.y))
     if family == "tensors":
         T = data.X.copy()
-        T[1, 1, 1] += 9.0
+        T[tuple(zip(*permutations(range(3)), strict=True))] += case.of.options["data_norm"]
         return Data(T)
     label = None if groups is None else groups[len(groups) // 2]
     own = np.arange(len(data)) == 30 if groups is None else groups == label
@@ -32,7 +34,10 @@ def neighbour_of(case: Case, data: Data) -> Data:
         X = [f"strange {'dogs ' * 30} x{i}" if mine else text
              for i, (mine, text) in enumerate(zip(own, data.X, strict=True))]  # fmt: skip
         return Data(X, None, groups)
-    far = rng.integers(0, 99, data.X.shape) if family == "counts" else 50 - data.X
+    if family == "categories":
+        far = np.full(data.X.shape, "strange")
+    else:
+        far = rng.integers(0, 99, data.X.shape) if family == "counts" else 50 - data.X
     if groups is None:
         return Data(np.where(own[:, None], far, data.X))
     # Whose number of rows is another one, and at other places.

@@ -15,15 +15,16 @@ def numbers_of(exact):
     return np.array([exact[key] for key in sorted(exact)]) if isinstance(exact, dict) else exact
 
 
-def dealt(case: Case) -> bool:
-    """Whether secret coins deal units to parts, which differ for rows and for persons."""
-    return case.model in SEARCHES | STREAMED or case["container"] == "batches"
+def unlike_rows(case: Case) -> bool:
+    """Whether persons of one row differ from rows: in the coins that deal them, or in a limit."""
+    of_coins = case.model in SEARCHES | STREAMED or case["container"] == "batches"
+    return of_coins or case.of.family == "categories"
 
 
 def holds(case: Case) -> None:
     model, releases = observed(case, case.draw())
     other = case.plain()
-    if case["groups"] == "one row each" and not dealt(case):
+    if case["groups"] == "one row each" and not unlike_rows(case):
         other = other.with_(groups="none")
     plain, expected = plain_of(other)
     assert [one.name for one in releases] == [one.name for one in expected]

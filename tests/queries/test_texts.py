@@ -118,6 +118,15 @@ def test_words_leave_in_alphabetical_order_and_nothing_else_leaves():
     assert gaussian_partition_selection({}, 3.0, 2.0, NoiseSource())[0] == []
 
 
+@pytest.mark.usefixtures("seeded_noise")
+def test_noise_decides_which_words_leave():
+    """Of 400 at the threshold as many as heads of coins: 150 to 250 but for a chance of 6e-7."""
+    totals = {f"{i:03d}": 2.0 for i in range(400)}
+    keys, noisy = gaussian_partition_selection(totals, 3.0, 2.0, NoiseSource())
+    assert noisy.min() >= 2
+    assert 150 <= len(keys) <= 250
+
+
 def test_no_votes_are_given_without_a_threshold():
     asked = WordVotes(2, 1.0, np.ones(N_BUCKETS))
     with session_of(1e-6) as ask:
