@@ -39,10 +39,9 @@ class Catalogue(SphinxDirective):
         rows = [".. list-table::", "   :header-rows: 1", ""]
         cells = [("Release", "Unit's data", "What is released", "Query")]
         for name, entry in CATALOGUE.items():
-            query = f"``{entry.query.__module__}.{entry.query.__name__}``"
-            cells.append(
-                (f":doc:`{name} </proofs/{name}>`", entry.family, entry.description, query)
-            )
+            of = entry.query
+            query = f"``{of.__module__}.{of.__name__}``"
+            cells.append((f":doc:`{name} </proofs/{name}>`", of.family, of.description, query))
         for row in cells:
             rows += [
                 f"   {'* -' if place == 0 else '  -'} {cell}" for place, cell in enumerate(row)

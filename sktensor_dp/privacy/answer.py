@@ -42,51 +42,38 @@ class Answer:
         )  # fmt: skip
 
     def edge_at(self, edges: Floats, quantile: float) -> float:
-        """Edge that reaches a `quantile` of a histogram with bins `edges`."""
-        return edge_reached(self.value, self.sigma, edges, quantile, pure=self.cost.epsilon > 0)
+        """Upper edge of the bin in which the noisy shares of bins `edges` reach a `quantile`."""
+        # Bins that noise alone could fill count as empty, as many empty ones would add up. The
+        # threshold is the universal one of Donoho & Johnstone (1994) for Gaussian noise; Laplace
+        # noise exceeds its own in one histogram of a hundred.
+        n_bins = len(edges) - 1
+        level = math.sqrt(2 * math.log(n_bins))
+        if self.cost.epsilon > 0:  # the tails of pure laws are heavier
+            level = math.log(100 * n_bins) / math.sqrt(2)
+        kept = np.where(self.value > self.sigma * level, self.value, 0.0)
+        if not kept.any():
+            kept = np.maximum(self.value, 0.0)
+        reached = np.cumsum(kept) >= quantile * kept.sum()
+        return float(edges[1 + int(np.argmax(reached))])
 
-    def range_of(self, edges: Floats) -> tuple[float, float, bool]:
-        """Edges with a hundredth of it beyond each; True if the histogram shows anything."""
-        return range_reached(self.value, self.sigma, edges, BEYOND, pure=self.cost.epsilon > 0)
-
-
-def edge_reached(
-    share: Floats, sigma: float, edges: Floats, quantile: float, *, pure: bool
-) -> float:
-    """Upper edge of the bin in which noisy shares of bins, of noise `sigma`, reach a `quantile`."""
-    # Bins that noise alone could fill count as empty, as many empty ones would add up. The
-    # threshold is the universal one of Donoho & Johnstone (1994) for Gaussian noise; for Laplace
-    # noise it is exceeded in one histogram of a hundred.
-    n_bins = len(edges) - 1
-    level = math.sqrt(2 * math.log(n_bins))
-    if pure:
-        level = math.log(100 * n_bins) / math.sqrt(2)
-    kept = np.where(share > sigma * level, share, 0.0)
-    if not kept.any():
-        kept = np.maximum(share, 0.0)
-    reached = np.cumsum(kept) >= quantile * kept.sum()
-    return float(edges[1 + int(np.argmax(reached))])
-
-
-def range_reached(
-    share: Floats, sigma: float, edges: Floats, tail: float, *, pure: bool
-) -> tuple[float, float, bool]:
-    """Edges with a `tail` of noisy bins on either side; True if any exceeds the noise `sigma`."""
-    # Probability that noise alone fills a bin of a histogram, which would give far too wide a
-    # range.
-    false_bin = 1e-3
-    # Wider bins stand out more clearly, but determine the ends of the range less precisely.
-    sums = [share.reshape(-1, width).sum(axis=1) for width in MERGED]
-    found = []
-    for width, merged in zip(MERGED, sums, strict=True):
-        alone = false_bin / len(merged)
-        level = -math.log(2 * alone) / math.sqrt(2) if pure else -float(ndtri(alone))
-        found.append(np.where(merged > sigma * math.sqrt(width) * level, merged, 0.0))
-    most = max(float(kept.sum()) for kept in found)
-    if most == 0:
-        found[-1] = np.where(sums[-1] == sums[-1].max(), 1.0, 0.0)
-    place = next(i for i, kept in enumerate(found) if kept.any() and kept.sum() >= SEEN * most)
-    reached, width = np.cumsum(found[place]), MERGED[place]
-    low = edges[width * int(np.argmax(reached > tail * reached[-1]))]
-    high = edges[width * (int(np.argmax(reached >= (1 - tail) * reached[-1])) + 1)]
-    return float(low), float(high), most > 0
+    def range_of(self, edges: Floats, tail: float = BEYOND) -> tuple[float, float, bool]:
+        """Edges with a `tail` of noisy bins on either side; True if any exceeds the noise."""
+        # Probability that noise alone fills a bin of a histogram, which would give far too wide a
+        # range.
+        false_bin = 1e-3
+        # Wider bins stand out more clearly, but determine the ends of the range less precisely.
+        sums = [self.value.reshape(-1, width).sum(axis=1) for width in MERGED]
+        found = []
+        for width, merged in zip(MERGED, sums, strict=True):
+            alone = false_bin / len(merged)
+            pure = -math.log(2 * alone) / math.sqrt(2)
+            level = pure if self.cost.epsilon > 0 else -float(ndtri(alone))
+            found.append(np.where(merged > self.sigma * math.sqrt(width) * level, merged, 0.0))
+        most = max(float(kept.sum()) for kept in found)
+        if most == 0:
+            found[-1] = np.where(sums[-1] == sums[-1].max(), 1.0, 0.0)
+        place = next(i for i, kept in enumerate(found) if kept.any() and kept.sum() >= SEEN * most)
+        reached, width = np.cumsum(found[place]), MERGED[place]
+        low = edges[width * int(np.argmax(reached > tail * reached[-1]))]
+        high = edges[width * (int(np.argmax(reached >= (1 - tail) * reached[-1])) + 1)]
+        return float(low), float(high), most > 0

@@ -23,7 +23,7 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     topic_gains,
 )
 from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED, Law
-from sktensor_dp.queries.query import REGISTERED, Family, Query
+from sktensor_dp.queries.query import REGISTERED, Query
 
 
 @dataclass(frozen=True)
@@ -33,26 +33,6 @@ class Release:
     query: type[Query]
     gaussian: Mechanism | PartitionSelection  # for a cost in mu
     pure: Mechanism | PartitionSelection | None  # for a cost in pure epsilon, if there is one
-
-    @property
-    def name(self) -> str:
-        """Name in plans and reports."""
-        return self.query.name
-
-    @property
-    def family(self) -> Family:
-        """Kind of raw data that the query reads."""
-        return self.query.family
-
-    @property
-    def description(self) -> str:
-        """Statistic in words."""
-        return self.query.description
-
-    @property
-    def proof(self) -> str:
-        """Page under ``docs/proofs`` that proves the query's sensitivity."""
-        return f"{self.name}.md"
 
 
 def _mechanism(query: type[Query], law: Law) -> Mechanism | PartitionSelection:

@@ -114,12 +114,13 @@ class Session(AbstractContextManager["Session"]):
         if isinstance(mechanism, PartitionSelection):
             totals = self._sum(query)
             keys, value = mechanism.release(totals, made.sensitivity, made.cost, self._noise, query)
-            return self._answer(made, value, made.sigma, keys)
+            return Answer(value, made.sigma, made.sensitivity, made.cost, self.n_units, keys)
         value = self._noisy_mean(query, mechanism, made)
         # The limit of a sum, not of a mean: a tensor that is itself the data may be as large.
         limit = largest_released * made.sensitivity * self.n_units
         np.clip(value, -limit, limit, out=value)
-        return self._answer(made, value, deviation_of(mechanism, made.sigma, value, query))
+        sigma = deviation_of(mechanism, made.sigma, value, query)
+        return Answer(value, sigma, made.sensitivity, made.cost, self.n_units)
 
     @property
     def number_is_private(self) -> bool:
@@ -206,7 +207,7 @@ class Session(AbstractContextManager["Session"]):
         paying, uses, cost = self._payment(entry.query, rest_of)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if mechanism is None:
-            raise RuntimeError(f"release {entry.name!r} has no law for a pure epsilon.")
+            raise RuntimeError(f"release {query.name!r} has no law for a pure epsilon.")
         moved = released_sensitivity(
             mechanism, query, self.n_units, self._neighbours, self._most_units
         )
@@ -263,17 +264,14 @@ class Session(AbstractContextManager["Session"]):
         """Noisy mean of a query; only this and the selection of private keys read data."""
         # Under the caller's error state, whether rounding warns or raises may depend on one unit.
         with np.errstate(all="ignore"):
-            value = self._mean(query)
+            value: Floats = self._sum(query)
+            # No one else holds the sum: dividing in place saves a copy.
+            value /= self.n_units
             # Queries keep contributions finite. If one did not, an error would show it, and NaN
             # would pass the clip to the grid: replace such numbers by 0.
             if not made.is_exact and not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, made.sensitivity, made.cost, self._noise, query)
-
-    def _answer(
-        self, made: _Admitted, value: Floats, sigma: float, keys: list[str] | None = None
-    ) -> Answer:
-        return Answer(value, sigma, made.sensitivity, made.cost, self.n_units, keys)
 
     def _read(self) -> Any:
         """Raw data; RuntimeError before the session is entered, and once it is closed."""
@@ -296,26 +294,10 @@ class Session(AbstractContextManager["Session"]):
         data = self._read()
         if data.apart:
             return data.sum(query)
-        first = added = None
+        sums = query.sums()
         for chunk in data:
-            part = query.total(chunk)
-            if first is None:
-                first = part
-                continue
-            if added is None:
-                added = query.sums()
-                added.add(first)
-            added.add(part)
-        if first is None:
-            raise ValueError("the source of chunks yielded none.")
-        return first if added is None else added.value()
-
-    def _mean(self, query: Query) -> Floats:
-        """Sum of a query divided by `n_units`, in place."""
-        # No one else holds the sum: dividing in place saves a copy.
-        mean: Floats = self._sum(query)
-        mean /= self.n_units
-        return mean
+            sums.add(query.total(chunk))
+        return sums.value()
 
 
 def printer(spender: str) -> Watcher:

@@ -45,7 +45,7 @@ def test_answers_claim_the_covariance_of_their_noise(row, cost):
 
 
 def test_every_release_on_values_of_tensors_has_a_claim():
-    asked = {name for name, entry in CATALOGUE.items() if entry.family in ("entries", "persons")}
+    asked = {n for n, one in CATALOGUE.items() if one.query.family in ("entries", "persons")}
     assert {row.release for row in rows_of_claims.ROWS} == asked
     for row in rows_of_claims.ROWS:
         pure = [law for law in CATALOGUE[row.release].query.laws if law.pure]

@@ -45,8 +45,8 @@ def test_every_release_has_a_row_for_every_relation_that_it_supports():
     for entry in CATALOGUE.values():
         relations = ["replace_one"]
         relations += ["add_remove"] * leaves(entry.query)
-        for neighbours, grouped in product(relations, {False, entry.family in GROUPED}):
-            asked = entry.name, neighbours, grouped
+        for neighbours, grouped in product(relations, {False, entry.query.family in GROUPED}):
+            asked = entry.query.name, neighbours, grouped
             rows = [row for row in ROWS
                     if (row.release, row.neighbours, row.case.data.grouped) == asked]  # fmt: skip
             queries = [row.case.extreme(np.random.default_rng(0))[0] for row in rows]

@@ -122,7 +122,7 @@ def audited(
 
 # A word that is not selected has a share of the budget: at this delta, never of these.
 COST = PrivacyCost(mu=3.0, delta=1e-9)
-COME_AND_GO = [n for n in CATALOGUE if CATALOGUE[n].family in ("counts", "samples")]
+COME_AND_GO = [n for n in CATALOGUE if CATALOGUE[n].query.family in ("counts", "samples")]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from sktensor_dp.data.entries import EntryChunks
 from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.samples import SampleChunks
 from sktensor_dp.estimator.ball import chosen_ball
-from sktensor_dp.privacy.answer import range_reached
+from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.query import SIZE_EDGES, bins_of
@@ -36,6 +36,11 @@ def shares(values: np.ndarray) -> np.ndarray:
     return np.bincount(bins_of(values, EDGES), minlength=len(EDGES) - 1) / len(values)
 
 
+def answer(share: np.ndarray, sigma: float, pure: bool = False) -> Answer:
+    cost = PrivacyCost(epsilon=1.0) if pure else PrivacyCost(mu=1.0)
+    return Answer(share, sigma, 1.0, cost, 1)
+
+
 HISTOGRAMS = {
     "stars": (STARS, 0.0, (0.89, 5.0)),
     "below zero": (-STARS, 0.0, (-5.6, -1.0)),
@@ -49,7 +54,7 @@ HISTOGRAMS = {
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_an_exact_histogram_gives_the_edges_about_all_values_but_a_tail(name):
     values, tail, reached = HISTOGRAMS[name]
-    assert range_reached(shares(values), 0.0, EDGES, tail, pure=False) == (*reached, True)
+    assert answer(shares(values), 0.0).range_of(EDGES, tail) == (*reached, True)
 
 
 @pytest.mark.parametrize("pure", [False, True])
@@ -60,7 +65,7 @@ def test_noise_alone_hardly_ever_fills_a_bin(pure, seed):
     """
     rng = np.random.default_rng(seed)
     draw = (lambda n: rng.laplace(size=n) / math.sqrt(2)) if pure else rng.standard_normal
-    seen = [range_reached(draw(len(EDGES) - 1), 1.0, EDGES, 0.01, pure=pure)[2] for _ in range(400)]
+    seen = [answer(draw(len(EDGES) - 1), 1.0, pure).range_of(EDGES)[2] for _ in range(400)]
     assert sum(seen) <= 12
 
 
@@ -70,7 +75,7 @@ def test_what_is_spread_over_many_bins_is_seen_by_merging_them(seed):
     share = np.zeros(len(EDGES) - 1)
     share[400:500] = 0.01
     noisy = share + 0.0065 * rng.standard_normal(len(share))
-    low, high, seen = range_reached(noisy, 0.0065, EDGES, 0.01, pure=False)
+    low, high, seen = answer(noisy, 0.0065).range_of(EDGES)
     assert seen
     assert EDGES[368] <= low <= EDGES[432]
     assert EDGES[468] <= high <= EDGES[532]

@@ -60,7 +60,7 @@ def stated(page: str, query: Any, relation: str = "replace_one") -> tuple[float,
 def check_page(entry: Release, page: str, queries: list[Any]) -> None:
     """Fail unless a page is about a release and states what its queries compute."""
     of = f"{entry.query.__module__}.{entry.query.__name__}"
-    assert page.split("\n\n")[1].startswith(f"Release `{entry.name}`; query `{of}`; law")
+    assert page.split("\n\n")[1].startswith(f"Release `{entry.query.name}`; query `{of}`; law")
     for part in ("## Statement", "\\blacksquare", "\n## Tests\n"):
         assert part in page, f"the page has no {part}"
     named = re.findall(r"`(tests/.*?\.py)`", page)
@@ -119,7 +119,7 @@ def queries(name: str, rng: Rng) -> list[Any]:
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_the_proof_states_the_sensitivity_that_the_code_computes(name, seed):
     entry, rng = CATALOGUE[name], np.random.default_rng(seed)
-    page = (PROOFS / entry.proof).read_text(encoding="utf-8")
+    page = (PROOFS / f"{name}.md").read_text(encoding="utf-8")
     check_page(entry, page, queries(name, rng))
 
 
@@ -127,7 +127,7 @@ def test_the_proof_states_the_sensitivity_that_the_code_computes(name, seed):
 def test_a_page_that_states_another_sensitivity_is_refused(name, seed):
     """Of the L2 norm, a factor of one millionth too small, for either kind of neighbours."""
     entry, asked = CATALOGUE[name], queries(name, np.random.default_rng(seed))
-    page = (PROOFS / entry.proof).read_text(encoding="utf-8")
+    page = (PROOFS / f"{name}.md").read_text(encoding="utf-8")
     for change in list(CHANGES.values())[: 1 + leaves(entry.query)]:
         before, mark, after = page.partition(f"one unit {change}:\n")
         wrong = "\nL2 = L2 * (1 - 1e-6) - 1e-6\nL1 = "
