@@ -106,21 +106,17 @@ def lazy_persons(
     estimator: Any,
     X: Any,
     y: Any,
-    shape: Sequence[int],
-    unit_mode: int,
-    bounds: tuple[float, float],
     indices: Indices | None,
+    shape: Sequence[int],
+    bounds: tuple[float, float],
 ) -> LazyPersons:
     """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
     import dask
 
     X = check_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
+    reader = PersonReader.checked(shape, int(X.shape[1]), estimator.unit_mode, bounds)
     if indices is not None:
-        # If all modes but the unit mode have names, no row number is read.
-        shape = _public_shape(indices, shape or None, np.zeros((0, len(indices))), by_person=True)
-    reader = PersonReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
-    if indices is not None:
-        reader = NamedPersonReader(reader.shape, unit_mode, bounds, indices=indices)
+        reader = NamedPersonReader(reader.shape, reader.unit_mode, bounds, indices=indices)
     if is_dask(y):
         refuse_other_kinds(y._meta, "y", "encode it first")
     parts = row_partitions(X)
@@ -214,11 +210,13 @@ def read_entries(
     Coordinates are numbers, or names by `indices`: entries with a name that is no row are left
     out, and without an index of the unit mode units have ids of their own. `shape` is public; None
     takes it from names and coordinates.
-    """  # fmt: skip
+    """
     by_person = checked.unit_mode is not None
-    if by_person and is_dask(X):
-        check_given(checked, y)
-        return lazy_persons(checked, X, y, shape or (), checked.unit_mode, bounds, indices)
+    if by_person:
+        shape = _shape_of_persons(shape, indices)
+        if is_dask(X):
+            check_given(checked, y)
+            return lazy_persons(checked, X, y, indices, shape, bounds)
     # If a value is the unit, coordinates are public, and needed as a whole here.
     X, y = computed(X, "Reading X"), computed(y, "Reading y")
     if indices is None:
@@ -387,7 +385,8 @@ def _known_entries(
     if by_person and units < len(indices) and indices[units] is None:
         own = of_own_units(indices, units, X)
     numbers = named_numbers(checked, X, own, reset=True)
-    shape = _public_shape(indices, shape, numbers, by_person)
+    if shape is None:
+        shape = _shape_of_entries(indices, numbers)
     if own is not indices and len(own[units] or ()) > shape[units]:
         raise ValueError(MORE_IDS.format(mode=units, most=shape[units]))
     named = [mode for mode, index in enumerate(own) if index is not None]
@@ -398,18 +397,21 @@ def _known_entries(
     return numbers[known], values[known], shape
 
 
-def _public_shape(
-    indices: Indices, shape: Sequence[int] | None, numbers: NDArray[Any], by_person: bool
-) -> Sequence[int]:
-    """Lengths of the modes: `shape` if given, else numbers of names, or of largest coordinates."""
+def _shape_of_persons(shape: Sequence[int] | None, indices: Indices | None) -> Sequence[int]:
+    """Lengths of the modes: `shape` if given, else the numbers of names; ValueError without."""
     if shape is not None:
         return shape
-    if by_person and None in indices:
-        mode = indices.index(None)
+    if indices is None or None in indices:
         raise ValueError(
-            f"The 'shape' parameter must be given with a unit_mode: mode {mode} has no "
-            "row_names to count, and which indices occur is private."
+            "The 'shape' parameter must be given with a unit_mode, unless all modes have "
+            "row_names: which indices occur is private. Pass the public numbers of rows, such as "
+            "(n_persons, n_items)."
         )
+    return [len(index) for index in indices if index is not None]
+
+
+def _shape_of_entries(indices: Indices, numbers: NDArray[Any]) -> Sequence[int]:
+    """Lengths of the modes: the numbers of names, or of largest coordinates, which are public."""
     lengths = []
     for column, index in zip(numbers.T, indices, strict=True):
         # Values that are no coordinates are refused later, when all columns are checked.

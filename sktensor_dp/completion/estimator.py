@@ -3,13 +3,12 @@
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    RegressorMixin,
-)
+from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -41,7 +40,7 @@ from sktensor_dp.completion.coordinates import (
 )
 from sktensor_dp.completion.entries import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.model import count_components, shared_model, values_at
+from sktensor_dp.completion.model import SharedModel, count_components, shared_model, values_at
 from sktensor_dp.completion.persons import fit_persons
 from sktensor_dp.completion.plan import (
     Assumed,
@@ -53,14 +52,10 @@ from sktensor_dp.completion.plan import (
     plan_completion,
     plan_persons,
 )
-from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions
+from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions, choose_bounds
 from sktensor_dp.completion.recommend import RecommenderMixin
-from sktensor_dp.completion.row_names import (
-    are_names,
-    check_names,
-    indices_of,
-    names_at,
-)
+from sktensor_dp.completion.row_names import are_names, check_names, indices_of
+from sktensor_dp.completion.worst_case import worst_entries
 from sktensor_dp.estimator.base import (
     NONE,
     PrivateEstimatorMixin,
@@ -69,26 +64,28 @@ from sktensor_dp.estimator.base import (
     warn_of_score,
     warnings_of_range,
 )
-from sktensor_dp.estimator.facts import Neighbours, PublicFacts
+from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import checked_mask, computed, dense_tensor, lazy_rows
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.tucker_completion import Model
 
 # Number of entries whose values are computed at once.
 BLOCK = 2**20
-
-
 # Outside this range penalty or data would be lost in the other's rounding errors.
 REGULARIZATION = (1e-9, 1e9)
-
-
 SLOW = (
     "The core has so many numbers that this fit will take minutes or more: its time grows with the "
     "square of the product of the ranks. Interrupted, it has spent its budget; a smaller rank is "
     "faster."
+)
+BOUNDS = f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most"
+NAMES = (
+    "a tuple with an element for each mode: RowIndex.from_public(names), a list or column of "
+    "names, or None where rows have numbers"
 )
 
 
@@ -101,23 +98,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     _hidden_state = frozenset({"_model", "_ranks", "_shared", "_indices"})
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "bounds": [
-            Numbers(
-                Number(-LARGEST_SIZE, LARGEST_SIZE),
-                2,
-                f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most",
-            ),
+            Numbers(Number(-LARGEST_SIZE, LARGEST_SIZE), 2, BOUNDS),
             OneOf("auto"),
             NONE,
         ],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
-        "row_names": [
-            NONE,
-            Condition(
-                are_names,
-                "a tuple with an element for each mode: RowIndex.from_public(names), a list or "
-                "column of names, or None where rows have numbers",
-            ),
-        ],
+        "row_names": [NONE, Condition(are_names, NAMES)],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
         "unit_mode": [Number(0, math.inf, integer=True), NONE],
         "regularization": [Number(*REGULARIZATION)],
@@ -126,7 +112,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     mean_: float
     biases_: list[Floats]
-    _model: Any
+    _model: Model | SharedModel
     _full_core: ClassVar[bool]
 
     def __init__(
@@ -231,7 +217,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             As :meth:`fit`, or if `mask` has another shape.
         """
         check_arguments(self, unsupported, "fit_tensor")
-        self._check_all()
+        self._check_parameters()
         tensor = dense_tensor(
             T, "; where they were not observed pass coordinates and values of the others to fit()"
         )
@@ -248,60 +234,40 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _learn(
         self,
         checked: Self,
-        X: Any,
-        y: Any,
+        X: object,
+        y: object,
         announced: Sequence[int] | None,
         repeated: str | None = None,
     ) -> Self:
-        """Validate entries on the copy `checked`; plan, open, ask, publish.
-
-        `announced` is the shape.
-        """
-        # Numbers of a core of which a sweep takes two seconds; time grows with their square.
-        slow_core = 2500
-        bounds = self._checked_together()
-        by_person = self.unit_mode is not None
-        indices = None if self.row_names is None else indices_of(self.row_names)
-        if announced is None and by_person and indices is None:
-            raise ValueError(
-                "The 'shape' parameter must be given with a unit_mode: which indices occur is "
-                "private. Pass the public numbers of rows, such as (n_persons, n_items)."
-            )
+        """Read entries by the copy `checked` and the shape `announced`; plan, ask, publish."""
+        bounds, indices = checked_bounds(self), indices_of(self.row_names)
         chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
         shape = chunks.shape
-        kind: Any = PersonQuestions if by_person else EntryQuestions
-        fit: Any = fit_persons if by_person else fit_entries
         plan, ranks = self._plan(chunks.n_units, shape)
-        seeks = plan.seeks_components
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
+        self._warn(self._expected_warnings(plan, ranks, chunks.n_units))
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.regularization,
             self.max_iter,
         )  # fmt: skip
-        none = self._nothing_found(chunks.n_units)
-        asked = max(ranks) > 0
-        if asked and not seeks:
-            self._warn((none,))
-        elif seeks and self._full_core and not by_person and math.prod(ranks) > slow_core:
-            self._warn((UserWarning(SLOW),))
+        of_persons = isinstance(plan, PersonPlan)
+        with self._session(chunks, plan.releases, unit="person" if of_persons else None) as ask:
+            shown = True
+            if self._chooses_bounds:
+                bounds, shown = choose_bounds(ask)
+            if isinstance(plan, PersonPlan):
+                found = fit_persons(PersonQuestions(ask), plan, options)
+            else:
+                found = fit_entries(EntryQuestions(ask), plan, options)
+        warned = (
+            *warnings_of_range(ValueHistogram.name, seen=shown),
+            *found.warnings, *self._warnings_of_noise(found.attributes, plan, chunks.n_units),
+        )  # fmt: skip
+        n_found, most = count_components(found.attributes), max(ranks)
+        notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
-        warned: tuple[Warning, ...] = ()
-        unit = "person" if by_person else None
-        with self._session(chunks, plan.releases, unit=unit) as ask:
-            values = kind(ask)
-            if self._chooses_bounds:
-                low, high, seen = values.choose_bounds()
-                known["bounds_"] = low, high
-                warned = warnings_of_range(ValueHistogram.name, seen=seen)
-            found = fit(values, plan, options)
-        n_found = count_components(found.attributes)
-        nothing = n_found == 0
-        warned += (*found.warnings, *((none,) if asked and seeks and nothing else ()))
-        if nothing and math.isfinite(self.epsilon):
-            warned += self._hidden_biases(found.attributes)
-        notes = (f"Components found: {n_found} of {max(ranks)}.",) if asked else ()
         return self._finish(ask, replace(found, warnings=warned, notes=notes), known)
 
     @property
@@ -309,6 +275,39 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """Number of components that the fit found; 0 where noise hides them all."""
         check_is_fitted(self)
         return count_components(vars(self))
+
+    def _expected_warnings(
+        self, plan: CompletionPlan | PersonPlan, ranks: Sequence[int], n_units: int
+    ) -> list[Warning]:
+        """Warnings by public numbers: that no components can be found, or of a slow fit."""
+        # Numbers of a core of which a sweep takes two seconds; time grows with their square.
+        slow_core = 2500
+        if max(ranks) > 0 and not plan.seeks_components:
+            return [self._nothing_found(n_units)]
+        solves = plan.seeks_components and isinstance(plan, CompletionPlan) and self._full_core
+        return [UserWarning(SLOW)] if solves and math.prod(ranks) > slow_core else []
+
+    def _warnings_of_noise(
+        self, found: Mapping[str, Any], plan: CompletionPlan | PersonPlan, n_units: int
+    ) -> list[Warning]:
+        """Warnings, where no components were found, of that and of rows that noise hides."""
+        if count_components(found) > 0:
+            return []
+        told: list[Warning] = []
+        if plan.seeks_components:
+            told.append(self._nothing_found(n_units))
+        shared: SharedModel = found.get("_shared", found["_model"])
+        modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
+        told += [
+            NotEnoughDataWarning(
+                f"Rows of mode {mode} are told apart by noise more than by values: their biases "
+                f"have larger standard errors (bias_errors_) than differences at epsilon="
+                f"{self.epsilon:g}. Do not take their order for more than chance."
+            )
+            for mode, effects in zip(modes, shared.effects, strict=True)
+            if effects.is_hidden and math.isfinite(self.epsilon)
+        ]
+        return told
 
     def _nothing_found(self, n_units: int) -> Warning:
         """Warning that no components can be found, or that none were."""
@@ -318,20 +317,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             f"epsilon={self.epsilon:g}. Predictions are made of the mean and the biases of rows, "
             "so that everybody is recommended nearly the same, and transform returns 0. More "
             f"{units} or a larger epsilon would help: see forecast(). rank=0 asks for none."
-        )
-
-    def _hidden_biases(self, found: Mapping[str, Any]) -> tuple[Warning, ...]:
-        """Warning for modes whose biases differ less than their noise, without components."""
-        of = found.get("_shared", found["_model"])
-        modes = [mode for mode in range(len(of.effects) + 1) if mode != of.unit_mode]
-        hidden = [str(m) for m, one in zip(modes, of.effects, strict=True) if one.is_hidden]
-        return tuple(
-            NotEnoughDataWarning(
-                f"Rows of mode {mode} are told apart by noise more than by values: their biases "
-                f"have larger standard errors (bias_errors_) than differences at epsilon="
-                f"{self.epsilon:g}. Do not take their order for more than chance."
-            )
-            for mode in hidden
         )
 
     @property
@@ -455,7 +440,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             If a size is not an int >= 1, the shape has one mode, or biases and components
             are assumed to have all of the variance.
         """
-        low, high = self._check_all()
+        self._check_parameters()
+        low, high = checked_bounds(self)
         check_sizes(n_observed=n_observed, **{f"shape[{m}]": n for m, n in enumerate(shape)})
         if len(shape) < 2:
             raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
@@ -495,17 +481,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """True where a released histogram of values decides on the bounds."""
         return isinstance(self.bounds, str)
 
-    def _check_all(self) -> tuple[float, float]:
-        """Check all parameters and return the bounds."""
-        self._check_parameters()
-        return self._checked_together()
-
-    def _checked_together(self) -> tuple[float, float]:
-        """Check parameters that are valid one by one against each other; return the bounds."""
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_combination(self)
-        if self.row_names is not None:
-            check_names(self)
-        return checked_bounds(self)
+        check_names(self)
+        checked_bounds(self)
 
     def _parameter_to_save(self, name: str) -> Any:
         if name == "row_names" and (indices := indices_of(self.row_names)) is not None:
@@ -522,7 +502,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             self._unit, own_units=self.unit_mode is not None, n_units=n_units,
             is_pure=self.unit_mode is None and (self.perturbation in pure or self._chooses_bounds),
             target_range=None if isinstance(self.bounds, str) else self.bounds,
-            worst_case=self._worst_case,
+            worst_case=partial(worst_entries, self),
         )  # fmt: skip
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
@@ -570,40 +550,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return found
 
     def _check_public(self) -> None:
-        self._check_all()
-
-    def _worst_case(self, n_units: int | None) -> Neighbours:
-        """Data, their neighbour, and the statistic of a fit that tells them apart best."""
-        # Values are at the two bounds, in one entry or in the entries of one unit.
-        if self.bounds is None:
-            raise ValueError("bounds must be given: values are made of both.")
-        low, high = (-1.0, 1.0) if isinstance(self.bounds, str) else map(float, self.bounds)
-        shape, indices = self.shape, indices_of(self.row_names)
-        if shape is None and indices is not None:
-            lengths = [0 if index is None else len(index) for index in indices]
-            shape = lengths if self.unit_mode is None or all(lengths) else None
-        if self.unit_mode is None:
-            place = np.zeros((1, 2 if shape is None else len(shape)), dtype=np.intp)
-            entry, ends = names_at(place, indices), np.array([[low], [high]])
-            return (entry, ends[0]), (entry, ends[1]), lambda of: float(of.predict(entry)[0])
-        # Two rows change their order because of one unit; all other values are in the middle.
-        shared = 0 if self.unit_mode else 1
-        if shape is None or shape[shared] < 2:
-            raise ValueError(
-                f"shape must be given, with two rows or more in mode {shared}; got {shape!r}."
-            )
-        number = shape[self.unit_mode]
-        entries = np.zeros((2 * number, len(shape)), dtype=np.intp)
-        entries[:, self.unit_mode] = np.repeat(np.arange(number), 2)
-        entries[:, shared] = np.tile(np.arange(2), number)
-        named, values = names_at(entries, indices), np.full(2 * number, low / 2 + high / 2)
-        changed = values.copy()
-        values[:2], changed[:2] = (high, low), (low, high)
-        return (
-            (named, values),
-            (named, changed),
-            lambda of: float(of.biases_[shared][1] - of.biases_[shared][0]),
-        )
+        self._check_parameters()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")

@@ -265,7 +265,7 @@ class SavedCompletion(SavedState):
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes from a file; ModelFileError where shapes or values do not agree."""
         most_modes = 32
-        estimator._check_all()
+        estimator._check_parameters()
         found, shape, ranks = super().attributes(estimator), self.shape_, self._ranks
         right = 2 <= len(shape) <= most_modes and min(shape) > 0 and self.n_iter_ > 0
         require(right, "shape_ must be that of a tensor, fitted in a step or more")

@@ -78,6 +78,16 @@ class ReleasedFactor:
     moment_sigma: float  # of each number of the moment
 
 
+def choose_bounds(ask: Session) -> tuple[tuple[float, float], bool]:
+    """Release a histogram of values, and clip them to the range (low, high) that it shows; True if
+    anything is above the noise.
+    """
+    edges = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
+    low, high, seen = ask(ValueHistogram(edges)).range_of(edges)
+    ask.clip_values((low, high))
+    return (low, high), seen
+
+
 class _Questions:
     """Questions to a session of values, minus the `middle` of their range."""
 
@@ -99,15 +109,6 @@ class _Questions:
     def middle(self) -> float:
         """Middle of the range of values; public, or released."""
         return float(self._ask.public("middle"))
-
-    def choose_bounds(self) -> tuple[float, float, bool]:
-        """Release a histogram of values and clip them to the range that it shows: low and high, and
-        True if anything is above the noise.
-        """
-        edges = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
-        low, high, seen = self._ask(ValueHistogram(edges)).range_of(edges)
-        self._ask.clip_values((low, high))
-        return low, high, seen
 
 
 class EntryQuestions(_Questions):

@@ -15,7 +15,7 @@ from sktensor_dp import (
     PrivateGaussianMixture,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions
+from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions, choose_bounds
 from sktensor_dp.data.entries import EntryChunks
 from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.samples import SampleChunks
@@ -207,7 +207,7 @@ def test_no_query_sees_more_than_the_chosen_range(unit_mode, seeded_noise):
         kind, units = PersonQuestions, PersonChunks(X, y, (500, 10), 0, WIDE)
     with Session(units, plan) as ask:
         asked = kind(ask)
-        assert asked.choose_bounds() == (0.89, 5.0, True)
+        assert choose_bounds(ask) == ((0.89, 5.0), True)
         read = data_of(ask)
         assert (asked.half, asked.middle) == (5.0 / 2 - 0.89 / 2, 5.0 / 2 + 0.89 / 2)
         assert read.half == asked.half
