@@ -1,39 +1,44 @@
 """Neighbouring entries that an audit of a completion tells apart."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from sktensor_dp.completion.row_names import indices_of, names_at
 from sktensor_dp.estimator.facts import Neighbours
 
-if TYPE_CHECKING:
-    from sktensor_dp.completion.estimator import CompletionMixin
 
-
-def worst_entries(model: "CompletionMixin", n_units: int | None) -> Neighbours:
+def worst_entries(
+    n_units: int | None,
+    *,
+    bounds: tuple[float, float] | str | None,
+    shape: Sequence[int] | None,
+    row_names: Sequence[Any] | None,
+    unit_mode: int | None,
+) -> Neighbours:
     """Data, their neighbour, and the statistic of a fit that tells them apart best."""
     # Values are at the two bounds, in one entry or in the entries of one unit.
-    if model.bounds is None:
+    if bounds is None:
         raise ValueError("bounds must be given: values are made of both.")
-    low, high = (-1.0, 1.0) if isinstance(model.bounds, str) else map(float, model.bounds)
-    shape, indices = model.shape, indices_of(model.row_names)
+    low, high = (-1.0, 1.0) if isinstance(bounds, str) else map(float, bounds)
+    indices = indices_of(row_names)
     if shape is None and indices is not None:
         lengths = [0 if index is None else len(index) for index in indices]
-        shape = lengths if model.unit_mode is None or all(lengths) else None
-    if model.unit_mode is None:
+        shape = lengths if unit_mode is None or all(lengths) else None
+    if unit_mode is None:
         place = np.zeros((1, 2 if shape is None else len(shape)), dtype=np.intp)
         entry, ends = names_at(place, indices), np.array([[low], [high]])
         return (entry, ends[0]), (entry, ends[1]), lambda of: float(of.predict(entry)[0])
     # Two rows change their order because of one unit; all other values are in the middle.
-    shared = 0 if model.unit_mode else 1
+    shared = 0 if unit_mode else 1
     if shape is None or shape[shared] < 2:
         raise ValueError(
             f"shape must be given, with two rows or more in mode {shared}; got {shape!r}."
         )
-    number = shape[model.unit_mode]
+    number = shape[unit_mode]
     entries = np.zeros((2 * number, len(shape)), dtype=np.intp)
-    entries[:, model.unit_mode] = np.repeat(np.arange(number), 2)
+    entries[:, unit_mode] = np.repeat(np.arange(number), 2)
     entries[:, shared] = np.tile(np.arange(2), number)
     named, values = names_at(entries, indices), np.full(2 * number, low / 2 + high / 2)
     changed = values.copy()
