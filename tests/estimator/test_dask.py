@@ -1,12 +1,15 @@
 """Dask collections give what rows at hand give; nothing is computed before the charge."""
 
+import json
 import logging
 import pickle
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import dask
 import dask.array as da
+import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -17,11 +20,13 @@ from small_corpora import INF, tiny
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
+    PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
+from sktensor_dp.datasets import open_texts
 from sktensor_dp.privacy.execution import FAN_IN, DaskPartitions
 
 N, D, SECRET = 700, 6, 987654321
@@ -80,9 +85,12 @@ COUNTED, STREAM = (
     partial(topics, neighbours="add_remove"),
     partial(components, perturbation="stream"),
 )
+words = partial(PrivateCountVectorizer, max_words_per_document=4)
 slices = partial(PrivateCPCompletion, 1, bounds=BOUNDS, shape=SHAPE, unit_mode=0)
 ROWS, UNKNOWN, TRIPLES = unread(N, D), unread(np.nan, D), (unread(np.nan, 3), unread(np.nan))
 CELLS, VALUES = entries()
+TEXTS = ["some words", f"other {SECRET}"] * (N // 2)
+BAG = db.from_sequence(TEXTS, npartitions=4)
 FEW = {"groups": np.arange(5), "n_samples": 5}
 REFUSED: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "unknown number": (topics, [UNKNOWN], {}, "n_samples must be given: the number of rows"),
@@ -111,6 +119,9 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "columns": (slices, lazy_entries(CELLS, VALUES[:, None]), {}, "y must hold one value"),
     "no values": (slices, (TRIPLES[0], None), {}, "requires y to be passed"),
     "categories": (slices, lazy_entries(CELLS.astype(str), VALUES), {}, "encode categories first"),
+    "unknown texts": (words, [BAG], {}, "n_samples must be given: the number of documents"),
+    "texts at hand": (words, [TEXTS], {"n_samples": N}, "takes no n_samples"),
+    "two columns": (words, [frame(documents())], {"n_samples": N}, "Pass the column of the texts"),
     "values of text": (slices, lazy_entries(CELLS, VALUES.astype(str)), {}, "got text; encode it"),
 }
 
@@ -155,28 +166,44 @@ def raising_entries() -> tuple[Any, Any]:
     return X, y.map_blocks(raising, meta=np.zeros(0))
 
 
-FAULTS: dict[str, tuple[Any, Any]] = {
-    "fractions": (topics, [lazy(documents() + 0.5 * SECRET)]),
-    "negative": (topics, [lazy(documents() - SECRET)]),
-    "a block that raises": (topics, [lazy(documents()).map_blocks(raising, meta=np.zeros((0, 0)))]),
-    "a block of another width": (topics, [one_block(np.full((N, D + 1), SECRET))]),
-    "fewer rows than told": (topics, [one_block(documents()[1:])]),
-    "beyond the shape": (slices, lazy_entries(CELLS + SECRET, VALUES)),
-    "entries below 0": (slices, lazy_entries(CELLS - SECRET, VALUES)),
-    "entries of fractions": (slices, lazy_entries(CELLS + 0.5, VALUES)),
-    "not finite": (slices, lazy_entries(CELLS, VALUES + np.inf)),
-    "entries that raise": (slices, raising_entries()),
-    "fewer values than told": (slices, fewer_values()),
+def failing(text: str) -> list[str]:
+    raise KeyError(text)
+
+
+def texts_in_a_file(folder: Path) -> Any:
+    path = folder / "texts.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    return open_texts(path, "text", chunk_size=90)
+
+
+NO_TEXTS, MORE = db.from_sequence([*TEXTS, 5], npartitions=4), {"n_samples": N + 5}
+FAULTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "fractions": (topics, [lazy(documents() + 0.5 * SECRET)], {}),
+    "negative": (topics, [lazy(documents() - SECRET)], {}),
+    "raises": (topics, [lazy(documents()).map_blocks(raising, meta=np.zeros((0, 0)))], {}),
+    "a block of another width": (topics, [one_block(np.full((N, D + 1), SECRET))], {}),
+    "fewer rows than told": (topics, [one_block(documents()[1:])], {}),
+    "beyond the shape": (slices, lazy_entries(CELLS + SECRET, VALUES), {}),
+    "entries below 0": (slices, lazy_entries(CELLS - SECRET, VALUES), {}),
+    "entries of fractions": (slices, lazy_entries(CELLS + 0.5, VALUES), {}),
+    "not finite": (slices, lazy_entries(CELLS, VALUES + np.inf), {}),
+    "entries that raise": (slices, raising_entries(), {}),
+    "fewer values than told": (slices, fewer_values(), {}),
+    "fewer texts than told": (words, [BAG], MORE),
+    "fewer texts in a file": (words, [texts_in_a_file], MORE),
+    "no text": (words, [NO_TEXTS], {"n_samples": N + 1}),
+    "an analyzer that raises": (partial(words, analyzer=failing), [BAG], {"n_samples": N}),
 }
 
 
 @pytest.mark.parametrize("case", FAULTS)
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, scheduler, caplog):
-    (build, data), budget = FAULTS[case], BudgetAccountant(1.0, 1e-6)
+def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, scheduler, caplog, tmp_path):
+    (build, data, given), budget = FAULTS[case], BudgetAccountant(1.0, 1e-6)
+    data = [one(tmp_path) if callable(one) else one for one in data]
     model = build(accountant=budget)
-    calls = [model.fit]
-    if case == "a block that raises":  # a score shows no data either
+    calls = [partial(model.fit, **given)]
+    if case == "raises":  # a score shows no data either
         calls.append(PrivateSpectralLDA(2, epsilon=INF).fit(documents()).score)
     for call in calls:
         with (

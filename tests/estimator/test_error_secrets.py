@@ -5,10 +5,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from secret_entries import NUMBER, TEXT, columns, fail, held_by, shows_nothing, tables
 from sklearn.base import clone
@@ -30,7 +30,6 @@ from sktensor_dp import (
 )
 from sktensor_dp.checks.errors import call_untrusted, read
 from sktensor_dp.data.texts import TextChunks
-from sktensor_dp.datasets import load_texts
 
 pytestmark = [pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")]
 
@@ -126,7 +125,8 @@ def text_calls() -> Iterator[Call]:
     }
     asked: list[tuple[dict[str, Any], Any]] = [
         ({"encoding": "no-such"}, TEXT.encode()), ({"input": "filename"}, TEXT),
-        ({"input": "filename"}, TEXT * 400), ({"preprocessor": fail}, TEXT),
+        ({"input": "filename"}, TEXT * 400), ({"input": "file"}, SimpleNamespace(read=fail)),
+        ({"preprocessor": fail}, TEXT),
         ({"tokenizer": fail, "token_pattern": None}, TEXT),
         *(({"analyzer": analyzer}, TEXT)
           for analyzer in (fail, json.loads, {}.__getitem__, int, lambda text: {}[text])),
@@ -232,28 +232,6 @@ def test_scorers_show_no_entry(name, capfd):
 
 
 # Files
-
-
-def test_readers_show_no_cell(tmp_path, capfd):
-    row = f"{TEXT},S3CR\n{NUMBER},b\n"
-    cases: dict[str, Any] = {
-        "no_header.csv": row,
-        "no_header.tsv": row.replace(",", "\t"),
-        "keys.jsonl": f'{{"{TEXT}": "a", "S3CR": "b"}}\n{{"{TEXT}x": "c"}}\n',
-        "no_json.jsonl": TEXT,
-        "numbers.jsonl": f'{{"review": {NUMBER}}}\n',
-        "latin.csv": f"review\n{TEXT}\u00e9\n".encode("latin-1"),
-        "no.parquet": TEXT,
-    }
-    for name, content in cases.items():
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        for column in (None, "review"):
-            error = shows_nothing(lambda: load_texts(path, column), capfd)  # noqa: B023
-            assert isinstance(error, ValueError | ImportError)
-    frame = pd.DataFrame({TEXT: ["a"], "S3CR": ["b"]})
-    if shows_nothing(lambda: frame.to_parquet(tmp_path / "a.parquet"), capfd) is None:
-        assert shows_nothing(lambda: load_texts(tmp_path / "a.parquet"), capfd) is not None
 
 
 # How errors are told anew

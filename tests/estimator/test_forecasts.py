@@ -16,7 +16,6 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
-    unsafe_seeded_noise,
 )
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 
@@ -62,28 +61,6 @@ def test_every_estimator_forecasts_by_public_numbers_and_spends_nothing():
 def test_no_threshold_is_forecast_where_there_is_none(options, sizes, told):
     with pytest.raises(ValueError, match=told):
         PrivateCountVectorizer(**options).forecast(**{"n_documents": 10, **sizes})
-
-
-def test_a_vocabulary_keeps_words_from_the_forecast_on(seed):
-    """Of 25 words each, those in 4 thresholds are kept, and of a fourth 2 at most (1e-6)."""
-    build = PrivateCountVectorizer(max_words_per_document=50, epsilon=4.0)
-    forecast = build.forecast(1000)
-    assert forecast.enough
-    assert not build.forecast(math.floor(forecast.threshold)).enough
-    counted = clone(build).set_params(neighbours="add_remove").forecast(1000)
-    assert counted.threshold < forecast.threshold  # a document counts once, not twice
-    low = round(forecast.threshold / 4)
-    high = round(4 * forecast.threshold)
-    words = [f"low{i}" for i in range(25)], [f"high{i}" for i in range(25)]
-    texts = [" ".join(words[0] * (i < low) + words[1] * (i < high)) for i in range(1000)]
-    with unsafe_seeded_noise(seed):
-        fitted = build.fit(texts)
-    assert fitted.threshold_ == forecast.threshold
-    # The common words get four times the votes that they need. Of the rare ones an eighth is
-    # lifted to where votes are of use, to 3.4 deviations below what they need then.
-    n_low, n_high = (len(fitted.vocabulary_.keys() & set(group)) for group in words)
-    assert n_high == 25
-    assert n_low <= 2
 
 
 SIZE = (50_000, 30)

@@ -2,11 +2,9 @@
 
 import math
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from internals import check_own_parameters
 
 from sktensor_dp import (
     PrivacyLeakWarning,
@@ -14,7 +12,7 @@ from sktensor_dp import (
     PrivateSearchCV,
     PrivateSpectralLDA,
 )
-from sktensor_dp.checks.parameters import InstanceOf, Number, OneOf, check_parameters
+from sktensor_dp.checks.parameters import InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 
 NO_NUMBERS = [math.nan, np.nan, True, np.True_, "1", None, 1j, [1.0], np.ones(1), np.array(1.0)]
@@ -92,27 +90,3 @@ def test_a_constraint_accepts_and_describes(constraint, right, wrong, said):
     assert [value for value in right if not constraint.accepts(value)] == []
     assert [value for value in wrong if constraint.accepts(value)] == []
     assert str(constraint) == said
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {}, {"epsilon": math.inf}, {"epsilon": 1}, {"delta": 0}, {"accountant": BUDGET},
-        {"random_state": 0}, {"random_state": STATE}, {"verbose": True}, {"verbose": 3},
-    ],
-)  # fmt: skip
-def test_shared_parameters_accept(changes) -> None:
-    check_own_parameters(PrivateSpectralLDA(**changes))
-
-
-def test_alternatives_and_the_error() -> None:
-    constraints = {"rank": [Number(1, 5, integer=True), OneOf("auto")], "other": [OneOf(None)]}
-    for value in (1, 5, "auto"):
-        check_parameters(SimpleNamespace(rank=value, other=None), constraints)
-    with pytest.raises(
-        ValueError,
-        match=r"The 'rank' parameter of SimpleNamespace must be an int in \[1, 5\] or .auto.\. Got",
-    ):
-        check_parameters(SimpleNamespace(rank=0, other=None), constraints)
-    with pytest.raises(ValueError, match="'other'"):
-        check_parameters(SimpleNamespace(rank=1, other=1), constraints)

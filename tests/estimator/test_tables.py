@@ -134,18 +134,6 @@ def test_missing_values_of_a_wide_table_are_gaps(dtype):
         np.testing.assert_array_equal(fit(table).complete(), fit(numbers).complete())
 
 
-@pytest.mark.parametrize("transform", ["pandas", "polars"])
-@pytest.mark.parametrize(
-    "model", [PrivateSpectralLDA(2), PrivateTensorPowerMethod(2, data_norm=9.0)], ids=str
-)
-def test_tables_come_out_as_set_output_says_by_names_of_the_class(table, model, transform):
-    shown = model.set_params(epsilon=50.0).set_output(transform=transform).fit_transform(table)
-    assert type(shown).__module__.split(".")[0] == transform
-    names = [f"{type(model).__name__.lower()}{place}" for place in range(shown.shape[1])]
-    assert list(shown.columns) == list(model.get_feature_names_out()) == names
-    assert shown.shape == (600, model.n_components_)
-
-
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_what_is_shown_comes_as_a_table_of_choice(backend):
     budget = BudgetAccountant(9.0)

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.model_selection import KFold
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     Normalizer,
@@ -150,6 +150,12 @@ OTHERS = [
     (make_pipeline(calling(), raters(20).estimator), {}, "must be by itself"),
     (PrivateSpectralLDA(accountant=BudgetAccountant()), {}, "accountant=None"),
     (followed(), {}, "callbacks"),
+    # Steps could tell an empty part.
+    (
+        make_pipeline(Normalizer("max"), PrivateSpectralLDA(2, neighbours="add_remove")),
+        {},
+        "by itself",
+    ),
 ]
 DATA = [
     (public_topics(), (with_one(np.nan, COUNTS),), "contains NaN"),
@@ -214,16 +220,6 @@ def test_groups_that_no_fit_takes_cost_nothing(search, data, groups, message):
     budget = BudgetAccountant(100.0, 0.1)
     with pytest.raises((ValueError, TypeError), match=message):
         search.set_params(accountant=budget).fit(*data, groups=groups)
-    assert budget.entries == ()
-
-
-def test_neighbours_are_those_of_the_estimator_whose_parts_may_be_empty():
-    """Steps could tell an empty part."""
-    model = PrivateSpectralLDA(2, neighbours="add_remove")
-    pipe = Pipeline([("scale", Normalizer(norm="max")), ("topics", model)])
-    budget = BudgetAccountant()
-    with pytest.raises(ValueError, match="by itself"):
-        PrivateSearchCV(pipe, {"topics__n_components": [1]}, accountant=budget).fit(COUNTS)
     assert budget.entries == ()
 
 

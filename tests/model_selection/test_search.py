@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     Normalizer,
 )
-from small_searches import INF, cells, completions, counts, topics
+from small_searches import INF, cells, completions, counts
 from toy_regressor import NAME, NoisyMean, targets
 
 from sktensor_dp import (
@@ -95,16 +95,6 @@ def test_without_noise_the_best_candidate_wins(n_trials_are):
     # The mean of 400 squared errors is .25 with a deviation of .0158; the next shift has -1.25.
     assert search.best_score_ == pytest.approx(-0.25, abs=0.1)
     assert search.privacy_report_.epsilon == INF
-
-
-def test_topics_are_searched_and_used():
-    search = topics(epsilon=20.0, n_trials=3, random_state=0).fit(counts())
-    assert isinstance(search.best_estimator_, PrivateSpectralLDA)
-    k = search.best_params_["n_components"]
-    assert search.transform(counts()).shape[1] <= k
-    assert search.score(counts()) == pytest.approx(search.score_samples(counts()).sum())
-    assert search.n_features_in_ == 7
-    assert -2 * math.log(7) - 1 < search.best_score_ < 1
 
 
 @pytest.mark.nightly

@@ -18,7 +18,6 @@ from sktensor_dp.privacy.spending import charges_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
 
-SECRET = "opensesame"
 PETS = ["Cats chase mice, and more mice!", "Dogs chase cats.", "The cats; the dogs"]
 N_PETS = 1500
 MANY = PETS * (N_PETS // 3)
@@ -159,17 +158,6 @@ def test_given_vocabulary_is_free():
     assert small(vocabulary={"cats", "dogs"}).transform(PETS).shape == (3, 2)
     with pytest.raises(ValueError, match="Duplicate term"):
         small(vocabulary=["cats", "cats"]).fit(PETS)
-
-
-def test_a_file_that_cannot_be_read_is_not_quoted():
-    class Broken(io.StringIO):
-        def read(self, size=-1):
-            raise RuntimeError(SECRET)
-
-    with pytest.raises(RuntimeError, match="failed with RuntimeError") as caught:
-        PrivateCountVectorizer(input="file").fit([Broken(), Broken()])
-    assert SECRET not in str(caught.value)
-    assert caught.value.__context__ is None
 
 
 def test_a_vocabulary_and_another_fit_use_up_a_split_budget():
