@@ -74,20 +74,6 @@ def test_noise_moves_components_a_little(method, seed):
     assert matched(V, np.eye(10)).max() > 0.5
 
 
-# Per tensor the gain in mean squared distance was measured as .0067 with a
-# standard deviation of .0017 (300 tensors, smallest .0024): the mean of 5 is 8
-# standard errors above zero.
-def test_simultaneous_iteration_is_more_accurate_than_deflation(seed):
-    gains = []
-    for trial in range(5):
-        rng = np.random.default_rng([seed, 4, trial])
-        V = random_frame(10, 10, rng)
-        T = symmetric_outer_sum(np.linspace(3, 1, 10), V) + 0.1 * symmetric_noise(10, rng)
-        power, best = (method(T, 10, random_state=seed)[1] for method in METHODS[::2])
-        gains.append(np.mean(matched(V, power) ** 2) - np.mean(matched(V, best) ** 2))
-    assert np.mean(gains) > 0
-
-
 # Every component attracts some restarts. One of weight 3 draws more than half of
 # them (those nearest in 3 v_j'u): 20 restarts all miss it in fewer than 1e-6.
 @pytest.mark.parametrize("function", [robust_tensor_power_method, simultaneous_power_iteration])

@@ -4,22 +4,12 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedComponents
 from sktensor_dp.tensor.unit_parameters import (
     EntryEffects,
-    effects_at_entries,
     fold_in_units,
     predict_units,
 )
-
-
-def test_effects_add_up_over_modes():
-    one = SharedEffects(np.array([1.0, 2.0]), np.array([0.1, 0.2]), np.array([3.0, 4.0]), 1.0)
-    two = SharedEffects(np.array([10.0, 20.0]), np.array([1.0, 2.0]), np.array([5.0, 6.0]), 1.0)
-    at = effects_at_entries([one, two], np.array([[0, 1], [1, 1], [1, 0]]))
-    np.testing.assert_allclose(at.effects, [21.0, 22.0, 12.0])
-    np.testing.assert_allclose(at.variances, [2.1, 2.2, 1.2])
-    np.testing.assert_allclose(at.popularity, [9.0, 10.0, 9.0])
 
 
 @pytest.mark.parametrize("given", [{}, {"level_variance": 0.7}])
