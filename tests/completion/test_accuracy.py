@@ -35,7 +35,6 @@ def synthetic(kind, shape, seed, rank=3):
 
 
 def biased(shape, seed):
-    """Biases of two modes, each of deviation .7, and noise of the same size."""
     rng = np.random.default_rng(seed)
     T = 0.7 * (rng.standard_normal((shape[0], 1, 1)) + rng.standard_normal((shape[1], 1)))
     return T + 0.7 * rng.standard_normal(shape)
@@ -95,10 +94,7 @@ def test_all_perturbations_release_biases(perturbation, options, most, seed):
     assert relative_error(found, T) < most
 
 
-GENEROUS = {
-    "output": {"epsilon": 20.0},
-    "gradient": {"epsilon": 300.0, "max_iter": 30},
-}
+GENEROUS = {"output": {"epsilon": 20.0}, "gradient": {"epsilon": 300.0, "max_iter": 30}}
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -100,7 +100,6 @@ def test_features_add_up_to_predictions():
 @all_models
 @pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
 def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
-    """Rows never observed, unknown ones, and without a given shape those beyond the largest."""
     options = {"perturbation": perturbation, "shape": (10, 8, 9)}
     if perturbation == "slice":
         options = {"unit_mode": 0, "shape": (10, 8, 9)}

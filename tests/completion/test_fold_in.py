@@ -57,7 +57,6 @@ KINDS = pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompl
 
 
 def answers(seed, size=SIZE):
-    """Persons' levels, and two components beside them: to fit, and others."""
     rng = np.random.default_rng(seed)
     T = 0.8 * rng.standard_normal((N, 1)) + 0.3 * rng.standard_normal(D)
     T = T + size * rng.standard_normal((N, 2)) @ rng.standard_normal((2, D))

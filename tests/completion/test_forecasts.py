@@ -7,11 +7,7 @@ import pytest
 from sklearn.base import clone
 from small_completions import MODELS, SHAPE, SLICE, TASTES, build, tastes
 
-from sktensor_dp import (
-    BudgetAccountant,
-    PrivateCPCompletion,
-    unsafe_seeded_noise,
-)
+from sktensor_dp import BudgetAccountant, PrivateCPCompletion, unsafe_seeded_noise
 from sktensor_dp.completion.forecast import entry_errors
 from sktensor_dp.completion.plan import Assumed, plan_completion
 
@@ -25,7 +21,6 @@ KNOWN = {"deviation": 1.5, "bias_deviation": 0.6, "component_share": 0.15}
 
 
 def values(seed):
-    """Biases of people and columns, and three components: to fit, and others."""
     rng = np.random.default_rng(seed)
     X = np.argwhere(rng.random((N, D)) < EACH / D)
     U, V = rng.standard_normal((N, COUNT)), rng.standard_normal((D, COUNT))
@@ -73,7 +68,6 @@ def test_predictions_and_own_entries_do_as_forecast(epsilon, seed):
 
 
 def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
-    """Within one way of fitting."""
     assumed = Assumed.given(2, 4.0, None, None, None)
     for way in ("input", "sufficient_statistics"):
         before = (math.inf,) * 3

@@ -8,11 +8,7 @@ import pytest
 import scipy.sparse as sp
 from small_completions import X0, Y0, build
 
-from sktensor_dp import (
-    BudgetAccountant,
-    PrivateCPCompletion,
-    PrivateTuckerCompletion,
-)
+from sktensor_dp import BudgetAccountant, PrivateCPCompletion, PrivateTuckerCompletion
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 

@@ -54,7 +54,6 @@ def test_means_sums_and_shares_are_those_of_loops(seed):
 
 
 def kinds_of(numbers):
-    """Labels of one kind each, in the same order as the numbers."""
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     words = [f"w{number:03d}" for number in numbers]
     return {

@@ -12,12 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sktensor_dp.datasets import (
-    load_texts,
-    load_texts_by_person,
-    load_word_frequencies,
-    open_texts,
-)
+from sktensor_dp.datasets import load_texts, load_texts_by_person, load_word_frequencies, open_texts
 from sktensor_dp.datasets.files import as_cell, numbers_in_column
 
 SECRET = "unmistakable"

@@ -15,7 +15,6 @@ TEST = f"2\t1\t1\t{5 * DAY + 2}\n".encode()
 
 @pytest.fixture
 def archive(tmp_path, monkeypatch):
-    """Served by the file system, with its checksums known."""
     path = tmp_path / "served" / "ml-100k.zip"
     path.parent.mkdir()
 

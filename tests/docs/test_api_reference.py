@@ -21,7 +21,6 @@ MODULES = (
 
 
 def listed() -> set[str]:
-    """Full names under autosummary, each with the module that is current there."""
     names, module = set(), ""
     for line in REFERENCE.read_text(encoding="utf-8").splitlines():
         if current := re.match(r"\.\. currentmodule:: (\S+)", line):

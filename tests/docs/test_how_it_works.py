@@ -23,14 +23,12 @@ BOUNDS = {"bounds": (-3, 3), "random_state": 0}
 
 
 def documents(n_words: int, length: int) -> np.ndarray:
-    """Documents of three topics, one topic each."""
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(n_words, 0.2), 3)
     return np.stack([rng.multinomial(length, topics[i % 3]) for i in range(20_000)])
 
 
 def table(n_rows: int, n_columns: int, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Entries of a matrix of rank two."""
     rng = np.random.default_rng(0)
     rows, columns = rng.standard_normal((n_rows, 2)), rng.standard_normal((n_columns, 2))
     X = np.argwhere(rng.random((n_rows, n_columns)) < share)
@@ -84,7 +82,6 @@ FITS = {
 
 
 def sections() -> dict[str, list[str]]:
-    """Steps of each section."""
     parts = re.split(r"^## (.+)$", PAGE.read_text("utf-8"), flags=re.M)[1:]
     steps = [re.findall(r"^\d+\. (.+)$", body, flags=re.M) for body in parts[1::2]]
     return dict(zip(parts[::2], steps, strict=True))

@@ -50,7 +50,6 @@ def slug(title: str) -> str:
 
 
 def section(page: Path, anchor: str) -> str:
-    """Text from a heading, or a named one, to the next of its level."""
     lines = page.read_text(encoding="utf-8").splitlines()
     if not anchor:
         return "\n".join(lines)

@@ -35,7 +35,6 @@ PUBLIC = {
 
 
 def included(page: Path) -> dict[Path, str]:
-    """Files that a page shows, with the source that it adds."""
     found = INCLUDE.findall(page.read_text("utf-8"))
     return {(page.parent / name).resolve(): source for name, source in found}
 

@@ -56,7 +56,6 @@ def pages() -> list[str]:
 
 
 def wider_than_window(driver) -> int:
-    """By how many pixels the page can be scrolled sideways."""
     return driver.execute_script(
         "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )

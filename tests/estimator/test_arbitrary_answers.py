@@ -72,7 +72,6 @@ def told():
 
 
 def assert_in_domain(model):
-    """Assert that what a fit exposes is finite, and in the range that is documented."""
     for name, value in vars(model).items():
         for part in value if isinstance(value, list | tuple) else [value]:
             if isinstance(part, np.ndarray) and part.dtype.kind == "f":

@@ -60,7 +60,6 @@ CELLS = np.repeat(np.argwhere(np.ones((4, 3))), 2, axis=0)
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("rows", [HUGE_ROWS, TINY_ROWS], ids=["huge", "tiny"])
 def test_no_sample_makes_a_fit_warn_or_fail(rows, fit):
-    """Not even where a caller makes errors of rounding."""
     with np.errstate(all="raise"):
         assert FITS[fit](rows).privacy_report_.rows
 

@@ -73,7 +73,6 @@ def never() -> Any:
 
 
 def unread(*shape: float) -> Any:
-    """An array that must not be computed."""
     return da.from_delayed(dask.delayed(never)(), shape, dtype=float)
 
 
@@ -152,7 +151,6 @@ def raising(block: np.ndarray) -> np.ndarray:
 
 
 def one_block(X: np.ndarray) -> Any:
-    """An array that is of another shape than it says."""
     return da.from_delayed(dask.delayed(X), (N, D), dtype=float)
 
 

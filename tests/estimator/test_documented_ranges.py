@@ -67,7 +67,6 @@ def ends(name: str, one: Number) -> Iterator[float]:
 
 
 def outside(one: Number) -> Iterator[float]:
-    """Values beyond the ends of a range."""
     if math.isfinite(one.low):
         yield int(one.low) - 1 if one.integer else math.nextafter(one.low, -INF)
     if math.isfinite(one.high):
@@ -80,14 +79,12 @@ SLOW, OWN = "Tucker", ("rank", "epsilon", "max_iter")
 
 
 def within(case: str) -> Iterator[tuple[str, float]]:
-    """Parameters of a case with the ends of their ranges."""
     for name, ranges in numeric(CASES[case][0].of.kind):
         if name in OWN or not case.startswith(SLOW):
             yield from ((name, value) for one in ranges for value in ends(name, one))
 
 
 def beyond(case: str) -> Iterator[tuple[str, float]]:
-    """Parameters of a case with numbers that are in none of their ranges."""
     for name, ranges in numeric(CASES[case][0].of.kind):
         for value in (value for one in ranges for value in outside(one)):
             if not any(other.accepts(value) for other in ranges):

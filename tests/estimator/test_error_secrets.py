@@ -106,8 +106,6 @@ def completion_calls() -> Iterator[Call]:
 
 
 class Failing:
-    """A source that fails while it is read."""
-
     def __init__(self, fails: Any = fail) -> None:
         self._fails = fails
 

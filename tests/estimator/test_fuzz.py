@@ -130,7 +130,6 @@ CELLS_OF_ROWS = np.argwhere(np.random.default_rng(0).random((5, 4)) < 0.7)
 
 
 def assert_finite(model):
-    """Assert that all released numbers are finite."""
     for name, value in vars(model).items():
         for part in value if isinstance(value, list | tuple) else [value]:
             if name.endswith("_") and isinstance(part, np.ndarray) and part.dtype.kind == "f":
@@ -233,7 +232,6 @@ def test_forecasts_and_chunks_of_any_size(build, a, b, chunk):
 
 
 def test_the_properties_bite():
-    """A message with data in it, and a charge before an error, are noticed."""
     with pytest.raises(AssertionError):
         check_error(_lda(), ValueError(f"could not convert {WORD}"))
 

@@ -32,7 +32,6 @@ GIGABYTE = 1e9
 
 @pytest.fixture(autouse=True)
 def _one_machine(memory_of):
-    """The same memory wherever the tests run."""
     memory_of(8 * GIGABYTE)
 
 

@@ -6,12 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sktensor_dp import (
-    PrivacyLeakWarning,
-    PrivateCPCompletion,
-    PrivateSearchCV,
-    PrivateSpectralLDA,
-)
+from sktensor_dp import PrivacyLeakWarning, PrivateCPCompletion, PrivateSearchCV, PrivateSpectralLDA
 from sktensor_dp.checks.parameters import InstanceOf, Number, OneOf
 from sktensor_dp.privacy.accountant import BudgetAccountant
 

@@ -38,8 +38,6 @@ def test_a_log_that_is_closed_costs_no_paid_fit(monkeypatch):
 
 
 class Follower:
-    """Keeps what it is told."""
-
     def __init__(self):
         self.told = []
         self.estimators = []

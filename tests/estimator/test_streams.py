@@ -34,7 +34,6 @@ every_kind = pytest.mark.parametrize("kind", ["topics", "components"])
 
 
 def begun(kind: str, accountant: BudgetAccountant | None, epsilon: float = 1.0) -> Any:
-    """A stream of which the first batch has been read."""
     model: Any = PrivateTensorPowerMethod(2, data_norm=2.0, n_restarts=2, max_iter=1)
     if kind == "topics":
         model = PrivateSpectralLDA(2, n_refinements=1)
@@ -223,7 +222,6 @@ OF_TWO = np.arange(len(SAMPLES)) // 2
 
 @cache
 def _searched(with_ledger: bool = False, grouped: bool = False) -> PrivateSearchCV:
-    """Search of streams, each person of two rows."""
     model = PrivateTensorPowerMethod(
         1, perturbation="stream", data_norm=2.0, n_restarts=2, max_iter=1
     )

@@ -33,7 +33,6 @@ TEXTS = [("sea ship sail", "tax law vote", "goal team cup")[row % 3] for row in 
 
 
 def by_column(make):
-    """Table of values and the names of its columns, made of a dictionary."""
     return lambda values, names: make(dict(zip(names, values.T, strict=True)))
 
 
@@ -174,7 +173,6 @@ MIXTURE = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=8.0, 
 
 @pytest.mark.parametrize("model", [TOPICS, MIXTURE], ids=lambda model: type(model).__name__)
 def test_transforms_keep_single_precision_of_sparse_and_lazy_tables(model):
-    """As scikit-learn checks of arrays."""
     model.fit(COUNTS)
     single, double = (
         model.transform(sp.csr_matrix(COUNTS.astype(kind))) for kind in (np.float32, np.float64)

@@ -52,8 +52,6 @@ class Pure(NoisyMean):
 
 
 class Silent(PrivateEstimatorMixin, BaseEstimator):
-    """Says nothing of itself."""
-
     def __init__(self, epsilon=1.0, accountant=None):
         self.epsilon, self.accountant = epsilon, accountant
 

@@ -55,7 +55,6 @@ OF_ROWS, OF_ENTRIES = ("topics", "samples"), ("CP", "Tucker")
 
 
 def refused(name, call, message):
-    """Make a call that is refused by a message without data, for nothing."""
     accountant = BudgetAccountant(100.0, 1e-4)
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         call(MODELS[name](accountant=accountant))
@@ -157,11 +156,7 @@ WRONG = [
     ("words", DOCUMENTS, lambda model, texts: model.fit(texts)),
     *((m, CHUNKS, in_chunks) for m in ("topics", "samples")),
     ("topics", CHUNKS_OF_COUNTS, in_chunks),
-    (
-        "topics",
-        SOURCES,
-        lambda model, source: model.fit_chunks(source, n_samples=30, n_features=2),
-    ),
+    ("topics", SOURCES, lambda model, source: model.fit_chunks(source, n_samples=30, n_features=2)),
 ]
 
 
@@ -196,8 +191,6 @@ def test_a_matrix_as_a_source_is_checked_as_any_other(source):
 
 
 class Source:
-    """A re-iterable source that says how often it was read."""
-
     def __init__(self, *parts):
         self.parts, self.reads = parts, 0
 
@@ -245,7 +238,6 @@ TABLES: dict[str, Any] = {
 
 
 def said(fit: Callable[[], Any]) -> str:
-    """All that an error and what led to it say."""
     chain, found = None, ""
     try:
         fit()

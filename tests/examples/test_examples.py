@@ -16,7 +16,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture(autouse=True)
 def beside_each_other(monkeypatch):
-    """As where one is run as a script."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
 
 

@@ -23,7 +23,6 @@ SECTIONS = {"texts", "ratings", "measurements", "privacy"}
 
 @pytest.fixture
 def shown(monkeypatch):
-    """Figures in the order in which they are shown; none stays open."""
     figures: list[Figure] = []
     monkeypatch.setattr(plt, "show", lambda: figures.append(plt.gcf()))
     with plt.rc_context():

@@ -44,7 +44,6 @@ def drawn(model, n, rng):
 
 
 def line(apart=4.0):
-    """Three grades on a line, round in four dimensions."""
     return Gaussians(np.full(3, 1 / 3), apart * np.outer([-1, 0, 1], np.eye(4)[0]),
                      np.tile(np.eye(4), (3, 1, 1)))  # fmt: skip
 

@@ -107,7 +107,6 @@ def test_a_score_moves_by_half_the_width_and_is_divided_by_its_count():
 
 
 def test_neighbours_are_those_of_the_estimator():
-    """Of listed and drawn candidates."""
     found = search(topics(neighbours="replace_one")).fit(corpus())
     assert found.privacy_report_.neighbours == "replace_one"
     assert found.privacy_report_.n_units == N
@@ -145,7 +144,6 @@ def test_a_score_by_a_count_is_near_the_exact_one(seed):
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("size", [None, 2])
 def test_scores_of_another_number_of_rows_that_are_told_the_same_are_the_same(size, delta):
-    """Of single rows, or of groups of a size."""
     X = corpus(300)
     model = topics().fit(X)
 

@@ -28,7 +28,6 @@ OWNERS = np.repeat([f"p{place:03d}" for place in range(300)], np.arange(300) % 4
 
 
 def folds(splitter, labels, n_rows=None):
-    """Fold of each label."""
     found = {}
     rows = np.arange(len(labels) if n_rows is None else n_rows)
     for fold, (train, test) in enumerate(splitter.split(rows, groups=labels)):

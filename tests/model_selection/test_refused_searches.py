@@ -11,12 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    Normalizer,
-    OrdinalEncoder,
-    StandardScaler,
-)
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OrdinalEncoder, StandardScaler
 from small_searches import INF, cells, completions, counts, raters, topics
 from small_texts import pipeline
 from small_texts import search as of_texts

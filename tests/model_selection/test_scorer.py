@@ -178,7 +178,6 @@ def test_columns_of_targets_are_one_number_each(given):
 
 
 def picky(X):
-    """Refuses all rows where one is odd."""
     if any("no" in row if isinstance(row, str) else row[0] < 0 for row in X):
         raise ValueError("odd")
     return np.zeros(len(X))
@@ -261,7 +260,6 @@ def test_no_warning_of_a_score_is_shown():
 
 
 def fitted():
-    """Models, rows and targets, with the names of their scores."""
     for name, model in small_models.fitted():
         X = DATA[type(model)]
         if hasattr(model, "score_samples") and "tensor" not in name:

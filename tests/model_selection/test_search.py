@@ -20,11 +20,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import (
-    Binarizer,
-    FunctionTransformer,
-    Normalizer,
-)
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
 from small_searches import INF, cells, completions, counts
 from toy_regressor import NAME, NoisyMean, targets
 
@@ -206,7 +202,6 @@ def test_candidates_and_their_number_are_not_seeded_and_nothing_counts_trials(ca
 
 @pytest.mark.parametrize("cv", [None, 3])
 def test_shows_the_winner_alone(cv):
-    """With folds it ends with a fit on all rows."""
     search = toy(n_trials=8.0, cv=cv, epsilon=5.0).fit(*targets())
     fitted = {name for name in vars(search) if name.endswith("_")}
     best = {"best_estimator_", "best_params_", "best_score_"}
@@ -249,8 +244,6 @@ def test_losing_trials_are_not_cached(tmp_path):
 
 
 class Talkative:
-    """A distribution that warns."""
-
     def rvs(self, random_state=None):
         warnings.warn("slow", UserWarning, stacklevel=2)
         return 4.0

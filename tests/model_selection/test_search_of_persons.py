@@ -8,13 +8,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 from small_searches import INF, counts, raters, topics
 
-from sktensor_dp import (
-    BudgetAccountant,
-    BudgetError,
-    PrivateSearchCV,
-    PrivateSpectralLDA,
-    RowIndex,
-)
+from sktensor_dp import BudgetAccountant, BudgetError, PrivateSearchCV, PrivateSpectralLDA, RowIndex
 from sktensor_dp.model_selection.scores import UnitScores
 
 pytestmark = [
@@ -35,7 +29,6 @@ def persons(seed=0):
 
 @pytest.fixture
 def one_trial(n_trials_are):
-    """One trial, whose coins are told."""
     n_trials_are(1)
 
 
@@ -93,7 +86,6 @@ def test_the_ledger_knows_what_a_search_protects():
 
 
 def ratings(seed, people, n=60):
-    """Ratings of films by some of `people` persons, which differ by film, person and taste."""
     rng = np.random.default_rng(seed)
     X = np.argwhere(rng.random((n, 15)) < 0.7)
     taste = rng.standard_normal((n, 2))[X[:, 0]] * rng.standard_normal((15, 2))[X[:, 1]]

@@ -12,12 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from small_texts import pipeline, search, texts
 
-from sktensor_dp import (
-    BudgetAccountant,
-    BudgetError,
-    NotEnoughDataError,
-    make_private_scorer,
-)
+from sktensor_dp import BudgetAccountant, BudgetError, NotEnoughDataError, make_private_scorer
 from sktensor_dp.model_selection.costs import TrialCosts, as_parameters, divided_among
 from sktensor_dp.model_selection.scores import UNKNOWN_WORD, UnitScores, word_counter
 from sktensor_dp.model_selection.steps import calling_row_by_row

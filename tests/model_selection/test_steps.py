@@ -31,7 +31,6 @@ def dense(X):
 
 
 def odd(X):
-    """Rows with a 13 in them."""
     return (dense(X) == 13).any(axis=1)
 
 

@@ -216,10 +216,7 @@ def test_private_power_method_finds_the_first_component_at_a_large_epsilon(scrip
     V = script("incoherent_components").incoherent_components(32, 4, 1)
     rng = np.random.default_rng(0)
     noise = script("figure_wang_anandkumar").gaussian_noise(32, rng)
-    for vector in (
-        theorem.by_iteration(V, 1e6, rng),
-        theorem.by_input(V, noise, 1e6, rng),
-    ):
+    for vector in (theorem.by_iteration(V, 1e6, rng), theorem.by_input(V, noise, 1e6, rng)):
         np.testing.assert_allclose(vector, V[0], atol=0.01)
     # What is printed for epsilon = 1 is several times as much noise as that needs.
     assert 0.1 < theorem.exact_epsilon("incoherent", 1024, 4, 1.0) < 0.2

@@ -15,7 +15,6 @@ MEANS = 5.0 * np.eye(3)
 
 
 def released(moment, components, weights, variances=None, **options):
-    """A model that no fit made."""
     found = PrivateTensorPowerMethod(len(components), moment=moment, **options)
     found.components_, found.weights_ = np.asarray(components, float), np.asarray(weights, float)
     found._n_features_out, found.n_features_in_ = found.components_.shape

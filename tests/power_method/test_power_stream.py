@@ -35,7 +35,6 @@ def test_progress_is_counted():
 @tiny
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 def test_batches_and_chunks_agree(container):
-    """One stream in two guises, with the noise of one seed."""
     parts = [container(part) for part in batches(3000, 20)[0]]
 
     def by_batches():

@@ -23,7 +23,6 @@ INF = float("inf")
 
 
 def topic_error(found, topics):
-    """Mean total variation of matched topics; a missing one counts as 1."""
     cost = np.abs(found[:, None] - topics[None]).sum(axis=2) / 2
     rows, columns = linear_sum_assignment(cost)
     return (cost[rows, columns].sum() + len(topics) - len(rows)) / len(topics)

@@ -10,11 +10,7 @@ from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 from small_corpora import counts
 
-from sktensor_dp import (
-    BudgetAccountant,
-    NotEnoughDataWarning,
-    PrivateSpectralLDA,
-)
+from sktensor_dp import BudgetAccountant, NotEnoughDataWarning, PrivateSpectralLDA
 from sktensor_dp.topics.noise_edge import noise_edges, scaled_edges
 
 EMPTY = np.zeros((1, 5), dtype=int)
@@ -88,7 +84,6 @@ def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):
 
 
 def n_topics_of_one(model, seed):
-    """Topics found in 20,000 documents of 20 words of one distribution over 200."""
     X = np.random.default_rng(seed).multinomial(20, np.full(200, 1 / 200), size=20_000)
     return model.fit(X).n_components_
 
@@ -129,7 +124,6 @@ def test_noise_and_sampling_stay_below_their_edge(decay, diagonal, seed):
 
 
 def test_topics_of_rare_words_are_found_beside_frequent_words(seed):
-    """Not one more than there are, of 14 asked for."""
     rng, base = np.random.default_rng(seed), 1 / np.arange(1, 1001)
     topics = rng.dirichlet(200 * base / base.sum(), 10)
     words = rng.dirichlet(np.full(10, 0.1), 3000) @ topics

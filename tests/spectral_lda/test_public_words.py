@@ -24,7 +24,6 @@ def zipf():
 
 
 def surveys(rng, n=1500, frequencies=None):
-    """Documents of ten words, whose frequencies are near those that are known."""
     truth = zipf() * np.exp(0.2 * rng.standard_normal(D)) if frequencies is None else frequencies
     return rng.multinomial(10, truth / truth.sum(), n), truth / truth.sum()
 
@@ -47,7 +46,6 @@ def divergence(truth, found):
 
 
 def distances(found, topics):
-    """Total variation of each of `topics` from the nearest that was found."""
     return 0.5 * np.abs(found[:, None] - topics).sum(axis=2).min(axis=0)
 
 
@@ -159,7 +157,6 @@ def test_further_topics_are_learnt(seed):
 
 
 def learnt_topics(*places):
-    """Topics of one word each, nearly, as if EM steps had found them."""
     weights = np.array([0.5, 0.3, 0.2])[: len(places)]
     topics = (np.eye(4) * 0.97 + 0.01)[list(places)] / 1.01
     return FittedTopics(topics, weights / weights.sum(), np.full(4, 0.25), 0.0, len(places), 1.0)

@@ -26,7 +26,6 @@ def exact(comfortable):
 
 
 def altered(model, **state):
-    """The same model with other released values."""
     other = PrivateSpectralLDA(**model.get_params())
     other.__dict__.update(vars(model))
     other.__dict__.update(state)
@@ -107,7 +106,6 @@ def test_table_lists_topics_by_share_with_what_is_known_of_them(model):
 
 
 def test_coherence_is_that_of_pairs(exact, comfortable):
-    """Without noise: pairs of tokens counted here, document by document."""
     X, lengths = comfortable, comfortable.sum(axis=1)
     n_pairs = lengths * (lengths - 1)
     pairs = ((X.T / n_pairs) @ X - np.diag((X.T / n_pairs).sum(axis=1))) / len(X)
@@ -199,7 +197,6 @@ COUNTS[0] = 0
 
 
 def test_shares_that_are_not_normalised_add_up_to_prior_and_tokens():
-    """As in scikit-learn's ``LatentDirichletAllocation``."""
     # Each document has either half of the words: two topics.
     X = COUNTS * np.repeat(np.eye(2, dtype=int)[np.arange(len(COUNTS)) % 2], [3, 4], axis=1)
     model = seeded_fit(X, epsilon=math.inf, doc_topic_prior=0.5)

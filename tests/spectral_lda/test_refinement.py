@@ -32,7 +32,6 @@ def documents(seed, concentration, n=4000, k=4, length=40):
 
 
 def steps_of(lda, X):
-    """Queries of EM steps, in turn."""
     with questions() as asked:
         lda.fit(X)
     return [query for query in asked if isinstance(query, ExpectedCounts)]
@@ -81,7 +80,6 @@ def test_documents_of_fewer_tokens_than_topics_have_one_each(length, single):
 
 
 def limit_of_steps(model):
-    """Limit on expected counts over that on counts."""
     told = {row.name: row.sensitivity for row in model.privacy_report_.rows}
     return told["expected_counts"] / told["word_frequencies"]
 

@@ -23,7 +23,6 @@ def observed(shape, share, rng):
 
 
 def cp_problem(seed, shape, rank, share):
-    """Factors of a tensor of unit variance, and the coordinates observed."""
     rng = np.random.default_rng([seed, *shape, rank])
     factors = [rng.standard_normal((n, rank)) for n in shape]
     factors[0] /= cp_values(factors, everything(shape)).std()
@@ -52,7 +51,6 @@ def is_standard(model, shape, rank):
 
 
 def tucker_of(entries, values, rank, **options):
-    """A Tucker completion of the same rank in every mode."""
     return complete_tucker(entries, values, (rank,) * entries.n_modes, **options)
 
 
@@ -298,7 +296,6 @@ def test_a_step_that_makes_things_worse_is_taken_back(seed):
 
 
 def positive(seed, n):
-    """A tensor of three components whose factors are uniform on [0, 1], 30 % of it observed."""
     rng = np.random.default_rng(seed)
     T = np.einsum("ir,jr,kr->ijk", *(rng.uniform(size=(n, 3)) for _ in range(3)))
     X = np.argwhere(rng.random(T.shape) < 0.3)

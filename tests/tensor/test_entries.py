@@ -44,7 +44,6 @@ def block_size(request, cache_of, monkeypatch):
 
 
 def designs(entries, factors, mode):
-    """Products of the other modes' rows, entry by entry."""
     rows = [
         np.prod([factors[k][c[k]] for k in range(entries.n_modes) if k != mode], axis=0)
         for c in entries.coordinates

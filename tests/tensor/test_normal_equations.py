@@ -15,7 +15,6 @@ from sktensor_dp.tensor.normal_equations import (
 
 
 def problem(rng, n, r):
-    """Matrices with eigenvalues of 1 and more, their triangles, and right-hand sides."""
     z = rng.standard_normal((n, r, r))
     A = z @ z.transpose(0, 2, 1) + np.eye(r)
     packed = np.ascontiguousarray(A[:, *np.triu_indices(r)].T)

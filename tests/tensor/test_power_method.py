@@ -28,7 +28,6 @@ def symmetric_noise(dim, rng):
 
 
 def matched(vectors, estimates):
-    """Distances of components from their estimates, signs included."""
     squared = 2.0 - 2.0 * vectors @ estimates.T
     return np.sqrt(squared[linear_sum_assignment(squared)].clip(min=0.0))
 

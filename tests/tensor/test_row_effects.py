@@ -5,11 +5,7 @@ import pytest
 from internals import leading_pairs
 from small_tensors import rms
 
-from sktensor_dp.tensor.row_effects import (
-    fit_row_sums,
-    incidence_features,
-    standardised,
-)
+from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features, standardised
 from sktensor_dp.tensor.shared_parameters import shared_effects
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -111,7 +107,6 @@ def test_vectors_of_both_sides_are_pairs(often, mode, seed):
 
 
 def errors_with_and_without(entries, truth, std, rng):
-    """Errors of biases from noisy sums of halves, with features of coordinates and without."""
     weights = [np.full(entries.n_entries, 0.5)] * 2
     sums = [entries.row_sums(0.5 * truth, m) for m in range(2)]
     sums = [s + std * rng.standard_normal(len(s)) for s in sums]
@@ -156,7 +151,6 @@ GAIN, SCALE, N_UNITS = 0.4, 0.25, 1000
 
 
 def noisy_sums(seed, noise, n_rows=800):
-    """Weights from 1 to 100, evenly on the logarithmic scale."""
     rng = np.random.default_rng(seed)
     weights = np.exp(rng.uniform(0.0, np.log(100.0), n_rows))
     effects = np.sqrt(SCALE) * rng.standard_normal(n_rows)

@@ -4,12 +4,22 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
-from sktensor_dp.tensor.shared_parameters import SharedComponents
+from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.unit_parameters import (
     EntryEffects,
+    effects_at_entries,
     fold_in_units,
     predict_units,
 )
+
+
+def test_effects_add_up_over_modes():
+    one = SharedEffects(np.array([1.0, 2.0]), np.array([0.1, 0.2]), np.array([3.0, 4.0]), 1.0)
+    two = SharedEffects(np.array([10.0, 20.0]), np.array([1.0, 2.0]), np.array([5.0, 6.0]), 1.0)
+    at = effects_at_entries([one, two], np.array([[0, 1], [1, 1], [1, 0]]))
+    np.testing.assert_allclose(at.effects, [21.0, 22.0, 12.0])
+    np.testing.assert_allclose(at.variances, [2.1, 2.2, 1.2])
+    np.testing.assert_allclose(at.popularity, [9.0, 10.0, 9.0])
 
 
 @pytest.mark.parametrize("given", [{}, {"level_variance": 0.7}])
@@ -53,7 +63,6 @@ def test_fold_in_needs_noise():
 
 
 def brute_force(components, coordinates, weights):
-    """Values of units' own weights, entry by entry."""
     result = []
     for x, g in zip(coordinates, weights, strict=True):
         rows = [factor[i] for factor, i in zip(components.factors, x, strict=True)]

@@ -151,7 +151,6 @@ def test_small_matrices_of_any_scale_have_all_eigenpairs():
 
 
 def topic_moments(d, k, rng):
-    """Weights, topics (rows) and second moment of the single topic model."""
     weights, topics = rng.dirichlet(np.full(k, 5.0)), rng.dirichlet(np.full(d, 0.1), size=k)
     return weights, topics, (topics.T * weights) @ topics
 

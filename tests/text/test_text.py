@@ -238,7 +238,6 @@ of_persons = partial(PrivateCountVectorizer, max_words_per_document=5, min_df=0,
 
 
 def persons(seed=0):
-    """Texts of persons in a shuffled order, and whose each one is."""
     rng = np.random.default_rng(seed)
     owners = np.repeat(np.arange(N), rng.integers(1, 4, size=N))
     rng.shuffle(owners)

@@ -26,7 +26,6 @@ def corpus(seed, n=30, d=12, k=3, length=15):
 
 
 def naive_proportions(counts, topics, prior, n_iter):
-    """One document, word by word."""
     gamma = prior + counts.sum() / len(prior)
     for _ in range(n_iter):
         expected = np.exp(psi(gamma) - psi(gamma.sum()))
@@ -39,7 +38,6 @@ def naive_proportions(counts, topics, prior, n_iter):
 
 
 def naive_collapsed(counts, topics, prior, n_iter):
-    """One document, token by token: each sees the others."""
     words = np.repeat(np.arange(counts.size), counts.astype(int))
     of_tokens, gamma = np.zeros((len(words), len(prior))), prior.copy()
     for _ in range(n_iter):

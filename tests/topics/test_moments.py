@@ -167,7 +167,6 @@ def test_truth_is_a_fixed_point(seed, concentration):
 
 
 def with_noise(exact, rng, sigma, **changes):
-    """Moments whose pairs have symmetric noise."""
     noise = sigma * rng.normal(size=exact.pairs.shape)
     return replace(exact, pairs=exact.pairs + np.triu(noise) + np.triu(noise, 1).T, **changes)
 
