@@ -169,20 +169,6 @@ def test_how_long_texts_are_is_asked_where_the_verdict_depends_on_it(command, tm
     assert "texts have about" in command("forecast", "topics", "--persons", 6000).out
 
 
-@pytest.mark.usefixtures("no_fit")
-def test_likely_too_few_stop_it_and_advice_leads_to_what_may_be_enough(command, tmp_path):
-    asked = topics_of_persons(tmp_path, 3000)
-    done = command(*asked, "--epsilon", 1)
-    assert done.status == 2
-    last = done.err.splitlines()[-1]
-    assert last.startswith("error: likely too few persons for this, so it stopped; nothing was")
-    ways = re.findall(r"(--[a-z]+) ([0-9.]*[0-9])", last)
-    assert ways
-    for way in ways:
-        shown = command(*asked, "--epsilon", 1, *way, "--forecast").err
-        assert "\nMay be enough" in shown or "\nEnough" in shown
-
-
 def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path, opened):
     arguments = ("topics", posts, "--text", "post", "--output", "out", "--epsilon", "inf", *SMALL)
     assert command(*arguments, "--id", "name").status == 2  # without --shares

@@ -229,6 +229,7 @@ COMPONENTS = [
     *table("a tensor", components, (lambda model: model.fit_tensor(np.zeros((4, 4, 4))),), [
         *each("perturbation", ["whitened_tensor", "moment_tensor", "stream"], "fit_tensor"),
         ({"moment": "gaussian_mixture"}, "fit_tensor"),
+        ({"neighbours": "add_remove"}, r"needs neighbours='replace_one'"),
     ]),
     *data_table("samples", components, ("fit",), {
         "nan": (np.full((5, 3), NAN), "NaN"),

@@ -62,18 +62,3 @@ def test_an_ablation_changes_what_it_names_and_puts_it_back():
             }
         assert changed == {place for place in ablation.neutral if ".defaults." in place}
         assert {package: defaults_of(package) for package in PACKAGES} == before
-
-
-def test_rows_without_a_change_are_left_out_but_for_the_first():
-    class Shown:
-        quick = True
-        rows: list
-
-        def table(self, _: str, columns: list, rows: list) -> None:
-            self.rows = rows
-
-    one, other = ALL[:2]
-    rows = [[one.name, "a", 1.0, 0.1], [other.name, "a", 0.0, 0.0], [other.name, "b", 0.0, 0.0]]
-    shown = Shown()
-    ablations.show(shown, "", (one, other), ["part", "set"], rows)  # type: ignore[arg-type]
-    assert shown.rows == rows[:2]

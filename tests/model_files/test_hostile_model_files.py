@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import re
+import struct
 import subprocess
 import sys
 import tracemalloc
@@ -46,6 +47,12 @@ def packed(arrays=None, **document):
     return b"".join(pack({**old, **document}, {**of, **(arrays or {})}))
 
 
+def without(name):
+    document, arrays = unpack(FILE)
+    del arrays[name]
+    return b"".join(pack(document, arrays))
+
+
 def with_state(**values):
     return packed(state={**unpack(FILE)[0]["state"], **values})
 
@@ -77,6 +84,16 @@ def declaring(name, **entry):
     return header_of(lambda of: {**of, name: {**of[name], **entry}})
 
 
+def sized(size):
+    """The file with a header that says it is longer or shorter than it is."""
+    return signed(struct.pack("<Q", size) + FILE[8:])
+
+
+SIZES = [0, 1, len(FILE), len(FILE) - 8, 2**22 + 1, 100_000_000, 2**63, 2**64 - 1]
+HEADERS = [
+    b"[" * 100_000, b'{"a":' * 126 + b"1" + b"}" * 126, b"\xff", b"null", b"[]", b"{}",
+    b'{"a": 1' + b"0" * 5000 + b"}", b'{"a": NaN}', b"{}" + b" " * 2**22,
+]  # fmt: skip
 EMPTY = {"dtype": "F64", "shape": [2**40, 0], "data_offsets": [0, 0]}
 NO_VALUE = "The file's parameters are not valid for PrivateSpectralLDA"
 DAMAGED, HEAD = "damaged, or holds no model", "not laid out as a model file"
@@ -108,8 +125,11 @@ CRAFTED = {
     "arrays that share bytes": (sharing_bytes(), DAMAGED),
     "metadata": (header_of(lambda of: {"__metadata__": {MARK: MARK}, **of}), HEAD),
     "a long empty array": (header_of(lambda of: {**of, "extra": EMPTY}), HEAD),
+    **{f"a header of {size} bytes": (sized(size), "") for size in SIZES},
+    **{f"header {text[:9]!r}": (header_of(lambda _, text=text: text), "") for text in HEADERS},
     "an array twice": (header_of(twice), "holds no model"),
     "no document": (header_of(lambda of: {k: v for k, v in of.items() if k != "model.json"}), ""),
+    "an array too few": (without("components_"), "components_ must name an array"),
     "an array too many": (with_array(FILE, np.zeros(3), MARK), "every array must belong"),
     **{f"topics {place}": (packed({"components_": array}), message)
        for place, (array, message) in enumerate(TOPICS)},
@@ -135,13 +155,6 @@ CRAFTED = {
 def test_files_that_are_not_as_models_are_written(case, tmp_path):
     data, message = CRAFTED[case]
     assert re.search(message, refusal(data, tmp_path))
-
-
-def test_an_array_that_is_missing(tmp_path):
-    document, arrays = unpack(FILE)
-    del arrays["components_"]
-    missing = b"".join(pack(document, arrays))
-    assert "components_ must name an array" in refusal(missing, tmp_path)
 
 
 def test_damage_is_found_wherever_it_is(tmp_path):

@@ -11,19 +11,10 @@ from typing import Any
 
 import pytest
 from cases import READERS, plain, quiet
-from joblib import Parallel, delayed, parallel_backend
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from small_completions import X0, Y0, build
 
-from sktensor_dp import (
-    BudgetAccountant,
-    BudgetError,
-    PrivacyLeakWarning,
-    make_private_scorer,
-)
+from sktensor_dp import BudgetAccountant, BudgetError, PrivacyLeakWarning, make_private_scorer
 from sktensor_dp.privacy.accountant import HELD, OPENED
 
 
@@ -212,34 +203,3 @@ def test_what_was_pickled_inside_a_block_needs_an_accountant(carried, tmp_path):
         # Neither who says who pays, nor files of models, nor what was pickled elsewhere.
         for free in (pickle.loads(paid), type(model).load(file), pickle.loads(plain), clone(model)):
             free.fit(X0, Y0)
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_jobs_are_refused_inside_a_block(backend, tmp_path):
-    def search(model: Any, on_error: Any = "raise") -> Any:
-        grid = GridSearchCV(model, {"rank": [1, 2]}, cv=2, n_jobs=2, error_score=on_error)
-        return grid.fit(X0, Y0)
-
-    pipeline = make_pipeline(FunctionTransformer(), fast())
-    file = BudgetAccountant(100.0, path=tmp_path / "budget.sqlite")
-    with parallel_backend(backend, n_jobs=2):
-        with BudgetAccountant(100.0) as budget:
-            for call, error in (
-                (lambda: Parallel()(delayed(fast().fit)(X0, Y0) for _ in range(2)), BudgetError),
-                (lambda: cross_val_score(pipeline, X0, Y0, cv=2, error_score="raise"), BudgetError),
-                (lambda: search(fast()), BudgetError),
-                # As others, unless it is asked for, this error is a score of NaN for scikit-learn.
-                (lambda: search(fast(), 0.0), ValueError),
-            ):
-                with pytest.raises(error, match=SAYS):
-                    call()
-            found = search(fast(accountant=file))
-            assert (n_fits(file), budget.entries) == (5, ())
-        assert found.best_estimator_.accountant is file
-        with pytest.raises(BudgetError, match=SAYS), file:
-            search(fast())
-    with file:
-        GridSearchCV(fast(), {"rank": [1, 2]}, cv=2).fit(X0, Y0)
-    assert n_fits(file) == 10

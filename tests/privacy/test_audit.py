@@ -180,15 +180,6 @@ def test_no_mechanism_at_all_beats_the_gaussian_bound(m, mu):
         assert m > 1 or bound == pytest.approx(mu, abs=0.02)
 
 
-def test_printed_p_value_fails_where_few_guesses_are_right():
-    """Steinke, Nasr & Jagielski's appendix D, against a mechanism that the programme finds."""
-    m, v, epsilon, delta = 2, 1, 2.0, 0.1
-    plain = p_value_of_guesses(m, m, v, epsilon, 0.0)
-    printed = plain + 2 * m * delta * (1 - plain)  # one term: P(W = 0) / 1
-    best = most_correct(m, v, (epsilon, delta))
-    assert printed < 0.992 < 0.999 < best < p_value_of_guesses(m, m, v, epsilon, delta) + 1e-8
-
-
 def test_p_value_of_many_canaries():
     assert p_value_of_guesses(100, 100, 75, math.log(3), 0.0) == pytest.approx(0.5535, abs=1e-3)
     found = p_value_of_guesses(1000, 900, 600, 0.3, 1e-4)
@@ -200,7 +191,7 @@ def test_p_value_of_many_canaries():
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_randomised_response_in_one_run(epsilon, seed):
     rng = np.random.default_rng(seed)
-    m = 20_000
+    m = 5000
     coins = rng.random(m) < 0.5
     lies = rng.random(m) > 1 / (1 + math.exp(-epsilon))
     guesses = np.where(coins ^ lies, 1, -1)
@@ -232,11 +223,11 @@ def test_gaussian_noise_in_one_run(seed):
 
 
 def test_no_better_than_coins_in_one_run(seed):
-    """At confidence .8 at most a fifth of 300 audits finds something: 60, +- 5 x 7."""
+    """At confidence .8 at most a fifth of 100 audits finds something: 20, +- 5 x 4."""
     rng = np.random.default_rng(seed)
     guesses = guesses_from_scores(rng.random(200))
-    found = [one_run_audit(guesses, rng.random(200) < 0.5, confidence=0.8) for _ in range(300)]
-    assert sum(r.epsilon_lower > 0 or r.mu_lower > 0 for r in found) <= 95
+    found = [one_run_audit(guesses, rng.random(200) < 0.5, confidence=0.8) for _ in range(100)]
+    assert sum(r.epsilon_lower > 0 or r.mu_lower > 0 for r in found) <= 40
     # Half of the guesses are of either kind.
     assert guesses_from_scores(np.arange(9.0), 5).tolist() == [-1, -1, 0, 0, 0, 0, 1, 1, 1]
     assert set(guesses_from_scores(np.zeros(4))) == {-1, 1}
@@ -302,7 +293,7 @@ def test_audits_charge_nobody():
 
 
 def test_no_noise_claims_nothing():
-    model = completion(epsilon=math.inf)
+    model = PrivateTensorPowerMethod(1, data_norm=1.0, max_iter=1, epsilon=math.inf)
     case = worst_case(model)
     result = audit(model, case.data, case.neighbour, n_runs=30, statistic=case.statistic)
     assert (result.epsilon_claim, result.mu_claim) == (math.inf, math.inf)

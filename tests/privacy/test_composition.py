@@ -81,12 +81,6 @@ def test_equal_batches_are_counted_and_others_listed():
     assert unit_costs(node) == (PrivacyCost(mu=1.0),)
 
 
-@pytest.mark.parametrize("membership", [("batch", 2), ("fit", 1), ("batch", 0)])
-def test_memberships_of_parts_that_are_not_there_are_refused(membership):
-    with pytest.raises(ValueError, match="memberships must name"):
-        tree("overlapping", leaf(), memberships=((membership,),))
-
-
 DELTA = 1e-6
 
 

@@ -7,20 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from contracts.leaks import the_true_count
-from contracts.neighbours import in_two_batches, of_chunks
-from counted_models import (
-    DELTA,
-    TEXTS,
-    D,
-    N,
-    components,
-    documents,
-    of_texts,
-    samples,
-    topics,
-    whole,
-    words,
-)
+from counted_models import DELTA, TEXTS, D, N, components, documents, topics, whole, words
 from internals import answering
 from replaying import replay, state
 
@@ -28,14 +15,9 @@ from sktensor_dp import BudgetAccountant, BudgetError, PrivateSpectralLDA
 from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.data.sums import COVERED_UNITS, excess
 from sktensor_dp.privacy.audit import worst_case
-from sktensor_dp.privacy.plan import (
-    BY_COUNT,
-    COUNT_FRACTION,
-    PlannedRelease,
-    PrivacyCost,
-    ReleasePlan,
-)
+from sktensor_dp.privacy.plan import BY_COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 
 # Fits on so little say so, and some that their samples are longer than the public norm.
@@ -45,22 +27,15 @@ pytestmark = [
 ]
 
 
-def in_batches_of_groups(model: Any, X: np.ndarray) -> Any:
-    for part in (X[:50], X[50:]):
-        model.partial_fit(part, groups=[f"g{i % 7}" for i in range(len(part))])
-    return model
-
-
 STREAM, TOPICS = components(perturbation="stream", max_iter=2, epsilon=3.0), topics(epsilon=5.0)
 X0 = documents(np.random.default_rng(0), N)
 
 
-@pytest.mark.parametrize("fit", [whole, in_two_batches])
-def test_a_fit_that_divides_by_the_true_number_is_seen(fit):
+def test_a_fit_that_divides_by_the_true_number_is_seen():
     """A deliberate mistake: replays of the contract have power."""
     X = documents(np.random.default_rng(0), N + 1)
     with pytest.raises(AssertionError):
-        replay(TOPICS, fit, X[:N], X, mistake=the_true_count)
+        replay(TOPICS, whole, X[:N], X, mistake=the_true_count)
 
 
 class Unread:
@@ -68,17 +43,10 @@ class Unread:
         yield 1 / 0
 
 
-def test_what_costs_too_much_is_refused_before_a_batch_is_counted_or_read():
+def test_what_costs_too_much_is_refused_before_chunks_are_counted_or_read():
     payer = BudgetAccountant(1.0, DELTA)
-    X = samples(np.random.default_rng(0), N)
-    for build, fit in (
-        (STREAM, lambda model: whole(model, X)),
-        (STREAM, lambda model: in_two_batches(model, X)),
-        (STREAM, lambda model: of_chunks(model, X)),
-        (TOPICS, lambda model: model.fit_chunks(Unread(), n_features=D)),
-    ):
-        with pytest.raises(BudgetError, match="would bring the total"):
-            fit(build().set_params(accountant=payer))
+    with pytest.raises(BudgetError, match="would bring the total"):
+        TOPICS().set_params(accountant=payer).fit_chunks(Unread(), n_features=D)
     assert payer.entries == ()
 
 
@@ -99,45 +67,11 @@ def test_the_forecast_knows_that_every_batch_has_a_count():
 
 
 def test_the_released_count_is_a_count_with_noise(seed):
-    """Within eight deviations, beyond which one in 1e15 lies; and it is not the number itself."""
-    rng = np.random.default_rng(seed)
-    X = documents(rng, 2000)
-    reports = [topics(n_refinements=0)().fit(X).privacy_report_ for _ in range(6)]
-    for report in reports:
-        assert isinstance(report.n_units, int)
-        assert abs(report.n_units - 2000) <= 8 * report.rows[0].sigma + 1
-    # Deviations are above 40: six fits that all hit the number are rarer than 1e-9.
-    assert {report.n_units for report in reports} != {2000}
-
-
-def test_a_vocabulary_hides_one_text_more():
-    """Given the same count and the same words, all that is fitted is the same."""
-    texts = of_texts(np.random.default_rng(0), N + 1)
-    limits = {"min_df": 0.01, "max_df": 0.9}
-    for options in ({}, limits, {"max_df": 1000}, {"vocabulary": ["cats", "dogs"]}):
-        for n in (N + 1, 1, 0):
-            replay(words(**options), whole, texts[:N], texts[:n])
-
-
-def test_words_get_the_noise_of_one_document_more_or_less(seed):
-    fitted = words(min_df=0)().fit(of_texts(np.random.default_rng(seed), 2000))
-    report = fitted.privacy_report_
-    count, buckets, row, numbers = report.rows
-    assert row.sensitivity == math.sqrt(3)
-    # A mean of at most so many units; the rounding of its sum is paid for.
-    assert numbers.sensitivity == pytest.approx(math.sqrt(3) / report.n_units, rel=1e-6)
-    assert buckets.sensitivity == pytest.approx(1 / report.n_units, rel=1e-6)
-    assert report.epsilon == pytest.approx(8.0, rel=1e-9)
-    assert (count.delta, numbers.delta, row.delta) == (0.0, 0.0, DELTA / 2)
-    assert words(min_df=0)().forecast(2000).threshold == fitted.threshold_
-    replaced = words(min_df=0, neighbours="replace_one")().fit(
-        of_texts(np.random.default_rng(0), 2000)
-    )
-    # A root of two less for the words, a percent of mu squared more for the count.
-    ratio = math.sqrt(2 * (1 - COUNT_FRACTION)) * report.n_units / 2000
-    of_replaced = replaced.privacy_report_.rows[-1]
-    assert of_replaced.sigma / numbers.sigma == pytest.approx(ratio, rel=1e-6)
-    assert {"cats", "chase", "dogs", "mice"} <= set(fitted.vocabulary_)
+    """Within eight deviations, beyond which one in 1e15 lies."""
+    X = documents(np.random.default_rng(seed), 2000)
+    report = topics(n_refinements=0)().fit(X).privacy_report_
+    assert isinstance(report.n_units, int)
+    assert abs(report.n_units - 2000) <= 8 * report.rows[0].sigma + 1
 
 
 def test_a_vocabulary_of_no_texts_is_one_of_few():
@@ -250,18 +184,23 @@ def test_the_plan_is_made_for_the_released_count_and_may_not_cost_more():
 # Ledgers
 
 
+def charge(budget: BudgetAccountant, unit: str, neighbours: str) -> None:
+    cost = PrivacyCost(mu=0.01)
+    budget.charge([LedgerEntry("fit", "one", 1, cost, unit, neighbours=neighbours)])
+
+
 @pytest.mark.parametrize("first", ["replace_one", "add_remove"])
 def test_one_ledger_has_neighbours_of_one_kind(first, tmp_path):
     budget = BudgetAccountant(10.0, DELTA, path=(path := tmp_path / "budget.sqlite"))
-    for build in (topics(accountant=budget), components(accountant=budget)):
-        build().set_params(neighbours=first).fit(X0)  # samples are rows, too
+    for unit in ("document", "sample"):  # samples are rows, too
+        charge(budget, unit, first)
     spent = budget.total()
     (other,) = {"replace_one", "add_remove"} - {first}
     with pytest.raises(BudgetError, match=r"'document.*, but other fits .* one 'document"):
-        topics(accountant=budget, neighbours=other)().fit(X0)
+        charge(budget, "document", other)
     assert budget.total() == spent
     mixed = BudgetAccountant(path=path, units="any")
-    topics(accountant=mixed, neighbours=other)().fit(X0)
+    charge(mixed, "document", other)
     assert "added or removed" in str(mixed)
 
 
@@ -281,13 +220,6 @@ def test_sizes_that_are_private_must_not_be_given_and_others_must(message):
     for build in (topics(), components(perturbation="iteration")):
         with pytest.raises(ValueError, match=message):
             build().set_params(**options).fit_chunks(**sizes)
-
-
-def test_a_tensor_is_refused_before_the_charge():
-    budget = BudgetAccountant(10.0, DELTA)
-    with pytest.raises(ValueError, match=r"needs neighbours='replace_one'.*Nothing was charged"):
-        components(accountant=budget)().fit_tensor(np.ones((2, 2, 2)))
-    assert budget.entries == ()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import pytest
 import scipy.sparse as sp
 from internals import reader_of
 from small_corpora import INF, tiny
-from threadpoolctl import threadpool_info
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -30,10 +28,9 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.data.counts import CountChunks
-from sktensor_dp.data.sums import AccurateSum, OneThread
+from sktensor_dp.data.sums import AccurateSum
 from sktensor_dp.privacy.execution import PartialQuery, PartitionedSource, ThreadedPartitions
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
-from sktensor_dp.queries.query import Query
 from sktensor_dp.queries.texts import KeyedSum
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
@@ -48,10 +45,9 @@ class Apart(PartitionedSource):
     """Partitions whose queries and sums travel as bytes, merged in pairs from the far end."""
 
     def __init__(self, parts: list[Any], *, grouped: bool = False) -> None:
-        self.parts, self.grouped, self.n_asked = parts, grouped, 0
+        self.parts, self.grouped = parts, grouped
 
     def sum(self, query: PartialQuery) -> Any:
-        self.n_asked += 1
         sent = pickle.dumps(query)
         sums = [pickle.dumps(pickle.loads(sent)(part)) for part in self.parts]
         merged = query.merge([pickle.loads(sums[-1])])
@@ -83,20 +79,14 @@ def components(**parameters: Any) -> PrivateTensorPowerMethod:
     )
 
 
-def topics_of_groups(prior: float, neighbours: str) -> PrivateSpectralLDA:
-    return topics(doc_topic_prior=prior, neighbours=neighbours)
-
-
 TRAVELLING = {
     "topics": topics(),
     "topics, no noise": topics(epsilon=INF),
     "whitened tensor": components(perturbation="whitened_tensor"),
     "moment tensor": components(perturbation="moment_tensor"),
     "iteration": components(perturbation="iteration"),
-    "groups of mixtures": topics_of_groups(0.5, "replace_one"),
-    "groups of mixtures, counted": topics_of_groups(0.5, "add_remove"),
-    "groups of single topics": topics_of_groups(0, "replace_one"),
-    "groups of single topics, counted": topics_of_groups(0, "add_remove"),
+    "groups of mixtures, counted": topics(doc_topic_prior=0.5, neighbours="add_remove"),
+    "groups of single topics": topics(doc_topic_prior=0),
 }
 
 
@@ -119,34 +109,6 @@ def test_sums_that_travel_agree(name, seed):
     np.testing.assert_allclose(apart[0], one, atol=1e-5)
     np.testing.assert_array_equal(*apart)
     assert (model.privacy_report_.unit == "person") == grouped
-
-
-class Speculating(PartitionedSource):
-    """Every partition is asked by two workers at once; of each pair of answers one counts."""
-
-    def __init__(self, parts: list[Any], pool: ThreadPoolExecutor, rng: np.random.Generator):
-        self.parts, self.pool, self.rng = parts, pool, rng
-
-    def sum(self, query: Any) -> Any:
-        answers = [[self.pool.submit(query, part) for _ in range(2)] for part in self.parts]
-        both = [[answer.result() for answer in pair] for pair in answers]
-        # The slower one's is dropped, which may be either.
-        return query.merge(pair[self.rng.integers(2)] for pair in both)
-
-
-@pytest.mark.parametrize("matrix", [np.asarray, sp.csr_matrix, sp.csc_array])
-def test_threads_and_tasks_that_are_run_twice_give_the_digits_of_one(matrix, seed):
-    """Asking a partition again changes neither it nor the first answer."""
-    parts = [matrix(part) for part in parts_of(documents(seed))]
-    before, one = [part.copy() for part in parts], fitted(topics(), parts).components_
-    with ThreadPoolExecutor(2) as pool:
-        twice = Speculating(parts, pool, np.random.default_rng(seed))
-        for source in (ThreadedPartitions(parts, 2), twice):
-            budget = BudgetAccountant(1.0, 1e-6)
-            found = fitted(topics(accountant=budget), source)
-            np.testing.assert_array_equal(found.components_, one)
-            assert budget.total()[0] == pytest.approx(1.0)
-    assert all((part != was).sum() == 0 for part, was in zip(parts, before, strict=True))
 
 
 class Measured(PartitionedSource):
@@ -278,34 +240,6 @@ def test_merged_sums_err_by_one_rounding(seed):
     # u |S| and gamma_200^2 times the moduli: (200 * 2**-53)**2 = 5e-28.
     bound = 2.0**-53 * abs(math.fsum(terms)) + 5e-28 * np.abs(terms).sum()
     assert abs(leaves[0].value()[0] - math.fsum(terms)) <= bound
-
-
-def test_one_thread_lasts_until_the_last_block_ends():
-    def threads() -> set[int]:
-        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-
-    before, first, second = threads(), OneThread(), OneThread()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__()
-    assert threads() == {1}
-    second.__exit__()
-    assert threads() == before
-
-
-class Overflows(Query):
-    """A query whose numbers leave the range of doubles."""
-
-    def total(self, chunk: Any) -> np.ndarray:
-        return np.float64(1e300) * np.full(chunk.units.n, 1e300)[:3]
-
-
-def test_what_callers_set_of_floating_point_does_not_reach_partitions():
-    partial = PartialQuery(Overflows(), reader_of(CountChunks([], N, D)))
-    with np.errstate(all="raise"), ThreadPoolExecutor(1) as pool:
-        sums = [partial(documents(0)), pool.submit(partial, documents(0)).result()]
-    for one in sums:
-        np.testing.assert_array_equal(one.value(), np.full(3, INF))
 
 
 def test_what_is_sent_holds_no_data():

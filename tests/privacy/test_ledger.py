@@ -260,22 +260,6 @@ def grid(budget: BudgetAccountant, n_jobs: int | None) -> GridSearchCV:
     return GridSearchCV(model, {"rank": [1, 2, 3]}, cv=5, n_jobs=n_jobs, error_score="raise")
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_a_grid_search_is_charged_for_every_fit(path, n_jobs):
-    budget = BudgetAccountant(100.0, 1e-6, path=path)
-    found = grid(budget, n_jobs).fit(X0, Y0).best_estimator_
-    # 3 candidates x 5 folds, and the refit.
-    assert n_fits(budget) == 16
-    assert found.accountant is budget
-    uses = sum(row.uses for row in found.privacy_report_.rows)
-    assert sum(entry.uses for entry in budget.entries) == 16 * uses
-    # Gaussian fits: mu**2 adds.
-    one = BudgetAccountant(100.0, 1e-6)
-    one.charge([entry for entry in budget.entries if entry.fit == 16])
-    assert budget.cost.mu == pytest.approx(4 * one.cost.mu)
-
-
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_grid_search_stops_before_it_overspends(path, n_jobs):
     probe, whole = BudgetAccountant(100.0, 1e-6), BudgetAccountant(100.0, 1e-6)

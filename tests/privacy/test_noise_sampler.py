@@ -213,15 +213,6 @@ def test_tails_are_not_cut_off(law, least):
     assert least < abs(sample[0]) / 2**20 < 1.2 * least + 3
 
 
-@every_law
-@pytest.mark.parametrize(("bits", "least", "most"), [(20, 1.03, 1.06), (51, 1.28, 1.32)])
-def test_few_words_are_used(law, bits, least, most, seed):
-    """One, 1.6 % rejected, and a second for 3.5 %, or for 28 % on the finest grid."""
-    counts, inner = [], source(seed)
-    rounded_samples(law, N, bits, lambda count: (counts.append(count), inner(count))[1])
-    assert least * N < sum(counts) < most * N
-
-
 def test_any_size_is_drawn_and_too_fine_grids_are_refused():
     for size in (0, 1, 5, noise_sampler.BLOCK - 1, noise_sampler.BLOCK + 1):
         for bits in (10, 45):
@@ -232,7 +223,7 @@ def test_any_size_is_drawn_and_too_fine_grids_are_refused():
 
 
 @every_law
-@pytest.mark.parametrize("digits", [50, 120])
+@pytest.mark.parametrize("digits", [50, 80])
 def test_cells_are_as_probable_as_the_exponentials_say(law, digits):
     """Densities are products of ratios; their sums are right to ``10^(9 - digits)``."""
     with mpmath.workdps(digits + 30):
@@ -249,7 +240,6 @@ def test_cells_are_as_probable_as_the_exponentials_say(law, digits):
 # Against OpenDP: two samplers of the same law, by other hands.
 
 
-# Unseeded, as OpenDP can only be: every threshold is passed but for one run in a million.
 # Unseeded, as OpenDP can only be: every threshold is passed but for one run in a million.
 @pytest.mark.parametrize("law", FAMILIES.values(), ids=FAMILY_NAMES)
 def test_our_sampler_and_opendps_agree_in_law(law):

@@ -205,16 +205,6 @@ def test_a_closed_session_has_no_data(seed, alive):
         ask(WORDS)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"delta": 0}, {"epsilon": math.inf}, {"perturbation": "moment_tensor"}], ids=str
-)
-def test_a_fitted_estimator_holds_no_session(options, seed, alive):
-    for fit in (PrivateSpectralLDA.fit, PrivateSpectralLDA.partial_fit):
-        estimator = lda(**options)
-        fit(estimator, sp.csr_matrix(counts(seed)))
-        assert alive(Session, CountChunks) == set()
-
-
 @pytest.mark.parametrize("options", [{}, {"delta": 0}, {"perturbation": "moment_tensor"}], ids=str)
 def test_a_refused_fit_reads_nothing(options):
     budget = BudgetAccountant(epsilon=0.9, delta=DELTA)
@@ -223,25 +213,6 @@ def test_a_refused_fit_reads_nothing(options):
     with budget, pytest.raises(BudgetError):
         fit_source(lda(**options), Source(counts(0), 0))
     assert budget.entries == ()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"n_refinements": 0}, {"perturbation": "moment_tensor", "n_refinements": 2}],
-    ids=str,
-)
-def test_without_noise_the_same_releases_are_made(options, seed):
-    """Once limits are public and the number of steps is given."""
-    limits = {"counts": 8.0, "pairs": 8.0, "triples": 50.0}
-    noisy, exact = (
-        lda(epsilon=epsilon, clip_norm=limits, **options).fit(counts(seed)).privacy_report_
-        for epsilon in (500.0, math.inf)
-    )
-    # Products stand for the pair moments where there is no noise.
-    assert [(row.name, row.uses) for row in noisy.rows] == [(r.name, r.uses) for r in exact.rows]
-    assert (noisy.epsilon, exact.epsilon) == (pytest.approx(500.0), math.inf)
-    assert all(row.sigma == 0 for row in exact.rows)
-    assert all(row.sigma > 0 for row in noisy.rows)
 
 
 NONE = SharedEffects(np.zeros(3), np.zeros(3), np.zeros(3), 0.0)

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from scipy.stats import chisquare, geom
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_mu
 from sktensor_dp.privacy.trials import (
     secret_trials,
     selection_delta,
@@ -81,18 +81,6 @@ def test_what_trials_set_aside_is_paid_for_as_often_as_there_are_trials(stop, fa
     assert 0.9 * failure / stop < found <= failure / stop
 
 
-@pytest.mark.parametrize(("stop", "mu", "cut"), [(0.9, 1, 1), (0.3, 0.5, 1), (0.05, 0.5, 1.5)])
-def test_less_of_rho_would_not_do_for_discrete_trials(stop, mu, cut):
-    """What enumeration asks is sharp: 1.5 rho in the place of 2 rho would be seen to fail."""
-    # 60 cells of N(0, 1) and N(mu, 1): the best is z > cut, and below it the smallest z.
-    edges = np.concatenate([[-12.0], np.linspace(-6, cut, 60), [12.0]])
-    cells = [np.diff(ndtr(edges - mean)) for mean in (0.0, mu)]
-    p, q = (np.append(cell[-2::-1], cell[-1]) for cell in cells)
-    a, b, rho = selected(p, stop), selected(q, stop), rho_of(p, q, stop)
-    claim = excess(p, q, 3.0) / stop
-    assert excess(a, b, 3.0 + 2 * rho) <= claim < excess(a, b, 3.0 + 1.5 * rho)
-
-
 def adversarial(mu, stop, epsilon, cut):
     """Excess of selection from N(0, 1) against N(mu, 1), best z > cut, then the smallest z."""
     z = np.linspace(-12, cut, 100_001)
@@ -127,11 +115,18 @@ def test_renyi_accounting_agrees_and_is_looser(epsilon, delta, n_trials):
     assert epsilon <= accountant.get_epsilon(delta) <= 1.7 * epsilon
 
 
+def theorem(mu, stop, epsilon):
+    """Delta by the theorem, with its rho for Gaussian trials."""
+    rho = brentq(lambda r: stop * math.expm1(r) - (1 - stop) * gaussian_delta(mu, r), 0, 50)
+    return gaussian_delta(mu, epsilon - 2 * rho) / stop
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("n_trials", [1, 3.3, 1000])
 def test_calibration_uses_the_budget_up_and_no_more(epsilon, delta, n_trials):
     stop = stop_probability(n_trials)
     mu, pure = trial_cost(epsilon, delta, stop).mu, trial_cost(epsilon, 0.0, stop).epsilon
+    assert selection_delta(mu, stop, epsilon) == pytest.approx(theorem(mu, stop, epsilon), rel=1e-6)
     assert selection_delta(mu, stop, epsilon) <= delta < selection_delta(1.0001 * mu, stop, epsilon)
     assert selection_epsilon(pure, stop) <= epsilon < selection_epsilon(1.0001 * pure, stop)
     assert pure > epsilon / 3

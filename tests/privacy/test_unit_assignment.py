@@ -1,6 +1,5 @@
 """Which unit is in which part: by secret coins, a unit that leaves or comes moves no other."""
 
-import math
 from collections import Counter
 from typing import Any
 
@@ -126,13 +125,6 @@ def test_a_unit_that_leaves_changes_no_batch_but_its_own(grouped, secret_integer
     assert set.union(*whole) == set(X[:, 0])
 
 
-def test_by_position_a_unit_that_leaves_moves_others():
-    """The mistake that coins are there for."""
-    X = np.arange(100.0)[:, None]
-    pairs = zip(batches(X, None), batches(X[1:], None), strict=True)
-    assert sum(one != other for one, other in pairs) > 1
-
-
 def test_a_fit_deals_by_coins_and_not_by_random_state():
     """Of 256 bits for a key of labels, or of 128 for every unit of its own."""
     X = samples(np.random.default_rng(0), N)
@@ -142,15 +134,3 @@ def test_a_fit_deals_by_coins_and_not_by_random_state():
         (replaced, of_three, [4]), (replaced, whole, []),
     ):  # fmt: skip
         assert [one.size for one in watch(build, fit, X).coins] == sizes
-
-
-def test_without_noise_a_stream_by_coins_finds_what_one_by_positions_does(seed):
-    """Two orthogonal directions of equal eigenvalue: both are found to within .05."""
-    # 1000 samples a batch with a noise of .05 along every axis: answers are off by less
-    # than .01, and one start of ten that leans to a component by 2:1 is all but certain.
-    rng = np.random.default_rng(seed)
-    X = np.eye(2, 6)[rng.integers(2, size=24_000)] + 0.05 * rng.standard_normal((24_000, 6))
-    options = {**STREAM, "epsilon": math.inf, "max_iter": 7}
-    found = components(**options)().fit(X).components_
-    assert np.sort(np.abs(found[:, :2]).argmax(axis=1)).tolist() == [0, 1]
-    assert np.abs(found[:, :2]).max(axis=1).min() > 0.95

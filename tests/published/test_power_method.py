@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from sktensor_dp.privacy.calibration import gaussian_delta
 from sktensor_dp.privacy.noise import NoiseSource
@@ -116,14 +115,6 @@ def test_every_batch_is_read_once(eigenvalue, needed, seed):
         online_tensor_power_method(
             directions(needed - 1, np.random.default_rng(0), n=50), 2, 5, 3, eigenvalue
         )
-
-
-def test_sparse_batches_give_the_same():
-    batches = [np.eye(5)[np.arange(40) % 5] * np.arange(1, 6) for _ in range(8)]
-    dense = online_tensor_power_method(batches, 2, 5, 3, random_state=0)
-    sparse = online_tensor_power_method(map(sp.csr_array, batches), 2, 5, 3, random_state=0)
-    np.testing.assert_allclose(dense.vectors, sparse.vectors, atol=1e-12)
-    np.testing.assert_allclose(dense.weights, sparse.weights, rtol=1e-12)
 
 
 def test_tensor_without_noise_is_decomposed(seed):

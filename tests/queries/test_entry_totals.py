@@ -252,31 +252,6 @@ def test_values_are_clamped_exactly(seed):
                                    atol=1e-12 * (abs(low) + abs(high)))  # fmt: skip
 
 
-def test_entries_are_validated():
-    X, y = [[0, 2], [4, 1]], [1, 2]
-    coordinates, values, shape = as_entries(X, y)
-    assert (coordinates.dtype, values.dtype, shape) == (np.intp, np.float64, (5, 3))
-    for form in (np.uint8, np.int32, np.float32, np.uint64):
-        found = as_entries(np.array(X, dtype=form), np.array(y), (5, 4))
-        np.testing.assert_array_equal(found[0], X)
-        assert found[2] == (5, 4)
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "shape", "message"),
-    [
-        ([[4321, 1]], [1], (5, 5), r"beyond shape \(5, 5\)"),
-        ([[1, 1]], [1j], None, "one number for each"),
-        ([[1, 1]], [[1]], None, "one number for each"),
-        ([[1, 1]], [1], (5, True), "one int >= 1"),
-    ],
-)
-def test_entries_that_are_none_are_refused_unshown(X, y, shape, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        as_entries(X, y, shape)
-    assert "4321" not in str(caught.value)
-
-
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_chunks_share_no_memory_with_what_was_passed(kind, order):

@@ -258,12 +258,3 @@ def test_expected_counts_of_a_group_do_not_depend_on_others(single, seed):
             groups = np.concatenate([rng.integers(0, others, others), np.full(len(own), others)])
             chunks = CountChunks(as_counts(X), *X.shape, groups=groups)
             np.testing.assert_array_equal(sum(map(query.total, chunks)), alone)
-
-
-def test_a_word_of_two_topics_is_told_apart_by_other_documents_of_the_group():
-    topics = np.array([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
-    query = ExpectedCounts(topics, np.full(2, 0.2), False, math.inf)
-    rows = np.array([[9.0, 0, 0], [0, 0, 2]]), np.array([[0.0, 0, 2]])
-    together, alone = (query.total(one_group(own))[:, 2] * len(own) for own in rows)
-    np.testing.assert_allclose(alone, [1, 1], rtol=1e-5)
-    assert together[0] > 10 * together[1]

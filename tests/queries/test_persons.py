@@ -90,14 +90,6 @@ def test_shared_row_sums(mode, order, seed):
         np.testing.assert_allclose([rows.sums, rows.counts], expected, atol=1e-9)
 
 
-def test_slices_do_not_depend_on_the_order_of_rows(seed):
-    X, y = entries(seed)
-    order = np.random.default_rng(seed).permutation(N)
-    one, other = chunk_of(X, y), chunk_of(X[order], y[order])
-    np.testing.assert_array_equal(one.coordinates, other.coordinates)
-    np.testing.assert_array_equal(one.values, other.values)
-
-
 def test_parts_of_whole_units_add_up_and_nothing_adds_nothing(seed):
     """What units without entries would add to a sum, parts would leave out."""
     X, y = entries(seed)

@@ -6,7 +6,6 @@ last digits of a sum move by more than that unless it is computed with care.
 """
 
 import math
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,17 +21,11 @@ from sktensor_dp.data.sums import NORM_SLACK, UNITS_AT_ONCE, AccurateSum, split_
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.count_moments import (
-    LARGEST_TERMS,
-    PairMoments,
-    TripleMoments,
-    WhitenedTripleMoments,
-)
+from sktensor_dp.queries.count_moments import LARGEST_TERMS, PairMoments, WhitenedTripleMoments
 from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
     PairNorm,
-    TripleNorm,
     WhitenedTripleNorm,
     WordFrequencies,
 )
@@ -85,28 +78,6 @@ def test_what_is_summed_of_whitened_triples_is_bounded_document_by_document(seed
     terms = y**3 + 2 * chunk.X @ sizes**3 + 3 * y * (chunk.X @ sizes**2)
     # Norms err by a few units in the last place of double precision.
     assert (weight * terms <= LARGEST_TERMS * limit * (1 + 1e-12)).all()
-
-
-@pytest.mark.parametrize("norm", [WhitenedTripleNorm, TripleNorm, partial(CountNorm, 1)])
-def test_documents_of_rows_alike_are_not_scaled_down_for_their_terms(norm, seed):
-    """For three tokens the terms are ten times the contribution."""
-    rng = np.random.default_rng(seed)
-    X = np.vstack([rng.poisson(rate, (300, 6)) for rate in (0.4, 1.0, 20.0)]).astype(float)
-    X = np.vstack([X, 3 * np.eye(6), np.eye(6)[[0, 0, 1]].sum(axis=0)])
-    X = X[X.sum(axis=1) >= 3]
-    chunk = CountChunk(as_counts(X))
-    for limit in (1e-9, 0.1, 10.0):
-        if norm is WhitenedTripleNorm:
-            W = np.linalg.qr(rng.standard_normal((6, 6)))[0]
-            query = WhitenedTripleMoments(W, (Clip(norm(W), limit),))
-        else:
-            U = np.linalg.qr(rng.standard_normal((6, 4)))[0]
-            query = TripleMoments(U, (Clip(norm(), limit),))
-        clip = query.clips[0]
-        plain = clip.limit / np.maximum(clip.norm.of(chunk), clip.limit)
-        plain /= (chunk.lengths - 1) * (chunk.lengths - 2)
-        found = query.weights(chunk, chunk.X @ query.basis)
-        np.testing.assert_array_equal(found, plain)
 
 
 @pytest.mark.parametrize("limit", [1e-14, 1e-12, 1e-6])

@@ -252,14 +252,6 @@ def test_without_noise_there_is_no_threshold_and_without_delta_none_is_proved():
         selection_threshold(even_votes(9), 3.0, PrivacyCost(mu=0.2))
 
 
-def test_the_threshold_for_ones_would_not_do():
-    """A deliberate mistake: one document with one candidate then fails far too often."""
-    m, cost = 100, PrivacyCost(mu=20.0, delta=5e-7)
-    sigma = math.sqrt(2 * m) / cost.mu
-    ones = 1 - sigma * ndtri(cost.delta / m)
-    assert ndtr((math.sqrt(m) - ones) / sigma) > 1e4 * cost.delta
-
-
 def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on():
     """Beyond 2^31 a grid has fewer than 2^-20 steps, and more noise than a threshold is for."""
     query = even_votes(9)

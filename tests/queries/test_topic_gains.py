@@ -1,8 +1,5 @@
 """What topics gain on half of a document's words: by a loop, of any batch, for any counts."""
 
-import warnings
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -61,20 +58,6 @@ def test_the_sum_is_that_of_documents_by_themselves(seed, concentration, divides
     assert query.total(CountChunk(X))[0] == pytest.approx(sum(expected), abs=12 * ROUNDING)
     group = CountChunk(X, Units(np.array([0, X.shape[0]])))
     assert query.total(group)[0] == pytest.approx(np.mean(expected), abs=ROUNDING)
-
-
-def test_sums_in_threads_leave_filters_of_warnings_alone():
-    """They are everyone's: overlapping blocks would leave behind what another one has set."""
-    X, topics, weights = made(0)
-    query, before = gains_of(topics, weights, 0.5), list(warnings.filters)
-    seen = []
-
-    def looked(*of):
-        seen.append(list(warnings.filters) == before)
-        return query.score(*of)
-
-    replace(query, score=looked).total(CountChunk(X))
-    assert seen == [True]
 
 
 @pytest.mark.parametrize("concentrations", [(0.0, 0.0), (0.5, 8.0)])

@@ -5,11 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp import (
-    PrivateCountVectorizer,
-    PrivateSpectralLDA,
-    PrivateTensorPowerMethod,
-)
+from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA, PrivateTensorPowerMethod
 
 Rng = np.random.Generator
 N, D, DELTA = 300, 12, 1e-6
@@ -50,7 +46,3 @@ TEXTS = ["cats chase mice", "dogs chase cats", "mice and men"]
 def words(**options: Any) -> Callable[[], PrivateCountVectorizer]:
     given = {"epsilon": 8.0, "max_words_per_document": 3, "neighbours": "add_remove"}
     return lambda: PrivateCountVectorizer(**{**given, **options})
-
-
-def of_texts(rng: Rng, n: int) -> list[str]:
-    return [TEXTS[place] for place in rng.integers(3, size=n)]
