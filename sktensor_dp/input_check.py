@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
 
 @dataclass(eq=False, repr=False)
 class InputCheck(Payable):
-    """Released fractions of rows that match, as :func:`check_inputs` returns them.
+    """Released fractions of rows that match, as :func:`check_inputs` returns and prints them.
 
     Attributes
     ----------
@@ -37,6 +37,8 @@ class InputCheck(Payable):
         Mean over units of the fraction of their rows that match, for each test, with noise.
     sigma : float
         Standard deviation of that noise.
+    n_units, count_sigma : float
+        Number of units, and the deviation of its noise where it is private.
     privacy_report_ : PrivacyReport
         What was released, and what it cost.
     """
@@ -48,10 +50,12 @@ class InputCheck(Payable):
     accountant: BudgetAccountant | None
     fractions: dict[str, float] = field(init=False)
     sigma: float = field(init=False)
+    n_units: float = field(init=False)
+    count_sigma: float = field(init=False)
     privacy_report_: PrivacyReport = field(init=False)
 
     def ask(self, matches: Any, groups: Any) -> None:
-        """Release the fractions; `low` names those that are below one half, whatever the noise."""
+        """Release the fractions; `low` names those that may be below one half by noise alone."""
         tests, flags = list(matches), _flags(matches)
         labels = checked_groups(groups, len(flags), self.neighbours)
         order, owners = None, Units.single(len(flags))
@@ -70,13 +74,35 @@ class InputCheck(Payable):
             n = ask.count()
             ask.follow(plan)
             answer = ask(query)
-        self.privacy_report_ = ask.report()
+        report, self.n_units = ask.report(), n
         # The divisor is a noisy count too; its error has no effect on fractions in the middle.
-        of_count = [row.sigma / n for row in self.privacy_report_.rows if row.name == COUNT]
-        self.sigma = math.hypot(answer.sigma, query.middle * sum(of_count))
+        self.count_sigma = sum(row.sigma for row in report.rows if row.name == COUNT)
+        self.sigma = math.hypot(answer.sigma, query.middle * self.count_sigma / n)
         found = dict(zip(tests, answer.value.tolist(), strict=True))
         self.fractions = {name: min(max(x + query.middle, 0.0), 1.0) for name, x in found.items()}
-        self.low = [name for name, x in found.items() if x < -2 * answer.sigma]
+        self.low = [
+            name for name, x in found.items() if x < 2 * answer.sigma and not self.is_hidden
+        ]
+        self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
+
+    @property
+    def is_hidden(self) -> bool:
+        """Return True if noise hides whether rows match."""
+        return self.sigma > USELESS
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {part:.0%}" for name, part in self.fractions.items())
+        noise = f"Rows that match: {shown}; noise has a deviation of {self.sigma:.1%}"
+        if self.is_hidden:
+            return f"{noise}, and hides how many do."
+        perfect = max(1 - 2 * self.sigma, 0.0)
+        lost = [
+            f"about {1 - part:.0%} fail {name!r}"
+            for name, part in self.fractions.items()
+            if part < perfect
+        ]
+        means = f"{', '.join(lost)}, and what is found rests on the others" if lost else "all may"
+        return f"{noise}. If all did, {perfect:.0%} or more would show: {means}."
 
 
 def _flags(matches: Any) -> np.ndarray[Any, Any]:
@@ -131,13 +157,15 @@ def check_inputs(
     Returns
     -------
     InputCheck
-        ``fractions`` by test, the ``sigma`` of their noise, and ``privacy_report_``.
+        ``fractions`` by test, the ``sigma`` of their noise, and ``privacy_report_``. It prints what
+        they mean. With a ``sigma`` above .1 it shows nothing.
 
     Raises
     ------
     NotEnoughDataError
-        If fewer than half of the rows match for some test, by more than two deviations of the
-        noise: the message shows the released fraction. The check is charged all the same.
+        If it is not certain that most rows match: for some test their fraction is less than one
+        half and two deviations of the noise, which is .1 at most. The message shows the released
+        fraction. The check is charged all the same.
     ValueError
         If `matches` are no booleans, or groups are malformed; nothing is charged.
 
@@ -167,8 +195,9 @@ def check_inputs(
     if check.low:
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in check.low)
         raise NotEnoughDataError(
-            f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). Is it the "
-            "right column, and are list and bounds the right ones? Only this check was charged."
+            f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}): it is not "
+            "certain that most do. Is it the right column, and are list and bounds the right ones? "
+            "Only this check was charged."
         )
     return check
 

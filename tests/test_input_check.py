@@ -1,5 +1,7 @@
 """A check of data against public lists, charged for itself."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,11 +26,17 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
     assert abs(check.fractions["listed"] - 0.97) < 5 * check.sigma + 0.005
     assert check.sigma < 0.05
     assert check.privacy_report_.unit == "person"
-    with pytest.raises(NotEnoughDataError, match=r"Too few rows match \(listed: ") as raised:
-        check_inputs({"listed": rng.random(len(PERSONS)) < 0.08, "in bounds": listed}, **given)
-    assert "in bounds" not in str(raised.value)
-    assert len({entry.fit for entry in budget.entries}) == 2
-    assert budget.total()[0] < 0.3
+    perfect = rf"If all did, {1 - 2 * check.sigma:.0%} or more would show: "
+    assert re.search(f"listed {check.fractions['listed']:.0%}, in bounds .*{perfect}", str(check))
+    assert str(check) in check.privacy_report_.notes
+    for share in (0.08, 0.48):  # a wrong key, and one that is wrong for every other row
+        with pytest.raises(NotEnoughDataError, match=r"Too few rows match \(listed: ") as raised:
+            check_inputs({"listed": rng.random(len(PERSONS)) < share, "in bounds": listed}, **given)
+        assert "in bounds" not in str(raised.value)
+    some = check_inputs({"listed": rng.random(len(PERSONS)) < 0.7, "in bounds": listed}, **given)
+    assert re.search(r"about (3.|2\d)% fail 'listed', .* rests on the others", str(some))
+    assert len({entry.fit for entry in budget.entries}) == 4
+    assert budget.total()[0] < 0.4
 
 
 def test_a_person_with_many_rows_counts_as_one() -> None:
@@ -36,6 +44,13 @@ def test_a_person_with_many_rows_counts_as_one() -> None:
     check = check_inputs({"listed": groups <= 600}, groups=groups, epsilon=np.inf)
     assert check.fractions["listed"] == pytest.approx(601 / 1001)
     assert check.sigma == 0
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_what_noise_hides_is_not_decided(neighbours):
+    check = check_inputs({"listed": np.ones(50, bool)}, neighbours=neighbours)
+    assert check.is_hidden
+    assert "hides how many do" in str(check)
 
 
 def test_its_part_of_a_budget_follows_from_public_numbers() -> None:

@@ -154,15 +154,20 @@ def _stopped(run: Any, folder: Folder) -> str:
 
 
 def _checked(run: Any, folder: Folder, progress: Progress) -> list[PrivacyReport]:
-    """Check rows against public lists and ranges, and show the result, for a charge of its own."""
-    found = run.check(folder.ledger)
-    if found is None:
+    """Check what rows can be used, and show the result, for a charge of its own."""
+    try:
+        run.check(folder.ledger)
+    except NotEnoughDataError as error:
+        error.args = (f"{error} To go on all the same: --no-check.",)
+        raise
+    finally:
+        if run.checked is not None:
+            progress.note(str(run.checked))
+    if run.checked is None:
         if run.tests:
-            progress.note("No check of lists and ranges: noise would hide the result.")
+            progress.note("No check of what rows can be used: noise would hide the result.")
         return []
-    said = ", ".join(f"{name}: {part:.0%}" for name, part in found.fractions.items())
-    progress.note(f"Checked, with a deviation of {found.sigma:.1%} by noise. {said}")
-    return [found.privacy_report_]
+    return [run.checked.privacy_report_]
 
 
 def _write(run: Any, folder: Folder, progress: Progress, reports: list[PrivacyReport]) -> None:

@@ -12,6 +12,7 @@ from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import as_labels, distinct, normalise_labels
 from sktensor_dp.datasets.files import read_columns
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
+from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.input_check import InputCheck, check_fraction, check_inputs
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.calibration import gaussian_mu
@@ -65,6 +66,7 @@ class Run:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self._for_check: FitBudget | None = None
+        self.checked: InputCheck | None = None
         counted = getattr(options, "add_remove", False)
         self.neighbours = "add_remove" if counted else "replace_one"
         if counted:
@@ -103,13 +105,16 @@ class Run:
 
     def split(self) -> list[FitBudget]:
         """Fractions of the budget for a first step, if any, for the second, and for a check."""
-        epsilon, thresholds, checked = self.options.epsilon, int(self.has_threshold()), 0.0
+        epsilon, thresholds, most = self.options.epsilon, int(self.has_threshold()), 0.0
         if self.tests and self.n_units:
             mu = self.charge(epsilon).cost.mu
-            checked = check_fraction(self.n_units, mu, len(self.tests), self.neighbours)
-        fractions = [part * (1 - checked) for part in (self.fractions if thresholds else (1.0,))]
-        several = [*fractions, checked] if checked else fractions
-        parts = BudgetAccountant(epsilon, self.options.delta).split(several, thresholds)
+            most = check_fraction(self.n_units, mu, len(self.tests), self.neighbours)
+        whole = self.fractions if thresholds else (1.0,)
+        for checked in (most, 0.0):
+            several = [*(part * (1 - checked) for part in whole), *[checked] * (checked > 0)]
+            parts = BudgetAccountant(epsilon, self.options.delta).split(several, thresholds)
+            if parts[-1]["epsilon"] > 0:  # a large delta alone would pay for a small check
+                break
         self._for_check = parts.pop() if checked else None
         return parts
 
@@ -117,21 +122,35 @@ class Run:
         """Yield for each of `tests` whether each row passes it."""
         yield from ()
 
-    def check(self, accountant: BudgetAccountant) -> InputCheck | None:
-        """Check rows against public lists and ranges; None where noise would hide the result."""
-        return self._for_check and check_inputs(
+    def check(self, accountant: BudgetAccountant) -> None:
+        """Check what rows can be used; NotEnoughDataError if too few, or a guess of units is off.
+
+        `checked` stays None where noise would hide the result.
+        """
+        if not self._for_check:
+            return
+        self.checked = found = check_inputs(
             dict(zip(self.tests, self.matches(), strict=True)), groups=self.groups,
             unit=self.ledger_unit, neighbours=self.neighbours, accountant=accountant,
             **self._for_check,
         )  # fmt: skip
+        if self.neighbours == "replace_one" or self.options.anyway:
+            return
+        most = round(found.n_units + 2 * found.count_sigma)
+        if found.is_hidden or self.changed(max(most, 1)).verdict() not in HOPEFUL:
+            raise NotEnoughDataError(
+                f"--persons {self.n_units} does not fit the data: {counted(most, self.unit)} at "
+                "most were counted, but for noise. Say about how many there are."
+            )
 
     def settings(self) -> dict[str, Any]:
         """Columns used, and other public settings: the options given."""
         given = {n: value for n, value in vars(self.options).items() if value and n not in ASIDE}
+        checked = {} if self.checked is None else {"checked first": str(self.checked)}
         return {
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
             for name, value in given.items()
-        }
+        } | checked
 
     def how(self) -> dict[str, Any]:
         """Options for reading the file."""

@@ -65,7 +65,9 @@ class Topics(Run):
             if not kept:
                 raise ValueError("--vocabulary has no word but stop words")
             self._known = {word: words[word] for word in kept}
-            self.tests = [] if options.no_check else ["texts with a word of --vocabulary"]
+        if not (options.no_check or options.file is None):
+            of = " of --vocabulary" if self._known else ""
+            self.tests = [f"texts of two words{of} or more"]
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make both models; public words cost nothing."""
@@ -97,8 +99,13 @@ class Topics(Run):
         self.count(self._texts)
 
     def matches(self) -> Iterator[Any]:
-        """Yield whether each text has a public word."""
-        yield np.diff(self.models["words"].transform(self._texts).indptr) > 0
+        """Yield whether each text has two words: of one alone no words go together."""
+        words = self.models["words"]
+        if self._known:
+            yield np.asarray(words.transform(self._texts).sum(axis=1)).ravel() > 1
+        else:
+            split = words.build_analyzer()
+            yield np.fromiter((len(split(text)) > 1 for text in self._texts), bool)
 
     def settings(self) -> dict[str, Any]:
         """Options of the run, and how many words were used of those allowed."""

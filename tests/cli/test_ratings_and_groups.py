@@ -158,7 +158,7 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     assert "lies at the edge of the range" in edge
     rest = (*rest[:2], "--epsilon", 0.01, "--anyway", "--output", "p")
     hard = command("ratings", ratings, *STARS, *rest).err
-    assert "No check of lists and ranges: noise would hide the result." in hard
+    assert "No check of what rows can be used: noise would hide the result." in hard
     chance = "The order of items is chance: noise hides how they differ."
     taste = "0 of 3 directions of taste can be seen above the noise."
     assert f"warning: {chance} {taste} What would help: more persons, or a larger" in hard
@@ -350,9 +350,14 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
     # The promise is another one than that of runs that show the number.
     assert command(*asked, "--raise-budget", 99).status == 0
     assert "do not add up to one promise" in command(*asked[:-3]).err
-    # How many there are does not show by an error, either.
+    # How many there are does not show by an error, either, but by a released count.
     visits.write_text("patient,age,visits\n", "utf-8")
     done = command(*asked, "--output", "none")
+    assert done.status == 2
+    assert re.search(
+        rf"and hides how many do.\nerror: --persons 4321 does not .*: \d+ {unit}", done.err
+    )
+    done = command(*asked, "--output", "all", "--no-check")
     assert done.status == 0, done.err
     done = command(*asked[:-2])
     assert (done.status, "--add-remove and --persons N go together" in done.err) == (2, True)

@@ -117,8 +117,12 @@ def test_swapped_columns_end_in_a_question(command, posts):
     done = command("topics", posts, *swapped, "--epsilon", 2, *SMALL, "--anyway")
     assert done.status == 2
     last = done.err.splitlines()[-1]
+    assert re.search(r"Too few rows match \(texts of two words or more: 0%; .* right column", last)
+    assert "To go on all the same: --no-check. What was charged is spent. All runs" in last
+    assert float(re.search(r"folder: epsilon ([\d.]+) at", last)[1]) < 0.1
+    done = command("topics", posts, *swapped, "--epsilon", 1, *SMALL, "--anyway", "--no-check")
+    last = done.err.splitlines()[-1]
     assert re.search(r"No word was found that about \d+ persons use\. Is --text the column", last)
-    assert "What was charged is spent. All runs" in last
 
 
 @pytest.mark.usefixtures("no_fit")
@@ -256,7 +260,7 @@ def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, t
 
 
 def test_the_number_of_persons_can_be_private(command, posts, tmp_path):
-    """Words and topics have a count each, of which a statement shows the later one."""
+    """Check, words and topics have a count each, of which a statement shows the last one."""
     who = ("--text", "post", "--person", "author", "--add-remove", "--persons", 2222)
     done = command("topics", posts, *who, "--epsilon", 8, *SMALL)
     assert done.status == 0, done.err
@@ -265,7 +269,7 @@ def test_the_number_of_persons_can_be_private(command, posts, tmp_path):
     folder = tmp_path / "private-topics"
     report = load_statement((folder / "statement.json").read_text())
     counts = [row.uses for row in report.rows if row.name == "unit_count"]
-    assert (report.neighbours, len(counts)) == ("add_remove", 2)
+    assert (report.neighbours, len(counts)) == ("add_remove", 3)  # one for the check
     assert f"about {report.n_units:,} persons, epsilon 8" in done.out
     assert report.n_units == pytest.approx(2811, abs=200)
     assert f"from about {report.n_units:,} persons" in (folder / "topics.html").read_text("utf-8")
@@ -274,7 +278,8 @@ def test_the_number_of_persons_can_be_private(command, posts, tmp_path):
     listed = ("--vocabulary", "known.csv", "--raise-budget", 99)
     done = command("topics", posts, *who, *listed, "--epsilon", 8, *SMALL)
     assert done.status == 0, done.err
-    assert "texts with a word of --vocabulary: " in done.err
+    assert "Rows that match: texts of two words of --vocabulary or more " in done.err
+    assert "or more would show: all may." in (folder / "for-the-officer.md").read_text("utf-8")
 
 
 def test_without_a_file_it_takes_public_texts(command, tmp_path, monkeypatch):
