@@ -145,26 +145,6 @@ def test_forecasts_show_what_they_assume():
     assert "own entries folded in" in str(entries)
 
 
-@pytest.mark.parametrize("unit_mode", [None, 0])
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"deviation": 0.0}, "'deviation' parameter"),
-        ({"deviation": math.inf}, "'deviation' parameter"),
-        ({"deviation": "1"}, "'deviation' parameter"),
-        ({"bias_deviation": -0.1}, "'bias_deviation' parameter"),
-        ({"component_share": True}, "'component_share' parameter"),
-        ({"component_share": -0.1}, "'component_share' parameter"),
-        ({"component_share": 0.7}, "a hundredth of the variance"),
-        ({"bias_deviation": 2.0, "deviation": 2.0}, "a hundredth of the variance"),
-    ],
-)
-def test_forecasts_refuse_what_leaves_no_variance(given, message, unit_mode):
-    model = PrivateCPCompletion(4, bounds=(-4, 4), unit_mode=unit_mode, shape=TASTES)
-    with pytest.raises(ValueError, match=message):
-        model.forecast(120_000, TASTES, **given)
-
-
 all_models = pytest.mark.parametrize("model", MODELS)
 
 
@@ -179,10 +159,3 @@ def test_forecasts_cost_nothing(model):
         forecast = clone(poor).set_params(**options).forecast(100, SHAPE)
         assert 0 < forecast.of_biases <= forecast.of_mean * 1.01
     assert accountant.entries == ()
-
-
-@pytest.mark.parametrize("n", [0, False, 1.5, -3])
-def test_forecasts_check_their_numbers(n):
-    for arguments in ((n, SHAPE), (10, (4, n)), (10, (4,))):
-        with pytest.raises(ValueError, match=r"int >= 1|two lengths"):
-            build().forecast(*arguments)

@@ -48,19 +48,34 @@ def test_every_estimator_forecasts_by_public_numbers_and_spends_nothing():
     assert budget.entries == ()
 
 
-@pytest.mark.parametrize(
-    ("options", "sizes", "told"),
-    [
-        ({"vocabulary": ["a"]}, {}, "vocabulary must be None"),
-        ({"delta": 0}, {}, "delta=0 cannot protect"),
-        ({}, {"n_documents": 0}, "n_documents must be an int >= 1"),
-        ({}, {"document_length": 0}, "document_length must be an int >= 1"),
-        ({"epsilon": -1.0}, {}, "'epsilon' parameter"),
-    ],
-)
-def test_no_threshold_is_forecast_where_there_is_none(options, sizes, told):
-    with pytest.raises(ValueError, match=told):
-        PrivateCountVectorizer(**options).forecast(**{"n_documents": 10, **sizes})
+def completion(unit_mode=None):
+    return PrivateCPCompletion(4, bounds=(-4, 4), unit_mode=unit_mode, shape=(60, 9))
+
+
+REFUSED = [
+    (PrivateCountVectorizer(vocabulary=["a"]), (10,), {}, "vocabulary must be None"),
+    (PrivateCountVectorizer(delta=0), (10,), {}, "delta=0 cannot protect"),
+    (PrivateCountVectorizer(), (0,), {}, "n_documents must be an int >= 1"),
+    (PrivateCountVectorizer(), (10,), {"document_length": 0}, "document_length must be an int >="),
+    (PrivateCountVectorizer(epsilon=-1.0), (10,), {}, "'epsilon' parameter"),
+    *((completion(), sizes, {}, "int >= 1|two lengths") for n in (0, False, 1.5, -3)
+      for sizes in ((n, (60, 9)), (10, (4, n)), (10, (4,)))),
+    *((completion(mode), (300, (60, 9)), {name: value}, f"'{name}' parameter")
+      for mode in (None, 0)
+      for name, value in (
+          *(("deviation", wrong) for wrong in (0.0, math.inf, "1")), ("bias_deviation", -0.1),
+          ("component_share", True), ("component_share", -0.1),
+      )),
+    *((completion(mode), (300, (60, 9)), given, "a hundredth of the variance")
+      for mode in (None, 0)
+      for given in ({"component_share": 0.7}, {"bias_deviation": 2.0, "deviation": 2.0})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "sizes", "given", "said"), REFUSED, ids=lambda _: "")
+def test_wrong_numbers_of_a_forecast_are_named(model, sizes, given, said):
+    with pytest.raises(ValueError, match=said):
+        model.forecast(*sizes, **given)
 
 
 SIZE = (50_000, 30)

@@ -186,6 +186,14 @@ REFUSED = [
       for model, candidates, message in (*TOGETHER, *OTHERS)),
     (bounded(samples(), {"moment": ["raw"]}), (with_one(np.nan, COUNTS),), "NaN"),
     *((bounded(model, {}), data, message) for model, data, message in DATA),
+    # Of two groups one is held out, and one alone is all of the training data.
+    *((topics(**options), (COUNTS, None, np.arange(200) // size), message)
+      for options, size, message in (
+          ({}, 100, "must leave 2 or more groups to train on"),
+          ({"cv": 2}, 100, "must leave 2 or more groups to train on"),
+          ({"cv": 41}, 5, "n_samples=40"),
+      )),
+    (completions(), (*cells(), np.arange(225) // 5), "takes no groups: .*unit_mode=0"),
 ]  # fmt: skip
 
 
@@ -194,28 +202,12 @@ REFUSED = [
 def test_what_is_wrong_is_refused_unspent_and_unseen(search, data, message):
     """One missing value is no reason to pay for a whole search."""
     budget = BudgetAccountant(epsilon=100.0, delta=0.1)
+    X, y, groups = (*data, None, None)[:3]
     with pytest.raises((ValueError, TypeError), match=message) as caught:
-        search.set_params(accountant=budget).fit(*data)
+        search.set_params(accountant=budget).fit(X, y, groups=groups)
     assert "swordfish" not in str(caught.value)
     assert budget.entries == ()
     assert not hasattr(search.estimator, "n_features_in_")
-
-
-# Of two groups one is held out, and one alone is all of the training data.
-OF_GROUPS = [
-    (topics(), (COUNTS,), np.arange(200) % 2, "must leave 2 or more groups to train on"),
-    (topics(cv=2), (COUNTS,), np.arange(200) % 2, "must leave 2 or more groups to train on"),
-    (topics(cv=41), (COUNTS,), np.arange(200) // 5, "n_samples=40"),
-    (completions(), cells(), np.arange(225) // 5, "takes no groups: .*unit_mode=0"),
-]
-
-
-@pytest.mark.parametrize(("search", "data", "groups", "message"), OF_GROUPS)
-def test_groups_that_no_fit_takes_cost_nothing(search, data, groups, message):
-    budget = BudgetAccountant(100.0, 0.1)
-    with pytest.raises((ValueError, TypeError), match=message):
-        search.set_params(accountant=budget).fit(*data, groups=groups)
-    assert budget.entries == ()
 
 
 def test_candidates_that_are_right_together_are_tried():
