@@ -18,7 +18,6 @@ SHOWN = ("987654321", "9.87654321e", "9.876543e", WORD)
 
 CELLS = [0, 1, 2, 3, 0.5, -1, -2.5, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 1e30]
 CELLS.append(MARKER)
-INF = math.inf
 COUNTS = [0, 0, 1, 1, 2, 3, 7]
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "u1", "?", "O", "c16", "U12", "S12", "M8[s]", "m8[s]"]
 NO_ARRAYS = [None, "text", b"bytes", 3, MARKER, {}, {1: 2}, set(), ..., [[]], [[1, 2], [3]],
@@ -85,33 +84,6 @@ def documents() -> Any:
     return st.one_of(
         st.builds(lambda form, x: form(x), forms, lists), mixed, mixed, st.sampled_from(NO_ARRAYS)
     )
-
-
-# Numbers at the ends of what public tables may hold, and beyond.
-PUBLIC = [0, 1, -1, 2.5, 5e-324, 1e-300, 1e-50, 2e-50, 1e50, -1e50, 1e49, 1e308, -1e308, MARKER]
-
-
-def mostly(right: Any, wrong: Any) -> Any:
-    """One of two strategies, seven times of eight the first."""
-    return st.integers(0, 7).flatmap(lambda lot: right if lot else wrong)
-
-
-@st.composite
-def tables(draw: Any, n_rows: int, widths: tuple[int, ...] = (1, 2, 3), least: float = -INF) -> Any:
-    """Public tables with so many rows, in the containers that people have them in."""
-    width = draw(st.sampled_from(widths))
-    cells = st.sampled_from([number for number in PUBLIC if number >= least])
-    values = draw(st.lists(cells, min_size=n_rows * width, max_size=n_rows * width))
-    table = np.array(values, dtype=object).reshape(n_rows, width)
-    table = table.astype(draw(st.sampled_from(["f8", "f8", "O"])))
-    return _wrapped(table, draw(st.sampled_from(["plain", "list", "frame", "fortran", "frozen"])))
-
-
-@st.composite
-def ranges(draw: Any) -> Any:
-    """Bounds of values, mostly such as are right, of usual and of extreme widths."""
-    low = draw(st.sampled_from([0.0, -1.0, 1e49, -1e50, 1e-300]))
-    return low, low + draw(st.sampled_from([1.0, 5.0, 1e-9, 2e-50, 1e50, 0.0]))
 
 
 WILD = [
