@@ -8,16 +8,13 @@ import pytest
 from browsing import WORDS, model
 
 from sktensor_dp import (
-    BudgetAccountant,
     PrivateGaussianMixture,
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.plotting import (
-    BudgetDisplay,
     ComponentDisplay,
     MixtureDisplay,
     TopicsDisplay,
-    TradeoffDisplay,
     save_svg,
 )
 
@@ -177,16 +174,6 @@ def test_a_long_footer_stays_in_the_figure():
         assert 0 <= box.x0 < box.x1 <= canvas.get_width_height()[0]
 
 
-def test_tradeoff_is_that_of_the_report():
-    report = model().privacy_report_
-    display = TradeoffDisplay.from_report(report)
-    curve, diagonal = display.ax_.lines
-    at = np.searchsorted(curve.get_xdata(), 0.25)
-    assert curve.get_ydata()[at] == report.false_negative_rate(0.25)
-    assert (curve.get_ydata() <= 1 - curve.get_xdata()).all()
-    assert list(diagonal.get_ydata()) == [1, 0]
-
-
 def test_pyplot_is_left_alone():
     code = """
 import sys, warnings
@@ -216,20 +203,3 @@ def test_components_without_known_noise_have_no_intervals():
     display = ComponentDisplay.from_estimator(power, 0)
     assert display.low is None
     assert display.names == ["1", "0"]
-
-
-def test_budget_is_that_of_the_report(axes):
-    found = model()
-    display = BudgetDisplay.from_estimator(found, ax=axes)
-    assert display.names == ["moments"]
-    assert axes.patches[0].get_width() == pytest.approx(100 * found.privacy_report_.fractions[0])
-
-
-def test_budget_of_an_accountant_is_drawn_by_fits():
-    budget = BudgetAccountant(2.0, 1e-6)
-    for epsilon in (0.5, 1.0):
-        budget.spend(epsilon, 0)
-    display = BudgetDisplay.from_accountant(budget)
-    assert display.names == ["1: caller", "2: caller"]
-    assert display.title == "epsilon 1.5 of 2 is spent"
-    assert np.allclose(display.fractions, [0.25, 0.5])

@@ -106,20 +106,43 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
+class Request:
+    """Request of a search, from its parameters alone."""
+
+    steps: dict[str, PrivateEstimatorMixin]  # private ones, by name
+    distributions: Sequence[Mapping[str, Any]]  # of the candidates
+    scoring: str  # score of each row
+    delta: float  # at which fits are told their budget, and 0 for pure ones
+    sets_aside: bool  # whether a step sets a part of delta aside
+
+    @property
+    def last(self) -> PrivateEstimatorMixin:
+        """Private step that scores."""
+        return [*self.steps.values()][-1]
+
+    @property
+    def neighbours(self) -> str:
+        """Relation of neighbouring data, the same for all steps."""
+        return self.last.neighbours
+
+    @property
+    def counted(self) -> bool:
+        """True where the number of units is private."""
+        return self.neighbours == "add_remove"
+
+
+@dataclass(frozen=True, eq=False)
 class Trials:
     """Data and settings of one search, from which its trials are run."""
 
-    search: Any  # estimator, bounds of scores, fractions of steps
+    search: "PrivateSearchCV"
+    request: Request
     X: Any
     y: Any
     labels: NDArray[Any] | None  # (n_rows,): of the group of each row, where units are groups
-    distributions: Sequence[Mapping[str, Any]]  # of the candidates
-    scoring: str  # score of each row
+    own: bool  # whether X says which rows are one unit's
     splits: Splits
     costs: TrialCosts
-    own: bool  # whether X says which rows are one unit's
-    delta: float  # at which fits are told their budget, and 0 for pure ones
-    neighbours: str
 
     def best(self, stop: float) -> Trial:
         """Best of a random number of trials, each the last with probability `stop`; refitted."""
@@ -139,7 +162,7 @@ class Trials:
 
     def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
         """Call `make`; its errors are raised again without data and name the action `doing`."""
-        private = self.labels is not None or self.neighbours == "add_remove"
+        private = self.labels is not None or self.request.counted
         return call_untrusted(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
@@ -147,7 +170,7 @@ class Trials:
         # An error ends the search at once, as if it had the highest score: that is a selection of
         # the best too.
         rng = secret_random_state(bits)
-        (params,) = ParameterSampler(self.distributions, 1, random_state=rng)
+        (params,) = ParameterSampler(self.request.distributions, 1, random_state=rng)
         template = configured(self.search.estimator, params, rng)
         scores: list[float] = []
         parts: list[Part] = []
@@ -183,7 +206,9 @@ class Trials:
         for name, step in steps.items():
             facts = step._public_facts()
             if not facts.releases_nothing:
-                epsilon, delta = as_parameters(costs[name], self.delta, facts.delta_set_aside)
+                epsilon, delta = as_parameters(
+                    costs[name], self.request.delta, facts.delta_set_aside
+                )
                 step.set_params(epsilon=epsilon, delta=delta)
         rows = self.splits.rows(chosen)
         told = {}
@@ -204,19 +229,20 @@ class Trials:
     def _scored(self, model: Any, chosen: Mask) -> tuple[float, PrivacyReport]:
         """Noisy score of a model on the `chosen`, held-out units, and the report on its release."""
         step, words = [*private_steps(model).values()][-1], word_counter(self.search.estimator)
+        scoring = self.request.scoring
         low, high = checked_score_bounds(
-            self.search.score_bounds, self.scoring, step, "score_bounds", texts=words is not None
+            self.search.score_bounds, scoring, step, "score_bounds", texts=words is not None
         )
-        query = HeldOutScores(UnitScores(self.scoring, model, words), low, high)
+        query = HeldOutScores(UnitScores(scoring, model, words), low, high)
         rows = self.splits.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
         n = int(chosen.sum()) if self.own else None
         chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n)
-        name, (epsilon, delta) = HeldOutScores.name, as_parameters(self.costs.score, self.delta)
-        plan = ReleasePlan(epsilon, delta, (PlannedRelease(name, self.costs.score),))
+        epsilon, delta = as_parameters(self.costs.score, self.request.delta)
+        plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, self.costs.score),))
         return release_score(
             query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,
-            accountant=None, neighbours=self.neighbours,
+            accountant=None, neighbours=self.request.neighbours,
         )  # fmt: skip
 
 
@@ -429,24 +455,53 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
             If the accountant has too little left; no budget is spent.
         """
         refuse_recording(type(self).__name__)
-        steps, distributions, scoring, delta, aside = self._checked(groups, unsupported)
-        step = [*steps.values()][-1]
-        neighbours = step.neighbours
-        if neighbours == "add_remove":
+        request = self._request(groups, unsupported)
+        trials = self._trials(request, X, y, groups)
+        unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
+        if not request.counted:
+            self._warn_of_delta(request.delta, len(trials.splits.parts), unit)
+        payer = self._accountant_to_charge()
+        if payer is not None:
+            cost = PrivacyCost(epsilon=float(self.epsilon), delta=request.delta)
+            name, relation = type(self).__name__, request.neighbours
+            payer.charge(
+                [LedgerEntry(name, "private_selection", 1, cost, unit, neighbours=relation)]
+            )
+        self._say("search begins")
+        try:
+            best = trials.best(stop_probability(self.n_trials))
+        except BaseException as error:
+            Payer(accountant=payer).tell(error)
+            raise
+        state = self._attributes(best, request.delta)
+        self._say("search ended")
+        self._publish(state)
+        if request.counted:
+            self._warn_of_delta(request.delta, state["privacy_report_"].n_units, unit)
+        # Only these warnings follow from released values; numpy's may depend on rows.
+        ours = (NotEnoughDataWarning, PrivacyLeakWarning)
+        for told in (told for told in best.warnings if issubclass(told.category, ours)):
+            warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+        return self
+
+    def _trials(self, request: Request, X: Any, y: Any, groups: Any) -> Trials:
+        """Refuse data that every fit would refuse; else split them, and divide the budget."""
+        if request.counted:
             refuse_lists(X)
-        check_mark(X, groups is not None, neighbours)
-        X, y, labels = checked_units(X, y, groups, neighbours)
-        private = labels is not None or neighbours == "add_remove"
-        y = checked_targets(scoring, self.estimator, X, y, "scoring")
+        check_mark(X, groups is not None, request.neighbours)
+        X, y, labels = checked_units(X, y, groups, request.neighbours)
+        y = checked_targets(request.scoring, self.estimator, X, y, "scoring")
         X = checked_rows(self.estimator, X)
-        # Data that every fit would refuse is refused before anything is charged.
         first, rows = call_untrusted(
-            partial(before_private, self.estimator, X), "A step", rows_private=private
-        )
-        searched = {full.removeprefix(f"{first}__") for some in distributions for full in some}
-        checked = steps[first]._validation_copy()
-        checked._refuse_rows(rows, y, grouped=groups is not None, searched=searched)
-        own, n_units = own_units(self.estimator, X), step._public_facts().n_units
+            partial(before_private, self.estimator, X), "A step",
+            rows_private=labels is not None or request.counted,
+        )  # fmt: skip
+        names = {full for candidates in request.distributions for full in candidates}
+        request.steps[first]._validation_copy()._refuse_rows(
+            rows, y, grouped=groups is not None,
+            searched={full.removeprefix(f"{first}__") for full in names},
+        )  # fmt: skip
+        own, n_units = own_units(self.estimator, X), request.last._public_facts().n_units
         if own is not None:
             labels = own
             if n_units is None or len(distinct(own)[0]) > n_units:
@@ -454,54 +509,23 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
                     "The shape of the estimator must be given, and count all units that X has "
                     "values of. Nothing was charged."
                 )
-        unit = unit_of(step._public_facts().unit, labels is not None)
-        stop = stop_probability(self.n_trials)
-        failure = failure_of_trials(delta, stop) if aside else 0.0
-        trial = trial_cost(self.epsilon, delta, stop, failure)
         splits = split_units(
-            self.cv, self.test_size, n_rows(X), labels, counted=neighbours == "add_remove",
+            self.cv, self.test_size, n_rows(X), labels, counted=request.counted,
             random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
+        stop = stop_probability(self.n_trials)
+        failure = failure_of_trials(request.delta, stop) if request.sets_aside else 0.0
+        trial = trial_cost(self.epsilon, request.delta, stop, failure)
         costs = TrialCosts.divided(trial, self.cv)
-        trials = Trials(
-            self, X, y, labels, distributions, scoring, splits, costs, own is not None, delta,
-            neighbours,
-        )  # fmt: skip
-        if neighbours != "add_remove":
-            self._warn_of_delta(delta, len(splits.parts), unit)
-        payer = self._accountant_to_charge()
-        if payer is not None:
-            cost = PrivacyCost(epsilon=float(self.epsilon), delta=delta)
-            name = type(self).__name__
-            payer.charge(
-                [LedgerEntry(name, "private_selection", 1, cost, unit, neighbours=neighbours)]
-            )
-        self._say("search begins")
-        try:
-            best = trials.best(stop)
-        except BaseException as error:
-            Payer(accountant=payer).tell(error)
-            raise
-        state = self._attributes(best, delta)
-        self._say("search ended")
-        self._publish(state)
-        if neighbours == "add_remove":
-            self._warn_of_delta(delta, state["privacy_report_"].n_units, unit)
-        # Only these warnings follow from released values; numpy's may depend on rows.
-        ours = (NotEnoughDataWarning, PrivacyLeakWarning)
-        for told in (told for told in best.warnings if issubclass(told.category, ours)):
-            warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
-        return self
+        return Trials(self, request, X, y, labels, own is not None, splits, costs)
 
     def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
         """Warn where delta is large for a public or released number of units."""
         for warning in warnings_of_delta(delta, n_units, unit) if self.epsilon < math.inf else ():
             warnings.warn(warning, stacklevel=level_of_caller())
 
-    def _checked(
-        self, groups: Any, unsupported: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], list[Mapping[str, Any]], str, float, bool]:
-        """Refuse wrong parameters, else return steps, distributions, score, delta and set-aside."""
+    def _request(self, groups: object, unsupported: Mapping[str, Any]) -> Request:
+        """Refuse wrong parameters and arguments; else what they ask for."""
         check_parameters(
             self, {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         )
@@ -532,7 +556,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         check_scoring(scoring, "scoring")
         if self.score_bounds is not None:
             checked_score_bounds(self.score_bounds, scoring, step, "score_bounds")
-        return steps, distributions, scoring, delta, aside
+        return Request(steps, distributions, scoring, delta, aside)
 
     def _attributes(self, best: Trial, delta: float) -> dict[str, Any]:
         """Fitted attributes of the search that ended with the trial `best`."""

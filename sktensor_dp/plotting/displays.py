@@ -238,79 +238,6 @@ class ComponentDisplay(Display):
 
 
 @dataclass
-class BudgetDisplay(Display):
-    """Fraction of a budget spent on each release, or on each fit.
-
-    Attributes
-    ----------
-    names, fractions : list of str and ndarray of shape (n_bars,)
-        Releases or fits, and the fraction of the budget of each with all its uses.
-    title : str
-        The guarantee.
-
-    Examples
-    --------
-    >>> from sktensor_dp.plotting import BudgetDisplay
-    >>> BudgetDisplay(["pairs", "counts"], [0.75, 0.25], "epsilon 1").plot().names
-    ['pairs', 'counts']
-    """
-
-    names: list[str]
-    fractions: Floats
-    title: str
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: "Axes | None" = None) -> "BudgetDisplay":
-        """Draw the releases of a fitted estimator, by its ``privacy_report_``.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Any of this package.
-        ax : matplotlib axes, default=None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        BudgetDisplay
-        """
-        report = estimator.privacy_report_
-        fractions = np.array([fraction or 0.0 for fraction in report.fractions])
-        title = f"this fit: {report.in_brief}"
-        return cls([row.name for row in report.rows], fractions, title).plot(ax)
-
-    @classmethod
-    def from_accountant(cls, accountant: Any, *, ax: "Axes | None" = None) -> "BudgetDisplay":
-        """Draw the charges of a :class:`~sktensor_dp.BudgetAccountant`, fit by fit.
-
-        Parameters
-        ----------
-        accountant : BudgetAccountant
-            With a finite budget.
-        ax : matplotlib axes, default=None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        BudgetDisplay
-        """
-        fits: dict[str, float] = {}
-        for charge in accountant.to_dict()["entries"]:
-            name = f"{charge['fit']}: {charge['estimator']}"
-            fits[name] = fits.get(name, 0.0) + (charge["fraction"] or 0.0)
-        title = f"epsilon {accountant.total()[0]:.4g} of {accountant.epsilon:g} is spent"
-        return cls(list(fits), np.array(list(fits.values())), title).plot(ax)
-
-    def plot(self, ax: "Axes | None" = None) -> "BudgetDisplay":
-        """Draw into axes, or into a new figure."""
-        ax = self._axes(ax, len(self.names))
-        draw_bars(ax, 100 * np.asarray(self.fractions), self.names)
-        styled(ax, self.title, xlabel="fraction of the budget, %")
-        finish_bars(ax)
-        return self
-
-
-@dataclass
 class TopicsDisplay(Display):
     """Leading words of every topic, with intervals for the noise of the fit.
 
@@ -581,57 +508,6 @@ class MixtureDisplay(Display):
             axes.set(xlim=self.ranges[0], ylim=self.ranges[1])
         if self.footer:
             say_below(self.figure_, self.footer)
-        return self
-
-
-@dataclass
-class TradeoffDisplay(Display):
-    """Errors of the best test for what one unit holds: misses against false alarms.
-
-    Attributes
-    ----------
-    false_positive_rates, false_negative_rates : ndarray of shape (n_points,)
-        Points of the curve. On the diagonal a test knows nothing.
-    title : str
-        The guarantee.
-
-    Examples
-    --------
-    >>> from sktensor_dp.plotting import TradeoffDisplay
-    >>> TradeoffDisplay([0.0, 0.5, 1.0], [1.0, 0.4, 0.0], "epsilon 1").plot().title
-    'epsilon 1'
-    """
-
-    false_positive_rates: Floats
-    false_negative_rates: Floats
-    title: str
-
-    @classmethod
-    def from_report(cls, report: Any, *, ax: "Axes | None" = None) -> "TradeoffDisplay":
-        """Draw the curve of a :class:`~sktensor_dp.PrivacyReport`.
-
-        Parameters
-        ----------
-        report : PrivacyReport
-            Report, for example ``privacy_report_`` of a fitted estimator.
-        ax : matplotlib axes, default=None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        TradeoffDisplay
-        """
-        rates = np.linspace(0, 1, 201)
-        missed = np.array([report.false_negative_rate(rate) for rate in rates])
-        return cls(rates, missed, report.in_brief).plot(ax)
-
-    def plot(self, ax: "Axes | None" = None) -> "TradeoffDisplay":
-        """Draw into axes, or into a new figure."""
-        ax = self._axes(ax, n_bars=10)
-        ax.plot(self.false_positive_rates, self.false_negative_rates, color=FIRST, label="at best")
-        ax.plot([0, 1], [1, 0], color=HIDDEN, linestyle="--", label="by guessing")
-        styled(ax, self.title, xlabel="false alarms", ylabel="missed")
-        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         return self
 
 

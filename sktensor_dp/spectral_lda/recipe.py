@@ -146,7 +146,7 @@ class _SpectralFit:
             concentration=found.concentration,
         )  # fmt: skip
         if plan.n_refinements > 0:
-            steps = Refinement(self._ask, plan, options, known, count_clip)
+            steps = Refinement(self._ask, plan, options, known, count_clip, self._unigram)
             fitted = steps.run(fitted)
         return replace(fitted, **diagnostics(pairs, fitted.topics))
 

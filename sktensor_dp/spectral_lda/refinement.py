@@ -7,7 +7,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import Clip, CountNorm
+from sktensor_dp.queries.counts import Clip
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Query
 from sktensor_dp.queries.topic_gains import HeldOutWords, TopicGains
@@ -73,41 +73,47 @@ class Refinement:
         options: TopicOptions,
         frequencies: Answer,
         count_clip: Clip,
+        unigram: Floats,
     ) -> None:
         self._ask, self._plan, self._options = ask, plan, options
         self._frequencies, self._clip, self._step_clip = frequencies, count_clip, count_clip
+        self._is_noisy = frequencies.sigma > 0
+        # What counts of each word are divided by before clipping; None for nothing.
         self._scales: Floats | None = None
+        if self._is_noisy and not ask.is_pure:
+            self._scales = scales_of_words(unigram)
+            if not plan.match_moments:
+                self._step_clip = replace(count_clip, limit=defaults.STEP_LIMIT * count_clip.limit)
 
     def run(self, start: FittedTopics) -> FittedTopics:
         """Make the planned EM steps from `start`, each of them a release, and return the topics."""
-        plan = self._plan
-        assert isinstance(self._clip.norm, CountNorm)
-        if self._frequencies.sigma > 0 and self._clip.norm.order == 2:
-            self._scales = scales_of_words(start.unigram)
-            if not plan.match_moments:
-                self._step_clip = replace(self._clip, limit=defaults.STEP_LIMIT * self._clip.limit)
-        if plan.asks_public:
-            assert self._options.public_topics is not None
-            start = with_public(start, self._options.public_topics, keep_learnt=True)
-        elif len(start.topics) == 1 and self._frequencies.sigma > 0:
+        public = self._options.public_topics if self._plan.asks_public else None
+        if public is not None:
+            start = with_public(start, public, keep_learnt=True)
+        elif len(start.topics) == 1 and self._is_noisy:
             return self._words_alone(start)
+        fitted = self._with_deviations(*self._steps(start))
+        return fitted if public is None else self._or_public_alone(fitted, public)
+
+    def _steps(self, start: FittedTopics) -> tuple[FittedTopics, StepAverage]:
+        """Make all steps; the first ones may take each document to have one topic."""
         none = np.zeros_like(start.topics)
         average = StepAverage(1.0 if self._scales is None else self._scales, none, 0.0, none)
-        fitted, mixed = start, start.concentration
-        for step in range(plan.n_refinements):
-            if step < plan.n_single:
-                fitted = replace(fitted, concentration=0.0)
-            elif step == plan.n_single:
-                fitted = replace(fitted, concentration=mixed)
-            fitted, average = self._step(fitted, average)
+        fitted = start
+        for step in range(self._plan.n_refinements):
+            concentration = 0.0 if step < self._plan.n_single else start.concentration
+            fitted, average = self._step(replace(fitted, concentration=concentration), average)
+        return fitted, average
+
+    def _with_deviations(self, fitted: FittedTopics, average: StepAverage) -> FittedTopics:
+        """Add deviations by the noise of the `average`; without noise shrink topics by sampling."""
         if average.variance == 0:
             tokens = self._ask.n_units * float(average.mean.sum())
             topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
             fitted = replace(fitted, topics=topics)
-        assert isinstance(self._clip.norm, CountNorm)
-        limits = Limits(self._step_clip.limit, self._clip.norm.order, scales=self._scales)
-        fitted = with_deviations(fitted, *average.without_echo(), limits)
-        return self._or_public_alone(fitted) if plan.asks_public else fitted
+        order = 1 if self._ask.is_pure else 2
+        limits = Limits(self._step_clip.limit, order, scales=self._scales)
+        return with_deviations(fitted, *average.without_echo(), limits)
 
     def _step(self, fitted: FittedTopics, average: StepAverage) -> tuple[FittedTopics, StepAverage]:
         """Release expected counts at the topics `fitted`; return updated topics and average."""
@@ -122,10 +128,9 @@ class Refinement:
         counts = average.without_echo()
         return updated(fitted, *counts, known.value, known.sigma, expected), average
 
-    def _or_public_alone(self, fitted: FittedTopics) -> FittedTopics:
+    def _or_public_alone(self, fitted: FittedTopics, public: Floats) -> FittedTopics:
         """Return the public topics if a released gain says that fitted ones are worse."""
-        assert fitted.public is not None
-        alone = public_alone(fitted, fitted.public)
+        alone = public_alone(fitted, public)
         gain = HeldOutWords(
             fitted.topics, fitted.weights, fitted.concentration,
             HeldOutWords(alone.topics, alone.weights, alone.concentration),
@@ -167,14 +172,13 @@ def expected_counts(
     rest_of: type[Query] | None = None,
 ) -> Answer:
     """Release an EM step's expected counts (k, d), divided by `scales` and clipped."""
-    assert isinstance(clip.norm, CountNorm)
     # If a document has only one topic, no iteration is needed.
     single = concentration == 0 or len(topics) == 1
     prior = weights if single else np.full(len(topics), concentration / len(topics))
     last = ask.left(ExpectedCounts) <= LAST_STEPS
     n_iter = EXACT_MEAN_FIELD if ask.is_exact and last else MEAN_FIELD
-    query = ExpectedCounts(topics, prior, single, clip.limit, clip.norm.order, n_iter, scales)
-    return ask(query, rest_of)
+    order = 1 if ask.is_pure else 2
+    return ask(ExpectedCounts(topics, prior, single, clip.limit, order, n_iter, scales), rest_of)
 
 
 def updated(
