@@ -23,7 +23,7 @@ class FittedMixture:
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     gain_over_start: float  # log-density a row that steps gain over their start
     noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
-    moved: Floats  # way (k, d) of the means from their start
+    moved: Floats | None = None  # way (k, d) of the means from their start
 
 
 @dataclass(kw_only=True)
@@ -112,7 +112,7 @@ def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
         "gains_": np.append(0.0, np.cumsum(found.gains)),
         "gain_over_start_": found.gain_over_start,
     }
-    if found.noise is None:
+    if found.noise is None or found.moved is None:
         return Fitted(attributes, (NotEnoughDataWarning(
             "By a released gain the EM steps are worse than their start, which is kept: its "
             "groups are nearly round and of one size. More samples, a larger epsilon or fewer "

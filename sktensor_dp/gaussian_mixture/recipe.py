@@ -52,20 +52,21 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
         average = averaged(average, model, found)
         noise = average.noise_of(found)
         model = stepped(model, average, found, ball.radius, ask.n_units)
-    levels = merged(model, plan, ball.radius)
-    chain = *(levels[k] for k in sorted(levels)), start
-    answer = ask(MixtureGains(chain, REACH * ball.radius))
-    gains, lost = answer.value[:-1], answer.value[-1]
-    k = n_supported(gains, answer.sigma)
-    gain = -float(lost + gains[k - 1 :].sum())
-    if gain < -WORSE * answer.sigma * np.sqrt(len(gains) - k + 2):
-        return FittedMixture(start, gains, gain, None, np.zeros_like(start.means))
-    model, n_joined = levels[k], len(start.weights) - k
-    if n_joined:  # a group may have the noise of all joined; how far they moved says nothing of it
-        return FittedMixture(
-            model, gains, gain, noise.times((n_joined + 1) ** 0.5), 0 * model.means
-        )
-    return FittedMixture(model, gains, gain, noise, model.means - start.means)
+    levels, starts = (merged(one, plan, ball.radius) for one in (model, start))
+    most = len(levels)
+    # Each level gains over the one of one group less, and the start's over the steps' of as many.
+    over = [*range(most - 1), *range(most)]
+    answer = ask(MixtureGains((*levels, *starts), over, REACH * ball.radius))
+    gains, leads = np.split(answer.value, [most - 1])
+    of_start = gains + np.diff(leads)
+    k, k_start = n_supported(gains, answer.sigma), n_supported(of_start, answer.sigma, 2)
+    gain = float(gains[: k - 1].sum() - gains[: k_start - 1].sum() - leads[k_start - 1])
+    if gain < -WORSE * answer.sigma * np.sqrt(abs(k - k_start) + 1):
+        return FittedMixture(starts[k_start - 1], of_start, gain, None)
+    if k < most:  # a group may have the noise of all joined; how far they moved says nothing of it
+        joined = noise.times((most - k + 1) ** 0.5)
+        return FittedMixture(levels[k - 1], gains, gain, joined, 0 * levels[k - 1].means)
+    return FittedMixture(levels[k - 1], gains, gain, noise, model.means - start.means)
 
 
 def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:
@@ -94,8 +95,7 @@ def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussia
             spheres, weights, shifts.reshape(k, -1), float(size[0]), answer.sigma, clip, radius,
             rng, last=step >= defaults.SPHERE_STEPS - 2,
         )  # fmt: skip
-    levels = merged(spheres.gaussians, plan, radius)
-    return levels[max(levels)]
+    return merged(spheres.gaussians, plan, radius)[-1]
 
 
 def possible(answer: Answer) -> Floats:
@@ -103,10 +103,9 @@ def possible(answer: Answer) -> Floats:
     return np.clip(answer.value, -MOST, MOST)
 
 
-def merged(model: Gaussians, plan: MixturePlan, radius: float) -> dict[int, Gaussians]:
+def merged(model: Gaussians, plan: MixturePlan, radius: float) -> list[Gaussians]:
     """Mixtures of 1 to k Gaussians of the plan's type, by merging."""
-    levels = merged_levels(model, plan.n_components)
-    return {k: shaped(one, plan, radius) for k, one in levels.items()}
+    return [shaped(one, plan, radius) for one in merged_levels(model, plan.n_components)]
 
 
 def shaped(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
@@ -170,11 +169,14 @@ def partial_clips(d: int, quantile: float) -> tuple[tuple[float, float], ...]:
     return tuple((clip.limit, clip.mean) for clip in clips)
 
 
-def n_supported(gains: Floats, sigma: float) -> int:
-    """Least number of groups over which more gain too little for each, or for the noise."""
+def n_supported(gains: Floats, sigma: float, more: int = 0) -> int:
+    """Least number of groups over which more gain too little for each, or for the noise.
+
+    A sum of gains has the noise of as many answers as it has gains, and of `more`.
+    """
     for k in range(len(gains)):
         further = np.arange(1, len(gains) - k + 1)
-        noise = SEEN * sigma * np.sqrt(further)
+        noise = SEEN * sigma * np.sqrt(further + more)
         if (np.cumsum(gains[k:]) <= defaults.LEAST_GAIN * further + noise).all():
             return k + 1
     return len(gains) + 1

@@ -146,8 +146,8 @@ class Merge:
     log_volume: float
 
 
-def merged_levels(model: Gaussians, most: int) -> dict[int, Gaussians]:
-    """Mixtures of up to `most` Gaussians, ..., 1 by greedy merging (Runnalls, 2007)."""
+def merged_levels(model: Gaussians, most: int) -> list[Gaussians]:
+    """Mixtures of 1, ..., `most` Gaussians at most by greedy merging (Runnalls, 2007)."""
     weights, means, covariances = map(list, (model.weights, model.means, model.covariances))
     log_volumes = list(model.log_volumes)
 
@@ -164,7 +164,7 @@ def merged_levels(model: Gaussians, most: int) -> dict[int, Gaussians]:
     alive = list(range(len(weights)))
     # Store losses only: matrices of all pairs would dominate the memory of a fit.
     losses = {(i, j): merge(i, j).loss for i in alive for j in range(i)}
-    levels = {len(alive): model} if len(alive) <= most else {}
+    levels = [model] if len(alive) <= most else []
     while len(alive) > 1:
         parents = min(losses, key=losses.__getitem__)
         best = merge(*parents)
@@ -179,5 +179,5 @@ def merged_levels(model: Gaussians, most: int) -> dict[int, Gaussians]:
         alive.append(new)
         if len(alive) <= most:
             parts = (np.array([of[j] for j in alive]) for of in (weights, means, covariances))
-            levels[len(alive)] = Gaussians(*parts)
-    return levels
+            levels.append(Gaussians(*parts))
+    return levels[::-1]

@@ -200,18 +200,19 @@ class MixtureStatistics(Bounded):
 
 @dataclass(frozen=True, eq=False)
 class MixtureGains(Signed):
-    """Sum over units of the log-density that each mixture of a chain gains over the one before."""
+    """Sum over units of the log-density that mixtures gain over others."""
 
     name, family = "mixture_gains", "samples"
-    description = "mean log-density that each released mixture gains over the one before it"
+    description = "mean log-density that released mixtures gain over others of them"
     laws = (GAUSSIAN, LAPLACE)
 
-    chain: Sequence[Gaussians]  # two mixtures or more
+    mixtures: Sequence[Gaussians]  # two or more
+    over: Sequence[int]  # index of the mixture over which each but the first gains
     radius: float  # length that rows are scaled to
 
     def __post_init__(self) -> None:
         check_number("the radius", self.radius, RADIUS)
-        for mixture in self.chain:
+        for mixture in self.mixtures:
             check_array("the whiteners", mixture.whiteners, LARGEST_WHITENED / self.radius)
             check_array("the means", mixture.means, self.radius)
             check_array("log_scales", mixture.log_scales, LARGEST_LOG)
@@ -219,7 +220,7 @@ class MixtureGains(Signed):
     @property
     def n_gains(self) -> int:
         """Number of gains."""
-        return len(self.chain) - 1
+        return len(self.over)
 
     def _largest_norms(self) -> tuple[float, float]:
         most = MOST_GAIN * NORM_SLACK
@@ -233,10 +234,10 @@ class MixtureGains(Signed):
     def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
         """Sum of clipped gains over a slice of rows, each weighted by its share."""
         found = np.zeros(self.n_gains)
-        for rows in chunk.blocks(3 * self.chain[-1].means.size * len(self.chain), part):
+        for rows in chunk.blocks(3 * sum(one.means.size for one in self.mixtures), part):
             X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
-            densities = [log_density(mixture.log_joint(X, observed)) for mixture in self.chain]
-            gains = np.diff(densities, axis=0).T
+            densities = [log_density(one.log_joint(X, observed)) for one in self.mixtures]
+            gains = np.transpose(densities[1:]) - np.transpose(densities)[:, self.over]
             norms = np.sqrt(np.einsum("nm,nm->n", gains, gains))
             scales = MOST_GAIN / np.maximum(norms, MOST_GAIN)
             found += (scales * weights[rows]) @ gains
