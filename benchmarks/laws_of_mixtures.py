@@ -160,9 +160,12 @@ def behind(law: Law, seed: int, *, beside: bool) -> dict[str, tuple[float, float
 
 def cover(fitted: Any, model: Gaussians) -> float:
     """Share of the law's means in intervals; NaN if groups were joined, or without intervals."""
-    if not hasattr(fitted, "_step_noise") or len(fitted.means_) != len(model.means):
+    if not hasattr(fitted, "means_interval") or len(fitted.means_) != len(model.means):
         return math.nan
-    low, high = fitted.means_interval(0.9)
+    try:
+        low, high = fitted.means_interval(0.9)
+    except ValueError:  # there are none
+        return math.nan
     apart = np.linalg.norm(fitted.means_[:, None] - model.means, axis=2)
     found, right = linear_sum_assignment(apart)
     return float(((low[found] <= model.means[right]) & (model.means[right] <= high[found])).mean())

@@ -151,7 +151,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
     """
 
     _saved = SavedMixture
-    _hidden_state = frozenset({"_step_noise", "_moved"})
+    _hidden_state = frozenset({"_step_noise", "_way"})
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -161,7 +161,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
     n_iter_: int
     data_norm_: float
     _step_noise: StepNoise
-    _moved: Floats
+    _way: Floats
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "covariance_type": [OneOf(*TYPES)],
@@ -497,8 +497,8 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         check_level(level)
         k, d = self.means_.shape
         names, middles, halves = column_units(self, feature_names, ranges)
-        known = hasattr(self, "_step_noise")
-        low, high = self.means_interval(level) if known else np.full((2, k, d), np.nan)
+        std = self._std_of_means()
+        low, high = np.full((2, k, d), np.nan) if std is None else self._interval(level, std)
         columns = {
             "group": np.repeat(np.arange(1, k + 1), d), "share": np.repeat(self.weights_, d),
             "place": np.repeat(self.places_ + 1, d), "column": names * k,
@@ -524,13 +524,14 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         ------
         ValueError
             If `level` is not in [0, 1); or there are no intervals: the start was kept
-            (``gain_over_start_``), there are fewer samples than :meth:`forecast` asks for, or more
-            than 5000 parameters.
+            (``gain_over_start_``), the steps were too few for groups that overlap as much,
+            there are fewer samples than :meth:`forecast` asks for, or more than 5000 parameters.
 
         Notes
         -----
         Normal intervals by the information of the fitted law, with what EM steps of their number
-        and rates leave of the way from the start. Too narrow for data that are no mixture of
+        and rates leave of the way from the start; where this is over 1/e along any direction there
+        are none. Too narrow for data that are no mixture of
         Gaussians, and for columns of which many cells are missing: how many is not released.
 
         **Privacy.** Made of released values alone; costs nothing.
@@ -548,15 +549,25 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         """
         check_is_fitted(self)
         check_level(level)
-        if not hasattr(self, "_step_noise"):
+        std = self._std_of_means()
+        if std is None:
             raise ValueError(
-                "There are no intervals: steps were worse than their start, which was kept; or "
-                "there are fewer samples than forecast() asks for, or over 5000 parameters."
+                "There are no intervals: steps were worse than their start, which was kept, or "
+                "too few for groups that overlap as these do; or there are fewer samples than "
+                "forecast() asks for, or over 5000 parameters."
             )
+        return self._interval(level, std)
+
+    def _std_of_means(self) -> Floats | None:
+        """Root mean squared errors of means, if they are known."""
+        if not hasattr(self, "_step_noise"):
+            return None
         n_units = max(round(self.privacy_report_.n_units), 2)
-        std = std_of_means(
-            gaussians_of(self), self._step_noise, self._moved, n_units, as_generator(0)
-        )
+        model, rng = gaussians_of(self), as_generator(0)
+        return std_of_means(model, self._step_noise, self._way, n_units, rng)
+
+    def _interval(self, level: float, std: Floats) -> tuple[Floats, Floats]:
+        """Normal intervals around means, within the norm."""
         reach = float(ndtri((1 + level) / 2)) * std
         bound: Any = self.data_norm_ if self.data_norm == "auto" else self.data_norm
         means = self.means_

@@ -10,6 +10,7 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.steps import StepNoise
+from sktensor_dp.mixtures.uncertainty import n_scores
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, Numbers, Part, Real, SavedState, Whole
 from sktensor_dp.tensor.arrays import Floats
@@ -23,7 +24,7 @@ class FittedMixture:
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     gain_over_start: float  # log-density a row that steps gain over their start
     noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
-    moved: Floats | None = None  # way (k, d) of the means from their start
+    way: Floats | None = None  # that steps went from the start, as `way_from` returns it
 
 
 @dataclass(kw_only=True)
@@ -38,7 +39,7 @@ class SavedMixture(SavedState):
         "_step_noise": Part(
             StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
             rates=Real("+"),
-        ), "_moved": Numbers("kd"),
+        ), "_way": Numbers("kp"),
     }  # fmt: skip
 
     weights_: Floats
@@ -50,7 +51,7 @@ class SavedMixture(SavedState):
     gains_: Floats
     gain_over_start_: float
     _step_noise: StepNoise = ABSENT
-    _moved: Floats = ABSENT
+    _way: Floats = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if no mixture of this type can have them."""
@@ -58,6 +59,8 @@ class SavedMixture(SavedState):
         require(self.n_components_ > 0 and self.n_iter_ > 0, "groups and steps are 1 or more")
         k, d = self.means_.shape
         shape = shape_of_covariances(estimator.covariance_type, k, d)
+        of_way = self._way is ABSENT or self._way.shape == (k, n_scores(1, d))
+        require(of_way, "there must be a way of weights, means and shapes")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -112,14 +115,16 @@ def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
         "gains_": np.append(0.0, np.cumsum(found.gains)),
         "gain_over_start_": found.gain_over_start,
     }
-    if found.noise is None or found.moved is None:
+    if found.noise is None:
         return Fitted(attributes, (NotEnoughDataWarning(
             "By a released gain the EM steps are worse than their start, which is kept: its "
             "groups are nearly round and of one size. More samples, a larger epsilon or fewer "
             "n_components would help: see forecast()."
         ),))  # fmt: skip
     if plan.has_intervals:
-        attributes |= {"_step_noise": found.noise, "_moved": found.moved[order]}
+        k, d = model.means.shape
+        way = np.zeros((k, n_scores(1, d))) if found.way is None else found.way[order]
+        attributes |= {"_step_noise": found.noise, "_way": way}
     return Fitted(attributes, _said_of_joined(plan, model))
 
 

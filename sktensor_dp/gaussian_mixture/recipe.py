@@ -17,6 +17,7 @@ from sktensor_dp.mixtures.steps import (
     averaged,
     stepped,
 )
+from sktensor_dp.mixtures.uncertainty import way_from
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
@@ -63,10 +64,10 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
     gain = float(gains[: k - 1].sum() - gains[: k_start - 1].sum() - leads[k_start - 1])
     if gain < -WORSE * answer.sigma * np.sqrt(abs(k - k_start) + 1):
         return FittedMixture(starts[k_start - 1], of_start, gain, None)
-    if k < most:  # a group may have the noise of all joined; how far they moved says nothing of it
+    if k < most:  # a group may have the noise of all joined; their ways say nothing of it
         joined = noise.times((most - k + 1) ** 0.5)
-        return FittedMixture(levels[k - 1], gains, gain, joined, 0 * levels[k - 1].means)
-    return FittedMixture(levels[k - 1], gains, gain, noise, model.means - start.means)
+        return FittedMixture(levels[k - 1], gains, gain, joined)
+    return FittedMixture(levels[k - 1], gains, gain, noise, way_from(start, model))
 
 
 def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:

@@ -11,64 +11,85 @@ from sktensor_dp.tensor.symmetric import n_unique
 
 # Rows drawn for each parameter of the information matrix, and the least number of rows.
 ROWS, FEWEST = 20, 10_000
-# Added to the diagonal of the information, relative to its mean.
-RIDGE = 1e-6
+# Steps are finished if they leave exp(-1) at most of the way along any direction.
+FINISHED = 1.0
 
 
 def n_scores(k: int, d: int) -> int:
     """Number of parameters, which the information matrix has rows and columns for."""
-    return k * (d + n_unique(d, 2)) + k - 1
+    return k * (1 + d + n_unique(d, 2))
+
+
+def way_from(start: Gaussians, model: Gaussians) -> Floats:
+    """Way (k, 1 + d + d (d + 1) / 2) from a start, in deviations of what one labelled row tells.
+
+    In the columns are weights, means, and unique entries of shapes, in the frames of `model`.
+    """
+    weights, means = model.weights - start.weights, model.means - start.means
+    shapes = np.eye(means.shape[1])
+    shapes = shapes - model.whiteners @ start.covariances @ model.whiteners.swapaxes(1, 2)
+    whitened = np.einsum("jab,jb->ja", model.whiteners, means)
+    found = np.hstack([weights[:, None] / model.weights[:, None], whitened, _entries(shapes)])
+    return found * np.sqrt(model.weights)[:, None]
+
+
+def _entries(shapes: Floats) -> Floats:
+    """Unique entries of symmetric matrices, each with the scale of its score."""
+    first, second = np.triu_indices(shapes.shape[-1])
+    return shapes[..., first, second] / np.where(first == second, np.sqrt(2), 1.0)
 
 
 def std_of_means(
-    model: Gaussians, noise: StepNoise, moved: Floats, n_rows: int, rng: Any
-) -> Floats:
-    """Root mean squared errors (k, d) of means near the fixed point of noisy EM.
+    model: Gaussians, noise: StepNoise, way: Floats, n_rows: int, rng: Any
+) -> Floats | None:
+    """Root mean squared errors (k, d) of means near the fixed point of EM; None if not finished.
 
-    With F the information of a row and N the covariance of the noise of the averaged scores, the
-    covariance of all parameters is F^-1 (F / n + N) F^-1. F is a mean over rows drawn of the model.
-    Of an error, steps of rate g leave exp(-g f) along a direction in which rows without labels tell
-    the part f of what labelled ones do. What `moved` means is the rest, which gives what is left.
+    Along a direction in which rows without labels tell the part f of what labelled ones do, EM
+    steps whose rates add up to g leave the share exp(-g f) of an error, and add noise and sampling
+    error (1 - exp(-g f)) / f times. The `way` from the start is the rest, and shows what is left.
+    The parts f are those of rows drawn of the model; far from the fixed point they are smaller.
     """
     k, d = model.means.shape
-    inverse_of = np.linalg.inv(_information(model, rng))
-    of_shape = np.full(n_unique(d, 2), noise.shape / np.sqrt(2))
-    of_group = np.append(np.full(d, noise.shift), of_shape)
-    of_weights = noise.weight * np.hypot(1 / model.weights[1:], 1 / model.weights[0])
-    deviations = np.concatenate([np.tile(of_group, k), of_weights])
-    spread = inverse_of / n_rows + (inverse_of * deviations**2) @ inverse_of
-    means = (np.arange(k)[:, None] * len(of_group) + np.arange(d)).ravel()
-    blocks = spread[np.ix_(means, means)].reshape(k, d, k, d)
+    values, vectors = np.linalg.eigh(_information(model, rng))
+    if values[1] * noise.rates < FINISHED:  # nothing moves along the first: weights add up to 1
+        return None
+    parts = np.clip(values, FINISHED / noise.rates, 1.0)
+    gone = -np.expm1(-noise.rates * parts)
+    of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
+    left = of_means @ ((1 - gone) / gone * (vectors.T @ way.ravel()))
+    reached = of_means * (gone / parts)
+    of_group = np.full(n_scores(1, d), noise.shape / np.sqrt(2))
+    of_group[0], of_group[1 : 1 + d] = noise.weight, noise.shift
+    deviations = np.outer(1 / np.sqrt(model.weights), of_group).ravel()
     # A shift that is shorter than its noise is not made, and leaves as much at most.
     by_shift = np.square(noise.shift / model.weights)
     by_shift *= shrunk_share(np.sqrt(d * by_shift))
-    scales = np.sqrt(np.repeat(model.weights, d))
-    inner = scales[:, None] * inverse_of[np.ix_(means, means)] * scales
-    values, vectors = np.linalg.eigh(inner)
-    left = 1 / np.expm1(np.minimum(noise.rates / np.maximum(values, 1.0), 50.0))
-    whitened = np.einsum("jab,jb->ja", model.whiteners, moved).ravel()
-    left = (vectors @ (left * (vectors.T @ (scales * whitened))) / scales).reshape(k, d)
     found = np.empty((k, d))
-    for j, factor in enumerate(model.factors):
-        by_chance = np.diag(factor @ (blocks[j, :, j] + by_shift[j] * np.eye(d)) @ factor.T)
-        found[j] = np.sqrt(by_chance + (factor @ left[j]) ** 2)
+    for j, weight in enumerate(model.weights):
+        by_sampling = reached[j] * np.sqrt(parts / n_rows)
+        by_noise = reached[j] @ vectors.T * deviations
+        factor = model.factors[j] / np.sqrt(weight)
+        by_chance = factor @ np.hstack([by_sampling, by_noise])
+        by_shrinkage = by_shift[j] * np.square(model.factors[j]).sum(axis=1)
+        squares = np.square(by_chance).sum(axis=1) + by_shrinkage + np.square(factor @ left[j])
+        found[j] = np.sqrt(squares)
     return found
 
 
 def _information(model: Gaussians, rng: Any) -> Floats:
-    """Information of a row: on whitened means and shapes of each group, then on weights."""
+    """Information of a row on weights, means and shapes, relative to that of a labelled row."""
     k, d = model.means.shape
-    first, second = np.triu_indices(d)
-    own, n_drawn = first == second, max(FEWEST, ROWS * n_scores(k, d))
+    n_drawn = max(FEWEST, ROWS * n_scores(k, d))
     found = np.zeros((n_scores(k, d), n_scores(k, d)))
     for rows in spans(n_drawn, len(found)):
         chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
         whitened = whitened_rows(model.sample(chosen, rng), model.means, model.whiteners)
         shares = shares_of(model.log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2)
-        products = whitened[:, :, first] * whitened[:, :, second]
-        products[:, :, own] = (products[:, :, own] - 1) / np.sqrt(2)
-        scores = np.concatenate([whitened, products], axis=2) * shares[:, :, None]
-        relative = shares / model.weights
-        stacked = np.hstack([scores.reshape(len(scores), -1), relative[:, 1:] - relative[:, :1]])
+        products = _entries(whitened[..., :, None] * whitened[..., None, :] - np.eye(d))
+        ones = np.ones((len(shares), k, 1))
+        scores = np.concatenate([ones, whitened, products], axis=2) * shares[:, :, None]
+        scores[:, :, 0] -= model.weights
+        scores /= np.sqrt(model.weights)[:, None]
+        stacked = scores.reshape(len(scores), -1)
         found += stacked.T @ stacked / n_drawn
-    return found + RIDGE * np.eye(len(found)) * np.trace(found) / len(found)
+    return found

@@ -14,7 +14,8 @@ from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
-from sktensor_dp.mixtures.steps import WhitenedStatistics, averaged
+from sktensor_dp.mixtures.steps import StepNoise, WhitenedStatistics, averaged
+from sktensor_dp.mixtures.uncertainty import n_scores, std_of_means
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
 TYPES = ("full", "tied", "diag", "spherical")
@@ -185,6 +186,19 @@ def pair(apart, spread, weight=0.5):
     return Gaussians(
         np.array([weight, 1 - weight]), means, np.array([covariance, spread * covariance])
     )
+
+
+@pytest.mark.parametrize(("apart", "longer"), [(3.5, 1.5), (9.0, 1.0)])
+def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(apart, longer):
+    model, way = pair(apart, 1.0), np.zeros((2, n_scores(1, 2)))
+    way[:, 3] = 0.1, -0.1  # of the first entry of the shapes
+
+    def std(way, rates):
+        noise = StepNoise(0.0, 0.0, 0.0, 0.0, rates)
+        return std_of_means(model, noise, way, 10_000, np.random.default_rng(0))
+
+    assert std(way, 0.5) is None
+    np.testing.assert_allclose(std(way, 9.0)[:, 0] / std(0 * way, 9.0)[:, 0], longer, rtol=0.06)
 
 
 @pytest.mark.parametrize(
