@@ -20,7 +20,7 @@ from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.payer import NOBODY, Payer
 from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.query import Query, UnitCount
+from sktensor_dp.queries.query import Product, Query, UnitCount
 from sktensor_dp.tensor.arrays import Floats
 
 if TYPE_CHECKING:
@@ -180,6 +180,13 @@ class Session(AbstractContextManager["Session"]):
     def clip_values(self, bounds: tuple[float, float]) -> None:
         """Clip the data's values to a released range, for all queries to come."""
         self._units = self._read().within(bounds)
+
+    def exact_product(self, query: Any) -> Callable[[Floats], Floats]:
+        """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
+        # Only while the session is open. Products are faster than forming the matrix.
+        if not self._admit(query, None).is_exact:
+            raise RuntimeError(f"release {query.name!r} has a finite cost and needs noise.")
+        return lambda V: query.of_products(self._sum(Product(query, V)) / self.n_units, V)
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Report of the releases so far, at the cost of the whole plan; `notes` are added to it."""

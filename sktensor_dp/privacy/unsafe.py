@@ -143,7 +143,7 @@ def unsafe_recorded_releases() -> Iterator[list[RecordedRelease]]:
     """Record the exact value of each release inside a ``with`` block, which is then not private.
 
     For tests and auditors only: what the list holds is raw data, added up. Reports made inside say
-    that nothing is protected.
+    that nothing is protected. Of a fit without noise, what it computes by products is not recorded.
 
     Yields
     ------

@@ -115,13 +115,36 @@ class PairMoments(NonNegative):
         # All entries of ``l M2`` sum to the number of tokens l.
         return norms_within(self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2)
 
-    def total(self, chunk: CountChunk) -> Floats:
-        """Sum of the pair moments of `chunk`, dense and symmetric, of shape (n_words, n_words)."""
-        X = chunk.restricted(self.words).X
-        # Of a document of length l, divided by l - 1.
+    def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+        """Counts of `words`, and the weight of each document divided by ``l - 1``."""
         weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
         weight /= np.maximum(chunk.lengths - 1, 1)
+        return chunk.restricted(self.words).X, weight
+
+    def total(self, chunk: CountChunk) -> Floats:
+        """Sum of the pair moments of `chunk`, dense and symmetric, of shape (n_words, n_words)."""
+        X, weight = self._weighted(chunk)
         return sum_over_rows(len(weight), lambda rows: _pair_sums(rows_of(X, rows), weight[rows]))
+
+    def product_parts(self, chunk: CountChunk, V: Floats) -> Floats:
+        """Parts of ``M @ V``, M the sum of `chunk`, without forming M."""
+        # From this many words on eigenvectors are found by iteration, whose tolerance single
+        # precision can reach.
+        single_from = 600
+        # Used without noise only, so rounding needs no bound. The last column holds the diagonal,
+        # subtracted once at the end: with many words, V is larger than a chunk.
+        X, weight = self._weighted(chunk)
+        if len(V) > single_from:
+            order, X = chunk.restricted(self.words).by_words
+            V, weight = V.astype(np.float32), weight[order].astype(np.float32)
+        projected = np.ones((len(weight), V.shape[1] + 1), dtype=V.dtype)
+        projected[:, :-1] = X @ V
+        projected *= weight[:, None]
+        return np.asarray(X.T @ projected)
+
+    def of_products(self, total: Floats, V: Floats) -> Floats:
+        """``M @ V`` from the sum of the parts of :meth:`product_parts`."""
+        return np.asarray(total[:, :-1] - total[:, -1:] * V)
 
 
 def _pair_sums(X: sp.csr_matrix, weight: Floats) -> Floats:

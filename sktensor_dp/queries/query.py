@@ -187,6 +187,21 @@ class UnitCount(Query):
         return np.array([float(chunk.n_units)])
 
 
+@dataclass(frozen=True, eq=False)
+class Product:
+    """Sum that gives ``M @ V`` for a `query` whose total is a matrix M, without forming M."""
+
+    # Used under `epsilon=inf` only, in place of a query that the session admitted.
+
+    query: Any
+    V: NDArray[np.float64]
+    sums: ClassVar[Callable[[], RunningSum]] = AccurateSum
+
+    def total(self, chunk: Any) -> NDArray[np.float64]:
+        """Parts of the product for `chunk`, (n_words, n_columns + 1), for ``of_products``."""
+        return np.asarray(self.query.product_parts(chunk, self.V), dtype=np.float64)
+
+
 def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = False) -> None:
     """Raise ValueError unless `value` lies in `allowed` (low, high), or is +inf with `infinite`."""
     low, high = allowed

@@ -47,6 +47,8 @@ class TopicPlan:
     clip_quantile: float  # quantile of documents' norms at which they are clipped
     releases: ReleasePlan  # the budget
     asks_public: bool = False  # True for a held-out test of fitted topics against public ones
+    # True to multiply with the exact pairs of many words without forming them.
+    multiplies_pairs: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
 
     # The third moment has a clip of its own, which few documents reach, as clipping it alone breaks
@@ -89,11 +91,12 @@ def plan_topics(
     fractions = _fractions(kind, n_steps, asks_public, third is not None)
     most = max_words if n_steps else n_features
     n_words = _n_words(n_effective, fractions["pairs"], n_features, n_components, small, most)
+    multiplies = exact and n_words > max_words
     plan = TopicPlan(
         n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
         match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
         asks_public=asks_public,
-        n_refinements=n_steps, n_single=n_single,
+        multiplies_pairs=multiplies, n_refinements=n_steps, n_single=n_single,
         releases=_release_plan(epsilon, delta, fractions, third, n_steps, limits),
     )  # fmt: skip
     if to_fit:
@@ -123,7 +126,9 @@ def _numbers_held(plan: TopicPlan, n_features: float, with_public: bool) -> floa
     held += SEARCH_COLUMNS * n_words * (k + MORE_COLUMNS)
     if plan.match_moments:
         held += n_words * k * (matched_rows + matched_squares * k)
-    return held + PAIR_MATRICES * (n_words + 1) ** 2 + WORKSPACE
+    if not plan.multiplies_pairs:
+        held += PAIR_MATRICES * (n_words + 1) ** 2
+    return held + WORKSPACE
 
 
 def _fractions(kind: str, n_steps: int, asks: bool, with_triples: bool) -> dict[str, float]:

@@ -28,6 +28,7 @@ from sktensor_dp.spectral_lda.released import (
     ReleasedPairs,
     TopicOptions,
     WhitenedPairs,
+    corrected_pairs,
     diagnostics,
 )
 from sktensor_dp.tensor.arrays import Floats
@@ -60,6 +61,9 @@ from sktensor_dp.topics.uncertainty import (
 
 # Least released frequency, relative to an even share, to which public topics are adapted.
 LEAST_FREQUENCY = 0.01
+# Largest number of products with blocks of vectors in the search for eigenvectors; the second where
+# each product reads all documents.
+MANY_PRODUCTS, FEW_PRODUCTS = 60, 16
 # Tolerance of the search for eigenvectors.
 EIGEN_TOL = 1e-5
 
@@ -165,14 +169,15 @@ class _SpectralFit:
             own, sigma = self._unigram[words], 0.0
             clips = [self._pair_clip(words, clips[0])]
         least = MIN_TOKENS if words is None else 2
-        noisy = self._ask(PairMoments(clips[-1], DIAGONAL_WEIGHT, tuple(clips[:-1]), words, least))
-        released = ReleasedPairs(noisy.value, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
+        released = self._released_pairs(
+            PairMoments(clips[-1], DIAGONAL_WEIGHT, tuple(clips[:-1]), words, least)
+        )
         if words is not None:
             # The weights of documents differ from those in the word frequencies.
-            total = max(float(released.matrix.sum()), 1e-12) / float(own.sum()) ** 2
+            total = max(_mass(released, len(own)), 1e-12) / float(own.sum()) ** 2
         given = self._options.concentration
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
-        corrected = correction.pair_matrix(released.matrix, total)
+        corrected = corrected_pairs(released, correction, total)
         scale = correction.pair_scale / total
         white, edge = self._white(released, corrected, correction, total)
         return WhitenedPairs(
@@ -180,7 +185,7 @@ class _SpectralFit:
         )
 
     def _white(
-        self, released: ReleasedPairs, corrected: Floats, correction: PriorCorrection, total: float
+        self, released: ReleasedPairs, corrected: Any, correction: PriorCorrection, total: float
     ) -> tuple[NoisyWhitener, float]:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain, and
         the edge of these.
@@ -191,7 +196,8 @@ class _SpectralFit:
         deviations = released.sigma / total, released.diagonal_sigma / total, sampling
         known, pure, keep_all = correction.frequencies, self._ask.is_pure, self._plan.match_moments
         search: dict[str, Any] = {
-            "dim": size, "tol": EIGEN_TOL, "random_state": self._random_state
+            "dim": size, "tol": EIGEN_TOL, "random_state": self._random_state,
+            "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
         }  # fmt: skip
         edge, apart = (scale * x + shift for x in noise_edges(*deviations, known, pure=pure))
         white = noisy_whitener(
@@ -203,7 +209,8 @@ class _SpectralFit:
         low, high = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
 
         def weighted(V: Floats) -> Floats:
-            return weights[:, None] * (corrected @ (weights[:, None] * V))
+            V = weights[:, None] * V
+            return weights[:, None] * (corrected(V) if callable(corrected) else corrected @ V)
 
         values, _ = top_eigenpairs(weighted, min(wanted, size), **search)
         shown = int((values > low).sum())
@@ -224,7 +231,7 @@ class _SpectralFit:
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
         pairs = pairs.with_concentration(concentration)
         topics = topics_of_pairs(
-            topics, weights, pairs.corrected.__matmul__, known, pairs.released.sigma * pairs.scale
+            topics, weights, pairs.product, known, pairs.released.sigma * pairs.scale
         )
         return _TopicsOfPairs(topics, weights, np.ones(topics.shape), np.ones(k), concentration)
 
@@ -232,6 +239,7 @@ class _SpectralFit:
         """Concentration given, or estimated from the pairs; else `USUAL`, with `assumed` set."""
         if self._options.concentration is not None:
             return self._options.concentration
+        assert pairs.released.matrix is not None
         known = pairs.of_words(self._unigram)
         spread = spread_of_pairs(self._length, float(known @ known))
         found = concentration_of_pairs(
@@ -244,7 +252,11 @@ class _SpectralFit:
     def _of_triples(self, pairs: WhitenedPairs) -> _TopicsOfPairs:
         """Release the third moment; decompose it, or fit topics to all moments jointly."""
         concentration = self._options.concentration
-        if concentration is None and not self._plan.match_moments:
+        if concentration is None and pairs.released.matrix is None:
+            # Products of pairs do not determine the concentration; fits with EM steps do not have
+            # products only.
+            self.assumed, concentration = True, USUAL
+        elif concentration is None and not self._plan.match_moments:
             topics, weights = rotated(pairs.white)
             concentration = self._concentration(topics, weights, pairs)
             pairs = pairs.with_concentration(concentration)
@@ -252,7 +264,7 @@ class _SpectralFit:
             pairs = replace(pairs, white=white)
         basis = self._basis(pairs.white)
         noisy = self._triples(basis, pairs)
-        mean_pairs = basis.T @ (pairs.released.matrix @ basis) / pairs.total
+        mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
         triples = pairs.correction.triples(noisy.value, mean_pairs, basis)
         framed, k = pairs.white.in_frame(basis), pairs.white.n_components
         eigenvalues, vectors = orthogonal_decomposition(
@@ -271,6 +283,14 @@ class _SpectralFit:
             pairs.released.sigma * pairs.scale, sigma * _volume(framed.transform),
         )  # fmt: skip
         return _TopicsOfPairs(topics, weights, *std, concentration)
+
+    def _released_pairs(self, query: PairMoments) -> ReleasedPairs:
+        """Release the second moment of words; without noise its products serve for many words."""
+        if self._plan.multiplies_pairs:
+            return ReleasedPairs(None, self._ask.exact_product(query), 0.0, 0.0)
+        noisy = self._ask(query)
+        product = noisy.value.__matmul__
+        return ReleasedPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
 
     def _basis(self, white: NoisyWhitener) -> Floats:
         """Matrix (d, m), made of released values, in whose columns the third moment is released."""
@@ -306,6 +326,7 @@ class _SpectralFit:
     ) -> _TopicsOfPairs:
         """Fit topics, shares and, unless given, the concentration to all moments jointly."""
         released, seen = pairs.released, self._frequencies
+        assert released.matrix is not None
         unigram = _normalised(np.maximum(seen.value, LEAST_FREQUENCY / topics.shape[1]))
         moments = ReleasedMoments(
             frequencies=seen.value, frequencies_sigma=seen.sigma,
@@ -354,6 +375,13 @@ def rotated(white: NoisyWhitener) -> tuple[Floats, Floats]:
 def _volume(transform: Floats) -> float:
     """Factor by which `transform` of all three modes enlarges the deviation of noise."""
     return min(float(np.mean(np.linalg.norm(transform, axis=0) ** 2)), 1e60) ** 1.5
+
+
+def _mass(released: ReleasedPairs, n_words: int) -> float:
+    """Sum of all entries of a released second moment of `n_words` words."""
+    if released.matrix is not None:
+        return float(released.matrix.sum())
+    return float(released.product(np.ones((n_words, 1))).sum())
 
 
 def _normalised(values: Floats) -> Floats:

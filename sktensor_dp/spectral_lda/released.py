@@ -1,5 +1,6 @@
 """Options and results of a fit of topics, and the released second moment of words."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,7 +62,8 @@ class TopicOptions:
 class ReleasedPairs:
     """A released second moment."""
 
-    matrix: Floats
+    matrix: Floats | None  # None where only products are asked for, without noise
+    product: Callable[[Floats], Floats]  # V -> matrix @ V
     sigma: float  # of the noise off the diagonal
     diagonal_sigma: float
 
@@ -75,7 +77,7 @@ class WhitenedPairs:
     total: float  # factor of the released pairs over E2
     correction: PriorCorrection  # for the Dirichlet prior
     released: ReleasedPairs
-    corrected: Floats  # M2
+    corrected: Any  # M2: a matrix, or the function V -> M2 V
     scale: float  # factor of the noise of `corrected` over that of `released`
     white: NoisyWhitener
     edge: float  # largest eigenvalue of M2 that noise alone gives
@@ -86,12 +88,23 @@ class WhitenedPairs:
         correction = PriorCorrection(concentration, old.frequencies, old.variance**0.5)
         return replace(
             self, correction=correction, scale=correction.pair_scale / self.total,
-            corrected=correction.pair_matrix(self.released.matrix, self.total),
+            corrected=corrected_pairs(self.released, correction, self.total),
         )  # fmt: skip
 
     def of_words(self, frequencies: Floats) -> Floats:
         """Frequencies of the words whose pairs were released."""
         return frequencies if self.words is None else frequencies[self.words]
+
+    def product(self, V: Floats) -> Floats:
+        """Product of the corrected second moment with `V`, of shape (n_words, b)."""
+        return np.asarray(self.corrected(V) if callable(self.corrected) else self.corrected @ V)
+
+
+def corrected_pairs(released: ReleasedPairs, correction: PriorCorrection, total: float) -> Any:
+    """Second moment M2 corrected for the prior: a matrix, or the function V -> M2 V."""
+    if released.matrix is not None:
+        return correction.pair_matrix(released.matrix, total)
+    return correction.pairs(lambda V: released.product(V) / total)
 
 
 def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
@@ -99,16 +112,27 @@ def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
     # Number of eigenvalues reported beyond those of the topics, and of words whose coherence is
     # computed.
     more_eigenvalues, coherent_words = 10, 10
-    n_values = max(2 * len(topics), len(topics) + more_eigenvalues)
-    # A seed of its own, so that later draws do not depend on whether this is computed.
-    spectrum, _ = top_eigenpairs(
-        pairs.corrected, min(n_values, len(pairs.corrected)), tol=1e-3, random_state=0
-    )
+    spectrum = pairs.white.eigenvalues
+    if pairs.released.matrix is not None:
+        n_values = max(2 * len(topics), len(topics) + more_eigenvalues)
+        # A seed of its own, so that later draws do not depend on whether this is computed.
+        spectrum, _ = top_eigenpairs(
+            pairs.corrected, min(n_values, len(pairs.corrected)), tol=1e-3, random_state=0
+        )
     words = pairs.words if pairs.words is not None else np.arange(topics.shape[1])
     leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :coherent_words]
     named, places = np.unique(leading, return_inverse=True)
     coherence = umass(
-        places.reshape(leading.shape), pairs.released.matrix[np.ix_(named, named)] / pairs.total,
+        places.reshape(leading.shape), _moment_of(pairs, named),
         pairs.correction.frequencies[named], pairs.released.sigma / pairs.total,
     )  # fmt: skip
     return {"coherence": coherence, "spectrum": spectrum, "noise_edge": pairs.edge}
+
+
+def _moment_of(pairs: WhitenedPairs, words: NDArray[np.intp]) -> Floats:
+    """Released second moment of the columns `words` with each other."""
+    if pairs.released.matrix is not None:
+        return pairs.released.matrix[np.ix_(words, words)] / pairs.total
+    picked = np.zeros((len(pairs.correction.frequencies), len(words)))
+    picked[words, np.arange(len(words))] = 1.0
+    return np.asarray(pairs.released.product(picked))[words] / pairs.total

@@ -23,6 +23,7 @@ so that the released moments are compared with those of the model as they are, a
 noise nor their sampling variance depends on the concentration.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,6 +65,15 @@ class PriorCorrection:
         # Increase of the eigenvalues of M2, outside the direction of the frequencies, by removing
         # the bias.
         self.pair_shift = self.pair_scale * self._a * self.variance
+
+    def pairs(self, product: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+        """Given the function V -> E2 V, return the function V -> M2 V, for V of shape (d, b)."""
+
+        def corrected(V: Floats) -> Floats:
+            outer = np.multiply.outer(self.frequencies, self.frequencies @ V)
+            return self.pair_scale * (product(V) - self._a * (outer - self.variance * V))
+
+        return corrected
 
     def pair_matrix(self, pairs: Floats, total: float = 1.0) -> Floats:
         """M2 as a matrix (d, d), given `pairs`, which is E2 times `total`."""

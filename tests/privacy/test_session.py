@@ -106,8 +106,9 @@ del REGISTERED["column_sums"]
 )
 def test_what_was_not_planned_is_refused_unread(query, message):
     with unread() as ask:
-        with pytest.raises(RuntimeError, match=message):
-            ask(query)
+        for question in (ask, ask.exact_product):
+            with pytest.raises(RuntimeError, match=message):
+                question(query)
         assert ask.report().rows == ()
 
 
@@ -154,6 +155,12 @@ def test_a_failed_release_is_used_up():
                 ask(WORDS)
 
 
+def test_nothing_leaves_without_noise_at_a_finite_cost():
+    plan = {"norm_histogram": 1.0, "pair_moments": 1e-12}
+    with unread(plan, 1e3) as ask, pytest.raises(RuntimeError, match="needs noise"):
+        ask.exact_product(PAIRS)
+
+
 class Spoiled(WordFrequencies):
     def total(self, chunk):
         result = super().total(chunk)
@@ -197,12 +204,14 @@ def alive() -> Iterator[Any]:
 def test_a_closed_session_has_no_data(seed, alive):
     chunks, shares = chunks_of(seed), {"word_frequencies": 1.0, "pair_moments": 1.0}
     with session_of(chunks, shares, math.inf) as ask:
-        ask(PAIRS)
+        product = ask.exact_product(PAIRS)
+        product(np.eye(D))
         assert alive(Session, CountChunks) == {Session, CountChunks}
     del chunks
     assert alive(CountChunks) == set()
-    with pytest.raises(RuntimeError, match="closed"):
-        ask(WORDS)
+    for question in (lambda: product(np.eye(D)), lambda: ask(WORDS)):
+        with pytest.raises(RuntimeError, match="closed"):
+            question()
 
 
 @pytest.mark.parametrize("options", [{}, {"delta": 0}, {"perturbation": "moment_tensor"}], ids=str)

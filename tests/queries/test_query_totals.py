@@ -30,6 +30,7 @@ from sktensor_dp.queries.counts import (
     WordFrequencies,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.query import Product
 
 D, WORDS = 7, np.array([1, 2, 5])
 of_words = pytest.mark.parametrize("words", [None, WORDS], ids=["all words", "some words"])
@@ -121,12 +122,15 @@ def test_enormous_counts_are_bounded():
 
 
 @of_words
-def test_pairs_however_words_are_cut(words, seed, cache_of):
-    chunk = chunk_of(corpus(seed))
+def test_pairs_times_a_matrix_and_however_words_are_cut(words, seed, cache_of):
+    chunk, rng = chunk_of(corpus(seed)), np.random.default_rng(seed)
     np.testing.assert_array_equal(chunk.restricted(words).lengths, chunk.lengths)
     clip = Clip(PairNorm(1.0, words), 2.0)
     query = PairMoments(clip, 1.0, (Clip(CountNorm(1), 9.0),), words)
     total = query.total(chunk)
+    V = rng.standard_normal((len(total), 3))
+    added = Product(query, V).total(chunk)
+    np.testing.assert_allclose(query.of_products(added, V), total @ V, atol=1e-10)
     for numbers in (1, D // 2, D):
         cache_of(numbers)
         np.testing.assert_array_equal(query.total(chunk), total)  # to the last digit

@@ -54,6 +54,7 @@ def test_exact_moments_become_those_of_single_topics(model):
     correction = PriorCorrection(alpha.sum(), E1, 0.0)
     # Scaled by up to (alpha0 + 1)(alpha0 + 2) / 2 = 231: rounding grows with it.
     np.testing.assert_allclose(correction.pair_matrix(E2), M2, atol=1e-13)
+    np.testing.assert_allclose(correction.pairs(lambda V: E2 @ V)(np.eye(7)), M2, atol=1e-13)
     basis = np.random.default_rng(1).normal(size=(7, 3))
     projected = np.einsum("abc,ax,by,cz->xyz", E3, basis, basis, basis)
     wanted = np.einsum("abc,ax,by,cz->xyz", M3, basis, basis, basis)
@@ -76,7 +77,9 @@ def test_noise_in_the_frequencies_leaves_no_bias(seed):
     noisy = [PriorCorrection(a0, E1 + sigma * row, sigma) for row in signs]
     pairs = np.mean([correction.pair_matrix(E2) for correction in noisy], axis=0)
     triples = np.mean([correction.triples(E3, E2, np.eye(d)) for correction in noisy], axis=0)
+    products = [correction.pairs(lambda V: E2 @ V)(np.eye(d)) for correction in noisy]
     np.testing.assert_allclose(pairs, M2, atol=1e-13)
+    np.testing.assert_allclose(np.mean(products, axis=0), M2, atol=1e-13)
     np.testing.assert_allclose(triples, M3, atol=1e-13)
     # Taking the noisy frequencies at their word does not do.
     naive = [PriorCorrection(a0, E1 + sigma * row, 0.0) for row in signs]
