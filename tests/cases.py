@@ -450,7 +450,7 @@ DRAW: dict[str, Callable[[np.random.Generator], Data]] = {
     "counts": lambda rng: Data(rng.poisson(1.0, (N, D))),
     "samples": lambda rng: Data(rng.integers(-2, 3, (N, 4))),
     "texts": _draw_texts,
-    "categories": lambda rng: Data(rng.choice(["a", "b", "c"], (N, 2))),
+    "categories": lambda rng: Data(rng.choice(["a", "bb", "ccc"], (N, 2))),
     "entries": _draw_entries(SHAPE),
     "slices": _draw_entries(SHAPE),
     "matrices": _draw_entries((SHAPE[0], 12)),
@@ -476,7 +476,8 @@ def _labels_of(labels: Any, groups: str, container: str) -> Any:
         return None
     found: Any = np.asarray(labels)
     if groups == "texts":
-        found = np.array([f"person {label}" for label in labels])
+        # The longest differs from part to part.
+        found = np.array([f"person {10 ** int(label)}" for label in labels])
     if groups == "big":
         found = 2**53 + found
     if groups == "categories":

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from contracts.replay_rows import SMALL, Row, named
+from contracts.replay_rows import SMALL, Row
 from replaying import bit
 
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -186,18 +186,14 @@ def nothing_in(data: Any) -> Any:
     return ["mice"] * len(data) if isinstance(data, list) else np.zeros_like(data)
 
 
-def _of_nothing(name: str) -> Row:
-    row = named(SMALL, name)
+def _of_nothing(row: Row) -> Row:
     data = row.pair(np.random.default_rng(0))[0]
     return replace(row, pair=lambda _: (data, nothing_in(data)))
 
 
 # A fitted model is compared in one way, however it was fitted; sessions are asked in several.
-ROWS = [
-    _of_nothing(name)
-    for name in (
-        "topics", "CP, persons", "words", "search", "CP", "components, stream",
-        "components, each step", "Tucker, persons, directions",
-    )
-]  # fmt: skip
-FEW = ROWS[:2]
+OFTEN = (
+    "topics", "CP, persons", "words", "search", "CP", "components, stream",
+    "components, each step", "Tucker, persons, directions",
+)  # fmt: skip
+ROWS = {row.name: _of_nothing(row) for row in SMALL}

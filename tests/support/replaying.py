@@ -209,7 +209,8 @@ def raw_numbers(data: Any) -> np.ndarray:
     """Numbers of a fit's data in one row: values of entries, lengths of texts."""
     if isinstance(data, tuple):
         return np.asarray(data[1], dtype=float)
-    return np.array([len(text) for text in data], float) if isinstance(data, list) else data.ravel()
+    texts = data if isinstance(data, list) else np.ravel(data).tolist()
+    return np.array([len(one) if isinstance(one, str) else one for one in texts], float)
 
 
 def bit(raw: np.ndarray) -> bool:
