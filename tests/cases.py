@@ -697,17 +697,20 @@ def covered(
     def test(case: Case) -> None:
         holds(case)
 
+    known = set(pairs)
+
     @pytest.mark.nightly
     @pytest.mark.filterwarnings("ignore::UserWarning")
     @pytest.mark.parametrize("family", families)
     def test_of_triples(family: str) -> None:
-        failed = {}
+        failed = []
         for case in cases(family, axes, models, leave_out, 3):
             try:
-                holds(case)
+                if case not in known:
+                    holds(case)
             except Exception as error:
-                failed[case.name] = error
-        assert not failed
+                failed.append(f"{case.name}: {error!r}")
+        assert not failed, "\n".join(failed)
 
     return test, test_of_triples
 

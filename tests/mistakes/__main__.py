@@ -75,7 +75,8 @@ class Copy:
         changed, before = mistake.made_in(self.root), path.read_bytes()
         try:
             self._write(path, changed.encode())
-            status, output, seconds = self.test(tests)
+            chosen = ["-k", mistake.cases] if mistake.cases else []
+            status, output, seconds = self.test([*tests, *chosen])
         finally:
             self._write(path, before)
         outcome, first = "survived", FAILED.search(output)

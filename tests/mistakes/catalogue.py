@@ -34,6 +34,7 @@ class Mistake:
     new: str
     hangs: bool = False  # whether the tests then never end, so that a timeout counts as seen
     tests: tuple[str, ...] = ()  # that are to see it alone, in the place of those of the mapping
+    cases: str = ""  # of these tests, as pytest's -k selects them
 
     @property
     def digest(self) -> str:

@@ -60,6 +60,8 @@ def holds(case: Case) -> None:
         np.testing.assert_array_equal(dense(at_once), shown)
         if hasattr(model, "fold_in"):
             excludes_what_is_known(model, data)
+        if case.of.family == "counts":
+            np.testing.assert_allclose(model.components_.sum(axis=1), 1)
         if case.of.family == "texts":
             np.testing.assert_array_equal(shown, words_of(model, data.X))
         # Alone, and among others in another order.
