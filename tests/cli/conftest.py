@@ -14,12 +14,14 @@ def command(
 ) -> Command:
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: object) -> Answer:
+    def run(*arguments: object, status: int = 0) -> Answer:
         try:
-            status = main([str(argument) for argument in arguments])
+            ended = main([str(argument) for argument in arguments])
         except SystemExit as stop:  # argparse leaves by itself
-            status = int(stop.code or 0)
-        return Answer(status, *capsys.readouterr())
+            ended = int(stop.code or 0)
+        answer = Answer(*capsys.readouterr())
+        assert ended == status, answer.err
+        return answer
 
     return run
 

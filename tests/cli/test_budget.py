@@ -48,16 +48,13 @@ def test_a_ledger_is_shown_by_its_name_its_path_or_its_folder(command, path):
 
 def test_errors_have_exit_codes(command, path):
     missing = Path(f"{path}.missing")
-    done = command("budget", "show", missing)
-    assert done.status == 1
+    done = command("budget", "show", missing, status=1)
     assert "does not exist" in done.err
     assert not missing.exists()
-    done = command("budget", "show", path, "--scope", "none")
-    assert done.status == 2
+    done = command("budget", "show", path, "--scope", "none", status=2)
     assert "it has 'clinic', 'survey'" in done.err
     path.write_bytes(b"SQLite format 3\0" + bytes(4096))
-    done = command("budget", "show", path)
-    assert done.status == 1
+    done = command("budget", "show", path, status=1)
     assert "cannot be used" in done.err
 
 

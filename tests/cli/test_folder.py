@@ -42,10 +42,9 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
 ):
     assert "the budget is 3" in command(*arguments, "--budget", 3).out
     # Two runs at (2, 1e-6) compose to 2.94, a third to 3.7. The budget is not forgotten.
-    assert command(*arguments).status == 0
+    command(*arguments)
     assert spent(tmp_path) == pytest.approx(2.94, abs=0.01)
-    done = command(*arguments)
-    assert done.status == 2
+    done = command(*arguments, status=2)
     assert "epsilon 2 does not fit in the budget of private-topics: 2.94" in done.err
     assert "--raise-budget 3.7" in done.err
     assert "epsilons of runs add up to less than their sum" in done.err
@@ -55,8 +54,8 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
     assert left < 0.6
     for run, status in ((left + 0.01, 2), (left, 0)):
         shutil.copytree("private-topics", f"copy{status}")
-        again = command(*arguments, "--epsilon", run, "--output", f"copy{status}", "--no-check")
-        assert again.status == status, again.err
+        run_again = (*arguments, "--epsilon", run, "--output", f"copy{status}", "--no-check")
+        again = command(*run_again, status=status)
     assert f"this run spends epsilon {left:g} of 3, of which earlier runs spent 2.94" in again.err
     # Wrong files, columns and deltas are answered as such.
     for wrong, told in (
@@ -66,16 +65,15 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
         ((posts, "--text", "post", "--epsilon", "inf"), "No budget covers a run without noise"),
         ((posts, "--text", "post", "--delta", 0.5), "No budget at delta 1e-6 would be enough"),
     ):
-        error = command("topics", *wrong, *SMALL).err.splitlines()[-1]
+        error = command("topics", *wrong, *SMALL, status=2).err.splitlines()[-1]
         assert told in error
         assert "--raise-budget" not in error
-    done = command(*arguments, "--budget", 4)
-    assert done.status == 2
+    done = command(*arguments, "--budget", 4, status=2)
     assert "--raise-budget 4" in done.err
-    assert command(*arguments, "--raise-budget", 4).status == 0
+    command(*arguments, "--raise-budget", 4)
     assert spent(tmp_path) == pytest.approx(3.7, abs=0.03)
     # A smaller one holds, too.
-    assert command(*arguments, "--budget", 3.9, "--epsilon", 0.8).status == 0
+    command(*arguments, "--budget", 3.9, "--epsilon", 0.8)
     budget = BudgetAccountant(path=tmp_path / "private-topics" / LEDGER, scope=SCOPE)
     assert [(change.old, change.new) for change in budget.changes] == [(3, 4), (4, 3.9)]
     page = " ".join(Path("private-topics", "for-the-officer.md").read_text("utf-8").split())
@@ -85,9 +83,8 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
 
 
 def test_without_a_budget_the_first_epsilon_is_all(command, arguments):
-    assert command(*arguments).status == 0
-    done = command(*arguments, "--epsilon", 0.1)
-    assert done.status == 2
+    command(*arguments)
+    done = command(*arguments, "--epsilon", 0.1, status=2)
     assert "2 of 2 is spent" in done.err
 
 
@@ -96,15 +93,14 @@ def test_runs_of_other_files_add_up_and_other_units_are_refused(
 ):
     other = tmp_path / "other.csv"
     other.write_bytes(posts.read_bytes())
-    assert command(*arguments, "--budget", 9).status == 0
-    assert command("topics", other, *arguments[2:]).status == 0
+    command(*arguments, "--budget", 9)
+    command("topics", other, *arguments[2:])
     assert spent(tmp_path) == pytest.approx(2.94, abs=0.01)
-    done = command(*arguments, "--person", "author")
-    assert done.status == 2
+    done = command(*arguments, "--person", "author", status=2)
     assert "protect one document, this one would protect one" in done.err
     # A forecast knows the folder as the run does.
-    assert command(*arguments, "--person", "author", "--forecast").status == 2
-    assert command("report", "check", tmp_path / "private-topics").status == 0
+    command(*arguments, "--person", "author", "--forecast", status=2)
+    command("report", "check", tmp_path / "private-topics")
     assert "--output" in done.err
 
 
@@ -125,14 +121,13 @@ def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monke
 
     monkeypatch.setattr(module, "save_svg", fail)
     (folder / "earlier-1").rename(folder / "earlier-7")
-    done = command(*arguments)
-    assert done.status == 2
+    done = command(*arguments, status=2)
     assert (folder / "earlier-8").exists()
     assert (folder / "topics.model").exists()
     where = "What it found before is in private-topics: words.model, topics.model, statement.json,"
     assert where in done.err
     # A file that was not finished is the command's own.
-    assert command(*arguments, "--forecast").status == 0
+    command(*arguments, "--forecast")
 
 
 def test_other_files_in_the_folder_are_refused_and_left(command, arguments, posts, tmp_path):
@@ -151,13 +146,12 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     assert command("report", "check", folder).out.endswith(files)
     listed = (folder / "manifest.json").read_text("utf-8")
     (folder / "manifest.json").write_text(f"{listed}x")
-    assert ": manifest.json.\n" in command("report", "check", folder).err
+    assert ": manifest.json.\n" in command("report", "check", folder, status=1).err
     (folder / "manifest.json").write_text(listed)
 
     def refused(name: str, said: str) -> None:
         content = (folder / name).read_bytes() if (folder / name).is_file() else b""
-        done = command(*arguments)
-        assert done.status == 2
+        done = command(*arguments, status=2)
         assert (
             f"did not make, or that were changed since: {said}. Name another --output" in done.err
         )
@@ -167,8 +161,8 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     (folder / "topics.csv").write_text("mine")
     (folder / "topics.html").unlink()
     refused("topics.csv", "topics.csv")
-    checked = command("report", "check", folder)
-    assert (checked.status, checked.out) == (1, "")
+    checked = command("report", "check", folder, status=1)
+    assert checked.out == ""
     assert re.search(r"missing, or .*: (topics.html, topics.csv)\.$", checked.err)
     (folder / "topics.csv").rename(folder / "my\x1b.csv")
     refused("my\x1b.csv", "my\N{REPLACEMENT CHARACTER}.csv")
@@ -180,13 +174,13 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     refused("earlier-data", "earlier-data")
     (folder / "earlier-data").rmdir()
     (folder / topics.SHARES).write_text("changed, of which nothing is said")
-    assert command(*arguments).status == 0
+    command(*arguments)
     # A folder that another file made its own; nothing is added to it.
     text = posts.read_bytes()
     (tmp_path / "manifest.json").write_text('{"name": "an app", "icons": []}')
-    done = command(*arguments, "--output", tmp_path)
+    done = command(*arguments, "--output", tmp_path, status=2)
     assert "changed since: manifest.json, my.csv, posts.csv and 1 more" in done.err
-    assert (done.status, posts.read_bytes()) == (2, text)
+    assert posts.read_bytes() == text
     assert {p.name for p in tmp_path.iterdir()} == {
         *("manifest.json", "my.csv", "posts.csv", "private-topics")
     }
@@ -200,8 +194,7 @@ def test_a_fit_that_fails_says_what_it_spent(command, arguments, tmp_path, monke
         raise NotEnoughDataError("No word remains.")
 
     monkeypatch.setattr(topics.Topics, "fit", failing)
-    done = command(*arguments)
-    assert done.status == 2
+    done = command(*arguments, status=2)
     *_, where, last = done.err.splitlines()
     assert where == "What it found before is in private-topics: words.model, topics.model"
     assert "No word remains. What was charged is spent. All runs" in last
@@ -221,8 +214,7 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(topics.Topics, at, interrupted_later if at == "fit" else interrupted)
-    done = command(*arguments)
-    assert done.status == 130
+    done = command(*arguments, status=130)
     assert "Traceback" not in done.err
     where = "What it found before is in private-topics: words.model, topics.model\n"
     ends = {"fit": f"Stopped; its budget was spent.\n{where}"}
@@ -240,8 +232,7 @@ def test_many_runs_are_stated_at_the_delta_they_need(tmp_path):
 
 def test_an_output_that_cannot_be_written_costs_nothing(command, arguments, tmp_path):
     (tmp_path / "private-topics").write_text("a file is in the way")
-    done = command(*arguments)
-    assert done.status == 2
+    done = command(*arguments, status=2)
     assert "private-topics" in done.err.splitlines()[-1]
     assert "Traceback" not in done.err
 
@@ -251,7 +242,6 @@ def test_a_model_that_cannot_be_saved_costs_nothing(command, arguments, tmp_path
         raise ModelFileError("this numpy writes no arrays")
 
     monkeypatch.setattr("sktensor_dp.model_files.saving.pack", broken)
-    done = command(*arguments)
-    assert done.status == 2
+    done = command(*arguments, status=2)
     assert "this numpy writes no arrays" in done.err
     assert spent(tmp_path) == 0

@@ -123,8 +123,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "told"), WRONG, ids=lambda a: " ".join(map(str, a))[:40])
 def test_wrong_input_ends_in_one_line(command, arguments, told, tmp_path):
-    done = command(*arguments)
-    assert done.status == 2
+    done = command(*arguments, status=2)
     assert done.out == ""
     *_, last = (line for line in done.err.splitlines() if not line.startswith("see sktensor-dp"))
     assert told in last
@@ -147,7 +146,6 @@ def test_wrong_input_ends_in_one_line(command, arguments, told, tmp_path):
 def test_help_fits_a_screen_and_has_an_example(command, name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     done = command(*name.split(), "--help")
-    assert done.status == 0
     assert len(done.out.splitlines()) <= 45
     *_, example = done.out.rstrip().split("\n\n")
     assert f"sktensor-dp {name or 'COMMAND'} " in f"{example} "

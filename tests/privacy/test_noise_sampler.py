@@ -83,7 +83,7 @@ def test_law_is_accepted_and_wrong_ones_are_rejected(law, bits, seed, monkeypatc
     if bits == 12:
         # With a margin of 1 every draw that one word did not settle takes decimal numbers.
         monkeypatch.setattr(noise_sampler, "MARGIN", 1.0)
-        settled = rounded_samples(law, 20_000, bits, source(seed))
+        settled = rounded_samples(law, 5000, bits, source(seed))
         assert kolmogorov(settled, family(), bits) < kolmogi(ALPHA)
         for wrong in (family(scale=1.03), family(scale=1 / 1.03), family(loc=0.02)):
             assert kolmogorov(samples, wrong, bits) > kolmogi(ALPHA)

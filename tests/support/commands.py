@@ -1,11 +1,13 @@
 """A file of posts by persons, and what the command answers."""
 
-import json
+import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from sktensor_dp import PrivacyReport, load_statement
 
 SECRET = "unmistakable"
 N_TEXTS, N_PERSONS = 5973, 2811
@@ -13,9 +15,8 @@ N_TEXTS, N_PERSONS = 5973, 2811
 
 @dataclass
 class Answer:
-    """What the command printed, and its status."""
+    """What the command printed."""
 
-    status: int
     out: str
     err: str
 
@@ -39,5 +40,10 @@ def write_posts(path: Path, n_texts: int = N_TEXTS, n_persons: int = N_PERSONS) 
 SMALL = ("--topics", 2, "--words", 40, "--anyway")
 
 
-def statement(folder: Path) -> dict:
-    return json.loads((folder / "statement.json").read_text(encoding="utf-8"))
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def stated(folder: Path) -> PrivacyReport:
+    return load_statement((folder / "statement.json").read_text(encoding="utf-8"))
