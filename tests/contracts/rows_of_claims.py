@@ -31,26 +31,31 @@ Answer = tuple[Floats, Floats]
 
 
 class Probe:
-    """Stands in for the source of noise."""
+    """Stands in for the source of noise, moves one number or none, and keeps what it is given."""
 
     sampler, seeded = "grid", True
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, place: int = -1) -> None:
         self.place, self.size, self.recorder = place, 0, Recorder()
 
-    def _moved(self, x: Floats, deviation: float) -> Floats:
-        self.size = x.size
+    def _moved(self, norm: str, x: Floats, deviation: float) -> Floats:
+        self.norm, self.seen, self.size = norm, x.copy(), x.size
         return x + deviation * (np.arange(x.size) == self.place).reshape(x.shape)
 
     def gaussian(self, x: Floats, mu: float, size: int | None = None) -> Floats:
-        return self._moved(x, 1 / mu)
+        assert size in (None, x.size)
+        return self._moved("l2", x, 1 / mu)
 
     def laplace(self, x: Floats, epsilon: float, size: int | None = None) -> Floats:
-        return self._moved(x, math.sqrt(2) / epsilon)
+        return self._moved("l1", x, math.sqrt(2) / epsilon)
+
+    def spherical_laplace(self, x: Floats, epsilon: float, ambient: int | None = None) -> Floats:
+        self.ambient = ambient
+        return self._moved("l2", x, 0.0)
 
     def spherical_laplace_rows(self, x: Floats, epsilon: float) -> Floats:
         # The squared norm is r (r + 1) / epsilon^2 in the mean, of which each number has a share.
-        return self._moved(x, math.sqrt(x.shape[1] + 1) / epsilon)
+        return self._moved("l2", x, math.sqrt(x.shape[1] + 1) / epsilon)
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class Row:
 
     def covariances(self, cost: PrivacyCost) -> tuple[Floats, Floats]:
         """Return the covariance that noise has, and the one that is claimed."""
-        probe = Probe(-1)  # moves nothing
+        probe = Probe()
         exact = self.answer(cost, probe)[0]
         answers = [self.answer(cost, Probe(place)) for place in range(probe.size)]
         moved = np.array([numbers - exact for numbers, _ in answers])

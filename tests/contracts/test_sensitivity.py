@@ -15,12 +15,12 @@ from contracts import (
     rows_of_samples,
     rows_of_texts,
 )
-from contracts.sensitivities import Floats, Row, attained, leaves, measured
+from contracts.rows_of_claims import Probe
+from contracts.sensitivities import Row, attained, leaves, measured
 
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.unsafe import Recorder
 from sktensor_dp.queries.gradients import RidgeBlock
 from sktensor_dp.queries.laws import PIECEWISE
 
@@ -94,31 +94,6 @@ def rounding_of_coordinates(query: Any) -> float:
     return float(2 * (1 + r + (r + 3) / 2) * np.finfo(float).eps * sizes)
 
 
-class Kept:
-    """Stands in for the source of noise; keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.recorder = Recorder()
-
-    def keep(self, norm: str, x: Floats, ambient: int | None = None) -> Floats:
-        self.norm, self.seen, self.ambient = norm, x.copy(), ambient
-        return x
-
-    def gaussian(self, x: Floats, mu: float, size: int | None = None) -> Floats:
-        assert size in (None, x.size)
-        return self.keep("l2", x)
-
-    def laplace(self, x: Floats, epsilon: float, size: int | None = None) -> Floats:
-        return self.keep("l1", x)
-
-    def spherical_laplace(self, x: Floats, epsilon: float, ambient: int | None = None) -> Floats:
-        return self.keep("l2", x, ambient)
-
-    def spherical_laplace_rows(self, x: Floats, epsilon: float) -> Floats:
-        assert x.ndim == 2  # noise is drawn row by row
-        return self.keep("l2", x)
-
-
 @pytest.mark.parametrize(
     "case",
     [case for case in CASES if not case.data.grouped],
@@ -139,7 +114,7 @@ def test_coordinates_are_those_of_the_mechanism(case, seed):
         bound = query.l2_sensitivity if law.law.norm == "l2" else query.l1_sensitivity
         if not 0 < bound < math.inf:
             continue
-        noise: Any = Kept()
+        noise = Probe()
         law.release(total.copy(), bound, PrivacyCost(1.0, 1.0), noise, query)
         assert noise.norm == law.law.norm
         # In the norm that counts: full tensors list what orthonormal coordinates merge.
