@@ -16,6 +16,7 @@ from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.text import PrivateOneHotEncoder
 from sktensor_dp.text.plan import WordForecast
 
@@ -25,6 +26,11 @@ CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
     "A cloud of another form may be several groups; noise moves averages and shares.",
 )
+INTERVALS = (
+    "Intervals show noise and chance, if groups are Gaussians; where many cells are missing they "
+    "are too narrow."
+)
+ENDS = ("", " low", " high")  # columns of an average and of its interval
 
 
 class Groups(Run):
@@ -203,20 +209,31 @@ class Groups(Run):
         self._shares = model.weights_
         self._spreads = np.sqrt(model.variances_) * (high - low) / 2
         self._means = self._scaler.inverse_transform(np.clip(model.means_, -1, 1))
-        self._averages = self._means.copy()
-        self._averages[:, self._of_logs] = 10 ** self._means[:, self._of_logs]  # geometric means
+        try:
+            ends = model.means_interval()
+        except ValueError:  # there are none
+            ends = np.full((2, *model.means_.shape), np.nan)
+        self._averages, *self._ends = map(self._in_units, (model.means_, *ends))
+
+    def _in_units(self, means: Floats) -> Floats:
+        """Averages in units of the columns, geometric means of those that are logarithms."""
+        found = self._scaler.inverse_transform(np.clip(means, -1, 1))
+        found[:, self._of_logs] = 10 ** found[:, self._of_logs]
+        return found
 
     def lines(self) -> list[str]:
         """Shares and averages of the groups."""
         rows = [
-            (*(("", "") if place else (str(group), f"{share:.1%}")), name, f"{mean:.3g}")
-            for group, (share, means) in enumerate(
-                zip(self._shares, self._averages, strict=True), 1
+            (
+                *(("", "") if place else (str(group + 1), f"{share:.1%}")), name,
+                f"{self._averages[group, place]:.3g}",
+                " to ".join(f"{end[group, place]:.3g}" for end in self._ends),
             )
-            for place, (name, mean) in enumerate(zip(self._columns, means, strict=True))
-        ]
-        head = ("group", "share", "column", "average")
-        notes = (*CENTRES, *self._geometric(), *self._places())
+            for group, share in enumerate(self._shares)
+            for place, name in enumerate(self._columns)
+        ]  # fmt: skip
+        head = ("group", "share", "column", "average", "within (90%)")
+        notes = (*CENTRES, INTERVALS, *self._geometric(), *self._places())
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
 
     def _geometric(self) -> list[str]:
@@ -234,10 +251,12 @@ class Groups(Run):
         ]  # fmt: skip
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
-        """Write shares and averages."""
-        table = np.column_stack([self._shares, self._averages])
+        """Write shares, and averages with the ends of their intervals."""
+        each = np.stack([self._averages, *self._ends], axis=2).reshape(len(self._shares), -1)
+        table = np.column_stack([self._shares, each])
         rows = ([number, *row] for number, row in enumerate(table, start=1))
-        head = ["group", "share", *self._named("geometric mean")]
+        names = self._named("geometric mean")
+        head = ["group", "share", *(f"{name}{end}" for name in names for end in ENDS)]
         folder.add("groups.csv", table_of([head, *rows]))
         footer = "dot: average; grey: one standard deviation of the group\n" + "\n".join(
             [*CENTRES, *self._places(), *self.hidden(), report.in_brief]

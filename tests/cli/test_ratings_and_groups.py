@@ -10,7 +10,7 @@ from commands import stated, table
 
 import sktensor_dp
 from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture
-from sktensor_dp.cli.groups import CENTRES
+from sktensor_dp.cli.groups import CENTRES, ENDS
 from sktensor_dp.cli.ratings import ESTIMATES, ORDER
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
@@ -204,6 +204,11 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     assert found["1"]["share"] == pytest.approx(0.6, abs=0.05)
     assert found["1"]["age"] == pytest.approx(25, abs=3)
     assert found["2"]["visits"] == pytest.approx(12, abs=1)
+    for row in found.values():
+        for name in ("age", "visits"):
+            assert row[f"{name} low"] < row[name] < row[f"{name} high"]
+    age = [f"{found['1'][name]:.3g}" for name in ("age", "age low", "age high")]
+    assert re.search(rf"age +{age[0]} +{age[1]} to {age[2]}\n", done.out)
     assert "3,000 persons; each person is protected" in done.err
     assert (
         "range: 'age' 0 to 100, 'visits' 0 to 20; person: column 'patient'; "
@@ -258,7 +263,8 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
     assert ("Values of 'side' that fewer than about " in done.err) is (len(given) == 1)
     assert not re.search(r"\beast\b", done.err + done.out + page)
     found = {row["group"]: row for row in table(tmp_path / "private-groups" / "groups.csv")}
-    assert list(found["1"]) == ["group", "share", "age", "side=north", "side=south"]
+    head = [f"{name}{end}" for name in ("age", "side=north", "side=south") for end in ENDS]
+    assert list(found["1"]) == ["group", "share", *head]
     for row in found.values():
         shares = float(row["side=north"]), float(row["side=south"])
         assert sorted(shares) == pytest.approx([0, 1], abs=0.2)
