@@ -20,6 +20,7 @@ from sktensor_dp.checks.frames import (
     is_dask,
     is_table,
     kinds_of,
+    named_columns,
     refuse_lazy,
     refuse_other_columns,
 )
@@ -35,16 +36,17 @@ Rows = TypeVar("Rows")
 Kind = TypeVar("Kind")
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
+CATEGORIES = (
+    "encode categories by a column of 0 and 1 for each public one, or for each that "
+    "PrivateOneHotEncoder finds, and leave texts out"
+)
 # Kinds of numpy's dtypes that hold numbers.
 NUMBERS = frozenset("biufc")
 # Types of a table that are kept; others are converted to the first.
 KEPT = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64))
 # Beginnings of messages that quote entries, and texts that replace them.
 QUOTING = {
-    "could not convert": (
-        "X must hold numbers; it holds values that are none. Count the words of texts first, for "
-        "example with PrivateCountVectorizer."
-    ),
+    "could not convert": "X must hold numbers; it holds values that are none{columns}: {text}.",
     "Complex data not supported": "Complex data not supported: X must hold real numbers.",
     "Expected 2D": (
         "Expected 2D array, got X of {shape}. Reshape your data: X must have one row per "
@@ -73,16 +75,39 @@ def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
         )
     if isinstance(X, list) or (isinstance(X, np.ndarray) and X.dtype.kind in NUMBERS):
         return
-    for kind, called in kinds_of(X, name):
+    kinds = kinds_of(X, name)
+    names = column_names(X) or [""] * len(kinds)
+    for kind, called in kinds:
+        where = in_columns(
+            [one for one, (other, _) in zip(names, kinds, strict=True) if other == kind and one]
+        )
         if kind == "time":
             raise ValueError(
-                f"{name} must hold numbers, got type {called}; dates and times are none: number "
-                "the periods from 0 (for example days since the first), or leave them out."
+                f"{name} must hold numbers, got type {called}{where}; dates and times are none: "
+                "number the periods from 0 (for example days since the first), or leave them out."
             )
         if kind == "text":
             # The message must not show the type of a text array, which holds the length of the
             # longest text.
-            raise ValueError(f"{name} must hold numbers, got text; {text}.")
+            raise ValueError(f"{name} must hold numbers, got text{where}; {text}.")
+
+
+def in_columns(names: Sequence[str]) -> str:
+    """Text that names some columns of a table, " in column 'a', 'b'"; empty for none."""
+    most_shown = 5
+    more = f" and {len(names) - most_shown} more" * (len(names) > most_shown)
+    return f" in column {', '.join(map(repr, names[:most_shown]))}{more}" if names else ""
+
+
+def advice_on_text(estimator: Any) -> str:
+    """Advice on text where an estimator takes numbers, by whether these are counts."""
+    return TEXT if estimator._input_tags.get("categorical") else CATEGORIES
+
+
+def _is_numeric(column: NDArray[Any]) -> bool:
+    with suppress(Exception):
+        return np.asarray(column, dtype=np.float64).ndim == 1
+    return False
 
 
 def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -147,7 +172,7 @@ def checked_table(
     counted = getattr(estimator, "neighbours", None) == "add_remove"
     # If units are added or removed, a fit accepts data without rows.
     least, rows_private = 0 if counted and fits else 1, counted or grouped
-    refuse_other_kinds(X, "X")
+    refuse_other_kinds(X, "X", advice_on_text(estimator))
     if least == 0:
         refuse_lists(X)
     X = as_arrow_table(X)
@@ -167,10 +192,12 @@ def checked_table(
     def told(quoting: str) -> str | None:
         messages = {**QUOTING, **(COUNTING if rows_private else {})}
         said = next((messages[start] for start in messages if quoting.startswith(start)), None)
-        if said is None or "{shape}" not in said:
-            return said
+        if said is None:
+            return None
         axes = f"{np.ndim(X)} dimension(s)" if rows_private else f"shape {np.shape(X)}"
-        return said.format(shape=axes)
+        named = named_columns(X, "X") if is_table(X) and "{columns}" in said else ()
+        where = in_columns([name for name, column in named if not _is_numeric(column)])
+        return said.format(shape=axes, columns=where, text=advice_on_text(estimator))
 
     return read(validate, "X", told)
 
@@ -340,8 +367,9 @@ def check_same(name: str, before: Any, now: Any) -> None:
 NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
 
 
-def check_columns(estimator: Any, X: Any, *, reset: bool, text: str | None = TEXT) -> Any:
+def check_columns(estimator: Any, X: Any, *, reset: bool, text: str | None = "") -> Any:
     """Lazy table with its columns in one chunk, validated by its metadata alone."""
+    text = advice_on_text(estimator) if text == "" else text
     if text is not None:  # None: columns may be text
         refuse_other_kinds(X._meta, "X", text)
     if getattr(X, "ndim", 0) != 2:

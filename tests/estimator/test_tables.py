@@ -14,6 +14,7 @@ from sktensor_dp import (
     PrivacyLeakWarning,
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
@@ -165,6 +166,19 @@ def test_dates_texts_and_missing_labels_are_refused(kind):
     for labels in ([*PEOPLE[1:].tolist(), None], [*range(599), None]):
         with pytest.raises(ValueError, match="groups must hold one label per row"):
             topics.fit(COUNTS, groups=column(labels))
+
+
+@pytest.mark.parametrize("of", [object, "string", "category"])
+def test_columns_of_text_are_named_with_what_is_right_for_the_model(of):
+    frame = pd.DataFrame({"age": [1.0, 2.0] * 9, "sex": ["m", "f"] * 9, "town": ["x", "y"] * 9})
+    frame = frame.astype({"sex": of, "town": of})
+    for model, advice in (
+        (PrivateGaussianMixture(2, data_norm=2.0), "encode categories by a column of 0 and 1"),
+        (PrivateTensorPowerMethod(2, data_norm=2.0), "encode categories by a column of 0 and 1"),
+        (PrivateSpectralLDA(2), "count the words of texts first"),
+    ):
+        with pytest.raises(ValueError, match=rf"in column 'sex', 'town'[;:] {advice}"):
+            model.fit(frame)
 
 
 TOPICS = PrivateSpectralLDA(2, epsilon=50.0)
