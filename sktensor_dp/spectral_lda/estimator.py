@@ -642,8 +642,9 @@ class PrivateSpectralLDA(
             ask.count()
             ask.follow(plan)
             fitted = continue_stream(
-                ask, stream, self._fitted_concentration(), self.clip_norm_, frequencies
-            )
+                ask, stream, self._fitted_concentration(), self.clip_norm_, frequencies,
+                min(self.n_components, batch.n_features),
+            )  # fmt: skip
         return self._finish(ask, fitted, columns, self.privacy_report_)
 
     def _known_words(

@@ -72,6 +72,7 @@ def continue_stream(
     concentration: float,
     limits: Mapping[str, float],
     word_frequencies: Floats | None,
+    n_components: int,
 ) -> Fitted:
     """Make one step of online EM on a new batch, clipped as the first was: release expected counts
     and update the topics; return the fitted attributes.
@@ -92,7 +93,16 @@ def continue_stream(
         Limits(limits["counts"], 1 if ask.is_pure else 2),
     )  # fmt: skip
     stream = replace(stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions)
-    return Fitted({**_attributes(fitted), "clip_norm_": limits, "_stream": stream})
+    told: tuple[Warning, ...] = ()
+    if len(fitted.topics) < n_components and noisy.n > stream.n_first:
+        told = (
+            NotEnoughDataWarning(
+                f"No batch adds a topic: the first one, of {stream.n_first:,}, showed "
+                f"{len(fitted.topics)} of {n_components}. This one, of {noisy.n:,}, could show "
+                "more: a stream that begins with it costs anew."
+            ),
+        )
+    return Fitted({**_attributes(fitted), "clip_norm_": limits, "_stream": stream}, told)
 
 
 def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tuple[float, float]]:

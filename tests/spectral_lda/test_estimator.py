@@ -64,7 +64,12 @@ def test_too_little_data_warns_and_enough_does_not(comfortable):
     with pytest.warns(NotEnoughDataWarning, match="Of 2 topics asked for"):
         PrivateSpectralLDA(2, epsilon=0.01).fit(comfortable[:100])
     with pytest.warns(NotEnoughDataWarning, match="add no topic: begin a stream with a larger"):
-        PrivateSpectralLDA(2, epsilon=0.01).partial_fit(comfortable[:100])
+        small = PrivateSpectralLDA(2, epsilon=0.01).partial_fit(comfortable[:100])
+    small.partial_fit(comfortable[100:200])
+    with pytest.warns(
+        NotEnoughDataWarning, match="No batch adds a topic: the first one, of 100, sh"
+    ):
+        small.partial_fit(comfortable[200:400])
     with pytest.warns(NotEnoughDataWarning, match="shows 1; .* documents or fewer n_components"):
         PrivateSpectralLDA(2, epsilon=math.inf).fit(np.ones((100, 7), dtype=int))
     with warnings.catch_warnings():
