@@ -60,7 +60,7 @@ class TableDisplay:
         return as_html(self._table(), link_to(self._page))
 
 
-def cell(name: str, value: Any) -> str:
+def cell(name: str, value: object) -> str:
     """Text of a release's cell; empty for None and for a cost of another kind of noise."""
     # A release has one kind of cost; the cells of the other kinds stay empty.
     if value is None or (name in COSTS and value == 0):
@@ -109,13 +109,13 @@ def as_html(table: Table, link: str = "") -> str:
 
 
 def as_frame(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], backend: str = "pandas"
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str], backend: str = "pandas"
 ) -> Any:
     """Table of pandas, polars or pyarrow (`backend`) from dicts by column."""
     return new_frame({name: [row[name] for row in rows] for name in columns}, backend)
 
 
-def finite(value: Any) -> Any:
+def finite(value: object) -> Any:
     """Copy of plain values in which infinite floats are strings, as JSON needs."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)

@@ -118,7 +118,7 @@ def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
         return error.with_traceback(None)
 
 
-def read_each(source: Iterable[Any], doing: str) -> Iterator[Any]:
+def read_each(source: Iterable[object], doing: str) -> Iterator[Any]:
     """Yield the items of a caller's iterable; its errors are raised again without data."""
     items = call_untrusted(lambda: iter(source), doing)
     while (item := call_untrusted(lambda: next(items, END), doing)) is not END:

@@ -18,7 +18,7 @@ def under_own_errors(method: Method) -> Method:
     """Decorator of a method that runs under the package's own error state."""
 
     @wraps(method)
-    def run(*args: Any, **options: Any) -> Any:
+    def run(*args: object, **options: object) -> Any:
         with np.errstate(**OWN):
             return method(*args, **options)
 
@@ -30,7 +30,7 @@ class OwnErrors:
 
     # Methods behind ``available_if`` are no functions; they carry the decorator themselves.
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         for name, value in list(vars(cls).items()):
             if inspect.isfunction(value) and not name.startswith("_"):

@@ -26,17 +26,17 @@ LAZY = (
 # attribute too.
 
 
-def is_dask(data: Any) -> bool:
+def is_dask(data: object) -> bool:
     """True for a collection of Dask, told by its class without importing Dask."""
     return any(kind.__module__.partition(".")[0] in DASK for kind in type(data).__mro__)
 
 
-def is_table(data: Any) -> bool:
+def is_table(data: object) -> bool:
     """True for a data frame in memory, of any library."""
     return dependencies.is_into_dataframe(as_arrow_table(data))
 
 
-def refuse_lazy(data: Any, name: str) -> None:
+def refuse_lazy(data: object, name: str) -> None:
     """Raise TypeError for a lazy query that has no data yet, such as a ``LazyFrame`` of polars."""
     if any(is_lazy(data) for is_lazy in LAZY):
         kind = type(data)
@@ -46,7 +46,7 @@ def refuse_lazy(data: Any, name: str) -> None:
         )
 
 
-def _known(data: Any, name: str) -> Any:
+def _known(data: object, name: str) -> Any:
     """Wrap a table or column of pandas, polars or pyarrow by narwhals; None for anything else."""
     refuse_lazy(data, name)
     # Skip plain types, which are no frames, and lazy Dask collections.
@@ -75,7 +75,7 @@ def named_columns(table: Any, name: str) -> list[tuple[str, Any]]:
     return list(zip(map(str, table.columns), arrays, strict=True))
 
 
-def as_arrow_table(data: Any) -> Any:
+def as_arrow_table(data: object) -> Any:
     """Convert pyarrow arrays and record batches to chunked arrays and tables."""
     if type(data).__module__.split(".")[0] != "pyarrow":
         return data
@@ -86,7 +86,7 @@ def as_arrow_table(data: Any) -> Any:
     return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
 
 
-def kinds_of(data: Any, name: str) -> list[tuple[str, str]]:
+def kinds_of(data: object, name: str) -> list[tuple[str, str]]:
     """Kind of each column ("text", "time" or "other"), and the name of its type."""
     refuse_lazy(data, name)
     types: Any = getattr(data, "dtypes", None)  # of a table
@@ -142,13 +142,13 @@ def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
     )
 
 
-def as_numbers(data: Any, name: str) -> Any:
+def as_numbers(data: object, name: str) -> Any:
     """Convert a table or column to a numpy array; return anything else as given."""
     known = _known(data, name)
     return data if known is None else read(known.to_numpy, name)
 
 
-def as_documents(data: Any, name: str) -> Any:
+def as_documents(data: object, name: str) -> Any:
     """Convert a column to a list of texts; return anything else as given."""
     known = _known(data, name)
     return read(known.to_list, name) if isinstance(known, nw.Series) else data
@@ -167,7 +167,7 @@ def taken(data: Any, rows: Any) -> Any:
     return [data[row] for row in rows]
 
 
-def new_frame(columns: Mapping[str, Sequence[Any]], backend: str = "pandas") -> Any:
+def new_frame(columns: Mapping[str, Sequence[object]], backend: str = "pandas") -> Any:
     """Build a table of `backend` from lists by column name; ImportError if it is not installed."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {list(BACKENDS)}, got {backend!r}.")

@@ -23,7 +23,7 @@ OTHER_NAMES = {
 class Constraint(Protocol):
     """Condition on a parameter, and its description for error messages."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Return True if `value` satisfies the condition."""
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Number:
     closed: str = "both"
     integer: bool = False
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         kind = numbers.Integral if self.integer else numbers.Real
         if not isinstance(value, kind) or isinstance(value, bool):
             return False
@@ -74,8 +74,8 @@ class Condition:
 class OneOf(Condition):
     """Constraint: one of a few strings or None."""
 
-    def __init__(self, *values: Any) -> None:
-        def accepts(value: Any) -> bool:
+    def __init__(self, *values: object) -> None:
+        def accepts(value: object) -> bool:
             return any(value is one or (isinstance(value, str) and value == one) for one in values)
 
         super().__init__(accepts, " or ".join(map(repr, values)))
@@ -111,7 +111,7 @@ def check_range(name: str, ends: Any) -> None:
         raise ValueError(f"{name} must be {RANGE}; got {shown(ends)}.")
 
 
-def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constraint]]) -> None:
+def check_parameters(estimator: object, constraints: Mapping[str, Iterable[Constraint]]) -> None:
     """Raise ValueError for the first parameter that satisfies none of its constraints."""
     for name, alternatives in constraints.items():
         value = getattr(estimator, name)
@@ -123,7 +123,7 @@ def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Constrai
             )
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Text of a parameter for a message: its value, or type and shape where it could be data.
 
     Examples
@@ -152,7 +152,7 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"{name}; did you mean {found}?"
 
 
-def check_sizes(**sizes: Any) -> None:
+def check_sizes(**sizes: object) -> None:
     """Raise ValueError, by name, for public sizes that are not an int >= 1."""
     for name, value in sizes.items():
         if not Number(1, math.inf, integer=True).accepts(value):

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +15,7 @@ from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape
 LARGEST_COUNT = 2.0**30
 
 
-def as_counts(X: Any, name: str = "X") -> sp.csr_matrix:
+def as_counts(X: object, name: str = "X") -> sp.csr_matrix:
     """Validate `X` as whole numbers >= 0; return float64 CSR, with counts clipped at 2**30."""
     # The bounds of moments hold only for whole numbers >= 0; counts above 2**30 are replaced by
     # 2**30.
@@ -141,7 +140,7 @@ class CountChunks(RowChunks[CountChunk]):
 
     noun, _chunk = "documents", CountChunk
 
-    def _checked_part(self, part: Any) -> sp.csr_matrix:
+    def _checked_part(self, part: object) -> sp.csr_matrix:
         """Counts of one chunk as CSR; refuses another number of columns than `n_features`."""
         counts = as_counts(part, "a chunk")
         if counts.shape[1] != self.n_features:

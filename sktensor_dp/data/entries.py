@@ -16,7 +16,7 @@ from sktensor_dp.tensor.sorted_entries import SortedEntries
 
 
 def as_entries(
-    coordinates: Any, values: Any, shape: Sequence[int] | None = None
+    coordinates: object, values: object, shape: Sequence[int] | None = None
 ) -> tuple[Integers, Floats, tuple[int, ...]]:
     """Validate entries: return `coordinates` as intp, `values` as float64, and the shape."""
     # The number of entries may be private: errors must not show it.
@@ -103,7 +103,7 @@ def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
 class ValueRange(Chunks):
     """Public range: values are clipped to it, and its middle is subtracted."""
 
-    public: ClassVar[tuple[str, ...]] = ("shape", "half", "middle")  # to sessions
+    public: ClassVar[tuple[str, ...]] = ("shape", "half", "middle")
     values: Floats
 
     def __init__(self, bounds: tuple[float, float]) -> None:

@@ -36,7 +36,7 @@ ONE_GROUP = (
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def as_labels(groups: Any, n_rows: int, name: str = "groups") -> Labels:
+def as_labels(groups: object, n_rows: int, name: str = "groups") -> Labels:
     """Validate one label (integer or string) for each of `n_rows` rows; errors show no label."""
     labels = read_labels(groups, n_rows, name)
     if are_texts(labels) and not all(map(_is_well_formed, set(labels.tolist()))):
@@ -44,7 +44,7 @@ def as_labels(groups: Any, n_rows: int, name: str = "groups") -> Labels:
     return labels
 
 
-def read_labels(groups: Any, n_rows: int | None, name: str) -> Labels:
+def read_labels(groups: object, n_rows: int | None, name: str) -> Labels:
     """Labels of one kind, which may be malformed, from a column, an array or a list."""
     # Errors show no label, and no number of rows, as the number of rows of a unit is private. NumPy
     # would turn a list with a missing label into text, with 'nan' as a label.
@@ -68,7 +68,7 @@ def read_labels(groups: Any, n_rows: int | None, name: str) -> Labels:
     return found
 
 
-def _of_one_kind(labels: NDArray[Any]) -> Labels | None:
+def _of_one_kind(labels: NDArray[np.generic]) -> Labels | None:
     """Array of labels that are all integers, or all strings; None for other labels."""
     if labels.dtype.kind in "iu":
         return _integers(labels)
@@ -85,7 +85,7 @@ def _of_one_kind(labels: NDArray[Any]) -> Labels | None:
     return None
 
 
-def _integers(labels: NDArray[Any]) -> Labels:
+def _integers(labels: NDArray[np.generic]) -> Labels:
     """64-bit integers if all labels fit, else Python's integers."""
     limits = np.iinfo(np.int64)
     if limits.min <= int(labels.min()) and int(labels.max()) <= limits.max:
@@ -93,7 +93,7 @@ def _integers(labels: NDArray[Any]) -> Labels:
     return labels.astype(object)
 
 
-def _objects(items: list[Any]) -> NDArray[np.object_]:
+def _objects(items: list[object]) -> NDArray[np.object_]:
     array = np.empty(len(items), object)
     array[:] = items
     return array

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -128,18 +128,18 @@ class PersonReader:
         check_unit_mode(unit_mode, rows)
         return cls(rows, unit_mode, bounds)
 
-    def split(self, X: Any, y: Any, n_parts: int) -> list[Piece] | Exception:
+    def split(self, X: object, y: object, n_parts: int) -> list[Piece] | Exception:
         """Split a partition's entries by a hash of their unit; errors are returned."""
         return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
 
-    def _split(self, X: Any, y: Any, n_parts: int) -> list[Piece]:
+    def _split(self, X: object, y: object, n_parts: int) -> list[Piece]:
         numbers, y, labels = self._read(X, y)
         coordinates, values, _ = as_entries(numbers, y, self.shape)
         # Coordinates are exact in double precision, so one table holds both.
         table = np.column_stack([coordinates, values])
         return split(table, coordinates[:, self.unit_mode] if labels is None else labels, n_parts)
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any, Labels | None]:
+    def _read(self, X: object, y: object) -> tuple[object, object, Labels | None]:
         """Coordinates, values, and labels of units that have no numbers."""
         return as_numbers(X, "a partition"), as_numbers(y, "a partition"), None
 

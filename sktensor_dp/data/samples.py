@@ -19,7 +19,7 @@ from sktensor_dp.tensor.symmetric import Oracle
 LARGEST_ENTRY = 1e100
 
 
-def as_samples(X: Any, name: str = "X") -> Floats | sp.csr_matrix:
+def as_samples(X: object, name: str = "X") -> Floats | sp.csr_matrix:
     """Validate samples (rows): return float64, dense or CSR, with entries clipped at 1e100."""
     kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
     samples = kind(X, dtype=np.float64)
@@ -89,7 +89,7 @@ class SampleChunks(RowChunks[SampleChunk]):
 
     noun, _chunk = "samples", SampleChunk
 
-    def _checked_part(self, part: Any) -> Floats | sp.csr_matrix:
+    def _checked_part(self, part: object) -> Floats | sp.csr_matrix:
         """Samples of one chunk; refuses another number of columns than `n_features`."""
         samples = as_samples(part, "a chunk")
         if samples.ndim != 2 or samples.shape[1] != self.n_features:
@@ -115,7 +115,7 @@ class IncompleteChunks(SampleChunks):
 
     _chunk = IncompleteChunk
 
-    def _checked_part(self, part: Any) -> Floats | sp.csr_matrix:
+    def _checked_part(self, part: object) -> Floats | sp.csr_matrix:
         """Samples of one chunk, with missing cells; refuses another number of columns."""
         return as_incomplete(part, super()._checked_part)
 

@@ -71,7 +71,7 @@ class TextsInParts(ABC):
         """Yield lists of texts."""
 
 
-def is_read_in_parts(X: Any) -> bool:
+def is_read_in_parts(X: object) -> bool:
     """True for Dask collections and texts in parts, which are not in memory as a whole."""
     return is_dask(X) or isinstance(X, TextsInParts)
 

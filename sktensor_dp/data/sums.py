@@ -172,7 +172,7 @@ class PartialQuery:
     query: Summable
     reader: Reader  # makes chunks of a partition
 
-    def __call__(self, partition: Any) -> PartialSum:
+    def __call__(self, partition: object) -> PartialSum:
         """Sum of the query over one partition; an error is returned, not raised."""
         found = error_or(lambda: self._summed(partition), "Reading a partition")
         return PartialSum(None, 0, found) if isinstance(found, Exception) else found
@@ -187,7 +187,7 @@ class PartialQuery:
             n_units += part.n_units
         return PartialSum(merged, n_units)
 
-    def _summed(self, partition: Any) -> PartialSum:
+    def _summed(self, partition: object) -> PartialSum:
         """Sum of the query over the chunks of `partition`, with its number of units."""
         if isinstance(partition, Exception):
             raise partition
@@ -231,7 +231,7 @@ class OneThread:
             kind._n_open += 1
         return self
 
-    def __exit__(self, *exc_info: Any) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         kind = type(self)
         with kind._lock:
             kind._n_open -= 1

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.errors import call_untrusted
+from sktensor_dp.data.labels import Labels
 from sktensor_dp.data.units import Chunks, Units
 from sktensor_dp.tensor.arrays import read_only
 
@@ -88,7 +89,7 @@ class WordCounts:
         """Number of units."""
         return int(self.counts.shape[0])
 
-    def joined(self, groups: NDArray[Any]) -> "WordCounts":
+    def joined(self, groups: Labels) -> "WordCounts":
         """Word counts of each group of documents, in the order of the groups' labels."""
         order, units = Units.gathered(groups)
         rows = self.counts if order is None else self.counts[order]
@@ -107,10 +108,10 @@ class TextChunks(Chunks):
 
     def __init__(
         self,
-        documents: Iterable[Any],
-        analyze: Callable[[Any], Iterable[str]],
+        documents: Iterable[object],
+        analyze: Callable[[object], Iterable[str]],
         *,
-        groups: NDArray[Any] | None = None,
+        groups: Labels | None = None,
     ) -> None:
         self.word_counts = call_untrusted(
             lambda: WordCounts.of(map(analyze, documents)), "Splitting documents into words"

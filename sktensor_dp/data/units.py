@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import repeat
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from sktensor_dp.checks.errors import error_or, read, read_each
 from sktensor_dp.checks.frames import as_numbers
-from sktensor_dp.data.labels import EXPECTED, ONE_GROUP, as_labels, digests, distinct, joined
+from sktensor_dp.data.labels import (
+    EXPECTED,
+    ONE_GROUP,
+    Labels,
+    as_labels,
+    digests,
+    distinct,
+    joined,
+)
 from sktensor_dp.data.sources import PartitionedSource, is_grouped, summed
 from sktensor_dp.data.sums import UNITS_AT_ONCE, AccurateSum, Chunk, PartialQuery, Summable
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
@@ -22,10 +30,10 @@ from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
 CHANGED = "The chunks have other groups than when they were read first."
 
-Piece = tuple[Any, NDArray[Any]]
+Piece = tuple[Any, Labels]  # rows and their labels
 
 
-def split_chunk(part: Any) -> tuple[Any, Any]:
+def split_chunk(part: object) -> tuple[object, object]:
     """Split a chunk, rows or a pair (rows, labels), into (rows, labels or None)."""
     if isinstance(part, tuple) and len(part) == 2:
         return part
@@ -36,12 +44,12 @@ def split_chunk(part: Any) -> tuple[Any, Any]:
 class GroupTable:
     """Sorted labels of all groups in a source, their sizes, and the last chunk of each."""
 
-    labels: NDArray[Any]
+    labels: Labels
     sizes: Integers
     last: Integers  # number of the last chunk that has a row of the group
 
     @classmethod
-    def of(cls, source: Iterable[Any], least: int = 2) -> Self:
+    def of(cls, source: Iterable[object], least: int = 2) -> Self:
         """Read the labels of every chunk of `source`, of `least` groups or more."""
         read = [
             distinct(_labels(split_chunk(part)[1]))
@@ -60,10 +68,10 @@ class GroupTable:
         return cls(labels, np.bincount(places, counts, len(labels)).astype(np.intp), last)
 
     @cached_property
-    def _numbers(self) -> dict[Any, int]:
+    def _numbers(self) -> dict[object, int]:
         return {label: place for place, label in enumerate(self.labels.tolist())}
 
-    def places(self, labels: NDArray[Any]) -> Integers:
+    def places(self, labels: Labels) -> Integers:
         """Index of each of `labels` in the table; ValueError if one is not in it."""
         found = map(self._numbers.get, labels.tolist(), repeat(-1))
         places = np.fromiter(found, np.intp, len(labels))
@@ -72,7 +80,7 @@ class GroupTable:
         return places
 
 
-def _labels(groups: Any) -> NDArray[Any]:
+def _labels(groups: Any) -> Labels:
     """Validated labels of a chunk of pairs; ValueError where it has none."""
     if groups is None:
         raise ValueError(MIXED)
@@ -89,7 +97,7 @@ class GroupBuffer:
         # Waiting rows by the chunk that completes their groups: each row is moved once.
         self._waiting: defaultdict[int, list[tuple[Any, Integers]]] = defaultdict(list)
 
-    def add(self, rows: Any, labels: NDArray[Any]) -> tuple[Any, Integers] | None:
+    def add(self, rows: Any, labels: Labels) -> tuple[Any, Integers] | None:
         """Take rows with their labels; return rows of complete groups, and their group numbers."""
         places = self._table.places(labels)
         present, counts = np.unique(places, return_counts=True)
@@ -135,7 +143,7 @@ def stacked(parts: list[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def split_by_group(X: Any, groups: Any, n_parts: int) -> list[Piece] | Exception:
+def split_by_group(X: object, groups: object, n_parts: int) -> list[Piece] | Exception:
     """Split a partition's rows and labels by a hash of the label; an error is returned."""
     return error_or(lambda: split(X, groups, n_parts), "Reading groups")
 
@@ -159,7 +167,7 @@ def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
     return pieces if isinstance(pieces, Exception) else pieces[place]
 
 
-def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
+def split(X: object, groups: object, n_parts: int) -> list[Piece]:
     """Split rows by a hash of their group's label into `n_parts` pairs (rows, labels)."""
     rows = as_numbers(X, "a partition")
     if not hasattr(rows, "shape"):
@@ -176,6 +184,7 @@ def split(X: Any, groups: Any, n_parts: int) -> list[Piece]:
 class Chunks:
     """Raw data in chunks of whole units, read once for each release, here or at a source."""
 
+    public: ClassVar[tuple[str, ...]] = ()  # names of facts for sessions, by which queries are made
     n_units: int  # protected persons, documents or rows; private with ``add_remove``
     grouped: bool = False  # whether units are persons, with several rows each
     announced: bool = False  # whether it is read before the charge, to check what was announced
@@ -210,7 +219,7 @@ class Units:
         return cls(np.arange(n_rows + 1))
 
     @classmethod
-    def gathered(cls, labels: NDArray[Any]) -> "tuple[Integers | None, Units]":
+    def gathered(cls, labels: Labels) -> "tuple[Integers | None, Units]":
         """Order that sorts rows by label (None if they are sorted), and the units in that order."""
         return in_order(distinct(labels)[1])
 
@@ -280,7 +289,7 @@ def rows_of(X: Any, rows: slice) -> Any:
     return part
 
 
-def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
+def sum_over_rows(n_rows: int, add: Callable[[slice], object]) -> Floats:
     """Sum of `add(slice)` over slices of at most 2**14 of `n_rows` rows, added accurately."""
     if n_rows <= UNITS_AT_ONCE:
         return np.asarray(add(slice(0, n_rows)))
@@ -290,7 +299,7 @@ def sum_over_rows(n_rows: int, add: Callable[[slice], Any]) -> Floats:
     return result.value()
 
 
-def _parts(X: Any, units: Units) -> Iterator[tuple[Any, Units]]:
+def _parts(X: object, units: Units) -> Iterator[tuple[object, Units]]:
     """Split a matrix between units into parts of at most 2**14 rows, or of one unit."""
     start, n = 0, units.n
     while True:
@@ -336,7 +345,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
         n_units: int | None,  # announced by the caller, and checked; None where it is private
         n_features: int,  # announced by the caller
         *,
-        groups: NDArray[Any] | None = None,  # validated labels of the rows of one matrix
+        groups: Labels | None = None,  # validated labels of the rows of one matrix
         prepared: Prepared | None = None,  # converts the caller's chunks before they are read
     ) -> None:
         self._announced_units = n_units
@@ -363,7 +372,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
         # True if the source has to be read once and compared with the announced numbers.
         self.announced = self._whole is None and not self.apart
 
-    def _checked_part(self, part: Any) -> Any:
+    def _checked_part(self, part: object) -> Any:
         """Rows of one chunk of the caller's source, checked and converted."""
         raise NotImplementedError
 
@@ -450,7 +459,7 @@ class RowReader:
     prepared: Prepared | None
     grouped: bool
 
-    def __call__(self, partition: Any) -> Iterator[Any]:
+    def __call__(self, partition: object) -> Iterator[Any]:
         """Yield the chunks of a partition, each with whole units."""
         chunks: Any = self.kind([partition], None, self.n_features, prepared=self.prepared)
         yield from chunks

@@ -54,7 +54,7 @@ class FittedStateMixin:
 
     _hidden_state: ClassVar[frozenset[str]] = frozenset()
 
-    def _publish(self, attributes: Mapping[str, Any]) -> None:
+    def _publish(self, attributes: Mapping[str, object]) -> None:
         """Replace the whole fitted state by `attributes`, in one step that cannot fail half way."""
         strange = [name for name in attributes if not self._is_fitted_state(name)]
         assert not strange, f"{strange} are no names of fitted state"
@@ -89,7 +89,7 @@ class Documented(OwnErrors):
     _doc_link_module = "sktensor_dp"
     _doc_link_template = "{address}"
 
-    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+    def __new__(cls, *args: object, **parameters: object) -> Self:
         """Make an estimator; TypeError names the nearest parameter for one that does not exist."""
         known = inspect.signature(cls.__init__).parameters
         kinds = {parameter.kind for parameter in known.values()}
@@ -187,13 +187,13 @@ def warn_of_score() -> None:
     _scores_shown.add("score")
 
 
-def columns_of(checked: Any) -> dict[str, Any]:
+def columns_of(checked: object) -> dict[str, Any]:
     """Attributes ``n_features_in_`` and ``feature_names_in_`` of `checked` that validation set."""
     return {name: vars(checked)[name] for name in COLUMNS if name in vars(checked)}
 
 
 def check_arguments(
-    estimator: Any, given: Mapping[str, Any], method: str = "fit", *, n_samples: Any = None
+    estimator: object, given: Mapping[str, object], method: str = "fit", *, n_samples: object = None
 ) -> None:
     """Raise TypeError for the first of the arguments `given` to `method`, which takes none."""
     for name in [*given, *(() if n_samples is None else ["n_samples"])]:
@@ -204,7 +204,7 @@ def check_arguments(
         raise TypeError(f"{type(estimator).__name__}.{method} takes no {said}")
 
 
-def check_output(estimator: Any) -> None:
+def check_output(estimator: object) -> None:
     """Raise ImportError if the container that ``set_output`` asks for is not installed."""
     chosen = getattr(estimator, "_sklearn_output_config", {}).get("transform")
     container = get_config()["transform_output"] if chosen is None else chosen
@@ -268,17 +268,19 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         score = "log_likelihood" if hasattr(self, "score_samples") else None
         return PublicFacts(self._unit, score=score)
 
-    def _own_units(self, X: Any) -> Any:
+    def _own_units(self, X: object) -> Any:
         """Label of the unit of each row, where X itself says them; else None."""
         return None
 
     def _check_public(self) -> None:
         """Raise ValueError for parameters that contradict each other for any data."""
 
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+    def _refuse_rows(
+        self, X: object, y: object, *, grouped: bool, searched: Collection[str]
+    ) -> None:
         """Raise an error for data that every fit would refuse, whatever is `searched`."""
 
-    def _check_call(self, X: Any, n_samples: Any, unsupported: Mapping[str, Any]) -> Self:
+    def _check_call(self, X: object, n_samples: object, unsupported: Mapping[str, object]) -> Self:
         """Refuse wrong parameters and `unsupported` arguments; return a copy for validation."""
         check_arguments(self, unsupported, n_samples=None if is_read_in_parts(X) else n_samples)
         checked = self._validation_copy()
@@ -358,7 +360,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         self,
         ask: Session,
         fitted: Fitted,
-        columns: Mapping[str, Any],
+        columns: Mapping[str, object],
         earlier: PrivacyReport | None = None,
     ) -> Fitted:
         """Add the report of a session, joined to that on `earlier` batches, to what was fitted."""
@@ -383,7 +385,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         self,
         ask: Session,
         fitted: Fitted,
-        columns: Mapping[str, Any],
+        columns: Mapping[str, object],
         earlier: PrivacyReport | None = None,
     ) -> Self:
         """Publish what was fitted, with the report of its session, and issue the warnings."""
@@ -405,7 +407,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
 
     @available_if(lambda estimator: hasattr(estimator, "transform"))
     @under_own_errors
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(self, X: object, y: object = None, **fit_params: object) -> Any:
         """Fit, and transform the same data.
 
         Parameters

@@ -22,7 +22,7 @@ CALLBACKS = "_skl_callbacks"
 PARENT = "_parent_callback_ctx"
 
 
-def _known(estimator: Any) -> bool:
+def _known(estimator: object) -> bool:
     """True, or AttributeError before scikit-learn 1.9: `set_callbacks` then does not exist."""
     if CallbackSupportMixin is None:
         raise AttributeError("callbacks need scikit-learn 1.9 or newer.")
@@ -33,7 +33,7 @@ class Callbacks:
     """Mixin with ``set_callbacks``: callbacks that follow a fit by the names of its releases."""
 
     @available_if(_known)
-    def set_callbacks(self, *callbacks: Any) -> Self:
+    def set_callbacks(self, *callbacks: object) -> Self:
         """Set callbacks of scikit-learn that follow the progress of fits.
 
         Parameters
@@ -134,7 +134,7 @@ class Follower:
             # A request to stop is ignored, as the plan has been paid for.
             self.attempt(last.call_on_fit_task_end)
 
-    def attempt(self, hook: Callable[..., Any]) -> None:
+    def attempt(self, hook: Callable[..., object]) -> None:
         """Call a hook of the callbacks; record an error of theirs and go on."""
         try:
             hook(estimator=self.estimator)
@@ -142,7 +142,7 @@ class Follower:
             self.failures[type(error).__name__] = None
 
 
-def _check(callback: Any) -> None:
+def _check(callback: object) -> None:
     """Raise TypeError if a hook of `callback` asks for data or estimators as keywords."""
     for hook in HOOKS:
         method = getattr(callback, hook, None)

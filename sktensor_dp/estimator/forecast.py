@@ -71,7 +71,7 @@ class Question:
         """Question of a `model`, without what it was fitted to and its accountant."""
         return cls(type(model), {**model.get_params(deep=False), "accountant": None}, numbers)
 
-    def forecast(self, epsilon: float | None, numbers: dict[str, Any]) -> Any:
+    def forecast(self, epsilon: float | None, numbers: dict[str, object]) -> Any:
         """Forecast of the question at another `epsilon` and with other `numbers`, if given."""
         other = {} if epsilon is None else {"epsilon": epsilon}
         return self.kind(**{**self.parameters, **other}).forecast(**{**self.numbers, **numbers})

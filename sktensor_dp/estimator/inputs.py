@@ -60,7 +60,7 @@ COUNTING = {
 }
 
 
-def refuse_other_kinds(X: Any, name: str, text: str = TEXT) -> None:
+def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
     """Raise an error, by type alone, for dates, text (with advice), masked and Dask arrays."""
     if is_dask(X):
         raise TypeError(
@@ -110,7 +110,7 @@ def _is_numeric(column: NDArray[Any]) -> bool:
     return False
 
 
-def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def dense_tensor(T: object, method: str) -> NDArray[np.float64]:
     """Float64 array from an array or lists; `method` ends the advice to pass ``T.toarray()``."""
     if sp.issparse(T):
         raise TypeError(
@@ -131,7 +131,7 @@ def dense_tensor(T: Any, method: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     )
 
 
-def with_nan(array: NDArray[Any]) -> NDArray[Any]:
+def with_nan(array: NDArray[np.generic]) -> NDArray[np.generic]:
     """The array, with NaN in the place of None and of the NA of pandas."""
     if array.dtype.kind != "O":
         return array
@@ -140,7 +140,7 @@ def with_nan(array: NDArray[Any]) -> NDArray[Any]:
     return np.where(np.reshape(gaps, array.shape), np.nan, array)
 
 
-def checked_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def checked_mask(mask: object, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Mask as booleans of a shape, from booleans or from 0 and 1; ValueError for others."""
     given = read(lambda: np.asarray(as_numbers(mask, "mask")), "mask")
     if given.shape != shape:
@@ -202,7 +202,7 @@ def checked_table(
     return read(validate, "X", told)
 
 
-def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
+def as_validated(convert: Callable[[object], Rows], X: object) -> Rows:
     """Return ``convert(X)``; a MemoryError is raised again without the number of rows."""
     try:
         return convert(X)
@@ -212,13 +212,13 @@ def as_validated(convert: Callable[[Any], Rows], X: Any) -> Rows:
     raise MemoryError("there is too little memory for X.")
 
 
-def precision_of(X: Any) -> type[np.floating[Any]]:
+def precision_of(X: object) -> type[np.floating[Any]]:
     """Type of the result of a transform: float32 for input of float32, else float64."""
     dtype = None if is_table(X) else getattr(X, "dtype", None)
     return np.float32 if dtype == np.float32 else np.float64
 
 
-def refuse_lists(X: Any) -> None:
+def refuse_lists(X: object) -> None:
     """Raise TypeError for a list or tuple: without rows it has no number of columns."""
     if isinstance(X, list | tuple):
         raise TypeError(
@@ -228,7 +228,7 @@ def refuse_lists(X: Any) -> None:
         )
 
 
-def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") -> Any:
+def checked_groups(groups: object, n_rows: int, neighbours: str = "replace_one") -> Any:
     """Label of the group of each row, or None; ValueError for wrong ones, or a single group."""
     if groups is None:
         return None
@@ -239,7 +239,7 @@ def checked_groups(groups: Any, n_rows: int, neighbours: str = "replace_one") ->
     return labels
 
 
-def number_is_private(n_samples: Any, neighbours: str) -> bool:
+def number_is_private(n_samples: object, neighbours: str) -> bool:
     """True where `neighbours` makes the number of units private; ValueError if it is given then."""
     if neighbours == "add_remove" and n_samples is not None:
         raise ValueError(
@@ -297,7 +297,7 @@ def source_chunks(
 class CheckedChunks:
     """Source of chunks, each checked as it is read to be a two-dimensional table of numbers."""
 
-    def __init__(self, source: Iterable[Any], columns: list[str] | None = None) -> None:
+    def __init__(self, source: Iterable[object], columns: list[str] | None = None) -> None:
         self._source, self._columns = source, columns
 
     def __iter__(self) -> Iterator[Any]:
@@ -330,14 +330,14 @@ def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> No
 MARK = "_sktensor_dp_unit"
 
 
-def mark_unit(counts: Any, report: PrivacyReport) -> Any:
+def mark_unit(counts: object, report: PrivacyReport) -> Any:
     """Mark a result with the unit and neighbours that its fit protects, and return it."""
     with suppress(AttributeError):
         setattr(counts, MARK, (report.unit == "person", report.neighbours))
     return counts
 
 
-def check_mark(X: Any, grouped: bool, neighbours: str) -> None:
+def check_mark(X: object, grouped: bool, neighbours: str) -> None:
     """Raise ValueError if `X` has the mark of a fit with other units or neighbours."""
     persons, relation = getattr(X, MARK, (grouped, neighbours))
     if persons != grouped:
@@ -354,7 +354,7 @@ def check_mark(X: Any, grouped: bool, neighbours: str) -> None:
         )
 
 
-def check_same(name: str, before: Any, now: Any) -> None:
+def check_same(name: str, before: object, now: object) -> None:
     """Raise ValueError if parameter `name` was `before` in the first batch and is `now` another."""
     if before != now:
         raise ValueError(
@@ -419,7 +419,7 @@ def row_partitions(X: Any) -> list[Any]:
     return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
 
 
-def partitions_by_group(X: Any, groups: Any) -> DaskPartitions:
+def partitions_by_group(X: object, groups: object) -> DaskPartitions:
     """Partitions of rows; with `groups`, shuffled so that all rows of a group are in one."""
     rows = row_partitions(X)
     if groups is None:
@@ -486,7 +486,11 @@ def _rows_of(
 
 
 def mapped_partitions(
-    call: Callable[[Any], Any], X: Any, shapes: Iterable[Any], dtype: Any, meta: Any = None
+    call: Callable[[object], object],
+    X: object,
+    shapes: Iterable[object],
+    dtype: object,
+    meta: object = None,
 ) -> Any:
     """Dask array of the results of `call`, of these `shapes`, for the partitions of `X`."""
     import dask

@@ -33,7 +33,7 @@ END = len(b'"}')
 NOT_FINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
-def require(condition: Any, wanted: str) -> None:
+def require(condition: object, wanted: str) -> None:
     """Raise ModelFileError unless the condition holds; `wanted` says what the file must have."""
     if not condition:
         raise ModelFileError(f"In the model's file, {wanted}.")
@@ -46,7 +46,7 @@ class Arrays:
         self.by_name = dict(by_name or {})
         self.used: set[str] = set()
 
-    def add(self, array: NDArray[Any], where: str) -> str:
+    def add(self, array: NDArray[np.generic], where: str) -> str:
         """Keep an array to be written and return its name, made of the attribute's name `where`."""
         name = start = "".join(c if c.isalnum() else "_" for c in where)[:50]
         while name in self.by_name:
@@ -62,7 +62,7 @@ class Arrays:
         return self.by_name[name]
 
 
-def pack(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
+def pack(document: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]]) -> list[bytes]:
     """Bytes of a model file, in pieces to be written in order; equal content gives equal bytes."""
     # The order in memory determines the order of additions in products, and so their last digits.
     fortran = [
@@ -85,7 +85,7 @@ def pack(document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> lis
     return [data[:place], _digest(data, place), data[place + len(ZEROS) :]]
 
 
-def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.generic]]]:
     """JSON document and arrays by name of a file that `pack` laid out; else ModelFileError."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -125,7 +125,7 @@ def _digest(data: bytes, place: int) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _backed(array: NDArray[Any], size: int) -> bool:
+def _backed(array: NDArray[np.generic], size: int) -> bool:
     """True where no axis is longer than the file's `size` in bytes, in empty arrays too."""
     return math.prod(n for n in array.shape if n) <= size
 

@@ -26,7 +26,7 @@ NUMBERS = frozenset(
 )
 
 
-def write(value: Any, arrays: Arrays, where: str) -> Any:
+def write(value: object, arrays: Arrays, where: str) -> Any:
     """JSON form of a parameter or a part of a state; arrays go to `arrays` by the name `where`."""
     if value is None or isinstance(value, bool | np.bool_ | str):
         return bool(value) if isinstance(value, np.bool_) else value
@@ -64,7 +64,7 @@ def write(value: Any, arrays: Arrays, where: str) -> Any:
     raise TypeError(type(value).__name__)
 
 
-def read_parameter(value: Any, arrays: Arrays, depth: int = 0) -> Any:
+def read_parameter(value: object, arrays: Arrays, depth: int = 0) -> Any:
     """Parameter in `depth` collections, from its JSON form; ModelFileError for other content."""
     require(depth <= DEEPEST, f"parameters must be nested at most {DEEPEST} deep")
     if isinstance(value, list):
@@ -92,7 +92,7 @@ def read_parameter(value: Any, arrays: Arrays, depth: int = 0) -> Any:
     return KINDS[kind](items)
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: object) -> bool:
     """True for None, booleans, numbers and strings."""
     return value is None or isinstance(value, bool | int | float | str)
 
@@ -124,7 +124,7 @@ class Form:
     differ at each place of a list. "+" means that no number is below 0.
     """
 
-    def read(self, reader: Reader, value: Any, where: str) -> Any:
+    def read(self, reader: Reader, value: object, where: str) -> Any:
         """Return the value that JSON and the reader's arrays hold in this form."""
         raise NotImplementedError
 
@@ -135,7 +135,7 @@ class Plain(Form):
 
     kind: type
 
-    def read(self, reader: Reader, value: Any, where: str) -> Any:
+    def read(self, reader: Reader, value: object, where: str) -> Any:
         longest_text = 10_000
         right = type(value) is self.kind and not (
             isinstance(value, str) and len(value) > longest_text
@@ -179,7 +179,7 @@ class Numbers(Form):
 
     letters: str = ""
 
-    def read(self, reader: Reader, value: Any, where: str) -> NDArray[np.float64]:
+    def read(self, reader: Reader, value: object, where: str) -> NDArray[np.float64]:
         name = value.get("array") if isinstance(value, dict) and len(value) == 1 else None
         array, lengths = reader.arrays.take(name, where), self.letters.rstrip("+")
         right = array.dtype == np.float64 and (not lengths or array.ndim == len(lengths))
@@ -236,7 +236,7 @@ class ByName(Form):
 
     form: Form
 
-    def read(self, reader: Reader, value: Any, where: str) -> dict[Any, Any]:
+    def read(self, reader: Reader, value: object, where: str) -> dict[Any, Any]:
         found = read_parameter(value, reader.arrays)
         require(isinstance(found, dict), f"{where} must be a mapping")
         return {key: self.form.read(reader, item, where) for key, item in found.items()}
@@ -248,7 +248,7 @@ class Maybe(Form):
 
     form: Form
 
-    def read(self, reader: Reader, value: Any, where: str) -> Any:
+    def read(self, reader: Reader, value: object, where: str) -> Any:
         return None if value is None else self.form.read(reader, value, where)
 
 
@@ -278,7 +278,7 @@ class Part(Form):
 class Report(Form):
     """Privacy report."""
 
-    def read(self, reader: Reader, value: Any, where: str) -> PrivacyReport:
+    def read(self, reader: Reader, value: object, where: str) -> PrivacyReport:
         """Report from its JSON form, checked as statements are."""
         report: PrivacyReport = made(lambda: load_statement(json.dumps(value)), where)
         return report
@@ -311,12 +311,12 @@ class SavedState:
         return cls(**found)
 
     @classmethod
-    def read(cls, arrays: Arrays, content: Any) -> Self:
+    def read(cls, arrays: Arrays, content: object) -> Self:
         """State that a file's JSON and arrays hold; else ModelFileError."""
         state: Self = Part(cls, **cls.forms).read(Reader(arrays), content, "")
         return state
 
-    def attributes(self, estimator: Any) -> dict[str, Any]:
+    def attributes(self, estimator: object) -> dict[str, Any]:
         """Fitted attributes by name; subclasses refuse values that no fit produces."""
         return {name: value for name, value in vars(self).items() if value is not ABSENT}
 

@@ -86,7 +86,7 @@ class ModelFileMixin:
         return getattr(self, name)
 
 
-def check_saving(estimator: Any) -> None:
+def check_saving(estimator: object) -> None:
     """Raise what ``save`` would raise for the parameters, before a fit is charged."""
     arrays = Arrays()
     data = b"".join(_pieces(estimator, None, arrays))

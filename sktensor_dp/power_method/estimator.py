@@ -280,11 +280,11 @@ class PrivateTensorPowerMethod(
     def fit(
         self,
         X: ArrayLike | sp.spmatrix,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         n_samples: int | None = None,
-        **unsupported: Any,
+        **unsupported: object,
     ) -> Self:
         """Learn components.
 
@@ -332,7 +332,11 @@ class PrivateTensorPowerMethod(
         return self._fit_stream(batches, checked)
 
     def fit_chunks(
-        self, source: Iterable[Any], *, n_samples: int | None = None, n_features: int | None = None
+        self,
+        source: Iterable[object],
+        *,
+        n_samples: int | None = None,
+        n_features: int | None = None,
     ) -> "PrivateTensorPowerMethod":
         """Learn components from chunks that need not fit into memory together.
 
@@ -376,11 +380,11 @@ class PrivateTensorPowerMethod(
     def partial_fit(
         self,
         X: ArrayLike | sp.spmatrix,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         n_samples: int | None = None,
-        **unsupported: Any,
+        **unsupported: object,
     ) -> "PrivateTensorPowerMethod":
         """Make one power step on one more batch of samples that no other batch contains.
 
@@ -420,7 +424,7 @@ class PrivateTensorPowerMethod(
         earlier = None if stream is None else self.privacy_report_
         return self._end(self._learn_batch(batch, stream, columns_of(checked), earlier))
 
-    def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:
+    def fit_tensor(self, T: ArrayLike, **unsupported: object) -> Self:
         """Decompose a symmetric tensor, with one entry and its permutations protected.
 
         Parameters
@@ -491,7 +495,7 @@ class PrivateTensorPowerMethod(
         found = coordinates(self._validated_rows(X, reset=False), self.moment, self._found())
         return found.astype(precision_of(X), copy=False)
 
-    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
+    def score(self, X: ArrayLike | sp.spmatrix, y: object = None) -> float:
         """Mean score of samples under the components; higher is better.
 
         Parameters
@@ -714,7 +718,7 @@ class PrivateTensorPowerMethod(
                 "'auto' chooses it by a noisy histogram, at two percent of the budget."
             )
 
-    def _reads_stream(self, source: Any, n_samples: int | None) -> bool:
+    def _reads_stream(self, source: object, n_samples: int | None) -> bool:
         """True if each chunk of `source` is a batch of a stream, which is read once."""
         apart = isinstance(source, PartitionedSource)
         if self.perturbation != "stream":
@@ -727,7 +731,7 @@ class PrivateTensorPowerMethod(
             )
         return True
 
-    def _learn(self, units: SampleChunks, columns: Mapping[str, Any]) -> Self:
+    def _learn(self, units: SampleChunks, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
         plan = plan_moments(self, units.n_features, self.perturbation, to_fit=True)
         self._warn(warnings_of_cap(self.n_components, units.n_features))
@@ -737,7 +741,7 @@ class PrivateTensorPowerMethod(
             fitted = fit_moments(ask, plan)
         return self._finish(ask, fitted, columns)
 
-    def _fit_stream(self, batches: Iterable[SampleChunks], checked: Any) -> Self:
+    def _fit_stream(self, batches: Iterable[SampleChunks], checked: object) -> Self:
         """Make one power step on each batch of a stream; set fitted attributes after the last."""
         state: Mapping[str, Any] = {}
         process = OneProcess()
@@ -756,7 +760,7 @@ class PrivateTensorPowerMethod(
         self,
         batch: SampleChunks,
         stream: ComponentStream | None,
-        columns: Mapping[str, Any],
+        columns: Mapping[str, object],
         earlier: PrivacyReport | None,
         *,
         has_paid: bool = False,
@@ -779,7 +783,7 @@ class PrivateTensorPowerMethod(
         variances = getattr(self, "covariances_", None)
         return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)
 
-    def _criterion(self, X: Any, price: Callable[[int], float]) -> float:
+    def _criterion(self, X: object, price: Callable[[int], float]) -> float:
         """-2 log-likelihood of `X`, plus ``price(n_samples)`` for each parameter."""
         warn_of_score()
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
@@ -789,7 +793,7 @@ class PrivateTensorPowerMethod(
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     def _validated_rows(
-        self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
+        self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> Any:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
         return as_validated(as_samples, X)

@@ -59,7 +59,7 @@ FOLDS = (
 )
 
 
-def _checked(name: str, value: Any, rule: str, allowed: Callable[[float], bool]) -> float:
+def _checked(name: str, value: object, rule: str, allowed: Callable[[float], bool]) -> float:
     """Return `value` as a float, or raise ValueError with `rule` where `allowed` is False."""
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
@@ -81,7 +81,7 @@ def _total(now: Balance) -> tuple[float, float]:
     return now.epsilon if math.isclose(spent, now.epsilon, rel_tol=ROUNDING) else spent, now.delta
 
 
-def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, Any]]:
+def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object]]:
     """Charges as dicts, with a value for each column of the table."""
     costs = [(entry.cost, entry.uses) for entry in entries]
     fractions = budget_fractions(costs, now.epsilon, now.delta)
@@ -260,7 +260,7 @@ class BudgetAccountant(TableDisplay):
         >>> round(budget.remaining(10, "vocabulary")[0], 3), budget.remaining(10, "vocabulary")[1]
         (0.646, 1e-07)
         """
-        number: Any = k
+        number: object = k
         if isinstance(number, bool) or not (isinstance(number, Integral) and k >= 1):
             raise ValueError(f"k must be an integer >= 1, got {k!r}.")
         if kind not in ("gaussian", "vocabulary", "pure"):
@@ -415,7 +415,7 @@ class BudgetAccountant(TableDisplay):
         rows = [{**row, "when": when} for row, when in zip(_rows(now, entries), whens, strict=True)]
         return as_frame(rows, HEAD + NUMBERS, backend)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return all of the ledger as plain values; infinity as the string ``"inf"``."""
         now, entries, changes = self._ledger.contents()
         return finite(
@@ -483,7 +483,7 @@ class BudgetAccountant(TableDisplay):
             HELD.append(self)
         return self
 
-    def __exit__(self, *exc_info: Any) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         if self._holds_others and self in HELD:
             HELD.remove(self)
         # Remove this block, not the last one: a generator that yields inside a block may leave it
@@ -507,10 +507,10 @@ class BudgetAccountant(TableDisplay):
 
     __sklearn_clone__ = __copy__
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "BudgetAccountant":
+    def __deepcopy__(self, memo: dict[int, object]) -> "BudgetAccountant":
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         if self.path is None:
             raise TypeError(
                 "A BudgetAccountant without a path lives in one process and cannot be pickled: "

@@ -250,7 +250,7 @@ def _candidates(pooled: Floats) -> Floats:
     return between[np.unique(ranks)]
 
 
-def _claim(fitted: Any, delta: float | None) -> tuple[float, float | None, float | None]:
+def _claim(fitted: object, delta: float | None) -> tuple[float, float | None, float | None]:
     """Delta to audit at, by default the report's, and the claims on epsilon and mu."""
     report: PrivacyReport | None = getattr(fitted, "privacy_report_", None)
     if report is not None:
@@ -263,7 +263,7 @@ def _claim(fitted: Any, delta: float | None) -> tuple[float, float | None, float
     return delta, None, None
 
 
-def _fitted_clone(estimator: Any, data: Any) -> Any:
+def _fitted_clone(estimator: object, data: object) -> Any:
     """Fit a clone without accountant on `data`, or on its items if it is a tuple."""
     if OPENED.get()[-1] is not None:
         raise RuntimeError(
@@ -280,9 +280,9 @@ def _fitted_clone(estimator: Any, data: Any) -> Any:
 
 
 def audit(
-    estimator: Any,
-    data: Any,
-    neighbour: Any,
+    estimator: object,
+    data: object,
+    neighbour: object,
     *,
     statistic: Callable[[Any], float],
     n_runs: int = 1000,
@@ -362,12 +362,12 @@ class WorstCase:
         Arguments of ``fit``, and ``fitted estimator -> float``, larger on the neighbour.
     """
 
-    data: tuple[Any, ...]
-    neighbour: tuple[Any, ...]
+    data: tuple[object, ...]
+    neighbour: tuple[object, ...]
     statistic: Callable[[Any], float]
 
 
-def worst_case(estimator: Any, n_units: int | None = None) -> WorstCase:
+def worst_case(estimator: object, n_units: int | None = None) -> WorstCase:
     """Neighbours that are as far apart as an estimator's releases allow.
 
     Parameters

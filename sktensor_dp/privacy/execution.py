@@ -42,9 +42,9 @@ class ThreadedPartitions(PartitionedSource):
     (1, 6)
     """
 
-    def __init__(self, source: Iterable[Any], n_threads: int, *, grouped: bool = False) -> None:
+    def __init__(self, source: Iterable[object], n_threads: int, *, grouped: bool = False) -> None:
         check_chunks(source)
-        number: Any = n_threads
+        number: object = n_threads
         if isinstance(number, bool) or not (isinstance(number, Integral) and n_threads >= 1):
             raise ValueError(f"n_threads must be an int >= 1, got {n_threads!r}.")
         self._source, self._n_threads, self.grouped = source, int(n_threads), grouped
@@ -77,7 +77,9 @@ class DaskPartitions(PartitionedSource):
     # partition and query: a result that is computed twice, because its worker was lost or slow, has
     # one name and is merged once.
 
-    def __init__(self, parts: Sequence[Any], *, grouped: bool = False, kept: bool = False) -> None:
+    def __init__(
+        self, parts: Sequence[object], *, grouped: bool = False, kept: bool = False
+    ) -> None:
         self._parts, self.grouped, self._kept = list(parts), grouped, kept
 
     @classmethod
@@ -148,7 +150,7 @@ class DaskPartitions(PartitionedSource):
             "What was charged stays charged."
         )
 
-    def _tree(self, query: Any) -> Any:
+    def _tree(self, query: object) -> Any:
         """Delayed sum of a delayed query over all partitions, merged eight at a time."""
         import dask
 
@@ -163,7 +165,7 @@ class DaskPartitions(PartitionedSource):
         return level[0]
 
 
-def _asked(query: PartialQuery, part: Any) -> PartialSum:
+def _asked(query: PartialQuery, part: object) -> PartialSum:
     return query(part)
 
 
@@ -171,7 +173,7 @@ def _merged(query: PartialQuery, parts: Sequence[PartialSum]) -> PartialSum:
     return query.merge(parts)
 
 
-def _client(parts: Sequence[Any]) -> Any:
+def _client(parts: Sequence[object]) -> Any:
     """Client of the cluster on which Dask would compute; None for threads and other schedulers."""
     from dask.base import get_scheduler
 

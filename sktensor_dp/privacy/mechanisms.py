@@ -78,7 +78,12 @@ class Mechanism:
     of_query: tuple[str, ...] = ()
 
     def release(
-        self, value: Floats, sensitivity: float, cost: PrivacyCost, noise: NoiseSource, query: Any
+        self,
+        value: Floats,
+        sensitivity: float,
+        cost: PrivacyCost,
+        noise: NoiseSource,
+        query: object,
     ) -> Floats:
         """Add noise at the given `cost` to `value`, whose memory may be overwritten."""
         sigma, strength = sigma_of(self.law, sensitivity, cost), self.law.strength(cost)
@@ -135,7 +140,7 @@ def _noisy(
     sensitivity: float,
     strength: float,
     noise: NoiseSource,
-    *geometry: Any,
+    *geometry: object,
 ) -> Floats:
     """Add noise by the source's method for `law`, to the coordinates that `on` forms."""
     return on(value, sensitivity, lambda x: law(noise)(x, strength, *geometry))

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from sktensor_dp.privacy.report import PrivacyReport, rounded_down, written
+from sktensor_dp.privacy.report import PrivacyReport, Statement, rounded_down, written
 
 __all__ = ["registry_entry"]
 
@@ -90,7 +90,7 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
     }
 
 
-def _privacy_loss(report: PrivacyReport, stated: dict[str, Any]) -> dict[str, Any]:
+def _privacy_loss(report: PrivacyReport, stated: Statement) -> dict[str, Any]:
     """Unit and parameters, from a report and its statement."""
     parameters = {"epsilon": report.epsilon, "delta": report.delta}
     if report.delta == 0:

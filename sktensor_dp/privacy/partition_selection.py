@@ -38,7 +38,7 @@ class PartitionSelection:
         sensitivity: float,
         cost: PrivacyCost,
         noise: NoiseSource,
-        query: Any,
+        query: object,
     ) -> tuple[list[str], Floats]:
         """Sorted keys whose noisy totals reach the threshold, and these noisy totals."""
         sigma = sensitivity / self.law.strength(cost)

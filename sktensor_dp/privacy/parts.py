@@ -2,13 +2,12 @@
 
 import hashlib
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from sktensor_dp.data.labels import distinct
+from sktensor_dp.data.labels import Labels, distinct
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.tensor.arrays import Integers
 
@@ -23,14 +22,14 @@ def secret_key() -> bytes:
     return NoiseSource().integers(2**64, 4).tobytes()
 
 
-def secret_coins(n_units: int, labels: NDArray[Any] | None = None) -> Coins:
+def secret_coins(n_units: int, labels: Labels | None = None) -> Coins:
     """Secret bits of each unit, (n_units, 2); with `labels` a keyed hash of its own label."""
     if labels is not None:
         return keyed_coins(secret_key(), labels)
     return NoiseSource().integers(2**64, 2 * n_units).reshape(n_units, 2)
 
 
-def keyed_coins(key: bytes, labels: NDArray[Any]) -> Coins:
+def keyed_coins(key: bytes, labels: Labels) -> Coins:
     """Random bits of each label, its keyed hash under a secret `key`; (n_labels, 2) of uint64."""
     digests = [
         hashlib.blake2b(str(one).encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
@@ -41,12 +40,12 @@ def keyed_coins(key: bytes, labels: NDArray[Any]) -> Coins:
 
 def assigned(
     n_rows: int,
-    labels: NDArray[Any] | None,
+    labels: Labels | None,
     *,
     n_parts: int | None = None,
     fraction: float = 0.0,
     counted: bool,
-    random_state: Any,
+    random_state: object,
     n_units: int | None = None,
 ) -> tuple[Integers, Integers | None]:
     """Part of each unit (of `n_parts`, or 1 for a `fraction`, else 0), and the unit of each row.
@@ -85,7 +84,7 @@ def coin_ranks(coins: Coins) -> Integers:
     return _inverse(np.lexsort(coins.T))
 
 
-def public_ranks(n_units: int, random_state: Any) -> Integers:
+def public_ranks(n_units: int, random_state: object) -> Integers:
     """Rank of each row in a random permutation by `random_state`, which is public."""
     return _inverse(check_random_state(random_state).permutation(n_units))
 

@@ -20,6 +20,8 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, budget_fractio
 from sktensor_dp.privacy.trials import stop_probability, trial_cost
 from sktensor_dp.queries.laws import law_of
 
+# Privacy statement, or an object in it, as plain values.
+Statement = dict[str, Any]
 FORMAT, VERSION = "sktensor_dp privacy statement", 1
 NOT_COVERED = {
     "running_time": "How long the fit took and how much memory it used.",
@@ -306,7 +308,7 @@ def rounded_down(rate: float) -> float:
     return math.floor(1000 * rate + 1e-9) / 10
 
 
-def written(report: PrivacyReport) -> dict[str, Any]:
+def written(report: PrivacyReport) -> Statement:
     """Privacy statement of a report as plain Python values; infinity stays a float."""
     known, number = report.neighbours in RELATIONS, report.n_units
     return {
@@ -350,9 +352,9 @@ def allowed_trial(node: Composition) -> PrivacyCost:
     return trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials), failure)
 
 
-def _composed(node: Composition) -> dict[str, Any]:
+def _composed(node: Composition) -> Statement:
     """Composition tree as plain values, with the possible costs to one unit at each node."""
-    found: dict[str, Any] = {"kind": node.kind}
+    found: Statement = {"kind": node.kind}
     if node.kind == "releases":
         (whole,) = unit_costs(node)
         found["releases"] = [
@@ -401,7 +403,7 @@ def _composed(node: Composition) -> dict[str, Any]:
     return found
 
 
-def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> dict[str, Any]:
+def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> Statement:
     """Cost, uses and fraction of a release as plain values."""
     fraction = fraction_of(release.cost, release.uses, whole)
     return {**asdict(release.cost), "uses": release.uses, "fraction": fraction}

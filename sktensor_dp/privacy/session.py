@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from sktensor_dp.data.entries import ValueRange
 from sktensor_dp.data.sums import COVERED_UNITS, excess
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.answer import Answer
@@ -100,7 +101,7 @@ class Session(AbstractContextManager["Session"]):
         self._units, self._given = self._given, None
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             self._payer.tell(error)
         self._units = self._given = None
@@ -179,7 +180,9 @@ class Session(AbstractContextManager["Session"]):
 
     def clip_values(self, bounds: tuple[float, float]) -> None:
         """Clip the data's values to a released range, for all queries to come."""
-        self._units = self._read().within(bounds)
+        units = self._read()
+        assert isinstance(units, ValueRange)
+        self._units = units.within(bounds)
 
     def exact_product(self, query: Any) -> Callable[[Floats], Floats]:
         """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
@@ -280,13 +283,13 @@ class Session(AbstractContextManager["Session"]):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, made.sensitivity, made.cost, self._noise, query)
 
-    def _read(self) -> Any:
+    def _read(self) -> Chunks:
         """Raw data; RuntimeError before the session is entered, and once it is closed."""
         if self._units is None:
             raise RuntimeError(CLOSED if self._given is None else "the session is not open yet.")
         return self._units
 
-    def _sum(self, query: Any) -> Any:
+    def _sum(self, query: Query) -> Any:
         """Sum of a query over all units; a MemoryError is raised again without an array's size."""
         try:
             return self._total(query)
@@ -295,13 +298,13 @@ class Session(AbstractContextManager["Session"]):
         # Raised after the handler, which would keep the old error as the context of this one.
         raise MemoryError(NO_ROOM)
 
-    def _total(self, query: Any) -> Any:
+    def _total(self, query: Query) -> Any:
         """Sum of a query over all chunks, or at the source where data lies elsewhere."""
         # A source adds up where its partitions lie; chunks are in this process.
         data = self._read()
         if data.apart:
             return data.sum(query)
-        sums = query.sums()
+        sums = type(query).sums()
         for chunk in data:
             sums.add(query.total(chunk))
         return sums.value()
@@ -321,7 +324,7 @@ def printer(spender: str) -> Watcher:
 
 def released_sensitivity(
     mechanism: Mechanism | PartitionSelection,
-    query: Any,
+    query: Query,
     n_units: int,
     neighbours: str = "replace_one",
     most_units: int | None = None,
@@ -336,7 +339,7 @@ def released_sensitivity(
     return of_sum * (excess(terms) if terms > COVERED_UNITS else 1.0) / n_units
 
 
-def check_sensitivity(moved: float, query: Any) -> None:
+def check_sensitivity(moved: float, query: Query) -> None:
     """Raise RuntimeError for a sensitivity so small or large that noise cannot be scaled by it."""
     # Range of sensitivities: statistics are divided by it and noise is multiplied by it without
     # overflow or loss of digits.

@@ -17,6 +17,7 @@ from sktensor_dp.privacy.report import (
     NOT_COVERED,
     VERSION,
     PrivacyReport,
+    Statement,
     allowed_trial,
     written,
 )
@@ -61,7 +62,7 @@ def strict_json(data: bytes, most_bytes: int) -> Any:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Fields of an object as a dict; refuses a field that occurs twice."""
     if len(dict(pairs)) < len(pairs):
         raise StatementError("an object names a field twice.")
@@ -161,7 +162,7 @@ def _refuse(reasons: Iterator[str]) -> None:
         raise StatementError("\n".join(printable(reason) for reason in found[:most] + more))
 
 
-def _report(stated: dict[str, Any]) -> PrivacyReport:
+def _report(stated: Statement) -> PrivacyReport:
     """Rebuild the privacy report from the facts that a statement holds."""
     relation, guarantee = stated["neighbours"], stated["guarantee"]
     in_words = relation["relation"] == "in_words"
@@ -181,13 +182,13 @@ def _report(stated: dict[str, Any]) -> PrivacyReport:
     )
 
 
-def _selections(node: dict[str, Any]) -> int:
+def _selections(node: Statement) -> int:
     """Number of selection nodes in a composition tree of plain values."""
     own = node["kind"] == "selection"
     return own + sum(_selections(part["composition"]) for part in node.get("parts", []))
 
 
-def _composition(node: dict[str, Any]) -> Composition:
+def _composition(node: Statement) -> Composition:
     """Composition tree from the plain values of a statement."""
     parts = tuple(
         Part(
@@ -213,7 +214,7 @@ def _composition(node: dict[str, Any]) -> Composition:
         raise StatementError(f"its parts cannot be put together: {error}") from None
 
 
-def _row(row: dict[str, Any]) -> ReleaseRecord:
+def _row(row: Statement) -> ReleaseRecord:
     """Release from plain values; sigma is computed from the others."""
     cost, sensitivity = _cost(row), float(row["sensitivity"])
     return ReleaseRecord(
@@ -227,12 +228,12 @@ def _row(row: dict[str, Any]) -> ReleaseRecord:
     )
 
 
-def _cost(row: dict[str, Any]) -> PrivacyCost:
+def _cost(row: Statement) -> PrivacyCost:
     """Cost from plain values."""
     return PrivacyCost(float(row["mu"]), float(row["epsilon"]), float(row["delta"]))
 
 
-def _reasons(stated: dict[str, Any], report: PrivacyReport, again: dict[str, Any]) -> Iterator[str]:
+def _reasons(stated: Statement, report: PrivacyReport, again: Statement) -> Iterator[str]:
     """Yield each contradiction, that of the total first; `again` is rebuilt from the report."""
     # Where delta almost suffices without epsilon, smaller epsilons are rounding errors.
     smallest_epsilon = 1e-12
@@ -330,7 +331,7 @@ def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
         yield f"{place} is {_short(stated)}, but the rest gives {_short(again)}"
 
 
-def _isfloat(value: Any) -> bool:
+def _isfloat(value: object) -> bool:
     """Return True for a number other than a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -340,7 +341,7 @@ def _close(one: float, other: float, smallest: float = 0.0) -> bool:
     return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=smallest)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """Value as text of at most about 100 characters."""
     text = str(value)
     return text if len(text) <= 100 else text[:100] + " ..."

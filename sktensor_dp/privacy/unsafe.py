@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sktensor_dp.exceptions import PrivacyLeakWarning
 
@@ -132,7 +133,7 @@ class RecordedRelease:
 
     name: str
     query: Any
-    exact: Any
+    exact: NDArray[np.float64] | dict[str, float]
     sensitivity: float
     sigma: float
     law: str
@@ -192,7 +193,9 @@ class Recorder:
     def __bool__(self) -> bool:
         return bool(self._blocks)
 
-    def record(self, law: str, query: Any, exact: Any, sensitivity: float, sigma: float) -> None:
+    def record(
+        self, law: str, query: object, exact: object, sensitivity: float, sigma: float
+    ) -> None:
         """Add a release to the open blocks, before noise is added to its value."""
         for block in self._blocks:
             if block.is_open:

@@ -23,9 +23,11 @@ from sktensor_dp.mixtures.gaussians import (
 )
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL
 from sktensor_dp.queries.query import RADIUS, Bounded, Signed, check_array, check_number
-from sktensor_dp.tensor.arrays import Floats, spans
+from sktensor_dp.tensor.arrays import Floats, Integers, spans
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
+# Rows of a chunk.
+Places = slice | Integers
 # Released part of each group's shape: all of yy', its diagonal, or its trace.
 SHAPES = ("full", "diag", "spherical")
 # Largest whitener times radius, and largest logarithm of weight times density: squares stay finite.
@@ -145,7 +147,7 @@ class MixtureStatistics(Bounded):
                 sums[:, 1 + q :] += (counts[:, None, None] * seen.filled).reshape(k, -1)
         return sums
 
-    def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[Any, "Seen"]]:
+    def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[Places, "Seen"]]:
         """Yield rows in the slice `part` by their pattern of observed cells, with its `Seen`."""
         observed = getattr(chunk, "observed", None)
         whole = Seen(self.whiteners, self.log_scales, self.limit)
@@ -168,7 +170,7 @@ class MixtureStatistics(Bounded):
         filled = self._mean * np.eye(self.width) - mean * of.projectors
         return Seen(of.whiteners, of.log_scales, limit, filled)
 
-    def parts_of(self, chunk: SampleChunk, rows: Any, seen: "Seen") -> tuple[Floats, Floats]:
+    def parts_of(self, chunk: SampleChunk, rows: Places, seen: "Seen") -> tuple[Floats, Floats]:
         """Shares (n, k) of some rows, and whitened rows (k, n, q), clipped."""
         X = scaled_rows(chunk, rows, self.radius, self.fill)
         whitened = whitened_rows(X, self.means, seen.whiteners)
@@ -268,7 +270,7 @@ class Seen:
     filled: Floats | None = None  # (k, q, q), or (1, q, q): added to yy' of each row
 
 
-def scaled_rows(chunk: SampleChunk, rows: Any, radius: float, fill: Floats | None = None) -> Any:
+def scaled_rows(chunk: SampleChunk, rows: Places, radius: float, fill: Floats | None = None) -> Any:
     """Rows of a chunk with missing cells filled (0 by default), scaled to `radius`."""
     X, observed = chunk.X[rows], observed_of(chunk, rows)
     scales = chunk.scales(radius)[rows]
@@ -278,7 +280,7 @@ def scaled_rows(chunk: SampleChunk, rows: Any, radius: float, fill: Floats | Non
     return X if observed is None or fill is None else np.where(observed, X, fill)
 
 
-def observed_of(chunk: SampleChunk, rows: Any) -> NDArray[np.bool_] | None:
+def observed_of(chunk: SampleChunk, rows: Places) -> NDArray[np.bool_] | None:
     """Mask of the observed cells of some rows; None where none is missing."""
     observed = getattr(chunk, "observed", None)
     return None if observed is None else observed[rows]

@@ -52,7 +52,7 @@ class Query:
     coordinates: ClassVar[Coordinates] = "entries"
     sums: ClassVar[Callable[[], RunningSum]] = AccurateSum  # makes the sum of totals of chunks
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "name" in vars(cls):
             if cls.name in REGISTERED:
@@ -210,7 +210,7 @@ def check_number(name: str, value: Any, allowed: Range, *, infinite: bool = Fals
     raise ValueError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}.")
 
 
-def check_array(name: str, array: Any, largest: float, *, least: float | None = None) -> None:
+def check_array(name: str, array: object, largest: float, *, least: float | None = None) -> None:
     """Raise ValueError unless all of `array` lies in [`least` or -`largest`, `largest`]."""
     array, low = np.asarray(array), -largest if least is None else least
     # NaN fails both comparisons.

@@ -21,7 +21,7 @@ class HeldOutChunk(Chunks):
     """Held-out rows `X` with targets `y`, unit by unit, as one chunk."""
 
     X: Any
-    y: Any
+    y: object
     units: Units
     n: int | None = None  # public number of units, of which some may have no rows
 
@@ -45,7 +45,7 @@ class HeldOutScores(Signed):
     # `score` maps (X, y) to one number for each row, computed from that row and released values
     # only. NaN is replaced by `low`.
 
-    score: Callable[[Any, Any], Any]
+    score: Callable[[object, object], object]
     low: float
     high: float
 

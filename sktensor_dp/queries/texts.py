@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +175,7 @@ def chosen_words(chunk: WordCounts, most: int, weights: Floats) -> tuple[Integer
     return np.concatenate([few[0], those[0][order]]), np.concatenate([few[1], those[1][order]])
 
 
-def named_totals(totals: NDArray[Any], words: Words) -> Counter[str]:
+def named_totals(totals: NDArray[np.generic], words: Words) -> Counter[str]:
     """Totals above 0, by word instead of by number."""
     found = np.flatnonzero(totals)
     names = map(words.names.__getitem__, found.tolist())

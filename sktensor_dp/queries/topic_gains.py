@@ -61,7 +61,7 @@ class HeldOutWords:
                 f"the concentration must be a number >= 0, got {self.concentration!r}."
             )
 
-    def __call__(self, X: sp.csr_matrix, _: Any) -> Floats:
+    def __call__(self, X: sp.csr_matrix, _: object) -> Floats:
         """Gain of each document of `X` in nats over the baseline, of shape (n_documents,)."""
         seen, asked = _halves(X, self.divides_words)
         found = self._log_likelihood(seen, asked)
