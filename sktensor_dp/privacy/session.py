@@ -289,7 +289,7 @@ class Session(AbstractContextManager["Session"]):
             raise RuntimeError(CLOSED if self._given is None else "the session is not open yet.")
         return self._units
 
-    def _sum(self, query: Query) -> Any:
+    def _sum(self, query: Query | Product) -> Any:
         """Sum of a query over all units; a MemoryError is raised again without an array's size."""
         try:
             return self._total(query)
@@ -298,7 +298,7 @@ class Session(AbstractContextManager["Session"]):
         # Raised after the handler, which would keep the old error as the context of this one.
         raise MemoryError(NO_ROOM)
 
-    def _total(self, query: Query) -> Any:
+    def _total(self, query: Query | Product) -> Any:
         """Sum of a query over all chunks, or at the source where data lies elsewhere."""
         # A source adds up where its partitions lie; chunks are in this process.
         data = self._read()
