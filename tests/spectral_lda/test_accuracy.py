@@ -93,6 +93,9 @@ def test_every_perturbation_finds_topics(seed, case):
     X, topics = single_topic_documents(n, d, k, length, seed, concentration)
     lda = PrivateSpectralLDA(k, doc_topic_prior=0, random_state=0, **parameters).fit(X)
     assert_accurate(lda, topics, bound)
+    if case == "long, 0":  # .6 to 1.1 of what deviations say, which is half of mean moduli
+        said = math.sqrt(2 / math.pi) / 2 * lda.components_std_.sum(axis=1).mean()
+        assert said / 2 < topic_error(lda.components_, topics) < 1.5 * said
     if "delta" in parameters:
         rows = lda.privacy_report_.rows
         assert all(row.mu == 0 < row.epsilon for row in rows)
