@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from contracts.replay_rows import SMALL, Row
-from replaying import bit
+from contracts.replay_rows import Row
+from contracts.ways import SMALL
+from replaying import bit, nothing
 
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.query import UnitCount
@@ -188,7 +189,7 @@ def nothing_in(data: Any) -> Any:
 
 def _of_nothing(row: Row) -> Row:
     data = row.pair(np.random.default_rng(0))[0]
-    return replace(row, pair=lambda _: (data, nothing_in(data)))
+    return replace(row, pair=lambda _: (data, nothing_in(data)), use=nothing)
 
 
 # A fitted model is compared in one way, however it was fitted; sessions are asked in several.

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from cases import SEARCHES, STREAMED, plain
-from contracts import ways_of_samples as samples
 from contracts.replay_rows import Pair, Rng, Row
+from contracts.ways import PAIRS
+from counted_models import whole
 
 from sktensor_dp.privacy.parts import keyed_coins
 
@@ -36,7 +37,7 @@ COUPLED = {"privacy.parts.keyed_coins": coins_of_the_one_who_left}
 
 def persons(rng: Rng, counts: bool, n: int = 60) -> Persons:
     labels = np.repeat([f"p{place:04d}" for place in range(n)], rng.integers(1, 4, n))
-    X = samples.few_columns(rng, counts)
+    X = PAIRS["counts" if counts else "samples"](rng)[0]
     return X[rng.permutation(len(X))[: len(labels)]], labels
 
 
@@ -122,7 +123,7 @@ OF_PERSONS += [
 
 
 def none_left(rng: Rng, counts: bool) -> Pair:
-    X = samples.few_columns(rng, counts)[:121]
+    X = PAIRS["counts" if counts else "samples"](rng)[0][:121]
     return X, X[: rng.choice([0, 1, 40])]
 
 
@@ -140,7 +141,7 @@ def of_three(estimator: Any, X: np.ndarray) -> Any:
     return estimator.fit(X, groups=np.arange(len(X)) // 3)
 
 
-COUNTED = [(name, "whole", samples.whole) for name in NAMES]
+COUNTED = [(name, "whole", whole) for name in NAMES]
 COUNTED += [(name, "batches", in_two_batches) for name in ("topics", "components, stream")]
 COUNTED += [(name, "chunks", of_chunks) for name in ("topics", "components", "mixtures")]
 COUNTED += [(name, "groups", of_three) for name in ("topics", "components, stream", "search")]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import MODELS, Data, plain
 from replaying import Seen, nothing, replay
 
 Rng = np.random.Generator
@@ -57,61 +56,21 @@ def check(row: Row, seed: int = 0, mistake: Any = None) -> Seen:
     return first
 
 
-def builder(kind: Any, given: dict[str, Any], place: int) -> Callable[[float], Any]:
-    """Build an estimator for a delta; every second one says what it does."""
-
-    def build(delta: float) -> Any:
-        # A generator's own state is among the parameters, and is compared too.
-        usual = {"random_state": np.random.RandomState(0), "delta": delta, "verbose": place % 2}
-        return kind(**{**usual, **given})
-
-    return build
-
-
 def product(
-    options: dict[str, dict[str, Any]], fits: dict[str, Any], make: Callable[..., Row]
+    options: dict[str, dict[str, Any]],
+    fits: dict[str, Any],
+    make: Callable[..., Row],
+    first: int = 0,
 ) -> list[Row]:
     """Rows of all options in all ways, one way of each for every change and all at night.
 
     Of two that are next to each other one has each delta.
     """
     return [
-        replace(make(f"{option}, {way}", given, fit, place + at), nightly=at != place % len(fits))
-        for place, (option, given) in enumerate(options.items())
+        replace(make(f"{option}{way}", given, fit, place + at), nightly=at != place % len(fits))
+        for place, (option, given) in enumerate(options.items(), first)
         for at, (way, fit) in enumerate(fits.items())
-    ]
-
-
-def elsewhere(data: Any, rng: Rng, fixed: bool) -> Any:
-    """Unrelated data of the same public shape; coordinates of entries are public if `fixed`."""
-    if isinstance(data, tuple):
-        X = data[0]
-        X = X if fixed else rng.integers(0, X.max(axis=0) + 1, (len(X) // 2, X.shape[1]))
-        return X, rng.uniform(-9, 9, len(X))
-    if isinstance(data, list):
-        return [f"strange x{i % 9} " * rng.integers(9) for i in range(len(data))]
-    if data.dtype.kind == "U":
-        return rng.choice(["strange", "b"], data.shape)
-    if data.ndim == 3:
-        return np.zeros_like(data)
-    scale = 10 ** rng.uniform(0, 6, data.shape)
-    return np.floor(scale) if data.min() >= 0 else scale * rng.standard_normal(data.shape)
-
-
-def _of_model(name: str, place: int) -> Row:
-    case, data = plain(name, payer="none"), plain(name).draw()
-    own = data.X if data.y is None else (data.X, data.y)
-    fixed = case.of.options.get("unit_mode") is None
-
-    def fit(estimator: Any, of: Any) -> Any:
-        return case.fit(estimator, Data(*of) if isinstance(of, tuple) else Data(of))
-
-    return Row(
-        name, lambda _: case.build(), fit, lambda r: (own, elsewhere(own, r, fixed)), place=place
-    )
-
-
-SMALL = [_of_model(name, place) for place, name in enumerate(MODELS) if "exact" not in name]
+    ]  # fmt: skip
 
 
 def named(rows: list[Row], name: str) -> Row:
