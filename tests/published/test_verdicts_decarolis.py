@@ -260,37 +260,6 @@ def test_private_local_sensitivity_needs_a_true_bound():
     assert found > 0.2
 
 
-def test_whitened_noise_needs_a_cube():
-    """(128): E(W, W, W) grows by the cube of |W|, which is 1 / sqrt(sigma_k)."""
-    E, W = cube(np.array([1.0, 0.0])), np.diag([4.0, 1.0])
-    moved = turned(E, W)
-    assert np.linalg.norm(moved) == pytest.approx(np.linalg.norm(E) * 4**3)
-    assert np.linalg.norm(moved) > 10 * np.linalg.norm(E) * np.linalg.norm(W, 2)
-
-
-def test_noise_turns_the_pseudo_inverse():
-    """(125) and (133): noise of any size breaks a tie, and D^(1/2) U' turns with it."""
-    M2 = np.diag([0.5 + 1e-9, 0.5 - 1e-9])
-    E = 1e-6 * np.array([[0.0, 1.0], [1.0, 0.0]])
-    inverses = []
-    for M in (M2, M2 + E):
-        values, vectors = np.linalg.eigh(M)
-        inverses.append(np.sqrt(values)[::-1, None] * vectors[:, ::-1].T)
-    assert apart(*inverses, lambda A, B, s: np.linalg.norm(A - s[:, None] * B, 2)) > 0.5
-    assert math.sqrt(0.5) * np.linalg.norm(E, 2) / 0.5 < 2e-6
-
-
-def test_norm_of_the_pseudo_inverse_is_that_of_fact_35():
-    """H.2 takes 1 / sqrt(sigma_k), the norm of W, for that of its pseudo-inverse."""
-    M2 = np.diag([0.6, 0.1])
-    W = np.linalg.eigh(M2)[1][:, ::-1] / np.sqrt([0.6, 0.1])
-    assert np.linalg.norm(W, 2) == pytest.approx(1 / math.sqrt(0.1))
-    assert np.linalg.norm(np.linalg.pinv(W), 2) == pytest.approx(math.sqrt(0.6))
-    # The two bounds differ fourfold here; eigenvalues above 1 would break the first.
-    assert 1 / math.sqrt(0.1) > 4 * math.sqrt(0.6)
-    assert np.linalg.norm(np.diag(np.sqrt([4.0, 2.0])), 2) > 1 / math.sqrt(2.0)
-
-
 def test_unwhitening_in_another_frame_is_wrong_without_noise():
     """Configuration 2: T in the frame of W, topics read through a whitener found anew."""
     M2, M3 = moments((N // 2 + 1, N // 2 - 1))

@@ -69,29 +69,6 @@ def test_the_eigenvalue_of_algorithm_2_is_one_iterate_behind():
     assert abs(value(T, before) - value(T, after)) > 0.1
 
 
-def test_sample_size_of_theorem_3_1_needs_both_of_its_terms(seed):
-    """Both conditions of (4) have to hold, so n is the larger of two numbers, not the smaller."""
-    rng, d, lam, sigma = np.random.default_rng([seed, 1]), 40, 1.0, 1.0
-    u = np.ones(d) / math.sqrt(d)
-    for error in (lam / (40 * math.sqrt(d)), lam / 3):
-        first, second = sigma**2 * d / error**2, sigma**2 * d**2 / lam**2
-        met = []
-        for n in (min(first, second), 9 * max(first, second)):
-            # T(I, u, u) of Gaussian noise with entries of deviation sigma / sqrt(n).
-            noise = sigma / math.sqrt(n) * rng.standard_normal((50, d))
-            norms, along = np.linalg.norm(noise, axis=1), np.abs(noise @ u)
-            met.append(np.mean((norms <= error) & (along <= lam / d)))
-        # At nine times the larger number both are met but for 3 deviations of a normal.
-        assert met[0] < 0.9 < met[1]
-
-
-def test_deviation_of_a_mean_is_over_the_root_of_n(seed):
-    """Appendix D: a mean of n sub-Gaussian variables is SG(sigma / sqrt(n)), not SG(sigma / n)."""
-    means = np.random.default_rng([seed, 2]).standard_normal((2000, 100)).mean(axis=1)
-    assert np.std(means) == pytest.approx(1 / 10, rel=5 / math.sqrt(4000))
-    assert np.std(means) > 5 / 100
-
-
 def vectors(seed, dim, n):
     """Directions of every degree of concentration, and corners of the cube."""
     rng = np.random.default_rng(seed)
@@ -158,22 +135,3 @@ def test_general_samples_move_a_cube_by_two(seed):
         x, y, u = (v / np.linalg.norm(v) for v in rng.standard_normal((3, 5)))
         assert np.linalg.norm((x @ u) ** 2 * x - (y @ u) ** 2 * y) <= 2
     assert np.linalg.norm(cube(x) - cube(-x)) == pytest.approx(2)
-
-
-@pytest.mark.parametrize("d", [16, 36])
-def test_gaussian_noise_defeats_the_power_method_about_one_over_root_d(d, seed):
-    """|Delta T|_op of the order lambda / sqrt(d): well below it components are found, above not."""
-    rng = np.random.default_rng([seed, 7])
-    V = np.linalg.qr(rng.standard_normal((d, 3)))[0].T
-    T = sum(map(cube, V))
-    Z = rng.standard_normal((d,) * 3)
-    noise = sum(Z.transpose(p) for p in itertools.permutations(range(3))) / 6
-    # The operator norm of symmetrised Gaussian noise is about 2 sqrt(d / 6) entries.
-    noise /= 2 * math.sqrt(d / 6)
-    overlaps = []
-    for level in (0.3 / math.sqrt(d), 30 / math.sqrt(d)):
-        ends = [steps(T + level * noise, u, 40) for u in rng.standard_normal((10, d))]
-        best = max(ends, key=lambda u: value(T + level * noise, u))
-        overlaps.append(np.abs(V @ best).max())
-    assert overlaps[0] > 0.95
-    assert overlaps[1] < 0.8
