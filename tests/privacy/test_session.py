@@ -26,7 +26,6 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
-from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.queries.query import REGISTERED
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
@@ -300,23 +299,6 @@ def test_what_the_rest_does_not_pay_for_is_refused_before_it_is_answered(plan, r
     with person_session(plan) as ask, pytest.raises(RuntimeError):
         ask(release, SharedFactorSums)
     assert ask.report().rows == ()
-
-
-@pytest.mark.parametrize("single", [False, True])
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_counts_without_a_limit_are_refused_unread_unless_there_is_no_noise(delta, order, single):
-    query = ExpectedCounts(np.full((2, D), 1 / D), np.full(2, 0.5), single, math.inf, order)
-    for epsilon in (1e-3, 1.0, 1e8, 1e300):
-        plan = ReleasePlan.split(epsilon, delta, {"expected_counts": 1.0})
-        with (
-            Session(Source(counts(0), 0), plan) as ask,
-            pytest.raises(RuntimeError, match="sensitivity of inf cannot be released"),
-        ):
-            ask(query)
-    exact = ReleasePlan.split(math.inf, delta, {"expected_counts": 1.0})
-    with Session(chunks_of(0), exact) as ask:
-        assert ask(query).sigma == 0
 
 
 def roomless(*_: Any, **__: Any) -> Any:
