@@ -22,6 +22,8 @@ pytest.importorskip("matplotlib", reason="matplotlib is optional")
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+HOSTILE = ["$x_1^{2$", "<script>", "two\nlines\ttabs", "w" * 60, r"\frac", "mañana", "词语", ""]
+
 
 @pytest.fixture
 def axes():
@@ -76,9 +78,6 @@ def test_topics_are_drawn_where_they_are_told_to():
     assert display.words[0] == [str(WORD) for WORD in map(int, display.words[0])]
     with pytest.raises(ValueError, match="one axes for each of"):
         display.plot(axes[:1])
-
-
-HOSTILE = ["$x_1^{2$", "<script>", "two\nlines\ttabs", "w" * 60, r"\frac", "mañana", "词语", ""]
 
 
 def test_hostile_words_are_drawn_as_they_are(tmp_path):

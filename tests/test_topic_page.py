@@ -16,6 +16,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.topic_page import odds_after, odds_in_hundred, topics_of, write_topic_page
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
+HOSTILE = '<script>alert("1")</script>&"\'\x1b[31m</td>{style}'
 
 
 class Page(HTMLParser):
@@ -95,9 +96,6 @@ def test_page_is_accessible_in_structure(tmp_path: Path) -> None:
     assert page.tags.count("table") == page.tags.count("caption") == 3
     headers = page.tags.count("th")
     assert headers == sum(tag == "th" and name == "scope" for tag, name, _ in page.attributes)
-
-
-HOSTILE = '<script>alert("1")</script>&"\'\x1b[31m</td>{style}'
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:

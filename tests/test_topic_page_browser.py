@@ -6,6 +6,8 @@ import time
 import pytest
 from browsing import WORDS, axe_source, browser, look, model, need_browser, write_page
 
+STATES = ("", "#compare=2", "#word=ship", "#topic=4", "#find=a")
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
@@ -201,9 +203,6 @@ def test_table_is_sorted_and_downloaded(opened):
     assert [row["word"] for row in found] == [word for row in expected for word in row]
     assert float(found[0]["low"]) < float(found[0]["probability"]) < float(found[0]["high"])
     assert {row["below_noise"] for row in found if row["topic"] == "4"} == {"yes"}
-
-
-STATES = ("", "#compare=2", "#word=ship", "#topic=4", "#find=a")
 
 
 @pytest.mark.parametrize("width", [390, 1280])

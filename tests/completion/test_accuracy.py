@@ -14,6 +14,7 @@ pytestmark = [
 ]
 INF = float("inf")
 MODELS = {"cp": PrivateCPCompletion, "tucker": PrivateTuckerCompletion}
+GENEROUS = {"output": {"epsilon": 20.0}, "gradient": {"epsilon": 300.0, "max_iter": 30}}
 
 
 def gappy(T, share, rng):
@@ -92,9 +93,6 @@ def test_all_perturbations_release_biases(perturbation, options, most, seed):
     found = fitted("cp", T, seed, perturbation=perturbation, **options)
     assert perturbation != "auto" or found.perturbation_ == "sufficient_statistics"
     assert relative_error(found, T) < most
-
-
-GENEROUS = {"output": {"epsilon": 20.0}, "gradient": {"epsilon": 300.0, "max_iter": 30}}
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 all_models = pytest.mark.parametrize("model", MODELS)
+SUMS = "sufficient_statistics"
 
 
 @all_models
@@ -64,9 +65,6 @@ def answers(seed, size=SIZE):
     X = np.argwhere(rng.random((N, D)) < 0.9)
     y, test = T[tuple(X.T)], rng.random(len(X)) < 0.1
     return (X[~test], y[~test]), (X[test], y[test])
-
-
-SUMS = "sufficient_statistics"
 
 
 def fitted(data, seed, kind=PrivateCPCompletion, **options):

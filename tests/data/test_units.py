@@ -27,9 +27,6 @@ def slices(units):
     return [slice(*ends) for ends in zip(units.starts[:-1], units.starts[1:], strict=True)]
 
 
-# Means and sums
-
-
 def test_means_sums_and_shares_are_those_of_loops(seed):
     rng = np.random.default_rng(seed)
     for units in (Units.single(9), *(some_units(rng) for _ in range(10))):
@@ -154,9 +151,6 @@ def test_normalised_labels_are_their_own_form_and_taken_by_fits(labels):
     once = normalise_labels([label.replace("\0", "") for label in labels])
     np.testing.assert_array_equal(normalise_labels(once), once)
     np.testing.assert_array_equal(as_labels(once, len(labels)), once)
-
-
-# Order
 
 
 def test_rows_of_a_group_wait_for_its_last_chunk_and_are_moved_once(seed):

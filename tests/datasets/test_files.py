@@ -20,6 +20,7 @@ QUOTES = "quotes of the row that begins at line {} "
 BIG = "word " * 100_000
 KEYS = [{"t": "a\u2028b", "n": 1}, {"n": 2}, {"t": None}, {"t": ""}]
 KEYS_CONTENT = "\n".join(json.dumps(row, ensure_ascii=False) for row in KEYS) + "\n\n"
+POSTS, PERSONS = ["one", "", "three"], ["ann", "bob", "ann"]
 
 
 def save(path, content, encoding="utf-8"):
@@ -229,8 +230,6 @@ def test_paths_and_arguments_that_cannot_be(tmp_path):
 
 
 # Persons
-
-POSTS, PERSONS = ["one", "", "three"], ["ann", "bob", "ann"]
 
 
 def write(tmp_path, kind, persons=PERSONS):

@@ -50,15 +50,13 @@ COMPLETIONS = [
     for kind in (PrivateCPCompletion, PrivateTuckerCompletion)
     for unit in ({}, {"unit_mode": 0, "shape": (10, 6)})
 ]
+Call = tuple[str, Any, str, tuple[Any, ...]]
 
 
 def quietly(call: Callable[[], Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return call()
-
-
-Call = tuple[str, Any, str, tuple[Any, ...]]
 
 
 def matrix_calls() -> Iterator[Call]:
@@ -227,9 +225,6 @@ def test_scorers_show_no_entry(name, capfd):
     if name in ("list", "object", "series", "telling"):
         tool = partial(cross_val_score, DummyRegressor(), X, np.zeros(60), cv=3)
         shows_nothing(lambda: tool(scoring=lambda *_: scorer(model, X, y)), capfd)
-
-
-# Files
 
 
 # How errors are told anew

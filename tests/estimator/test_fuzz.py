@@ -36,6 +36,7 @@ from sktensor_dp import (
 
 FACTOR = float(os.environ.get("SKTENSOR_DP_FUZZ", "1"))
 INF = math.inf
+FITTED = [model for name, model in small_models.fitted() if "exact" not in name]
 
 
 def examples(count):
@@ -110,9 +111,6 @@ def test_any_parameters(build, draw):
         attempt(estimator, "fit", np.argwhere(rng.random((5, 5)) < 0.7)[:15], rng.random(15))
     else:
         attempt(estimator, "fit", ["cats chase mice", "dogs chase cats"] * 15)
-
-
-FITTED = [model for name, model in small_models.fitted() if "exact" not in name]
 
 
 @pytest.mark.parametrize("model", FITTED, ids=lambda model: type(model).__name__)

@@ -34,9 +34,6 @@ def test_a_log_that_is_closed_costs_no_paid_fit(monkeypatch):
     assert PrivateSpectralLDA(2, verbose=1).fit(COUNTS).privacy_report_.rows
 
 
-# Callbacks
-
-
 class Follower:
     def __init__(self):
         self.told = []

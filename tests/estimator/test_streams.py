@@ -31,6 +31,7 @@ COUNTS = np.random.default_rng(0).poisson(1.0, size=(120, 7)).astype(float)
 SAMPLES = np.random.default_rng(1).standard_normal((120, 4))
 PARTS = np.array_split(SAMPLES, 6)
 every_kind = pytest.mark.parametrize("kind", ["topics", "components"])
+OF_TWO = np.arange(len(SAMPLES)) // 2
 
 
 def begun(kind: str, accountant: BudgetAccountant | None, epsilon: float = 1.0) -> Any:
@@ -61,9 +62,6 @@ def n_charged(budget: BudgetAccountant) -> int:
 
 def ledger(in_file: bool, folder: Path, epsilon: float = 100.0) -> BudgetAccountant:
     return BudgetAccountant(epsilon, 1e-3, path=folder / "budget.sqlite" if in_file else None)
-
-
-# What copies cost
 
 
 @every_kind
@@ -197,9 +195,6 @@ def test_a_fit_of_many_batches_is_one_charge_and_goes_on() -> None:
         assert n_charged(budget) == paid
 
 
-# Streams of groups, each of which is in one batch
-
-
 @every_kind
 def test_batches_have_groups_all_or_none(kind):
     case = plain("topics" if kind == "topics" else "components, stream", payer="none")
@@ -213,11 +208,6 @@ def test_batches_have_groups_all_or_none(kind):
     if kind == "components":
         with pytest.raises(ValueError, match="must come with groups, or none"):
             build().fit_chunks([(X, groups), X])
-
-
-# Reports after a search
-
-OF_TWO = np.arange(len(SAMPLES)) // 2
 
 
 @cache

@@ -31,6 +31,7 @@ COUNTS = rng.poisson(1.0, (600, 6))
 NAMES = ["collect", "to_delayed", "in_chunks", "dtype", "apart", "chunks"]
 PEOPLE = np.array([f"p{row // 3}" for row in range(600)])
 TEXTS = [("sea ship sail", "tax law vote", "goal team cup")[row % 3] for row in range(600)]
+topics = partial(PrivateSpectralLDA, 2, random_state=0)
 
 
 def by_column(make):
@@ -70,9 +71,6 @@ def kind(request):
 @pytest.fixture
 def table(kind):
     return TABLES[kind](COUNTS, NAMES)
-
-
-topics = partial(PrivateSpectralLDA, 2, random_state=0)
 
 
 def test_public_topics_are_named_by_any_words(kind):

@@ -35,6 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 SECRET = "swordfish"
 DAYS = pd.date_range("2026-01-01", periods=30)
 FRAME = pd.DataFrame({"n": np.arange(30), "text": [SECRET] * 30, "day": DAYS})
+HALVES = np.full((4, 3), 0.5)
 
 
 def _computed() -> Any:
@@ -175,9 +176,6 @@ def test_columns_of_one_name_are_called_that():
         read(lambda: nw.from_native(FRAME[["n", "n"]]), "X")
 
 
-HALVES = np.full((4, 3), 0.5)
-
-
 @pytest.mark.parametrize(
     "source", [sp.csr_matrix(HALVES), HALVES, [sp.csr_matrix(HALVES)], HALVES[None]]
 )
@@ -185,9 +183,6 @@ def test_a_matrix_as_a_source_is_checked_as_any_other(source):
     """It is an iterable of its rows, or of its matrices, not rows that were checked before."""
     sizes = {"n_samples": 4, "n_features": 3}
     refused("topics", lambda model: model.fit_chunks(source, **sizes), r"whole|two-dimensional")
-
-
-# Counts
 
 
 class Source:

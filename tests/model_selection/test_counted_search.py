@@ -31,6 +31,7 @@ BOUNDS = (-5.0, 0.0)
 
 
 topics = partial(PrivateSpectralLDA, 2, neighbours="add_remove", random_state=0)
+scorer = partial(make_private_scorer, "log_likelihood_per_token", epsilon=2.0, bounds=BOUNDS)
 
 
 def search(model: Any = None, values: Any = None, **options: Any) -> PrivateSearchCV:
@@ -49,9 +50,6 @@ def test_a_search_that_scores_by_the_true_number_is_seen():
     X = corpus(N + 30)
     with pytest.raises(AssertionError):
         replay(search, lambda model, X: model.fit(X), X[:N], X, mistake=the_true_count)
-
-
-# Parts
 
 
 def test_trials_of_a_search_have_the_same_parts():
@@ -115,9 +113,6 @@ def test_neighbours_are_those_of_the_estimator():
 
 
 # Scores for scikit-learn's own tools
-
-
-scorer = partial(make_private_scorer, "log_likelihood_per_token", epsilon=2.0, bounds=BOUNDS)
 
 
 def test_a_score_is_for_the_neighbours_of_the_model(seed):

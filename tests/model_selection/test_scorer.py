@@ -57,9 +57,6 @@ def scorer_of(metric, **options):
     return make_private_scorer(metric, **{"epsilon": INF, "bounds": (-1, 0), **options})
 
 
-# The release
-
-
 def test_a_score_is_a_mean_of_clipped_scores():
     scores = np.array([-5.0, 0.25, 0.5, math.nan, 7.0, INF])
     found = scorer_of("log_likelihood", bounds=(0, 1))(answering(np.ravel), scores[:, None])
@@ -349,9 +346,6 @@ def test_a_model_of_groups_is_scored_with_groups_alone():
         assert len(budget.entries) == spent
     assert math.isfinite(scorer(model, X, groups=OWNERS))
     assert {entry.unit for entry in budget.entries} == {"person"}
-
-
-# In scikit-learn's own tools
 
 
 def test_scores_the_best_model_of_a_search_and_pickles_without_an_accountant():

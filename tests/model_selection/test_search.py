@@ -46,6 +46,9 @@ pytestmark = [
 
 
 SHIFTS = [-2.0, -1.5, -1.0, 0.0, 1.0, 1.5, 2.0, 2.5]
+ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
+mixture = partial(PrivateTensorPowerMethod, 2, moment="gaussian_mixture")
+TEXTS = ["some words here", "other words there", "more of the same words"] * 60
 
 
 def toy(candidates=None, **options):
@@ -66,9 +69,6 @@ class Unread:
 def made():
     with trials_made() as made:
         yield made
-
-
-# What it finds
 
 
 def test_finds_a_good_candidate(seed):
@@ -225,16 +225,10 @@ def test_an_error_ends_the_search_and_keeps_the_charge():
         search.predict(targets()[0])
 
 
-ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
-
-
 def mixtures(estimator, n_trials=6, **kwargs):
     names = [name for name in estimator.get_params() if name.endswith("data_norm")]
     kwargs = {"score_bounds": (-9, 0), "epsilon": 5.0, **kwargs}
     return PrivateSearchCV(estimator, {names[0]: [2.0, 4.0, 8.0]}, n_trials=n_trials, **kwargs)
-
-
-mixture = partial(PrivateTensorPowerMethod, 2, moment="gaussian_mixture")
 
 
 def test_losing_trials_are_not_cached(tmp_path):
@@ -299,12 +293,6 @@ def test_no_trial_moves_what_the_process_keeps(n_trials_are):
         assert process_state() == before
 
 
-# What it refuses before the charge
-
-
-TEXTS = ["some words here", "other words there", "more of the same words"] * 60
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -325,9 +313,6 @@ def test_allows_listed_steps(words):
     candidates = {"normalizer__norm": ["l1", "max"], "binarizer__threshold": [-0.9]}
     search.set_params(estimator=pipe, param_distributions=candidates).fit(counts())
     assert set(search.best_params_) == set(candidates)
-
-
-# As an estimator
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "tuning.md"

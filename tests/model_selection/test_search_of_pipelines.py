@@ -215,9 +215,6 @@ def test_scorers_count_unknown_words_as_searches_do():
     assert word_counter(Pipeline([("clean", FunctionTransformer(list))])) is None
 
 
-# Trials that fail
-
-
 @pytest.mark.parametrize("cv", [None, 2])
 def test_a_trial_without_words_loses_to_all_others(cv, n_trials_are):
     """No word is in all documents: one candidate of two never has any."""

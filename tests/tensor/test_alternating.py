@@ -15,6 +15,9 @@ from sktensor_dp.tensor.cp_completion import complete_cp
 from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values
 from sktensor_dp.tensor.tucker_completion import complete_tucker
 
+TWO = {"entries": SortedEntries([[0, 0], [1, 1]], (2, 2)), "values": [1.0, 2.0]}
+INF = float("inf")
+
 
 def observed(shape, share, rng):
     n = int(np.prod(shape))
@@ -145,9 +148,6 @@ def test_constant_values(complete, value):
     np.testing.assert_allclose(model.predict(everything((4, 3, 2))), value, rtol=1e-12)
 
 
-TWO = {"entries": SortedEntries([[0, 0], [1, 1]], (2, 2)), "values": [1.0, 2.0]}
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -214,9 +214,6 @@ def test_components_of_a_core(seed, shape):
     core = cp_values(factors, everything(shape)).reshape(shape)
     found = cp_values(core_components(core, 2, rng), everything(shape)).reshape(shape)
     assert np.linalg.norm(found - core) < 1e-2 * np.linalg.norm(core)
-
-
-INF = float("inf")
 
 
 class Quadratic:

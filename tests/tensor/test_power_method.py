@@ -21,6 +21,7 @@ from sktensor_dp.tensor.symmetric import (
 )
 
 METHODS = [robust_tensor_power_method, simultaneous_power_iteration, orthogonal_decomposition]
+T2, ONLINE = np.zeros((2, 2, 2)), OnlinePowerMethod.begin(8, 3, max_iter=12, random_state=0)
 
 
 def symmetric_noise(dim, rng):
@@ -170,9 +171,6 @@ def test_simultaneous_iteration_starts_where_told(seed):
     weights, vectors = simultaneous_power_iteration(T, 5, starts=2.0 * V, n_restarts=0, max_iter=1)
     np.testing.assert_allclose(weights, [5.0, 4.0, 3.0, 2.0, 1.0], rtol=1e-12)
     np.testing.assert_allclose(vectors, V, atol=1e-12)
-
-
-T2, ONLINE = np.zeros((2, 2, 2)), OnlinePowerMethod.begin(8, 3, max_iter=12, random_state=0)
 
 
 WRONG = [

@@ -9,6 +9,8 @@ from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features, sta
 from sktensor_dp.tensor.shared_parameters import shared_effects
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
+GAIN, SCALE, N_UNITS = 0.4, 0.25, 1000
+
 
 def additive(seed, shape=(60, 50, 40), n=6000):
     rng = np.random.default_rng([seed, *shape])
@@ -145,9 +147,6 @@ def test_rows_without_entries_have_none():
     assert np.isfinite(given).all()
     assert not given[2].any()
     assert not given[:, 1].any()
-
-
-GAIN, SCALE, N_UNITS = 0.4, 0.25, 1000
 
 
 def noisy_sums(seed, noise, n_rows=800):

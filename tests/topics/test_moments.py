@@ -20,6 +20,8 @@ from sktensor_dp.topics.moments import (
     topics_from_components,
 )
 
+CONCENTRATIONS = [0.0, 0.3, 4.0]
+
 
 def population_moments(topics, alpha):
     """E1, E2, E3 of latent Dirichlet allocation, from Dirichlet moments of the proportions."""
@@ -97,9 +99,6 @@ def test_topics_are_read_off_components_of_any_sign_and_scale(seed):
     found = topics_from_components(np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 0.0]]))
     assert (found >= 0).all()
     np.testing.assert_allclose(found.sum(axis=1), 1)
-
-
-CONCENTRATIONS = [0.0, 0.3, 4.0]
 
 
 def exact_moments(topics, weights, basis, concentration=0.0, **changes):

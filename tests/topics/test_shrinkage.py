@@ -15,6 +15,8 @@ from sktensor_dp.topics.shrinkage import (
     shrink_sampled,
 )
 
+D = 300
+
 
 def zipf(d):
     frequencies = 1 / np.arange(1, d + 1)
@@ -100,9 +102,6 @@ def test_sampled_topics_are_shrunk_as_far_as_their_tokens_ask(seed, n_tokens):
         assert (found > 0).all()
         assert (true * np.log(true / found)).sum() < 0.5
         assert np.abs(found - true).sum() < 0.9 * np.abs(seen - true).sum()
-
-
-D = 300
 
 
 def public_topics_and_words(rng, k=3):
