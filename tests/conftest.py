@@ -11,6 +11,7 @@ leaves them to the operating system.
 ``SKTENSOR_DP_TEST_TENTH`` is a digit: of tests with the mark ``nightly`` that tenth is run.
 """
 
+import gc
 import inspect
 import os
 import random
@@ -82,6 +83,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 # Programs of their own, which tests run where their files are.
 collect_ignore = ["support/people"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage among thousands of tests, all of which live to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:

@@ -2,7 +2,6 @@
 
 import pickle
 
-import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -143,19 +142,14 @@ def test_text_without_names_is_told_how_to_give_them():
     assert "eve7" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["array", "frame"])
 @pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
-def test_partitions_have_names_and_ids_too(options, kind):
+def test_partitions_have_names_and_ids_too(options):
     """A person's entries lie in several of them; a drink that is not listed is left out."""
     X, y = entries()
     frame = frame_of(X)
     frame.loc[3, "drink"] = "soup"
-    table, values = dd.from_pandas(frame, npartitions=4, sort=False), dd.from_pandas(
-        pd.Series(y), npartitions=4, sort=False
-    )  # fmt: skip
-    if kind == "array":
-        table = da.from_array(frame.astype(object).to_numpy(), chunks=(10, 3))
-        values = da.from_array(y, chunks=10)
+    table = dd.from_pandas(frame, npartitions=4, sort=False)
+    values = dd.from_pandas(pd.Series(y), npartitions=4, sort=False)
     found = build(**options, epsilon=INF).fit(table, values)
     known = build(**options, epsilon=INF).fit(frame, y)
     np.testing.assert_allclose(found.predict(frame), known.predict(frame), rtol=1e-9)
