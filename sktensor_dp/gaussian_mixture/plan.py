@@ -26,7 +26,7 @@ ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 # addend and a product (4), or the model with factors and whiteners (3), the average (1), released
 # shapes (1), temporaries of moments and shapes (5), and for missing cells an inverse and parts (5).
 # In all: second moments, covariances, and the workspaces of LAPACK.
-LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 2, 3, 16, 12
+LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 16, 12
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
 
@@ -100,8 +100,7 @@ def _numbers_held(k: int, d: float) -> float:
     # Doubles for each pair of spheres: its loss, and its place in two tables.
     a_pair = 64
     spheres = defaults.SPHERES * k
-    # Mixtures of 1 to k groups of the start (1 / 2), and those of the gains with factors and
-    # whiteners (3 / 2).
+    # Mixtures of 1 to k groups of the steps and of the start, with factors and whiteners.
     levels = LEVELS * k * (k + 1)
     matrices = levels + SPHERE_MATRICES * spheres + STEP_MATRICES * k + SINGLE_MATRICES
     points = 3.0 * TRIES * spheres * min(k, d)  # of which centres are chosen
