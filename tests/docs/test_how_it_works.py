@@ -25,7 +25,7 @@ BOUNDS = {"bounds": (-3, 3), "random_state": 0}
 def documents(n_words: int, length: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(n_words, 0.2), 3)
-    return np.stack([rng.multinomial(length, topics[i % 3]) for i in range(20_000)])
+    return rng.multinomial(length, topics[np.arange(20_000) % 3])
 
 
 def table(n_rows: int, n_columns: int, share: float) -> tuple[np.ndarray, np.ndarray]:

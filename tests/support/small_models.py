@@ -1,5 +1,7 @@
 """One small fitted model of every kind that can be saved, and data to use it on."""
 
+import copy
+import functools
 import warnings
 from dataclasses import replace
 
@@ -62,7 +64,16 @@ def _completions():
 
 
 def fitted():
-    """Every kind of model by name, fitted anew."""
+    """Every kind of model by name: copies of models that a process fits once."""
+    yield from copy.deepcopy(_fitted_once())
+
+
+@functools.cache
+def _fitted_once():
+    return list(_fitted())
+
+
+def _fitted():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield "topics", _lda(clip_norm={"counts": 9.0}).fit(COUNTS)
