@@ -60,7 +60,6 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
     # Wrong files, columns and deltas are answered as such.
     for wrong, told in (
         (("nowhere.csv", "--text", "post"), "nothing is at"),
-        ((posts, "--text", "body"), "column 'body' does not exist"),
         ((posts, "--text", "post", "--person", "who"), "column 'who' does not exist"),
         ((posts, "--text", "post", "--epsilon", "inf"), "No budget covers a run without noise"),
         ((posts, "--text", "post", "--delta", 0.5), "No budget at delta 1e-6 would be enough"),

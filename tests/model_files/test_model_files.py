@@ -1,6 +1,5 @@
 """Files of models: what comes back, what is refused, and that nothing in them is run."""
 
-import dataclasses
 import json
 import os
 import pickle
@@ -22,7 +21,6 @@ from small_models import COUNTS, DATA, DOCUMENTS, SAMPLES, equal, fitted
 import sktensor_dp
 from sktensor_dp import (
     ModelFileError,
-    PrivacyReport,
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateSpectralLDA,
@@ -45,16 +43,6 @@ def saved(model, folder):
     path = folder / "model"
     model.save(path)
     return path
-
-
-def identical(first, second):
-    if isinstance(first, list):
-        return len(first) == len(second) and all(map(identical, first, second))
-    if isinstance(first, np.ndarray) and first.dtype.kind == "O":
-        return first.tolist() == list(second)
-    if dataclasses.is_dataclass(first) and not isinstance(first, PrivacyReport):
-        return identical(list(vars(first).values()), list(vars(second).values()))
-    return type(first) is type(second) and equal(first, second)
 
 
 @every_model

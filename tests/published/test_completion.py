@@ -21,7 +21,6 @@ from sktensor_dp.tensor.sorted_entries import SortedEntries
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")
 
 ALGORITHMS = [input_perturbation, gradient_perturbation, output_perturbation]
-QUICK = Stochastic(max_iter=5, block=20)
 CUBE = np.argwhere(np.ones((3, 4, 5)))
 
 

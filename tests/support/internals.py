@@ -151,7 +151,6 @@ def columns_out(estimator: Any, number: int) -> None:
     estimator._n_features_out = number
 
 
-check_own_parameters = methodcaller("_check_parameters")  # as a fit does first
 facts_of = methodcaller("_public_facts")  # what search, scorer and audit go by
 
 
