@@ -20,7 +20,6 @@ from sktensor_dp.tensor.sorted_entries import SortedEntries
 # Most calls here are not private: that they warn has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.UnsoundClaimWarning")
 
-ALGORITHMS = [input_perturbation, gradient_perturbation, output_perturbation]
 CUBE = np.argwhere(np.ones((3, 4, 5)))
 
 
@@ -71,8 +70,10 @@ def test_a_block_of_one_entry_is_the_print(tucker, seed):
         np.testing.assert_allclose(model.core, core, rtol=1e-10)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("tucker", [False, True])
+@pytest.mark.parametrize(
+    ("algorithm", "tucker"),
+    [(input_perturbation, False), (gradient_perturbation, True), (output_perturbation, True)],
+)
 def test_without_noise_a_tensor_of_low_rank_is_found(algorithm, tucker, seed):
     rng = np.random.default_rng([seed, 7])
     factors = [rng.uniform(0.5, 1.5, (n, 1)) for n in (8, 9, 10)]

@@ -176,10 +176,10 @@ def test_power_iterations_shorten_every_symmetric_tensor(n_starts, seed):
 def test_noise_of_answers_has_the_covariance_stated(seed):
     """(u'v)^2 between starts u and v; a third of it outside their span.
 
-    Covariance from 6000 draws, standard error below 1.5 / sqrt(n) in units of sigma^2: five of
+    Covariance from 2000 draws, standard error below 1.5 / sqrt(n) in units of sigma^2: five of
     them; the same variance everywhere is rejected.
     """
-    n_draws = 6000
+    n_draws = 2000
     query = PowerIterations(unit_columns(np.random.default_rng(seed), 3), 1.0)
     zeros, source = total_of(query, np.zeros((1, D))), NoiseSource()
     law = CATALOGUE["power_iterations"].gaussian

@@ -150,11 +150,11 @@ def test_a_document_gives_every_bucket_of_its_words_alike():
     assert list(found[bucket_of("a", "b")]) == [1.5, 0.5]
     assert found.sum() == 3
     # Many words of one bucket, each counted, would move one number as far as there are words.
-    words = [f"word{number}" for number in range(3 * N_BUCKETS)]
+    words = [f"word{number}" for number in range(N_BUCKETS)]
     buckets = bucket_of(*words)
     bucket = np.bincount(buckets).argmax()
     alike = [words[place] for place in np.flatnonzero(buckets == bucket)]
-    assert len(alike) > 9
+    assert len(alike) > 4
     found = total_of(WordBuckets(), alike)
     assert found[bucket] == found.sum() == 1
     # However many buckets, the squares add up to 1 at most: they are rounded down.
@@ -256,7 +256,7 @@ def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on():
     """Beyond 2^31 a grid has fewer than 2^-20 steps, and more noise than a threshold is for."""
     query = even_votes(9)
     sensitivity = query.l2_sensitivity
-    for sigma in [*np.geomspace(1e-3, 2.0**30, 400), 2.0**30]:
+    for sigma in [*np.geomspace(1e-3, 2.0**30, 100), 2.0**30]:
         grid = NoiseSource().grid(sigma, 1.0, diameter=STEP)
         # Scales are rounded up by 2^-50.
         assert grid.scale <= sigma * (1 + STEP) * (1 + 2.0**-49)
