@@ -44,10 +44,13 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def checked(read: Callable[[str], Any], holds: Callable[[Any], bool], rule: str) -> Any:
+Reader = Callable[[str], object]
+
+
+def checked(read: Callable[[str], Any], holds: Callable[[Any], bool], rule: str) -> Reader:
     """Reader of an option whose value must satisfy `holds`; the error says `rule`."""
 
-    def reader(text: str) -> Any:
+    def reader(text: str) -> object:
         try:
             value = read(text)
         except ValueError:
@@ -59,7 +62,7 @@ def checked(read: Callable[[str], Any], holds: Callable[[Any], bool], rule: str)
     return reader
 
 
-def integer(low: int, high: int) -> Any:
+def integer(low: int, high: int) -> Reader:
     """Reader of a whole number from `low` to `high`."""
     return checked(int, lambda n: low <= n <= high, f"a whole number from {low} to {high}")
 
@@ -81,7 +84,7 @@ REQUIRED, LIST, ANY = object(), object(), object()
 RUNS, FORECASTS = "topics ratings groups", "forecast-topics forecast-ratings forecast-groups"
 READS = f"{RUNS} recommend"
 # Options: commands; name and placeholder of the value; reader or choices; default as written; help.
-OPTIONS: tuple[tuple[str, str, Any, Any, str], ...] = (
+OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ...] = (
     ("topics", "FILE", Path, None, "texts; some built-in ones if there is none"),
     ("topics", "--text COLUMN", str, None, "column of the text"),
     ("topics", "--person COLUMN", str, None, "column of who wrote it: all their texts count as "
@@ -167,7 +170,7 @@ class Parser(argparse.ArgumentParser):
 class Version(argparse.Action):
     """Option that prints the version."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Print the version, and end the program."""
         from sktensor_dp.privacy.report import library_version  # here, so that help is fast
 
@@ -187,7 +190,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     known: dict[str, list[str]] = {}
     for name, (does, example, examples) in COMMANDS.items():
         of_kinds = {example.split()[0]: example for example in examples}
-        said: Any = {"description": does, "allow_abbrev": False}
+        said: dict[str, Any] = {"description": does, "allow_abbrev": False}
         usage = None if of_kinds else f"sktensor-dp {name} {FILES.get(name, 'FILE')} OPTIONS"
         shown = f"example: sktensor-dp {name} "
         parsers[name] = commands.add_parser(
@@ -202,31 +205,38 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         for name in names.split():
             known.setdefault(name, []).append(usage.split()[0])
             _add(parsers[name], *usage.split(), reader=reader, default=default, does=does)
+    # Options of other commands are None.
+    given = [usage.split()[0].strip("-").replace("-", "_").lower() for _, usage, *_ in OPTIONS]
+    top.set_defaults(kind=None, **dict.fromkeys(given))
     options, unknown = top.parse_known_args(arguments)
-    kind = f"{options.command}-{getattr(options, 'kind', '')}".rstrip("-")
+    kind = "-".join(filter(None, (options.command, options.kind)))
     parser = parsers[kind]
     if unknown:
         close = difflib.get_close_matches(unknown[0], known.get(kind, ()), 1, 0.5)
         guess = f"; did you mean {close[0]}?" if close else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
-    if getattr(options, "find", None) and getattr(options, "error", ()) is None:
+    if kind == "forecast-ratings" and options.find and options.error is None:
         parser.error("--find needs --error X, the typical error to reach")
-    guessed, counted = getattr(options, "persons", None), getattr(options, "add_remove", None)
-    if counted is not None and counted == (guessed is None):
+    if options.add_remove is not None and options.add_remove == (options.persons is None):
         parser.error("--add-remove and --persons N go together")
-    if getattr(options, "normalise_labels", False) and options.person is None:
+    if options.normalise_labels and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")
     if options.command == "topics" and options.id is not None and not options.shares:
         parser.error("--id needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:
         for name in ("text", "person", "id", "delimiter", "quoting", "encoding"):
-            if getattr(options, name) is not None:
+            if vars(options)[name] is not None:
                 parser.error(f"--{name} needs a FILE")
     return options
 
 
 def _add(
-    parser: argparse.ArgumentParser, name: str, *follows: str, reader: Any, default: Any, does: str
+    parser: argparse.ArgumentParser,
+    name: str,
+    *follows: str,
+    reader: Any,
+    default: object,
+    does: str,
 ) -> None:
     """Add an option, or the file, by its name and what follows it."""
     kind = "choices" if isinstance(reader, tuple) else "type"

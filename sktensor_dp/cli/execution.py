@@ -9,14 +9,13 @@ from dataclasses import replace
 from datetime import date
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from sktensor_dp.cli.folder import MANIFEST, Folder
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pages
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
-from sktensor_dp.cli.run import HOPEFUL
+from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.cli.topics import SHARES, Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
@@ -25,7 +24,7 @@ from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.report import PrivacyReport, library_version
 
-RUNS: dict[str, type[Any]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
+RUNS: dict[str, type[Run]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
 KEPT = (
     "The folder's ledger, budget.sqlite, adds them up. {beyond}What was analysed elsewhere is not "
     "counted."
@@ -46,7 +45,7 @@ def execute(options: Namespace) -> int:
 
 def _show_forecast(options: Namespace) -> int:
     run = RUNS[options.kind](options)
-    run.n_units, run.n_items = options.persons, getattr(options, "items", 0)
+    run.n_units, run.n_items = options.persons, options.items or 0
     run.build()
     print("\n".join(run.expected()))
     if options.find == "epsilon":
@@ -119,7 +118,7 @@ def _show_where(folder: Folder | None) -> None:
         print(f"What it found before is in {where}", file=sys.stderr)
 
 
-def _show_expected(run: Any, progress: Progress) -> None:
+def _show_expected(run: Run, progress: Progress) -> None:
     """Print who is protected, and the forecast."""
     unit = run.unit
     progress.note(f"{run.units}; each {unit} is protected")
@@ -133,11 +132,11 @@ def _show_expected(run: Any, progress: Progress) -> None:
     progress.note("\n".join(run.expected()))
 
 
-def _stopped(run: Any, folder: Folder) -> str:
+def _stopped(run: Run, folder: Folder) -> str:
     """Say why a run stopped, and which change of one option would allow more."""
     ways = []
     for name in ("epsilon", "topics", "groups", "words"):
-        value = getattr(run.options, name, 0)
+        value = vars(run.options)[name] or 0
         for power in range(1, 7):
             changed = value * 2**power if name == "epsilon" else value // 2**power
             allowed = changed >= 2  # one group is no answer
@@ -153,7 +152,7 @@ def _stopped(run: Any, folder: Folder) -> str:
     )
 
 
-def _checked(run: Any, folder: Folder, progress: Progress) -> list[PrivacyReport]:
+def _checked(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport]:
     """Check what rows can be used, and show the result, for a charge of its own."""
     try:
         run.check(folder.ledger)
@@ -170,7 +169,7 @@ def _checked(run: Any, folder: Folder, progress: Progress) -> list[PrivacyReport
     return [run.checked.privacy_report_]
 
 
-def _write(run: Any, folder: Folder, progress: Progress, reports: list[PrivacyReport]) -> None:
+def _write(run: Run, folder: Folder, progress: Progress, reports: list[PrivacyReport]) -> None:
     """Write the statement, tables, pages and a picture; then show what was found."""
     options, path = run.options, folder.path
     reports += [m.privacy_report_ for m in run.models.values() if m.privacy_report_.rows]
@@ -201,7 +200,7 @@ def _write(run: Any, folder: Folder, progress: Progress, reports: list[PrivacyRe
 
 
 def _write_officer_pages(
-    run: Any, folder: Folder, report: PrivacyReport, warnings: Sequence[str]
+    run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str]
 ) -> None:
     """Write the pages for the officer, which certify the files of this run by their names."""
     today = date.today().isoformat()

@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from sktensor_dp.datasets.files import (
     SEPARATOR,
@@ -21,7 +20,7 @@ def public_names(path: Path) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def public_columns(path: Path, columns: Sequence[tuple[str, str]]) -> list[Any]:
+def public_columns(path: Path, columns: Sequence[tuple[str, str]]) -> list[list[str]]:
     """Columns of a public table, whose encoding and delimiter are looked up in it."""
     delimiter, encoding = None, "utf-8"
     if suffix_of(path) in (".csv", ".tsv"):
@@ -41,7 +40,7 @@ def encoding_of(path: Path) -> str:
     return "utf-8"
 
 
-def table_of(rows: Iterable[Sequence[Any]]) -> Callable[[Path], None]:
+def table_of(rows: Iterable[Sequence[object]]) -> Callable[[Path], None]:
     """Writer of a table, with six digits of numbers, and of texts none that runs as a formula."""
 
     def write(path: Path) -> None:
@@ -61,7 +60,7 @@ def is_writable(text: str) -> bool:
     return True
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     """Value as it is written into a table."""
     if isinstance(value, float):
         return f"{value:.6g}"

@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import replace
 from math import ceil, inf, isfinite, isinf
 from pathlib import Path
-from typing import Any
 
 from sktensor_dp.checks.display import plain, printable
 from sktensor_dp.exceptions import BudgetError
@@ -172,7 +171,7 @@ class Folder:
         names = ", ".join([*self.protected, *self.private])
         return f"{self.path}: {names}" if names else ""
 
-    def add(self, name: str, write: Callable[[Path], Any], *, private: bool = False) -> None:
+    def add(self, name: str, write: Callable[[Path], object], *, private: bool = False) -> None:
         """Write a file by `write`, and list it in the manifest, before and after."""
         if not (self.protected or self.private):
             self._keep_earlier()

@@ -2,10 +2,11 @@
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.files import table_of
@@ -84,7 +85,7 @@ class Groups(Run):
         """Return True if categories have to be found."""
         return bool(self._sought)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Mapping[str, object]:
         """Options of the run, and how cells and rows count."""
         rows = {"an empty cell": "is missing: the row counts by its other cells"}
         if self.options.person is not None:
@@ -125,7 +126,7 @@ class Groups(Run):
             known = [None if cell.strip() in absent else cell for cell in cells]
             self._texts[name] = np.array(known, object)
 
-    def matches(self) -> Iterator[Any]:
+    def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield for each column whether cells are given, and in its public range or categories."""
         for values, (low, high) in zip(self._values, self._bounds, strict=True):
             yield (low <= values) & (values <= high)

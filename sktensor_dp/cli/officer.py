@@ -1,10 +1,9 @@
 """One page about a run for a data protection officer, in plain words."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from scipy.special import ndtr, ndtri
 
@@ -44,8 +43,8 @@ STEPS = 5000
 
 
 def write_officer_pages(
-    write: Callable[[str, str], Any],
-    settings: dict[str, Any],
+    write: Callable[[str, str], object],
+    settings: Mapping[str, object],
     report: PrivacyReport,
     source: str,
     others: str,
@@ -75,7 +74,7 @@ def large_delta(delta: float, n_units: int, unit: str) -> list[str]:
 
 
 def officer_text(
-    settings: dict[str, Any],
+    settings: Mapping[str, object],
     report: PrivacyReport,
     source: str,
     others: str,
@@ -128,7 +127,7 @@ def officer_text(
         units=units, presence=presence, unit=unit, run="\n".join(run),
         warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),
         number=number, change=change,
-        source=source, statement=printable(settings.get("statement", "statement.json")),
+        source=source, statement=printable(str(settings.get("statement", "statement.json"))),
         epsilon=f"{report.epsilon:.4g}", delta=delta, ask=ask,
         others=others, whole=whole if by_person else "taken by itself",
         several="" if by_person else SEVERAL.format(unit=unit), odds="\n".join(odds),

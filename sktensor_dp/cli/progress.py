@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
-from typing import Any
 
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 
@@ -65,7 +64,7 @@ class Progress(io.TextIOBase):
     def warned(self) -> Iterator[None]:
         """Show warnings as lines."""
 
-        def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        def show(message: Warning | str, *_: object, **__: object) -> None:
             if isinstance(message, PrivacyLeakWarning):
                 self.warn(str(message))
             elif not isinstance(message, NotEnoughDataWarning):  # a run has its own words for it

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sktensor_dp.checks.display import Table, as_text, counted
@@ -31,7 +32,6 @@ class Ratings(Run):
     """Items by ratings of persons."""
 
     found, option = "direction of taste", "rank"
-    n_items = 0
     _items: dict[str, str]  # titles by the names that are rated
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -78,14 +78,14 @@ class Ratings(Run):
         self._entries = np.array([self.groups, what], object).T
         self.count(what)
 
-    def matches(self) -> Iterator[Any]:
+    def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield whether each item is listed, and whether each rating lies within the bounds."""
         if not self.options.items_are_public:
             yield np.fromiter(map(self._items.__contains__, self._entries[:, 1]), bool)
         low, high = self.options.bounds
         yield (low <= self._values) & (self._values <= high)
 
-    def forecast(self, **changes: Any) -> Any:
+    def forecast(self, **changes: object) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
         model = clone(self.models["ratings"]).set_params(**changes)

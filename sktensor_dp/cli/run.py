@@ -2,14 +2,17 @@
 
 import argparse
 import math
-from collections.abc import Collection, Iterator, Sequence, Sized
+from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sktensor_dp.checks.display import Table, as_text, counted, plain
 from sktensor_dp.cli.folder import Folder
-from sktensor_dp.data.labels import as_labels, distinct, normalise_labels
+from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_labels
 from sktensor_dp.datasets.files import read_columns
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
@@ -48,8 +51,8 @@ class Run:
         Unit of privacy: for people, and as estimators charge it.
     found : str
         What is found; the option that says how many is `option`.
-    n_units : int
-        Public number of units, once the file is read; a guess where it is private.
+    n_units, n_items : int
+        Public number of units, once the file is read, and of items; a guess where it is private.
     models : dict of str to estimator
         By the names of their files.
     """
@@ -57,20 +60,27 @@ class Run:
     unit, ledger_unit = "person", "person"
     found: str
     option: str
-    n_units = 0
+    n_units = n_items = 0
     models: dict[str, Any]
     fractions: tuple[float, ...]  # of the budget: for words or categories, and for what follows
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
-    groups: Any = None  # labels of persons
+    groups: Labels | None = None  # of persons
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self._for_check: FitBudget | None = None
         self.checked: InputCheck | None = None
-        counted = getattr(options, "add_remove", False)
-        self.neighbours = "add_remove" if counted else "replace_one"
-        if counted:
+        self.neighbours = "add_remove" if options.add_remove else "replace_one"
+        if options.add_remove:
             self.n_units = options.persons
+
+    def read(self) -> None:
+        """Read the file."""
+        raise NotImplementedError
+
+    def lines(self) -> list[str]:
+        """Say what was found."""
+        raise NotImplementedError
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the models."""
@@ -79,6 +89,10 @@ class Run:
     def forecast(self) -> Any:
         """Forecast of the fit."""
         raise NotImplementedError
+
+    def asked(self) -> int:
+        """Number of components, groups or topics asked for."""
+        return int(vars(self.options)[self.option])
 
     def n_seen(self) -> int:
         """Number of components, groups or topics above the noise."""
@@ -118,7 +132,7 @@ class Run:
         self._for_check = parts.pop() if checked else None
         return parts
 
-    def matches(self) -> Iterator[Any]:
+    def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield for each of `tests` whether each row passes it."""
         yield from ()
 
@@ -143,7 +157,7 @@ class Run:
                 "most were counted, but for noise. Say about how many there are."
             )
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Mapping[str, object]:
         """Columns used, and other public settings: the options given."""
         given = {n: value for n, value in vars(self.options).items() if value and n not in ASIDE}
         checked = {} if self.checked is None else {"checked first": str(self.checked)}
@@ -164,9 +178,11 @@ class Run:
         """Columns of the file; labels of persons are kept for the fit."""
         options, counted = self.options, self.neighbours == "add_remove"
         person = [] if options.person is None else [(options.person, "person")]
-        decimal = getattr(options, "decimal", None) or "."
         # A private number of rows may be 0.
-        how = {**self.how(), "decimal": decimal, "missing": missing, "may_be_empty": counted}
+        how = {
+            **self.how(), "decimal": options.decimal or ".", "missing": missing,
+            "may_be_empty": counted,
+        }  # fmt: skip
         found = read_columns(options.file, [*columns, *person], **how)
         if person:
             labels = found.pop()
@@ -208,7 +224,7 @@ class Run:
         """Return True if nine of ten runs are expected to find what is asked for."""
         return self.verdict() == "enough"
 
-    def changed(self, n_units: int | None = None, **options: Any) -> Self:
+    def changed(self, n_units: int | None = None, **options: object) -> Self:
         """Copy of the run for another number of units, or with other options."""
         other = copy(self)
         other.n_units = self.n_units if n_units is None else n_units
@@ -237,15 +253,15 @@ class Run:
 
     def hidden(self) -> list[str]:
         """Sentences that say which of the requested results noise hides."""
-        asked, seen = getattr(self.options, self.option), self.n_seen()
-        if seen >= asked or math.isinf(self.options.epsilon):
+        if self.n_seen() >= self.asked() or math.isinf(self.options.epsilon):
             return []
         return [self.fits()]
 
     def fits(self) -> str:
         """Say, from released numbers, how much of the requested result the data supports."""
-        asked = getattr(self.options, self.option)
-        return f"{self.n_seen()} of {counted(asked, self.found)} can be seen above the noise."
+        return (
+            f"{self.n_seen()} of {counted(self.asked(), self.found)} can be seen above the noise."
+        )
 
     def doubts(self) -> str:
         """Text on what noise hides, and what would help; "" if nothing."""
@@ -258,7 +274,7 @@ class Run:
         return " ".join([*hidden, f"What would help: {', or '.join(ways)}."]) if hidden else ""
 
 
-def in_words(value: Any) -> str:
+def in_words(value: object) -> str:
     """Value of an option: a number, a file, words, or lists of them."""
     if isinstance(value, list):
         if isinstance(value[0], list):

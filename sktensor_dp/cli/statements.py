@@ -61,7 +61,7 @@ def check_statements(options: argparse.Namespace) -> int:
     if options.kind == "schema":
         print(schema_text(), end="")
         return 0
-    at_most = getattr(options, "at_most", math.inf)
+    at_most = options.at_most or math.inf
     return max([_check(Path(file), at_most, options.kind) for file in options.file])
 
 

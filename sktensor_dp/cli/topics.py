@@ -2,11 +2,12 @@
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp import datasets
@@ -46,10 +47,10 @@ class Topics(Run):
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
-        self._stop_words: Any = None
+        self._stop_words: list[str] | None = None
         self._names: list[str] = []
         self._known: dict[str, float] = {}
-        self._ids: list[Any] = []
+        self._ids: list[list[str]] = []
         if options.command == "forecast":
             return
         if options.person is None:
@@ -98,7 +99,7 @@ class Topics(Run):
             self._texts, *self._ids = self.columns([(options.text, "text"), *ids])
         self.count(self._texts)
 
-    def matches(self) -> Iterator[Any]:
+    def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield whether each text has two words: of one alone no words go together."""
         words = self.models["words"]
         if self._known:
@@ -107,7 +108,7 @@ class Topics(Run):
             split = words.build_analyzer()
             yield np.fromiter((len(split(text)) > 1 for text in self._texts), bool)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Mapping[str, object]:
         """Options of the run, and how many words were used of those allowed."""
         found = f"{len(self._names):,} were kept, of " if self._names else ""
         return {**super().settings(), "words": f"{found}at most {self.options.words:,}"}
@@ -124,7 +125,8 @@ class Topics(Run):
 
     def unsaid(self) -> str:
         """Sentence that asks for the length of texts, if the verdict depends on it."""
-        if self.options.words_per_text or getattr(self.options, "file", Path()) is None:
+        built_in = self.options.command == "topics" and self.options.file is None
+        if self.options.words_per_text or built_in:
             return ""  # the built-in texts are as long as is assumed
         short = self.changed(words_per_text=SHORT).verdict()
         if self.too_few() or short in HOPEFUL:

@@ -21,6 +21,7 @@ from sktensor_dp.data.entries import EntryChunks, ValueRange, are_repeated, as_e
 from sktensor_dp.data.labels import Labels, as_labels, distinct
 from sktensor_dp.data.persons import PersonChunks, PersonReader
 from sktensor_dp.data.sums import PartialQuery
+from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.inputs import (
     check_columns,
     computed,
@@ -41,7 +42,7 @@ class NamedPersonReader(PersonReader):
 
     indices: Indices = ()
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any, Labels | None]:
+    def _read(self, X: object, y: object) -> tuple[Any, Any, Labels | None]:
         own = self.unit_mode if self.indices[self.unit_mode] is None else None
         numbers = columns_to_numbers(X, self.indices, own)
         labels = None
@@ -164,7 +165,7 @@ def check_combination(estimator: Any) -> None:
         )
 
 
-def check_repeated(repeated: Any, unit_mode: int | None) -> None:
+def check_repeated(repeated: object, unit_mode: int | None) -> None:
     """Raise ValueError for an argument ``repeated`` of a fit that it does not take."""
     if repeated is None or (repeated == "distinct" and unit_mode is None):
         return
@@ -244,7 +245,7 @@ def refuse_entries(estimator: Any, X: Any, y: Any) -> None:
         raise ValueError(REPEATED)
 
 
-def refuse_repeated_names(X: Any) -> None:
+def refuse_repeated_names(X: object) -> None:
     """Raise ValueError for rows of names, or of names and numbers, that are there twice."""
     columns = [read(partial(np.asarray, column), "X").tolist() for column in _columns(X)]
     rows = list(zip(*columns, strict=True))
@@ -263,9 +264,8 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
             "C.col]) and y = C.data, where C = M.tocoo()."
         )
     refuse_other_kinds(X, "X", CATEGORIES)
-    shape = getattr(estimator, "shape", None)
-    if estimator.unit_mode is not None and shape is not None:
-        X = no_rows(X, len(shape))
+    if estimator.unit_mode is not None and estimator.shape is not None:
+        X = no_rows(X, len(estimator.shape))
     given = read(lambda: np.asarray(X), "X")
     if given.ndim != 2:
         raise ValueError(
@@ -277,7 +277,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
         raise ValueError("Complex data not supported: X must have integer coordinates.")
     options = {"ensure_min_samples": 0, "ensure_min_features": 2 if reset else 1}
     # Without names of columns in the fit, modes are known by position.
-    table = X if reset or hasattr(estimator, "feature_names_in_") else given
+    table = X if reset or "feature_names_in_" in columns_of(estimator) else given
     checked = read(
         lambda: validate_data(
             estimator, table, reset=reset, dtype=None, ensure_all_finite=False, **options
@@ -294,7 +294,7 @@ def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     return numbers
 
 
-def no_rows(X: Any, n_modes: int) -> Any:
+def no_rows(X: object, n_modes: int) -> Any:
     """Table of no rows and `n_modes` columns for an empty list; other values unchanged."""
     # Whether any unit has entries is as private as the entries.
     empty = isinstance(X, list | tuple) and len(X) == 0
@@ -321,7 +321,7 @@ def refuse_beyond(
             )
 
 
-def check_given(estimator: Any, y: Any) -> None:
+def check_given(estimator: object, y: object) -> None:
     """Raise ValueError if `y` is None."""
     if y is None:
         raise ValueError(
@@ -332,7 +332,7 @@ def check_given(estimator: Any, y: Any) -> None:
         )
 
 
-def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
+def checked_values(estimator: object, y: object) -> NDArray[Any]:
     """Values as a numeric array of shape (n,); errors quote none."""
     check_given(estimator, y)
     told = _unless_counting(
@@ -345,7 +345,7 @@ def checked_values(estimator: Any, y: Any) -> NDArray[Any]:
     return plain_numbers(column, "y", "y must hold numbers, one for each row of X.")
 
 
-def _column(y: Any) -> NDArray[Any]:
+def _column(y: object) -> NDArray[Any]:
     """Array of shape (n,) from values in a list, an array or a single column."""
     given = np.asarray(y)
     # scikit-learn's own message quotes the values.
@@ -431,7 +431,7 @@ def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[A
     return named_numbers(estimator, X, indices, reset=False, nobody=nobody)
 
 
-def unit_labels(X: Any, mode: int, indices: Indices | None) -> NDArray[Any]:
+def unit_labels(X: object, mode: int, indices: Indices | None) -> NDArray[Any]:
     """Number or id of the unit of each entry, (n,)."""
     if indices is None:
         numbers = plain_numbers(read(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
@@ -444,7 +444,7 @@ def unit_labels(X: Any, mode: int, indices: Indices | None) -> NDArray[Any]:
     return as_labels(_columns(X)[mode], len(_columns(X)[mode]), f"column {mode} of X")
 
 
-def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
+def of_own_units(indices: Indices, mode: int, X: object) -> Indices:
     """Copy of `indices` that numbers the ids of units in `X`."""
     # Only the holder of X sees these ids: they are numbered, and no fit keeps them.
     columns = _columns(X)
@@ -456,19 +456,19 @@ def of_own_units(indices: Indices, mode: int, X: Any) -> Indices:
 
 
 def named_numbers(
-    estimator: Any, X: Any, indices: Indices, *, reset: bool, nobody: int | None = None
+    estimator: object, X: object, indices: Indices, *, reset: bool, nobody: int | None = None
 ) -> NDArray[Any]:
     """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
 
     `reset` stores the columns on the estimator, else compares them. `nobody` is as for
     `columns_to_numbers`.
     """
-    if reset or hasattr(estimator, "feature_names_in_"):
+    if reset or "feature_names_in_" in columns_of(estimator):
         read(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
     return columns_to_numbers(X, indices, nobody)
 
 
-def columns_to_numbers(X: Any, indices: Indices, nobody: int | None = None) -> NDArray[Any]:
+def columns_to_numbers(X: object, indices: Indices, nobody: int | None = None) -> NDArray[Any]:
     """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
     Without an index, mode `nobody` gets -1 everywhere: of its rows nothing is known.
     """

@@ -152,7 +152,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         y: ArrayLike | None = None,
         *,
         repeated: str | None = None,
-        **unsupported: Any,
+        **unsupported: object,
     ) -> Self:
         """Complete a tensor from observed entries.
 
@@ -400,7 +400,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
         check_is_fitted(self)
-        coordinates = coordinates_or_unknown(coordinates_of(self, X, self._named))
+        coordinates = coordinates_or_unknown(coordinates_of(self, X, self._indices))
         refuse_beyond(coordinates, self._given_shape, "X", but=self.unit_mode)
         return coordinates
 
@@ -516,7 +516,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         elif self.unit_mode is None:
             refuse_repeated_names(X)
 
-    def _own_units(self, X: Any) -> NDArray[Any] | None:
+    def _own_units(self, X: object) -> NDArray[np.generic] | None:
         if self.unit_mode is None:
             return None
         return unit_labels(X, self.unit_mode, indices_of(self.row_names))
@@ -556,7 +556,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self._check_parameters()
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "shape_")
+        return "shape_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -254,7 +254,7 @@ class SavedCompletion(SavedState):
     core_: Floats = ABSENT
 
     @classmethod
-    def of(cls, estimator: Any, **rebuilt: Any) -> Self:
+    def of(cls, estimator: object, **rebuilt: object) -> Self:
         """State of a fitted completion, to be written."""
         model, shared = (vars(estimator).get(name) for name in ("_model", "_shared"))
         of_units = isinstance(model, SharedModel)

@@ -439,7 +439,7 @@ def edge_of_noise(noise: Any, n_columns: Any) -> Any:
     return noise * np.sqrt(2 * n_columns)
 
 
-def beyond_noise(values: NDArray[Any], noise: float) -> Floats:
+def beyond_noise(values: NDArray[np.generic], noise: float) -> Floats:
     """Eigenvalues without noise, from those of a noisy matrix; 0 where noise explains them."""
     # An eigenvalue v appears as v + e^2 / 4 v, where e is the edge of the noise.
     edge = edge_of_noise(noise, len(values))

@@ -412,7 +412,7 @@ WORKSPACE = 2**22
 
 
 def check_model_size(
-    plan: CompletionPlan | PersonPlan, shape: Sequence[int], ranks: Sequence[int], asked: Any, *,
+    plan: CompletionPlan | PersonPlan, shape: Sequence[int], ranks: Sequence[int], asked: object, *,
     full_core: bool,
 ) -> None:  # fmt: skip
     """Raise an error for a public shape whose model memory cannot hold; `asked` is the rank."""

@@ -22,6 +22,7 @@ from sktensor_dp.completion.fold_in import UnitParameters
 from sktensor_dp.completion.model import SharedModel, shared_model
 from sktensor_dp.completion.row_names import Indices, checked_mode, names_of, row_number
 from sktensor_dp.data.entries import as_entries
+from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, blocks, top_rows, top_rows_by_parts
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.unit_parameters import fold_in_units
@@ -38,7 +39,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
     A slice is the part of the components' tensor at that row; none is formed. Weights of units that
     were not released are taken for independent. NaN for rows without components.
     """
-    model, shared = estimator._model, getattr(estimator, "_shared", None)
+    model, shared = estimator._model, estimator._shared
     if shared is not None and shared.components is not None and mode != shared.unit_mode:
         # The model has no weights of units, as none were released.
         core = model.weights if isinstance(model, CPCompletion) else model.core
@@ -96,6 +97,8 @@ class RecommenderMixin:
     unit_mode: int | None
     _coordinates: Any
     _values: Any
+    _indices: Indices | None = None  # of the names of each mode in the fit
+    _shared: SharedModel | None = None  # beside a model of entries: what units share
 
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, where the entries are held.
@@ -121,9 +124,9 @@ class RecommenderMixin:
             If entries are not of the right kind.
         """
         check_is_fitted(self)
-        shared, indices = shared_model(self), self._named
+        shared, indices = shared_model(self), self._indices
         # Refuse before ids are read from a wrong column.
-        refuse_other_columns(X, getattr(self, "feature_names_in_", None))
+        refuse_other_columns(X, self._columns)
         if indices is not None:
             indices = of_own_units(indices, shared.unit_mode, X)
             if indices[shared.unit_mode] is None:
@@ -143,14 +146,13 @@ class RecommenderMixin:
             level_variance=shared.level_variance,
         )  # fmt: skip
         ids = names_of(units, indices, shared.unit_mode)
-        columns = getattr(self, "feature_names_in_", None)
-        columns = None if columns is None else tuple(columns)
-        shape = self._given_shape
-        return UnitParameters(ids, parameters, shared, self.bounds_, indices, columns, shape)
+        return UnitParameters(
+            ids, parameters, shared, self.bounds_, indices, self._columns, self._given_shape
+        )
 
     def predict_rows(
         self,
-        of: Any,
+        of: object,
         mode: int | str | None = None,
         *,
         context: Mapping[int | str, Any] | None = None,
@@ -190,7 +192,7 @@ class RecommenderMixin:
 
     def recommend(
         self,
-        of: Any,
+        of: object,
         n: int = 10,
         *,
         exclude: ArrayLike | None = None,
@@ -262,11 +264,11 @@ class RecommenderMixin:
             lambda part: None if seen is None else seen_by(units[part], n_rows, *seen),
             block=BLOCK, order=partial(log_choices, shared_model(self), chosen),
         )  # fmt: skip
-        names = names_of(found.rows, self._named, chosen)
+        names = names_of(found.rows, self._indices, chosen)
         found = TopRows(names, np.clip(found.values, *self.bounds_))
         return TopRows(found.rows[0], found.values[0]) if single else found
 
-    def similar_rows(self, mode: int | str, row: Any, n: int = 10) -> TopRows:
+    def similar_rows(self, mode: int | str, row: object, n: int = 10) -> TopRows:
         """Find the rows whose components are most similar to those of given rows.
 
         Parameters
@@ -308,13 +310,14 @@ class RecommenderMixin:
             )
         itself = rows[:, None] == np.arange(len(whole))
         found = top_rows(np.clip(whole[rows] @ whole.T, -1.0, 1.0), n, itself)
-        found = TopRows(names_of(found.rows, self._named, chosen), found.values)
+        found = TopRows(names_of(found.rows, self._indices, chosen), found.values)
         return TopRows(found.rows[0], found.values[0]) if single else found
 
     @property
-    def _named(self) -> Indices | None:
-        """Index of the names of each mode in the fit; None without names."""
-        return getattr(self, "_indices", None)
+    def _columns(self) -> tuple[str, ...] | None:
+        """Names of the columns of coordinates in the fit; None without."""
+        names = columns_of(self).get("feature_names_in_")
+        return None if names is None else tuple(names)
 
     @property
     def _given_shape(self) -> tuple[int, ...] | None:
@@ -327,7 +330,7 @@ class RecommenderMixin:
         return self.unit_mode or 0
 
     def _asked(
-        self, of: Any, mode: int | str | None, context: Mapping[int | str, Any] | None
+        self, of: object, mode: int | str | None, context: Mapping[int | str, Any] | None
     ) -> tuple[int, Integers, bool, Callable[[slice], Floats]]:
         """Mode of the rows, units, True for a single one, and a function from a slice of the units
         to predictions, not clamped, of shape (n_units, n_rows).
@@ -347,7 +350,7 @@ class RecommenderMixin:
                 f"context must give a row of each further mode, {rest}; it gives {list(given)}."
             )
         for m in rest:
-            rows[:, m] = row_number(given[m], f"context[{m}]", m, self._named)
+            rows[:, m] = row_number(given[m], f"context[{m}]", m, self._indices)
         refuse_beyond(rows[:1], self._given_shape, "context")
         if isinstance(of, UnitParameters):
             return chosen, of._numbers(), False, partial(of._values, rows)
@@ -380,14 +383,14 @@ class RecommenderMixin:
                 "exclude is a list of rows, which is for one unit; for several units pass entries "
                 "of shape (n_entries, n_modes), such as X of fold_in."
             )
-        numbers = [row_number(row, "exclude", mode, self._named) for row in exclude]
+        numbers = [row_number(row, "exclude", mode, self._indices) for row in exclude]
         rows = np.array(numbers, dtype=np.intp)
         entries = np.zeros((len(rows), len(self.shape_)), dtype=np.intp)
         entries[:, mode] = rows
         refuse_beyond(entries, self._given_shape, "exclude")
         return np.full(len(rows), units[0]), rows
 
-    def _refuse_unknown(self, of: Any, units: NDArray[np.intp]) -> None:
+    def _refuse_unknown(self, of: object, units: NDArray[np.intp]) -> None:
         """Raise ValueError for units without parameters: all would get the same rows."""
         if of is None or isinstance(of, UnitParameters):
             return
@@ -405,10 +408,10 @@ class RecommenderMixin:
             return np.full(1, -1, dtype=np.intp), True
         single = np.ndim(given) == 0
         items = [given] if single else given
-        index = None if self._named is None else self._named[mode]
+        index = None if self._indices is None else self._indices[mode]
         if index is not None:
             return index.encode(items), single
-        if self._named is not None and mode == self._own_mode:
+        if self._indices is not None and mode == self._own_mode:
             # Ids that the fit did not keep: nothing is known of them.
             return np.full(len(items), -1, dtype=np.intp), single
         numbers = [row_number(item, "a row", mode, None) for item in np.asarray(items).tolist()]
@@ -418,7 +421,7 @@ class RecommenderMixin:
         """Number of a mode given by its number or the name of its column; None stays."""
         if not isinstance(mode, str):
             return mode
-        names = list(getattr(self, "feature_names_in_", ()))
+        names = list(self._columns or ())
         if mode not in names:
             raise ValueError(f"mode must be a number or one of the columns {names}, got {mode!r}.")
         return names.index(mode)

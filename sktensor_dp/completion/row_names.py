@@ -109,7 +109,7 @@ class RowIndex:
         found = read(lambda: [rows.get(item, -1) for item in items], "X")
         return np.array(found, dtype=np.intp)
 
-    def decode(self, rows: Any) -> NDArray[Any]:
+    def decode(self, rows: object) -> NDArray[np.generic]:
         """Return the names of rows.
 
         Parameters
@@ -149,7 +149,7 @@ def _kind_of_items(items: list[Any]) -> Any:
     return np.dtype(float if numeric else object)
 
 
-def _check_kind(dtype: Any, kind: type) -> None:
+def _check_kind(dtype: object, kind: type) -> None:
     """Raise TypeError for a column whose type shows that none of its values is a name.
     `kind` is the type of the names, str or int.
     """
@@ -169,7 +169,7 @@ def _check_kind(dtype: Any, kind: type) -> None:
 Indices = tuple[RowIndex | None, ...]
 
 
-def are_names(value: Any) -> bool:
+def are_names(value: object) -> bool:
     """Return True for a list or tuple of two or more indices, lists of names or Nones."""
     if not isinstance(value, list | tuple) or len(value) < 2:
         return False
@@ -213,7 +213,7 @@ def check_names(estimator: Any) -> None:
             )
 
 
-def names_at(coordinates: NDArray[np.intp], indices: Indices | None) -> NDArray[Any]:
+def names_at(coordinates: NDArray[np.intp], indices: Indices | None) -> NDArray[np.generic]:
     """Coordinates as a fit with `row_names` takes them: names from `indices` for row numbers."""
     if indices is None:
         return coordinates
@@ -242,7 +242,7 @@ def row_number(row: Any, what: str, mode: int, indices: Indices | None) -> int:
     return int(row)
 
 
-def names_of(rows: NDArray[Any], indices: Indices | None, mode: int) -> NDArray[Any]:
+def names_of(rows: NDArray[np.generic], indices: Indices | None, mode: int) -> NDArray[np.generic]:
     """Names of rows of a mode, or their numbers where they have none."""
     index = None if indices is None else indices[mode]
     return rows if index is None else index.decode(rows)

@@ -554,7 +554,7 @@ def numbers_in_column(
     )
 
 
-def _is_one_of(value: Any, missing: Collection[str]) -> bool:
+def _is_one_of(value: object, missing: Collection[str]) -> bool:
     """True for a cell that is written as one of `missing`, such as NA or -999."""
     written = f"{value:g}" if isinstance(value, float) else str(value).strip()
     return written in missing

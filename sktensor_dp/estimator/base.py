@@ -8,13 +8,14 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils.metaestimators import available_if
 
@@ -190,6 +191,14 @@ def warn_of_score() -> None:
 def columns_of(checked: object) -> dict[str, Any]:
     """Attributes ``n_features_in_`` and ``feature_names_in_`` of `checked` that validation set."""
     return {name: vars(checked)[name] for name in COLUMNS if name in vars(checked)}
+
+
+def names_of_columns(
+    estimator: object, given: Sequence[str] | NDArray[np.generic] | None, n_features: int
+) -> Sequence[str] | NDArray[np.generic]:
+    """Names of the columns of a fitted estimator: those given, its own, or numbers."""
+    numbers = [str(column) for column in range(n_features)]
+    return columns_of(estimator).get("feature_names_in_", numbers) if given is None else given
 
 
 def check_arguments(

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
 from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
@@ -88,7 +90,7 @@ def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
 
 
 def divided_among(
-    cost: PrivacyCost, steps: Mapping[str, Any], fractions: Mapping[str, float] | None
+    cost: PrivacyCost, steps: Mapping[str, BaseEstimator], fractions: Mapping[str, float] | None
 ) -> dict[str, PrivacyCost]:
     """Cost of each private step of a fit by name, in proportion to `fractions` (None: equal)."""
     # Steps that learn nothing need no budget; steps that set a delta aside share it.

@@ -46,7 +46,7 @@ RANGE = Numbers(
 
 
 def held_out(
-    X: Any, y: Any, labels: NDArray[Any] | None, n_units: int | None = None
+    X: object, y: object, labels: NDArray[np.generic] | None, n_units: int | None = None
 ) -> HeldOutChunk:
     """Held-out rows to be scored, sorted by group where `labels` gives the group of each row.
     `n_units` is the public number of groups, if some may have no rows.
@@ -102,7 +102,7 @@ class UnitScores:
     """Score of a fitted model, by name, as a function from rows and targets to a number per row."""
 
     scoring: str
-    model: Any
+    model: BaseEstimator
     words: WordCounter | None = None  # number of words of raw documents, where X holds such
 
     def __call__(self, X: Any, y: Any) -> Floats:
@@ -130,7 +130,7 @@ class UnitScores:
                 found[rows] = self.model._predict_rest(take(X, rows), y[rows])
         return found
 
-    def _per_token(self, X: Any) -> Any:
+    def _per_token(self, X: object) -> Any:
         """Log-likelihood per token of each row; unknown words of texts count as UNKNOWN_WORD."""
         *steps, last = steps_of(self.model).values()
         found = None
@@ -144,36 +144,36 @@ class UnitScores:
         return likelihood / np.maximum(tokens, 1.0)
 
 
-def own_units(estimator: Any, X: Any) -> NDArray[Any] | None:
+def own_units(estimator: BaseEstimator, X: object) -> NDArray[np.generic] | None:
     """Label of the unit of each row, where `X` itself says them; else None."""
     last = [*steps_of(estimator).values()][-1]
     return last._own_units(X) if isinstance(last, PrivateEstimatorMixin) else None
 
 
-def word_counter(estimator: Any) -> WordCounter | None:
+def word_counter(estimator: BaseEstimator) -> WordCounter | None:
     """Function that counts words of texts; None unless a step of the pipeline counts words."""
     counters = map(_counter_of, [*steps_of(estimator).values()][:-1])
     return next((counter for counter in counters if counter is not None), None)
 
 
-def _counter_of(step: Any) -> WordCounter | None:
+def _counter_of(step: BaseEstimator) -> WordCounter | None:
     """Word counter of a step that counts words of texts; None for other steps."""
     makes = step._public_facts().word_counter if isinstance(step, PrivateEstimatorMixin) else None
     return None if makes is None else makes()
 
 
-def _row_sums(counts: Any) -> Floats:
+def _row_sums(counts: object) -> Floats:
     """Sum of each row of a table of counts, of shape (n_rows,)."""
     return np.asarray(sp.csr_matrix(counts, dtype=np.float64).sum(axis=1)).ravel()
 
 
-def check_scoring(scoring: Any, name: str) -> None:
+def check_scoring(scoring: object, name: str) -> None:
     """Raise ValueError if `scoring` is not the name of a score; `name` is the parameter's name."""
     if not isinstance(scoring, str) or scoring not in SCORES:
         raise ValueError(f"{name} must be one of {sorted(SCORES)}; got {shown(scoring)}.")
 
 
-def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> Any:
+def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object, name: str) -> Any:
     """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is."""
     method = SCORES[scoring]
     if not hasattr(estimator, method):
@@ -200,7 +200,12 @@ def checked_targets(scoring: str, estimator: Any, X: Any, y: Any, name: str) -> 
 
 
 def checked_score_bounds(
-    given: Sequence[float] | None, scoring: str, step: Any, name: str, *, texts: bool = False
+    given: Sequence[float] | None,
+    scoring: str,
+    step: BaseEstimator,
+    name: str,
+    *,
+    texts: bool = False,
 ) -> tuple[float, float]:
     """Public (low, high) that scores are clipped to: `given`, or implied by the private `step`."""
     bounds = given if given is not None else _implied_bounds(scoring, step, texts)
@@ -216,7 +221,7 @@ def checked_score_bounds(
     return float(bounds[0]), float(bounds[1])
 
 
-def _implied_bounds(scoring: str, step: Any, texts: bool) -> tuple[float, float] | None:
+def _implied_bounds(scoring: str, step: BaseEstimator, texts: bool) -> tuple[float, float] | None:
     """Bounds of a score, from the number of words or the range of targets; None if unknown."""
     # Log-likelihood per token is clipped at this multiple of that of equally likely words.
     worst_token = 2.0
@@ -346,7 +351,12 @@ class PrivateScorer(Payable, BaseEstimator):
         self.accountant = accountant
 
     def score(
-        self, estimator: Any, X: Any, y: Any = None, *, groups: ArrayLike | None = None
+        self,
+        estimator: BaseEstimator,
+        X: object,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> float:
         """Noisy mean score of a fitted estimator over rows, or over means of groups of rows."""
         model = calling_row_by_row(getattr(estimator, "best_estimator_", estimator))

@@ -99,7 +99,7 @@ class Trial:
 
     score: float
     params: dict[str, Any]
-    model: Any
+    model: BaseEstimator
     parts: tuple[Part, ...]
     warnings: tuple[warnings.WarningMessage, ...]
     failure: str | None = None  # why it could not be fitted; its score is then minus infinity
@@ -110,7 +110,7 @@ class Request:
     """Request of a search, from its parameters alone."""
 
     steps: dict[str, PrivateEstimatorMixin]  # private ones, by name
-    distributions: Sequence[Mapping[str, Any]]  # of the candidates
+    distributions: Sequence[Mapping[str, object]]  # of the candidates
     scoring: str  # score of each row
     delta: float  # at which fits are told their budget, and 0 for pure ones
     sets_aside: bool  # whether a step sets a part of delta aside
@@ -139,7 +139,9 @@ class Trials:
     request: Request
     X: Any
     y: Any
-    labels: NDArray[Any] | None  # (n_rows,): of the group of each row, where units are groups
+    labels: (
+        NDArray[np.generic] | None
+    )  # (n_rows,): of the group of each row, where units are groups
     own: bool  # whether X says which rows are one unit's
     splits: Splits
     costs: TrialCosts
@@ -198,7 +200,9 @@ class Trials:
         parts = (*trial.parts, _fit_part(model, "refit"))
         return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *told))
 
-    def _fitted(self, template: Any, chosen: Mask, cost: PrivacyCost) -> tuple[Any, list[Any]]:
+    def _fitted(
+        self, template: BaseEstimator, chosen: Mask, cost: PrivacyCost
+    ) -> "tuple[BaseEstimator, list[warnings.WarningMessage]]":
         """Clone of `template`, fitted to the `chosen` units at `cost`, and its warnings."""
         model = clone(template)
         steps = private_steps(model)
@@ -226,7 +230,7 @@ class Trials:
             model.fit(X, **told) if y is None else model.fit(X, y, **told)
         return model, caught
 
-    def _scored(self, model: Any, chosen: Mask) -> tuple[float, PrivacyReport]:
+    def _scored(self, model: BaseEstimator, chosen: Mask) -> tuple[float, PrivacyReport]:
         """Noisy score of a model on the `chosen`, held-out units, and the report on its release."""
         step, words = [*private_steps(model).values()][-1], word_counter(self.search.estimator)
         scoring = self.request.scoring
@@ -246,7 +250,7 @@ class Trials:
         )  # fmt: skip
 
 
-def _fit_part(model: Any, role: str) -> Part:
+def _fit_part(model: BaseEstimator, role: str) -> Part:
     """Part of the trial's composition that stands for the fit of `model`."""
     return part_of([step.privacy_report_ for step in private_steps(model).values()], role)
 
@@ -385,15 +389,15 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         "epsilon": [Number(LEAST_EPSILON, LARGEST_EPSILON), Number(math.inf, math.inf)],
     }
 
-    best_estimator_: Any
-    best_params_: Mapping[str, Any]
+    best_estimator_: BaseEstimator
+    best_params_: Mapping[str, object]
     best_score_: float
     privacy_report_: PrivacyReport
 
     def __init__(
         self,
-        estimator: Any,
-        param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        estimator: BaseEstimator,
+        param_distributions: Mapping[str, object] | Sequence[Mapping[str, object]],
         *,
         n_trials: float = 10.0,
         scoring: str | None = None,
@@ -422,7 +426,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any = None, *, groups: ArrayLike | None = None, **unsupported: Any
+        self, X: object, y: object = None, *, groups: ArrayLike | None = None, **unsupported: object
     ) -> Self:
         """Search, and keep the best model.
 
@@ -484,7 +488,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
             warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
         return self
 
-    def _trials(self, request: Request, X: Any, y: Any, groups: Any) -> Trials:
+    def _trials(self, request: Request, X: object, y: object, groups: object) -> Trials:
         """Refuse data that every fit would refuse; else split them, and divide the budget."""
         if request.counted:
             refuse_lists(X)
@@ -524,7 +528,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
         for warning in warnings_of_delta(delta, n_units, unit) if self.epsilon < math.inf else ():
             warnings.warn(warning, stacklevel=level_of_caller())
 
-    def _request(self, groups: object, unsupported: Mapping[str, Any]) -> Request:
+    def _request(self, groups: object, unsupported: Mapping[str, object]) -> Request:
         """Refuse wrong parameters and arguments; else what they ask for."""
         check_parameters(
             self, {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
@@ -585,13 +589,13 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
 
     @available_if(_model_has("predict"))
     @under_own_errors
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Any:
         """Predictions of the best model; see its own method."""
         return self._by_best("predict", X)
 
     @available_if(_model_has("transform"))
     @under_own_errors
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> Any:
         """Transform `X` by the best model; see its own method."""
         return self._by_best("transform", X)
 
@@ -605,24 +609,24 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
 
     @available_if(_model_has("score_samples"))
     @under_own_errors
-    def score_samples(self, X: Any) -> Any:
+    def score_samples(self, X: object) -> Any:
         """Score of every row by the best model; see its own method."""
         return self._by_best("score_samples", X)
 
     @available_if(_model_has("score"))
     @under_own_errors
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Score of the best model, by its own method and without noise."""
         warn_of_score()
         return float(self._by_best("score", X, *(() if y is None else (y,))))
 
-    def _by_best(self, method: str, *given: Any) -> Any:
+    def _by_best(self, method: str, *given: object) -> Any:
         """Result of a method of the best model; its errors show no data."""
         check_is_fitted(self)
         return call_untrusted(lambda: getattr(self.best_estimator_, method)(*given), method)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "best_estimator_")
+        return "best_estimator_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags, own = super().__sklearn_tags__(), get_tags(self.estimator)

@@ -22,8 +22,8 @@ MOST_FOLDS = 10_000
 
 
 def checked_units(
-    X: Any, y: Any, groups: Any, neighbours: str
-) -> tuple[Any, Any, NDArray[Any] | None]:
+    X: object, y: object, groups: object, neighbours: str
+) -> tuple[Any, Any, NDArray[np.generic] | None]:
     """Rows and targets that can be indexed, and labels of groups or None; else an error."""
     for name, given in (("X", X), ("y", y), ("groups", groups)):
         if is_dask(given):
@@ -39,12 +39,12 @@ def checked_units(
     return X, y, checked_groups(groups, n_rows(X), neighbours)
 
 
-def take(data: Any, rows: NDArray[np.intp] | slice) -> Any:
+def take(data: object, rows: NDArray[np.intp] | slice) -> Any:
     """Rows of an array, sparse matrix, data frame or list, by indices or a slice; None for None."""
     return None if data is None else taken(data, rows)
 
 
-def one_row(data: Any, row: int) -> Any:
+def one_row(data: object, row: int) -> Any:
     """Table of one row, in a container of the kind of `data`."""
     return take(data, slice(row, row + 1))
 
@@ -80,10 +80,10 @@ def split_units(
     cv: int | None,
     test_size: float,
     n_rows: int,
-    labels: NDArray[Any] | None,
+    labels: NDArray[np.generic] | None,
     *,
     counted: bool,
-    random_state: Any,
+    random_state: object,
     n_units: int | None = None,
 ) -> Splits:
     """Split units into `cv` folds or, without, two parts: by `random_state`, or by secret coins."""
@@ -150,12 +150,12 @@ class PrivateKFold(BaseCrossValidator):
         self.n_splits = int(n_splits)
         self._key = secret_key()
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """Return the number of folds, an int; the arguments are ignored."""
         return self.n_splits
 
     def split(
-        self, X: Any, y: Any = None, groups: ArrayLike | None = None
+        self, X: object, y: object = None, groups: ArrayLike | None = None
     ) -> Iterator[tuple[Integers, Integers]]:
         """Yield training and test rows of each fold; either may be empty.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from sktensor_dp.checks.errors import read
@@ -32,10 +33,10 @@ class RowByRow(TransformerMixin, BaseEstimator):
     Where it fails, its row for a blank row is taken: an error would tell of the row.
     """
 
-    def __init__(self, transformer: Any) -> None:
+    def __init__(self, transformer: FunctionTransformer) -> None:
         self.transformer = transformer
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Return the transformer: it learns nothing."""
         return self
 
@@ -84,7 +85,7 @@ class RangeScaler(TransformerMixin, BaseEstimator):
     def __init__(self, ranges: Mapping[Any, tuple[float, float]]) -> None:
         self.ranges = ranges
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Return the transformer: it learns nothing."""
         return self
 
@@ -100,7 +101,7 @@ class RangeScaler(TransformerMixin, BaseEstimator):
         values = np.clip(np.column_stack([numbers(name) for name in self.ranges]), low, high)
         return np.asarray((2 * values - low - high) / (high - low))
 
-    def inverse_transform(self, X: Any) -> NDArray[np.float64]:
+    def inverse_transform(self, X: object) -> NDArray[np.float64]:
         """Scaled values, such as ``components_``, in the units of the columns."""
         low, high = self._ends()
         return (low + high + np.asarray(X, dtype=np.float64) * (high - low)) / 2
@@ -108,7 +109,7 @@ class RangeScaler(TransformerMixin, BaseEstimator):
     def _ends(self) -> NDArray[np.float64]:
         return np.array(list(self.ranges.values()), dtype=np.float64).T
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.generic]:
         """Names of the columns, as given in the ranges."""
         return np.array([str(name) for name in self.ranges], dtype=object)
 
@@ -164,14 +165,14 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def steps_of(estimator: Any) -> dict[str, Any]:
+def steps_of(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
     """Steps of a pipeline by name, without those passed through; ``{"": estimator}`` for others."""
     if not isinstance(estimator, Pipeline):
         return {"": estimator}
     return {name: step for name, step in estimator.steps if step not in (None, "passthrough")}
 
 
-def private_steps(estimator: Any) -> dict[str, Any]:
+def private_steps(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
     """Private steps of an estimator by name; ValueError if others may learn from the data."""
     steps = steps_of(estimator)
     if any(getattr(one, "_skl_callbacks", None) for one in (estimator, *steps.values())):
@@ -196,7 +197,7 @@ def private_steps(estimator: Any) -> dict[str, Any]:
     return found
 
 
-def calling_row_by_row(estimator: Any) -> Any:
+def calling_row_by_row(estimator: BaseEstimator) -> BaseEstimator:
     """Estimator, or pipeline whose FunctionTransformers call their function row by row."""
     if not isinstance(estimator, Pipeline):
         return estimator
@@ -205,7 +206,7 @@ def calling_row_by_row(estimator: Any) -> Any:
     )
 
 
-def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
+def before_private(estimator: BaseEstimator, X: object) -> tuple[str, Any]:
     """Name of the first private step, and `X` transformed by the steps before it."""
     for name, step in steps_of(calling_row_by_row(estimator)).items():
         if isinstance(step, PrivateEstimatorMixin):
@@ -214,7 +215,7 @@ def before_private(estimator: Any, X: Any) -> tuple[str, Any]:
     raise AssertionError
 
 
-def checked_rows(estimator: Any, X: Any) -> Any:
+def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     """`X` as texts or numbers for the first step, so that no row decides the type of all."""
     first = next(iter(steps_of(estimator).values()))
     if _kind(first) in VECTORIZERS:
@@ -228,7 +229,7 @@ def checked_rows(estimator: Any, X: Any) -> Any:
     return read(lambda: np.asarray(X, dtype=np.float64), "X")
 
 
-def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
+def checked_distributions(given: object) -> list[Mapping[str, object]]:
     """List of dicts from names of parameters to lists of values or distributions."""
     several = list(ParameterSampler(given, 1).param_distributions)  # refuses other types
     if not several:
@@ -238,7 +239,7 @@ def checked_distributions(given: Any) -> list[Mapping[str, Any]]:
     return several
 
 
-def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:
+def check_fractions(fractions: object, steps: Mapping[str, BaseEstimator]) -> None:
     """Raise ValueError unless `fractions` is None or maps each private step to a number > 0."""
     positive = Number(0, math.inf, closed="neither")
     given = fractions if isinstance(fractions, Mapping) else {}
@@ -250,7 +251,9 @@ def check_fractions(fractions: Any, steps: Mapping[str, Any]) -> None:
         )
 
 
-def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> list[Any]:
+def check_values(
+    distributions: Iterable[Mapping[str, Any]], estimator: BaseEstimator
+) -> list[BaseEstimator]:
     """Refuse wrong names or listed values of parameters; return private steps with each value."""
     # At most this many combinations of listed values are checked before anything is charged.
     most_combinations = 256
@@ -277,19 +280,21 @@ def check_values(distributions: Iterable[Mapping[str, Any]], estimator: Any) -> 
     return tried
 
 
-def _owner(full: str, steps: Mapping[str, Any]) -> tuple[Any, str]:
+def _owner(full: str, steps: Mapping[str, BaseEstimator]) -> tuple[BaseEstimator, str]:
     """Step that has the parameter of the full name, or None, and the name that it has there."""
     name, _, parameter = full.partition("__") if "" not in steps else ("", "", full)
     return steps.get(name), parameter
 
 
-def with_values(estimator: Any, choice: Mapping[str, Any]) -> Any:
+def with_values(estimator: BaseEstimator, choice: Mapping[str, object]) -> BaseEstimator:
     """Clone of an estimator with clones of the values of parameters."""
     values = {name: clone(value, safe=False) for name, value in choice.items()}
     return clone(estimator).set_params(**values)
 
 
-def _checked_steps(estimator: Any, choice: Mapping[str, Any], *, whole: bool) -> list[Any]:
+def _checked_steps(
+    estimator: BaseEstimator, choice: Mapping[str, object], *, whole: bool
+) -> list[BaseEstimator]:
     """Private steps with the checked values of `choice`, which is a `whole` candidate or a part."""
     model = with_values(estimator, choice)
     steps, found = steps_of(model), list(private_steps(model).values())
@@ -303,7 +308,10 @@ def _checked_steps(estimator: Any, choice: Mapping[str, Any], *, whole: bool) ->
 
 
 def delta_in_use(
-    private: Mapping[str, Any], tried: Iterable[Any], epsilon: float, delta: float
+    private: Mapping[str, BaseEstimator],
+    tried: Iterable[BaseEstimator],
+    epsilon: float,
+    delta: float,
 ) -> tuple[float, bool]:
     """Delta of a search, 0 for pure noise, and True if a `tried` step sets a part of it aside."""
     sets_aside = max([step._public_facts().delta_set_aside for step in tried]) > 0
@@ -317,7 +325,9 @@ def delta_in_use(
     return float(delta), sets_aside
 
 
-def configured(estimator: Any, params: Mapping[str, Any], rng: Any) -> Any:
+def configured(
+    estimator: BaseEstimator, params: Mapping[str, object], rng: np.random.RandomState
+) -> BaseEstimator:
     """Clone of an estimator with the parameters of a candidate, not verbose, seeded by `rng`."""
     # `rng` is secret. numpy's global generator would end in a state that shows the number of
     # trials. A new pipeline has no cache, which would keep fits of losing trials on disk.
@@ -332,13 +342,13 @@ def configured(estimator: Any, params: Mapping[str, Any], rng: Any) -> Any:
     return calling_row_by_row(model)
 
 
-def _kind(step: Any) -> str | None:
+def _kind(step: BaseEstimator) -> str | None:
     """Class name of a step of scikit-learn's own; None for others: a subclass may do anything."""
     own = type(step).__module__.split(".")[0] == "sklearn"
     return type(step).__name__ if own else None
 
 
-def _refuse_unlisted(step: Any, where: str) -> None:
+def _refuse_unlisted(step: BaseEstimator, where: str) -> None:
     """Raise ValueError for a step that may learn from the data; `where` says which one it is."""
     kind = _kind(step)
     right = kind in STATELESS or isinstance(step, RowByRow | RangeScaler)

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator
 
+from sktensor_dp.estimator.base import names_of_columns
 from sktensor_dp.tensor.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Names = Sequence[str] | NDArray[Any] | None
+Names = Sequence[str] | NDArray[np.generic] | None
 
 # One colour for all bars, whose length shows the value; another for what is drawn over them.
 FIRST, SECOND, TEXT, MUTED, HIDDEN = "#2f6690", "#b3541e", "#1f2933", "#52606d", "#c3cad1"
@@ -57,8 +59,8 @@ def draw_bars(
     ax: "Axes",
     values: ArrayLike,
     names: Sequence[str],
-    low: Any = None,
-    high: Any = None,
+    low: object = None,
+    high: object = None,
     colour: str = FIRST,
 ) -> None:
     """Draw bars with names, the first on top, and intervals where they are known."""
@@ -179,7 +181,7 @@ class ComponentDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         component: int = 0,
         feature_names: Names = None,
         *,
@@ -214,7 +216,7 @@ class ComponentDisplay(Display):
             If matplotlib is not installed.
         """
         values = np.asarray(estimator.components_)[component]
-        known = _names(estimator, feature_names, len(values))
+        known = names_of_columns(estimator, feature_names, len(values))
         order = np.argsort(-np.abs(values), kind="stable")[:n_features]
         std, low, high = getattr(estimator, "components_std_", None), None, None
         if std is not None:
@@ -271,7 +273,7 @@ class TopicsDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         feature_names: Names = None,
         *,
         n_words: int = 10,
@@ -313,14 +315,14 @@ class TopicsDisplay(Display):
             If there are not as many axes as topics.
         """
         topics, shares = np.asarray(estimator.components_), np.asarray(estimator.topic_prior_)
-        names = _names(estimator, feature_names, topics.shape[1])
+        names = names_of_columns(estimator, feature_names, topics.shape[1])
         columns = range(topics.shape[1])
         apart = estimator.top_words(n_words, columns, relevance=relevance)
         probable = estimator.top_words(n_words, columns)
         # Words known to set a topic apart; where there is none, its most probable words.
         top = [np.array(one or any_, int) for one, any_ in zip(apart, probable, strict=True)]
         low = high = None
-        if getattr(estimator, "components_std_", None) is not None:
+        if estimator.components_std_ is not None:
             low, high = (_taken(end, top) for end in estimator.components_interval(level))
         if footer is None:
             footer = f"this fit: {estimator.privacy_report_.in_brief}"
@@ -413,7 +415,7 @@ class MixtureDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         feature_names: Names = None,
         ranges: Any = None,
         *,
@@ -446,7 +448,7 @@ class MixtureDisplay(Display):
         means, covariances = np.asarray(estimator.means_), estimator.full_covariances_
         if feature_names is None and isinstance(ranges, Mapping):
             feature_names = list(ranges)
-        names = [str(name) for name in _names(estimator, feature_names, means.shape[1])]
+        names = [str(name) for name in names_of_columns(estimator, feature_names, means.shape[1])]
         spreads = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
         correlations, footer = None, f"this fit: {estimator.privacy_report_.in_brief}"
         chosen: list[Any] = list(range(len(names)))
@@ -509,11 +511,6 @@ class MixtureDisplay(Display):
         if self.footer:
             say_below(self.figure_, self.footer)
         return self
-
-
-def _names(estimator: Any, given: Names, n_features: int) -> Any:
-    numbers = [str(column) for column in range(n_features)]
-    return getattr(estimator, "feature_names_in_", numbers) if given is None else given
 
 
 def _width(words: Sequence[str]) -> float:

@@ -23,7 +23,7 @@ from sktensor_dp.checks.parameters import Number
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
 from sktensor_dp.published.power_method import EPSILON, POSITIVE_INT, check
-from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
+from sktensor_dp.tensor.arrays import Floats, Integers, RandomState, as_generator
 from sktensor_dp.tensor.sorted_entries import (
     SortedEntries,
     cp_values,
@@ -138,7 +138,7 @@ def input_perturbation(
     epsilon: float = 1.0,
     bounds: tuple[float, float] | None = None,
     sgd: Stochastic | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedCompletion:
     """Complete a tensor from values with Laplace noise (Algorithm 1).
 
@@ -206,7 +206,7 @@ def gradient_perturbation(
     epsilon: float = 1.0,
     clip: float = 1.0,
     sgd: Stochastic | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedCompletion:
     """Complete a tensor by SGD with noisy gradients of the last factor (Algorithm 2).
 
@@ -254,7 +254,7 @@ def output_perturbation(
     epsilon: float = 1.0,
     lipschitz: float = 1.0,
     sgd: Stochastic | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedCompletion:
     """Complete a tensor by SGD, then add noise to the rows of the last factor (Algorithm 3).
 

@@ -30,7 +30,7 @@ from sktensor_dp.checks.parameters import Constraint, Number, OneOf
 from sktensor_dp.privacy.calibration import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.published.claims import Claim, claim_of_call
-from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
 from sktensor_dp.tensor.power_method import unit_columns
 from sktensor_dp.tensor.symmetric import Oracle, is_symmetric, tensor_oracle
 
@@ -71,7 +71,7 @@ def noise_multiplier(epsilon: float, delta: float, n_queries: int) -> float:
     return math.sqrt(2 * math.log(1.25 / delta_each)) / epsilon_each
 
 
-def check(constraint: Constraint, **values: Any) -> None:
+def check(constraint: Constraint, **values: object) -> None:
     """Raise ValueError, by its keyword, for a value that the constraint does not allow."""
     for name, value in values.items():
         if not constraint.accepts(value):
@@ -128,7 +128,7 @@ def robust_tensor_power_method(
     n_components: int,
     n_restarts: int = 10,
     max_iter: int = 10,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedComponents:
     """Eigenpairs of a tensor, one at a time (Algorithm 1, after Anandkumar et al., 2014).
 
@@ -175,12 +175,12 @@ def robust_tensor_power_method(
 
 
 def online_tensor_power_method(
-    batches: Iterable[Any],
+    batches: Iterable[object],
     n_components: int,
     n_restarts: int = 10,
     max_iter: int = 10,
     eigenvalue: Literal["fresh", "lagged"] = "fresh",
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedComponents:
     """Eigenpairs of ``E[x (x) x (x) x]`` from a stream (Algorithm 2, corrected).
 
@@ -247,7 +247,7 @@ def private_tensor_power_method(
     delta: float = 1e-6,
     n_restarts: int = 10,
     max_iter: int = 10,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedComponents:
     """Eigenpairs of a tensor, private for one of its entries (Algorithm 3).
 

@@ -26,7 +26,7 @@ DP-TPM (section 4) is Algorithm 3 of Wang & Anandkumar with documents, not entri
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,7 +49,7 @@ from sktensor_dp.published.power_method import (
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments
 from sktensor_dp.queries.counts import Clip, CountNorm
 from sktensor_dp.tensor import Whitener, robust_tensor_power_method, whitener
-from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
 from sktensor_dp.tensor.symmetric import (
     Oracle,
     coordinates_to_symmetric,
@@ -90,7 +90,7 @@ def agn(
     n_components: int,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedTopics:
     """Topics from moments with Gaussian noise on unique entries (AGN).
 
@@ -148,7 +148,7 @@ def avn(
     n_components: int,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedTopics:
     """Topics from moments, the third with noise of density ``exp(-beta |b|)`` (AVN).
 
@@ -239,7 +239,11 @@ def _from_unique(entries: Floats, dim: int, order: int) -> Floats:
 
 
 def _topics(
-    chunk: CountChunk, n_components: int, noise: MomentNoise, claim: Claim, random_state: Any
+    chunk: CountChunk,
+    n_components: int,
+    noise: MomentNoise,
+    claim: Claim,
+    random_state: RandomState,
 ) -> PublishedTopics:
     """Topics from noisy moments of counts: steps 2 to 8 of Algorithm 1, and the power method."""
     n_documents = chunk.X.shape[0]
@@ -430,7 +434,7 @@ def dp_tpm(
     sensitivity: Literal["printed", "per_document"] = "printed",
     n_restarts: int = 10,
     max_iter: int = 10,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedTopics:
     """Topics by the noisy power method, in the form that AGN and AVN were compared with.
 

@@ -26,7 +26,7 @@ the print leaves open is chosen as little as it takes:
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +47,7 @@ from sktensor_dp.published.single_topic import (
 )
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments
 from sktensor_dp.tensor import Whitener
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, RandomState
 from sktensor_dp.tensor.power_method import simultaneous_power_iteration
 from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
 
@@ -199,7 +199,7 @@ def dp_spectral_lda(
     configuration: Literal[1, 2, 3, 4] = 1,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> PublishedTopics:
     """Topics of LDA from noisy moments, in one of four configurations of the noise.
 
@@ -273,7 +273,9 @@ def dp_spectral_lda(
 class _Configuration:
     """One corpus, and a method for each of the four placements of noise."""
 
-    def __init__(self, moments: CorpusMoments, printed: PrintedSensitivities, seed: Any) -> None:
+    def __init__(
+        self, moments: CorpusMoments, printed: PrintedSensitivities, seed: RandomState
+    ) -> None:
         self._moments, self._printed, self._seed = moments, printed, seed
         self._source, self._pairs = NoiseSource(), moments.pairs()
         self._k = printed.n_components

@@ -214,6 +214,7 @@ class PrivateSpectralLDA(
 
     n_components_: int
     clip_norm_: Mapping[str, float]
+    _stream: TopicStream | None = None  # where the model goes on by batches
     _saved = SavedTopics
     _unit = "document"
     _input_tags = COUNTS
@@ -263,11 +264,11 @@ class PrivateSpectralLDA(
     def fit(
         self,
         X: ArrayLike | sp.spmatrix,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         n_samples: int | None = None,
-        **unsupported: Any,
+        **unsupported: object,
     ) -> Self:
         """Learn topics.
 
@@ -304,7 +305,11 @@ class PrivateSpectralLDA(
         return self._learn(chunks, columns_of(checked))
 
     def fit_chunks(
-        self, source: Iterable[Any], *, n_samples: int | None = None, n_features: int | None = None
+        self,
+        source: Iterable[object],
+        *,
+        n_samples: int | None = None,
+        n_features: int | None = None,
     ) -> "PrivateSpectralLDA":
         """Learn topics from chunks that need not fit into memory together.
 
@@ -336,11 +341,11 @@ class PrivateSpectralLDA(
     def partial_fit(
         self,
         X: ArrayLike | sp.spmatrix,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         n_samples: int | None = None,
-        **unsupported: Any,
+        **unsupported: object,
     ) -> "PrivateSpectralLDA":
         """Learn from one more batch of documents that no other batch contains.
 
@@ -371,7 +376,7 @@ class PrivateSpectralLDA(
             As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch.
         """
         checked = self._check_call(X, n_samples, unsupported)
-        stream: TopicStream | None = getattr(self, "_stream", None)
+        stream = self._stream
         if stream is not None:
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
         chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples, reset=stream is None)
@@ -405,7 +410,7 @@ class PrivateSpectralLDA(
         found = proportions(counts, *self._law(), normalize=normalize)
         return found.astype(precision_of(X), copy=False)
 
-    def score(self, X: ArrayLike | sp.spmatrix, y: Any = None) -> float:
+    def score(self, X: ArrayLike | sp.spmatrix, y: object = None) -> float:
         """Approximate log-likelihood of documents: the sum of :meth:`score_samples`.
 
         Parameters
@@ -504,7 +509,7 @@ class PrivateSpectralLDA(
         n: int = 10,
         *,
         exclude_seen: bool = True,
-        feature_names: Sequence[str] | NDArray[Any] | None = None,
+        feature_names: Sequence[str] | NDArray[np.generic] | None = None,
     ) -> TopRows:
         """Recommend the features that are most probable in each row, best first.
 
@@ -549,7 +554,7 @@ class PrivateSpectralLDA(
         check_is_fitted(self)
         check_sizes(n=n)
         names = feature_names
-        if names is not None or hasattr(self, "feature_names_in_"):
+        if names is not None or "feature_names_in_" in columns_of(self):
             names = self._names(feature_names)
         shares = self.transform(X)
         seen = sp.csr_matrix(X) if exclude_seen else None
@@ -599,7 +604,7 @@ class PrivateSpectralLDA(
         )  # fmt: skip
         return replace(found, _question=Question.of(self, **sizes))
 
-    def _document_lengths(self, X: Any) -> Any:
+    def _document_lengths(self, X: object) -> Any:
         """Number of tokens of each document."""
         if is_dask(X):
             return lazy_rows(self, X, "_document_lengths")
@@ -614,7 +619,7 @@ class PrivateSpectralLDA(
         )  # fmt: skip
 
     def _learn(
-        self, units: CountChunks, columns: Mapping[str, Any], *, begins: bool = False
+        self, units: CountChunks, columns: Mapping[str, object], *, begins: bool = False
     ) -> Self:
         """Plan a fit, of the first batch of a stream if it `begins` one; open, ask, publish."""
         n_features = units.n_features
@@ -648,7 +653,7 @@ class PrivateSpectralLDA(
         return self._finish(ask, fitted, columns, self.privacy_report_)
 
     def _known_words(
-        self, n_features: int, columns: Mapping[str, Any]
+        self, n_features: int, columns: Mapping[str, object]
     ) -> tuple[Floats | None, Floats | None]:
         """Public word frequencies and topics in the order of columns; None where not given."""
         names, topics = columns.get("feature_names_in_"), None
@@ -706,7 +711,7 @@ class PrivateSpectralLDA(
         return {name: float(limit) for name, limit in self.clip_norm.items()}
 
     def _validated_rows(
-        self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
+        self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> sp.csr_matrix:
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
         return as_validated(as_counts, X)

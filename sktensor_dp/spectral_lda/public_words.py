@@ -56,7 +56,7 @@ NAME = "public_components"
 class DataFrame:
     """Constraint: a data frame in memory, of any library."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """True if the value has named columns and is in memory."""
         return is_table(value)
 
@@ -122,7 +122,7 @@ def frequencies_of_topics(topics: Floats) -> Floats:
     return np.asarray(expected / expected.sum())
 
 
-def _by_word(given: Any) -> tuple[list[str], Floats] | None:
+def _by_word(given: object) -> tuple[list[str], Floats] | None:
     """Words of a mapping or data frame and their values (n_words, n_topics); None for others."""
     if is_table(given):
         named = named_columns(given, NAME)

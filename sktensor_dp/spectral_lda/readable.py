@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.checks.parameters import Number, check_sizes, shown
+from sktensor_dp.estimator.base import names_of_columns
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import ranked_words, set_apart
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport
 
-Names = Sequence[str] | NDArray[Any] | None
+Names = Sequence[str] | NDArray[np.generic] | None
 
 # Number of tokens of the made-up documents for pyLDAvis.
 TOKENS = 10_000.0
@@ -238,16 +239,14 @@ class ReadableTopics:
             "term_frequency": lengths @ self.components_,
         }  # fmt: skip
 
-    def _names(self, feature_names: Names) -> Any:
+    def _names(self, feature_names: Names) -> Sequence[str] | NDArray[np.generic]:
         """Names of the columns: those given, ``feature_names_in_``, or numbers."""
-        if feature_names is None:
-            numbers = [str(column) for column in range(self.n_features_in_)]
-            feature_names = getattr(self, "feature_names_in_", numbers)
-        if len(feature_names) != self.n_features_in_:
+        names = names_of_columns(self, feature_names, self.n_features_in_)
+        if len(names) != self.n_features_in_:
             raise ValueError(
-                f"feature_names must have {self.n_features_in_} entries, got {len(feature_names)}."
+                f"feature_names must have {self.n_features_in_} entries, got {len(names)}."
             )
-        return feature_names
+        return names
 
     def _uncertainty(self) -> Floats:
         """Fraction (k,) of each topic's probability that noise may have moved; NaN if unknown."""

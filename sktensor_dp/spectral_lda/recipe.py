@@ -154,7 +154,7 @@ class _SpectralFit:
             fitted = steps.run(fitted)
         return replace(fitted, **diagnostics(pairs, fitted.topics))
 
-    def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Any) -> Any:
+    def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: object) -> Any:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
         if self._ask.is_pure:
             return count_clip

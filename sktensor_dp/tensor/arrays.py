@@ -21,7 +21,7 @@ CACHE_NUMBERS = 2**19
 LEAST_SIZE, LARGEST_SIZE = 2.0**-160, 2.0**160
 
 
-def of_same_shape(X: Matrix, values: Any) -> Matrix:
+def of_same_shape(X: Matrix, values: object) -> Matrix:
     """Sparse matrix like `X` with other values; nothing is copied or checked."""
     # Shallow copy, which keeps the class and its flags of sorted columns.
     matrix = copy(X)

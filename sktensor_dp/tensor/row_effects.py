@@ -86,7 +86,7 @@ class _Incidence:
             total += self._times(part, d[:, None] * piece)
         return self._own[:, None] * total
 
-    def _times(self, pattern: Any, block: Floats) -> Floats:
+    def _times(self, pattern: object, block: Floats) -> Floats:
         """Product of a sparse pattern with a block of vectors, in the chosen precision."""
         # A few columns at a time, so that random reads stay in a cache.
         columns = 16
@@ -95,7 +95,7 @@ class _Incidence:
         return np.hstack([pattern @ piece.astype(self._kind, order="C") for piece in pieces])
 
 
-def _margin(counts: NDArray[Any]) -> Floats:
+def _margin(counts: NDArray[np.generic]) -> Floats:
     """Scale of each row, one over the root of its count plus the mean count, which regularises."""
     # T. Qin, K. Rohe, "Regularized spectral clustering under the degree-corrected stochastic
     # blockmodel", NeurIPS 2013.

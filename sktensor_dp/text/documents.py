@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn import get_config
+from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.data.sources import TextsInParts
@@ -39,7 +40,11 @@ NOT_FOR_WORKERS = (
 
 
 def read_documents(
-    vectorizer: Any, raw_documents: Iterable[Any], *, grouped: bool, part: bool = False
+    vectorizer: CountVectorizer,
+    raw_documents: Iterable[object],
+    *,
+    grouped: bool,
+    part: bool = False,
 ) -> list[Any]:
     """List documents, decoded by the parameters of a vectorizer; `part` marks a lazy partition."""
     kind, counted = type(raw_documents), vectorizer.neighbours == "add_remove"
@@ -75,7 +80,7 @@ def read_documents(
     return decode_documents(documents, vectorizer.decode, vectorizer.encoding)
 
 
-def _is_document(kind: type, vectorizer: Any) -> bool:
+def _is_document(kind: type, vectorizer: CountVectorizer) -> bool:
     """True if an item of type `kind` can be a document for the vectorizer."""
     if vectorizer.input == "filename":
         return issubclass(kind, (str, bytes, os.PathLike))
@@ -132,14 +137,16 @@ def as_sparse_interface(counts: sp.csr_matrix) -> sp.csr_matrix | sp.csr_array:
 
 
 def document_lengths(
-    analyze: Callable[[Any], Iterable[Any]], raw_documents: Iterable[Any], *, distinct: bool
+    analyze: Callable[[Any], Iterable[object]], raw_documents: Iterable[object], *, distinct: bool
 ) -> NDArray[np.float64]:
     """Number of words, or of `distinct` words, of each document, in the vocabulary or not."""
     words = (list(analyze(document)) for document in raw_documents)
     return np.array([len(set(some) if distinct else some) for some in words], dtype=np.float64)
 
 
-def text_chunks(vectorizer: Any, texts: Any, groups: Any, *, part: bool = False) -> TextChunks:
+def text_chunks(
+    vectorizer: CountVectorizer, texts: Any, groups: Any, *, part: bool = False
+) -> TextChunks:
     """Words of texts, with the group of each; everything that may fail on a document fails here."""
     content = vectorizer._validation_copy()
     content.input = "content"
@@ -151,13 +158,13 @@ def text_chunks(vectorizer: Any, texts: Any, groups: Any, *, part: bool = False)
     return TextChunks(documents, analyze, groups=labels)
 
 
-def words_of_part(vectorizer: Any, grouped: bool, partition: Any) -> TextChunks:
+def words_of_part(vectorizer: CountVectorizer, grouped: bool, partition: Any) -> TextChunks:
     """Words of the texts of a partition, which is a pair of texts and labels if `grouped`."""
     texts, groups = partition if grouped else (partition, None)
     return text_chunks(vectorizer, texts, groups, part=True)
 
 
-def counts_of_part(vectorizer: Any, vocabulary: dict[str, int], partition: Any) -> Any:
+def counts_of_part(vectorizer: CountVectorizer, vocabulary: dict[str, int], partition: Any) -> Any:
     """Count matrix of the texts of a partition, of shape (n_documents, n_words)."""
     words = words_of_part(vectorizer, False, partition).word_counts
     return count_words(words, vocabulary, binary=vectorizer.binary, dtype=vectorizer.dtype)
@@ -168,7 +175,7 @@ class LazyTexts(Chunks):
     """Texts in the partitions of a lazy collection; workers sum queries over them."""
 
     partitions: DaskPartitions | ThreadedPartitions  # the data
-    vectorizer: Any  # copy that splits texts into words, with nothing fitted
+    vectorizer: CountVectorizer  # copy that splits texts into words, with nothing fitted
     n_units: int  # number of documents, or of groups, as it was announced; 0 where it is private
 
     apart = True
@@ -192,7 +199,9 @@ class LazyTexts(Chunks):
         return value
 
 
-def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any) -> LazyTexts:
+def lazy_texts(
+    vectorizer: CountVectorizer, raw_documents: Any, groups: Any, n_samples: Any
+) -> LazyTexts:
     """Validate texts in partitions without computing them."""
     in_parts = isinstance(raw_documents, TextsInParts)
     if in_parts and groups is not None:
@@ -219,14 +228,14 @@ def lazy_texts(vectorizer: Any, raw_documents: Any, groups: Any, n_samples: Any)
 class CountedTexts:
     """Iterable over count matrices of texts that are read in parts, again in each pass."""
 
-    def __init__(self, count: Callable[[Any], Any], texts: Iterable[Any]) -> None:
+    def __init__(self, count: Callable[[Any], Any], texts: Iterable[object]) -> None:
         self._count, self._texts = count, texts
 
     def __iter__(self) -> Iterator[Any]:
         return map(as_sparse_interface, map(self._count, self._texts))
 
 
-def lazy_counts(vectorizer: Any, raw_documents: Any) -> Any:
+def lazy_counts(vectorizer: CountVectorizer, raw_documents: Any) -> Any:
     """Dask array of counts in sparse blocks; CountedTexts of texts that are read in parts."""
     vocabulary = vectorizer.vocabulary_
     count = partial(counts_of_part, worker_copy(vectorizer, NOT_FOR_WORKERS), vocabulary)

@@ -162,7 +162,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         """
         return super().fit_transform(X, groups=groups, **unsupported)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> Any:
         """Encode rows: 1 in the column of each category that was kept. The result is raw data."""
         check_is_fitted(self, "vocabulary_")
         names, rows = rows_of(X)
@@ -197,7 +197,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         threshold = self._planned(n_samples, n_columns, grouped=grouped).threshold
         return WordForecast(n_samples, threshold, None)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the encoded columns, ``column=category``."""
         return super().get_feature_names_out(input_features)
 
@@ -213,7 +213,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         rows_of(X)
 
-    def _units(self, X: Any, groups: Any, n_samples: Any) -> Any:
+    def _units(self, X: object, groups: object, n_samples: object) -> Any:
         names, rows = rows_of(X)
         units: Any = super()._units(rows, groups, n_samples)
         units.columns = names
@@ -235,7 +235,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         return plan_words(planner, n_units, noun, length=min(width, LENGTH), one_each=one_each)
 
 
-def rows_of(X: Any) -> tuple[list[str], list[list[str]]]:
+def rows_of(X: object) -> tuple[list[str], list[list[str]]]:
     """Names of columns, and each row as a list of ``column=category``; errors quote no cell."""
     refuse_lazy(X, "X")
     if is_dask(X) or sp.issparse(X):
@@ -254,12 +254,12 @@ def rows_of(X: Any) -> tuple[list[str], list[list[str]]]:
     return names, [list(filter(None, row)) for row in zip(*columns, strict=True)]
 
 
-def is_nan(value: Any) -> bool:
+def is_nan(value: object) -> bool:
     """True for a missing number."""
     return isinstance(value, float) and math.isnan(value)
 
 
-def words_of(name: str, values: Iterable[Any]) -> list[str]:
+def words_of(name: str, values: Iterable[object]) -> list[str]:
     """Word of each value of a column, "" for a missing one."""
     found = []
     for value in values:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
@@ -95,7 +96,9 @@ class WordPlan:
         return math.isinf(self.releases.epsilon)
 
 
-def expected_words(threshold: float, n_documents: int, vectorizer: Any, length: float) -> int:
+def expected_words(
+    threshold: float, n_documents: int, vectorizer: CountVectorizer, length: float
+) -> int:
     """Number of words that enough of `n_documents` ordinary texts of a `length` contain."""
     length = min(vectorizer.max_words_per_document, length)
     common = COMMON * length / LENGTH * n_documents / threshold
@@ -104,7 +107,7 @@ def expected_words(threshold: float, n_documents: int, vectorizer: Any, length: 
 
 
 def plan_words(
-    vectorizer: Any,
+    vectorizer: CountVectorizer,
     n_documents: int,
     noun: str = "documents",
     *,
@@ -145,7 +148,7 @@ def plan_words(
     return replace(plan, largest=largest, votes=votes, needed=needed, threshold=threshold)
 
 
-def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> None:
+def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | None) -> None:
     """Raise if a plan would keep no word; `n_documents` is None where it is private."""
     noun, releases = plan.noun, plan.releases
     min_df, max_df = vectorizer.min_df, vectorizer.max_df
@@ -169,7 +172,7 @@ def check_words(vectorizer: Any, plan: WordPlan, n_documents: int | None) -> Non
         )
 
 
-def _releases(vectorizer: Any, frequencies: bool, one_each: bool) -> ReleasePlan:
+def _releases(vectorizer: CountVectorizer, frequencies: bool, one_each: bool) -> ReleasePlan:
     """Split the budget among the releases of a vocabulary; ValueError if delta is 0."""
     # Fraction of the budget that document frequencies cost.
     frequencies_fraction = 0.2

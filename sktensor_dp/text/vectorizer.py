@@ -71,7 +71,7 @@ class SavedVocabulary(SavedState):
     threshold_: float = ABSENT
 
     @classmethod
-    def of(cls, estimator: Any, **rebuilt: Any) -> Self:
+    def of(cls, estimator: object, **rebuilt: object) -> Self:
         """State of a fitted vectorizer, with the words in the order of their columns."""
         columns = vars(estimator).get("vocabulary_", {})
         return super().of(estimator, words=sorted(columns, key=columns.get))
@@ -99,7 +99,7 @@ BOOLEAN = InstanceOf(bool, np.bool_)
 POSITIVE = Number(1, math.inf, integer=True)
 
 
-def _is_pattern(value: Any) -> bool:
+def _is_pattern(value: object) -> bool:
     """True for a string that ``re`` compiles."""
     try:
         return isinstance(value, str) and bool(re.compile(value))
@@ -289,12 +289,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def fit(
         self,
-        raw_documents: Iterable[Any],
-        y: Any = None,
+        raw_documents: Iterable[object],
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         n_samples: int | None = None,
-        **unsupported: Any,
+        **unsupported: object,
     ) -> Self:
         """Choose the vocabulary.
 
@@ -334,12 +334,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def fit_transform(
         self,
-        raw_documents: Iterable[Any],
-        y: Any = None,
+        raw_documents: Iterable[object],
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         n_samples: int | None = None,
-        **unsupported: Any,
+        **unsupported: object,
     ) -> Any:
         """Choose the vocabulary and count its words, splitting the texts only once.
 
@@ -361,7 +361,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         counts = count_words(units.word_counts, columns, binary=self.binary, dtype=self.dtype)
         return self._marked(as_sparse_interface(counts))
 
-    def transform(self, raw_documents: Iterable[Any]) -> Any:
+    def transform(self, raw_documents: Iterable[object]) -> Any:
         """Count the words of the vocabulary as scikit-learn does; the counts are raw data."""
         if is_read_in_parts(raw_documents):
             check_is_fitted(self, "vocabulary_")
@@ -370,7 +370,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         counts = call_untrusted(partial(super().transform, documents), "Counting words")
         return self._marked(counts)
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: object) -> Any:
         """List the words of each row of counts as scikit-learn does; they are raw data."""
         check_is_fitted(self, "vocabulary_")
         refuse_other_columns(X, self.get_feature_names_out().tolist())
@@ -412,7 +412,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         n_words = expected_words(threshold, n_documents, self, document_length)
         return WordForecast(n_documents, threshold, n_words)
 
-    def _marked(self, counts: Any) -> Any:
+    def _marked(self, counts: object) -> Any:
         """Counts, marked with the unit of a learned vocabulary, which the next fit has to share."""
         known = not self.fixed_vocabulary_ and hasattr(self, "privacy_report_")
         return mark_unit(counts, self.privacy_report_) if known else counts
@@ -437,7 +437,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
 
-    def _units(self, raw_documents: Any, groups: Any, n_samples: Any) -> Texts:
+    def _units(self, raw_documents: object, groups: object, n_samples: object) -> Texts:
         """Words of each document, read and split here, or by workers for lazy documents."""
         np.dtype(self.dtype)  # raises TypeError before a text is read
         if is_read_in_parts(raw_documents):

@@ -5,11 +5,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import divergences, positions, ranked_words
@@ -38,16 +38,19 @@ class Explorer:
 
     @classmethod
     def of(
-        cls, model: Any, names: Sequence[str] | NDArray[Any], hidden: Sequence[bool]
+        cls,
+        model: BaseEstimator,
+        names: Sequence[str] | NDArray[np.generic],
+        hidden: Sequence[bool],
     ) -> "Explorer":
         """Explorer of a fitted topic model; `hidden` for each topic."""
         # Limit on the probabilities that the page holds (about 300 kB of text), and least number of
         # words.
         most_numbers, least_words = 40_000, 200
         shares = model.topic_prior_ / model.topic_prior_.sum()
-        topics, std = model.components_, getattr(model, "components_std_", None)
+        topics, std = model.components_, model.components_std_
         low, high = shares, shares
-        if getattr(model, "topic_prior_std_", None) is not None:
+        if model.topic_prior_std_ is not None:
             low, high = model.shares_interval(LEVEL)
         most = max(most_numbers // len(topics), least_words)
         chosen = _chosen(topics, model.unigram_, std, most)

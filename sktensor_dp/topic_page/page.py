@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from sktensor_dp.checks.display import counted, plain, printable
+from sktensor_dp.estimator.base import names_of_columns
 from sktensor_dp.privacy.report import PrivacyReport, number_cells
 from sktensor_dp.topic_page.explorer import Explorer
 
@@ -75,7 +77,9 @@ class Topic:
     interval: tuple[float, float] | None
 
 
-def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10) -> list[Topic]:
+def topics_of(
+    model: BaseEstimator, names: Sequence[str] | NDArray[Any], n_words: int = 10
+) -> list[Topic]:
     """Topics of a fitted model, in its order, made of released values alone.
 
     Parameters
@@ -93,7 +97,7 @@ def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10
     """
     shares = model.topic_prior_ / model.topic_prior_.sum()
     low, high = model.shares_interval()
-    known = getattr(model, "topic_prior_std_", None) is not None
+    known = model.topic_prior_std_ is not None
     words = model.top_words(n_words, names)
     distinctive = model.top_words(n_words, names, relevance=0.6)
     hidden = model.below_noise()
@@ -108,7 +112,7 @@ def topics_of(model: Any, names: Sequence[str] | NDArray[Any], n_words: int = 10
 
 def write_topic_page(
     path: str | Path,
-    model: Any,
+    model: BaseEstimator,
     feature_names: Sequence[str] | NDArray[Any] | None = None,
     *,
     report: PrivacyReport | None = None,
@@ -155,9 +159,7 @@ def write_topic_page(
     True
     """
     model.top_words(1, feature_names)  # refuses names that do not fit
-    if feature_names is None:
-        numbers = [str(column) for column in range(model.n_features_in_)]
-        feature_names = getattr(model, "feature_names_in_", numbers)
+    feature_names = names_of_columns(model, feature_names, model.n_features_in_)
     alone = "" if report is not None else ALONE
     report = model.privacy_report_ if report is None else report
     topics = topics_of(model, feature_names)
