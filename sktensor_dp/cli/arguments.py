@@ -205,10 +205,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         for name in names.split():
             known.setdefault(name, []).append(usage.split()[0])
             _add(parsers[name], *usage.split(), reader=reader, default=default, does=does)
-    # Options of other commands are None.
-    given = [usage.split()[0].strip("-").replace("-", "_").lower() for _, usage, *_ in OPTIONS]
-    top.set_defaults(kind=None, **dict.fromkeys(given))
     options, unknown = top.parse_known_args(arguments)
+    for name in ("kind", *(usage.split()[0] for _, usage, *_ in OPTIONS)):
+        # Options of other commands are None.
+        vars(options).setdefault(name.strip("-").replace("-", "_").lower(), None)
     kind = "-".join(filter(None, (options.command, options.kind)))
     parser = parsers[kind]
     if unknown:
