@@ -10,6 +10,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import squareform
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.tensor.arrays import Floats, check_finite, top_rows
 from sktensor_dp.topics.measures import divergences
@@ -83,7 +84,7 @@ def coherence(
     if n_words < 2:
         raise ValueError(
             f"at least 2 words must be compared; got n_top_words={n_top_words} "
-            f"of {found.shape[1]} features."
+            f"of {counted(found.shape[1], 'feature')}."
         )
     top = np.argsort(-found, axis=1, kind="stable")[:, :n_words]
     return np.array([_mean_npmi(counts[:, words]) for words in top])

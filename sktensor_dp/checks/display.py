@@ -125,9 +125,14 @@ def finite(value: object) -> Any:
 
 
 def counted(n: float, noun: str) -> str:
-    """Number of things, such as "1 topic" or "2,880 directions of taste"."""
+    """Number of things, such as "1 topic", "2 axes" or "2,880 directions of taste"."""
     head, _, rest = noun.partition(" ")
-    return f"{n:,} {head}{'s' * (n != 1)} {rest}".rstrip()
+    if n != 1:
+        for end, ends in (("axis", "axes"), ("y", "ies"), ("ch", "ches"), ("", "s")):
+            if head.endswith(end):
+                head = head.removesuffix(end) + ends
+                break
+    return f"{n:,} {head} {rest}".rstrip()
 
 
 def plain(number: float) -> str:

@@ -100,7 +100,7 @@ def officer_text(
         most, costs = "seldom", unit_costs(report.composition)
         if all(cost.mu > 0 and cost.epsilon == 0 for cost in costs):
             chance = max(chance_beyond(cost.mu, cost.delta, report.epsilon) for cost in costs)
-            most = f"in at most 1 of {math.floor(1 / chance):,} runs" if chance else most
+            most = f"in at most 1 of {counted(math.floor(1 / chance), 'run')}" if chance else most
         odds.append(
             f"- By chance a run may move beliefs further than that: {most}. Delta, {delta}, "
             "limits how often and how far together."

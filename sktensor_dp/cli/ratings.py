@@ -131,7 +131,7 @@ class Ratings(Run):
             "ratings of any other are left out."
             for shown in map(self._shown, list(self._items)[:1])
         ]
-        assumed = f"{self.units}; about {each} ratings each are assumed, --each"
+        assumed = f"{self.units}; assumed: about {counted(each, 'rating')} each, --each"
         said = f"{verdict.capitalize()} ({assumed}). Items that many rated need fewer."
         head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
         below = [f"if ratings are typically {forecast.of_mean:.3g} away from their average"]

@@ -151,7 +151,7 @@ class Topics(Run):
         if fewest > 1:
             lines.append(
                 f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out: "
-                f"of ordinary texts of {self._length} words about {n_words:,} are kept."
+                f"of ordinary texts of {counted(self._length, 'word')} about {n_words:,} are kept."
             )
         if n_words < (needed := math.ceil(ENOUGH_WORDS[0][1] * k**1.5)):
             lines.append(f"To find all {k} topics takes about {needed:,} words.")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import refuse_other_columns
 from sktensor_dp.completion.coordinates import (
@@ -62,7 +63,7 @@ class UnitParameters:
 
     def __repr__(self) -> str:
         """Return the number of units only: ids and parameters are private."""
-        return f"<parameters of {len(self.units):,} units>"
+        return f"<parameters of {counted(len(self.units), 'unit')}>"
 
     def predict(self, X: ArrayLike) -> Floats:
         """Predict values at coordinates; units without entries get the shared model's.

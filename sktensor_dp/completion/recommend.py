@@ -374,7 +374,7 @@ class RecommenderMixin:
             if np.ndim(exclude) == 2 and np.shape(exclude)[1] != len(self.shape_):
                 raise ValueError(
                     f"exclude must be entries with {len(self.shape_)} columns, as X of the fit has "
-                    f"them, or for one unit a list of rows; got {np.shape(exclude)[1]} columns."
+                    f"them, or for one unit a list of rows; got {np.shape(exclude)[1]}."
                 )
             entries = (of if isinstance(of, UnitParameters) else self)._coordinates(exclude)
             return entries[:, self._own_mode], entries[:, mode]

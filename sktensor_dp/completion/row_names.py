@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.tensor.arrays import Integers
@@ -137,7 +138,7 @@ class RowIndex:
         return hash(self._names)
 
     def __repr__(self) -> str:
-        return f"RowIndex({len(self)} names)"
+        return f"RowIndex({counted(len(self), 'name')})"
 
 
 def _kind_of_items(items: list[Any]) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.data.units import RowChunk, RowChunks
 from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape
 
@@ -145,6 +146,7 @@ class CountChunks(RowChunks[CountChunk]):
         counts = as_counts(part, "a chunk")
         if counts.shape[1] != self.n_features:
             raise ValueError(
-                f"A chunk has {counts.shape[1]} features; n_features is {self.n_features}."
+                f"A chunk has {counted(counts.shape[1], 'feature')}; n_features is "
+                f"{self.n_features}."
             )
         return counts

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.data.sums import sums_by_row
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
@@ -22,7 +23,7 @@ def as_entries(
     # The number of entries may be private: errors must not show it.
     X = np.asarray(coordinates)
     if X.ndim != 2 or X.shape[1] < 2:
-        has = f"{X.ndim} axes" if X.ndim != 2 else f"{X.shape[1]} columns"
+        has = counted(X.ndim, "axis") if X.ndim != 2 else counted(X.shape[1], "column")
         raise ValueError(
             f"X must hold the coordinates of entries, of shape (n_observed, n_modes) with "
             f"n_modes >= 2; it has {has}."
@@ -31,7 +32,7 @@ def as_entries(
     if y.dtype.kind not in "iufb" or y.ndim != 1:
         raise ValueError(
             f"y must hold one number for each row of X, in an array of as many; got an array of "
-            f"type {y.dtype} with {y.ndim} axes."
+            f"type {y.dtype} with {counted(y.ndim, 'axis')}."
         )
     if len(y) != len(X):
         raise ValueError(

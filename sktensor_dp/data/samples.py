@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import Chunks, RowChunk, RowChunks, Units, scale_to
 from sktensor_dp.tensor.arrays import Floats, rows_at_once
@@ -94,7 +95,11 @@ class SampleChunks(RowChunks[SampleChunk]):
         samples = as_samples(part, "a chunk")
         if samples.ndim != 2 or samples.shape[1] != self.n_features:
             # The number of rows may be private: the error shows columns only.
-            has = f"{samples.shape[1]} features" if samples.ndim == 2 else f"{samples.ndim} axes"
+            has = (
+                counted(samples.shape[1], "feature")
+                if samples.ndim == 2
+                else counted(samples.ndim, "axis")
+            )
             raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
         return samples
 

@@ -135,7 +135,7 @@ class Forecast(InvertibleForecast):
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     _page = "tuning.html"
-    unit: ClassVar[str] = "samples"
+    unit: ClassVar[str] = "sample"
     # Verdicts, each with its least ratio of available to needed samples; a smaller ratio is "too
     # few". On drawn mixtures and directions nine of ten fits agree with the verdict.
     verdicts: ClassVar[tuple[tuple[str, float], ...]] = (
@@ -212,7 +212,7 @@ class Forecast(InvertibleForecast):
 
     def _table(self) -> Table:
         said = (
-            f"{self.n_samples:,} {self.unit}: {self.verdict}; the least for "
+            f"{counted(self.n_samples, self.unit)}: {self.verdict}; the least for "
             f"{counted(self.n_components, 'component')} is about {self.n_samples_needed:,}."
         )
         rows = [

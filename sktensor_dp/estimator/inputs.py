@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_untrusted, read
 from sktensor_dp.checks.frames import (
     as_arrow_table,
@@ -313,7 +314,8 @@ class CheckedChunks:
                 given = as_numbers(given, "a chunk")
             if len(given.shape) != 2:
                 # The shape would show the number of rows, which may be private.
-                raise ValueError(f"a chunk must be two-dimensional, got {len(given.shape)} axes.")
+                axes = counted(len(given.shape), "axis")
+                raise ValueError(f"a chunk must be two-dimensional, got {axes}.")
             yield given if groups is None else (given, groups)
 
 

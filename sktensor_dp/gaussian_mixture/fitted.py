@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
@@ -133,7 +134,7 @@ def _said_of_joined(plan: MixturePlan, model: Gaussians) -> tuple[Warning, ...]:
     if len(model.weights) == plan.n_components:
         return ()
     return (NotEnoughDataWarning(
-        f"Of {plan.n_components} groups asked for, the released gains support "
+        f"Of {counted(plan.n_components, 'group')} asked for, the released gains support "
         f"{len(model.weights)}; the others were joined. If there are more, more samples or a "
         "larger epsilon show them."
     ),)  # fmt: skip

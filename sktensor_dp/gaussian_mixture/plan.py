@@ -5,6 +5,7 @@ import numbers
 from dataclasses import dataclass
 from typing import Any
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
 from sktensor_dp.gaussian_mixture import defaults
@@ -78,7 +79,8 @@ def plan_mixture(
     if to_fit:
         check_feasible(
             _numbers_held(k, float(n_features)),
-            f"A fit of {k} groups of {n_features} features", "Fit fewer of either.",
+            f"A fit of {counted(k, 'group')} of {counted(n_features, 'feature')}",
+            "Fit fewer of either.",
         )  # fmt: skip
     fractions = dict(defaults.FRACTIONS)
     chooses_norm = model.data_norm == "auto"

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import as_numbers, refuse_other_columns
 from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, shown
@@ -185,7 +186,9 @@ def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object
     shape: tuple[int, ...] = getattr(X, "shape", ())
     refuse_other_columns(X, getattr(estimator, "feature_names_in_", None))
     if wanted is not None and len(shape) == 2 and shape[1] != wanted:
-        raise ValueError(f"X has {shape[1]} features, but the model was fitted to {wanted}.")
+        raise ValueError(
+            f"X has {counted(shape[1], 'feature')}, but the model was fitted to {wanted}."
+        )
     if method == "predict" and y is None:
         raise ValueError(f"{name}={scoring!r} needs y, which is None.")
     if method != "predict":
@@ -195,7 +198,7 @@ def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object
     if values.ndim == 2 and values.shape[1] == 1:
         values = values.ravel()
     if values.ndim != 1:
-        raise ValueError(f"y must hold one number for each row, got {values.ndim} axes.")
+        raise ValueError(f"y must hold one number for each row, got ndim={values.ndim}.")
     return values
 
 

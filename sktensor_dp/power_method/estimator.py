@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import read_each
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.frames import is_dask, refuse_other_columns
@@ -661,7 +662,7 @@ class PrivateTensorPowerMethod(
         shown = check_array(X, dtype=np.float64, input_name="X")
         if shown.shape[1] != len(self.components_):
             raise ValueError(
-                f"X must have {len(self.components_)} columns, one per component; got "
+                f"X must have {counted(len(self.components_), 'column')}, one per component; got "
                 f"{shown.shape[1]}."
             )
         return np.asarray(shown @ np.linalg.pinv(self.components_).T)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.power_method import defaults
@@ -125,8 +126,8 @@ def check_width(model: Any, n_features: int) -> None:
     if model.moment == "gaussian_mixture" and model.n_components > n_features:
         raise ValueError(
             f"n_components={model.n_components} Gaussians cannot be told apart in "
-            f"{n_features} features: their means have to be affinely independent, and one "
-            f"direction is left for variances. Pass n_components of at most {n_features}."
+            f"{counted(n_features, 'feature')}: their means have to be affinely independent, and "
+            f"one direction is left for variances. Pass n_components of at most {n_features}."
         )
 
 
@@ -163,7 +164,7 @@ def _check_memory(
         # Without a second moment there is no subspace, and the third moment has all features.
         held += SQUARES * (d + 1) ** 2 + CUBES * (n_components if with_pairs else d) ** 3
         advice = "or by perturbation='stream', which needs memory in proportion to them"
-    fit = f"A fit of {n_features} features by perturbation={perturbation!r}"
+    fit = f"A fit of {counted(n_features, 'feature')} by perturbation={perturbation!r}"
     check_feasible(held, fit, f"Fit fewer features, {advice}.")
 
 

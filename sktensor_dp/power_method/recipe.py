@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.ball import chosen_ball, with_norm
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -235,7 +236,7 @@ def warnings_of_noise(
         return ()
     return (
         NotEnoughDataWarning(
-            f"Of {wanted} components asked for, the released moments show "
+            f"Of {counted(wanted, 'component')} asked for, the released moments show "
             f"{found.n_resolved} above their noise; {len(found.components)} were fitted. "
             "More samples, a larger epsilon, a smaller data_norm or fewer n_components "
             "would help: see forecast()."

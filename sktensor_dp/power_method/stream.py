@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.data.samples import SampleChunks
 from sktensor_dp.estimator.base import Fitted
@@ -138,7 +139,7 @@ def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warn
         return warnings_of_noise(stream.found, n_components, stream.budget[0])
     return (
         NotEnoughDataWarning(
-            f"The stream ended after {stream.method.n_answers} batches; "
+            f"The stream ended after {counted(stream.method.n_answers, 'batch')}; "
             f"{stream.method.n_answers_needed} are needed for all components."
         ),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
@@ -164,7 +165,7 @@ def _warnings_of_noise(found: FittedTopics, plan: TopicPlan, begins: bool) -> tu
         at = larger = see = ""
     return (
         NotEnoughDataWarning(
-            f"Of {plan.n_components} topics asked for, the data shows {found.n_resolved}"
+            f"Of {counted(plan.n_components, 'topic')} asked for, the data shows {found.n_resolved}"
             f"{at}; {fitted}. More documents{larger} or fewer n_components would help{see}."
             + " Later batches add no topic: begin a stream with a larger batch."
             * begins

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from scipy.special import ndtri
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
 from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
@@ -102,7 +103,7 @@ def plan_topics(
     if to_fit:
         check_feasible(
             _numbers_held(plan, float(n_features), with_public),
-            f"A fit of {n_features} features by n_components={k}",
+            f"A fit of {counted(n_features, 'feature')} by n_components={k}",
             "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents "
             "hold.",
         )
@@ -239,7 +240,7 @@ class TopicForecast(Forecast):
     concentration: float = USUAL
     public_topics: bool = False
 
-    unit = "documents"
+    unit = "document"
     verdicts = (("enough", 4.0), ("may be enough", 1.0), ("likely too few", 0.5))
 
     def _typically_needed(self) -> float:

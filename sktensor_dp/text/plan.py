@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.partition_selection import largest_weight
@@ -53,13 +54,13 @@ class WordForecast:
 
     def __str__(self) -> str:
         of_words = self.n_words is not None
-        kept, units = ("word", "documents") if of_words else ("category", "rows")
-        verdict = f"; of ordinary texts about {self.n_words:,} words" if of_words else ""
+        kept, unit = ("word", "document") if of_words else ("category", "row")
+        verdict = f"; of ordinary texts about {counted(self.n_words or 0, 'word')}" * of_words
         if not self.enough:
             verdict = f"; there are too few for any {kept}"
         return (
-            f"{self.n_documents:,} {units}: a {kept} is kept from about {self.threshold:,.0f} "
-            f"{units} on{verdict}."
+            f"{counted(self.n_documents, unit)}: a {kept} is kept from about "
+            f"{counted(round(self.threshold), unit)} on{verdict}."
         )
 
 
@@ -89,6 +90,10 @@ class WordPlan:
     votes: float = 0.0
     needed: float = 0.0  # noisy number in its bucket that a word needs to get votes; 0: none does
     threshold: float = 1.0  # documents from which a word is kept, about
+
+    def units(self, n: float) -> str:
+        """Number of units in words, such as "1 document"."""
+        return counted(round(n), self.noun.removesuffix("s"))
 
     @property
     def exact(self) -> bool:
@@ -161,13 +166,13 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
     if n_documents is not None and plan.threshold > n_documents:
         raise NotEnoughDataError(
             f"With epsilon={releases.epsilon:g} and delta={releases.delta:g} a "
-            f"{plan.wording.kept} must come from about {plan.threshold:,.0f} {noun} to be kept, "
+            f"{plan.wording.kept} must come from about {plan.units(plan.threshold)} to be kept, "
             f"but there are {n_documents:,}. Nothing was charged. {plan.wording.fewer}, a larger "
             f"epsilon, more {noun} or {plan.wording.public} would help."
         )
     if plan.most < plan.needed:
         raise NotEnoughDataError(
-            f"max_df={max_df!r} drops words of more than {plan.most:g} {noun}, and "
+            f"max_df={max_df!r} drops words of more than {plan.units(plan.most)}, and "
             f"noise those of fewer than {plan.needed:.0f}. Nothing was charged. Raise max_df."
         )
 

@@ -33,9 +33,8 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
     }
     if plan.frequencies:
         found["document_frequencies_"] = sizes[kept]
-    note = (
-        f"A {plan.wording.kept} of fewer than about {plan.threshold:,.0f} {plan.noun} is dropped."
-    )
+    fewest = plan.units(plan.threshold)
+    note = f"A {plan.wording.kept} of fewer than about {fewest} is dropped."
     return Fitted(found, notes=(note,))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import divergences, positions, ranked_words
 
@@ -83,7 +84,7 @@ class Explorer:
         """Map, controls and the panel that the script fills."""
         left_out = ""
         if len(self.words) < self.n_words:
-            left_out = f" The page has {len(self.words):,} of {self.n_words:,} words."
+            left_out = f" The page has {len(self.words):,} of {counted(self.n_words, 'word')}."
         places, radii = _placed(np.sqrt(self.distances), self.shares)
         links = "".join(
             _link(self, row, float(x), float(y), float(radius))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from commands import Answer, Command, write_posts
+from commands import PLURAL_OF_ONE, Answer, Command, write_posts
 
 from sktensor_dp.cli import main
 
@@ -21,6 +21,7 @@ def command(
             ended = int(stop.code or 0)
         answer = Answer(*capsys.readouterr())
         assert ended == status, answer.err
+        assert not PLURAL_OF_ONE.search(answer.out + answer.err)
         return answer
 
     return run

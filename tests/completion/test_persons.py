@@ -344,4 +344,4 @@ def test_clamped_values_and_lists_that_match_nothing_are_doubted(names, level, d
     with pytest.warns(UserWarning, match=doubted):
         model = fitted(X, y + level, 1, **lists)
     own = repr(model.fold_in(X[:5], y[:5]))
-    assert own == f"<parameters of {len(set(X[:5, 0])):,} units>"
+    assert own == "<parameters of 1 unit>"

@@ -4,6 +4,7 @@ import math
 import pickle
 
 import pytest
+from commands import PLURAL_OF_ONE
 from sklearn.base import BaseEstimator, clone
 
 import sktensor_dp
@@ -44,6 +45,7 @@ def test_every_estimator_forecasts_by_public_numbers_and_spends_nothing():
         model: BaseEstimator = build(accountant=budget, **options)
         before = vars(model).copy()
         assert str(model.forecast(*sizes))
+        assert not PLURAL_OF_ONE.search(str(model.forecast(1, *sizes[1:])))
         assert vars(model) == before
     assert budget.entries == ()
 

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 from cases import Case, covered
+from commands import PLURAL_OF_ONE
 
 SECRET, NUMBER = "swordfish", 987654
 
@@ -37,6 +38,8 @@ def holds(case: Case) -> None:
     data, model = case.draw(), case.build()
     said, caught = said_by(lambda: case.fit(model, data))
     assert said == ""
+    shown = " ".join([str(model.privacy_report_), *(str(one.message) for one in caught)])
+    assert not PLURAL_OF_ONE.search(shown)
     for warning in caught:
         # The call of the library is in the file of cases, whatever the call is.
         assert warning.filename.endswith("cases.py"), (warning.filename, str(warning.message))

@@ -1,6 +1,7 @@
 """A file of posts by persons, and what the command answers."""
 
 import csv
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,13 @@ from sktensor_dp import PrivacyReport, load_statement
 
 SECRET = "unmistakable"
 N_TEXTS, N_PERSONS = 5973, 2811
+
+
+# A number with the wrong form of its noun.
+PLURAL_OF_ONE = re.compile(
+    r"(?<![\d.,] )(?<![\d.,])\b1 (topics|rows|documents|words|columns|units|persons|texts|groups|"
+    r"components|items|ratings|files|features|entries|axes|runs|samples|batches)\b"
+)
 
 
 @dataclass
