@@ -67,32 +67,6 @@ def held(client: Client) -> list[Any]:
     return list(found.values())
 
 
-def _poison() -> None:
-    """Let noise, ledgers and sessions fail in this process."""
-    from sktensor_dp.privacy import accountant, noise, session
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise AssertionError("a worker asked for what is the client's")
-
-    session.Session.__init__ = accountant.BudgetAccountant.charge = refuse  # type: ignore
-    for name, method in vars(noise.NoiseSource).items():
-        if callable(method):
-            setattr(noise.NoiseSource, name, refuse)
-
-
-def test_noise_and_ledger_are_the_clients(client):
-    client.run(_poison)
-    X, budget = documents(), BudgetAccountant(1.0, 1e-6)
-    found, alone = fitted(topics(accountant=budget), lazy(X)), fitted(topics(), X)
-    # Digits of sums differ by roundings, which a grid of 2**-20 deviations hides or moves by one.
-    np.testing.assert_allclose(found.components_, alone.components_, atol=1e-5)
-    assert found.privacy_report_.rows == alone.privacy_report_.rows
-    assert budget.total()[0] == pytest.approx(1.0)
-    shares = found.transform(lazy(X)).compute()
-    np.testing.assert_allclose(shares, found.transform(X), rtol=1e-12)
-    assert held(client) == []
-
-
 # So few documents show topics of twenty of these words.
 @pytest.mark.filterwarnings("ignore:20,000 columns are many more")
 def test_queries_travel_once_and_leave_nothing(client, monkeypatch):

@@ -3,12 +3,9 @@
 import copy
 import json
 import pickle
-import re
 import time
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -17,7 +14,6 @@ import pytest
 from cases import MODELS, plain, quiet, report_of
 from other_accounting import epsilon_elsewhere
 
-import sktensor_dp
 from sktensor_dp import BudgetAccountant, StatementError
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
@@ -298,9 +294,6 @@ def test_typed_fields_have_the_limits_of_the_schema(name, seed):
             assert any(problems(other)) == (not VALIDATOR.is_valid(other)), (at, edge)
 
 
-ROOT = Path(sktensor_dp.__file__).parents[1]
-
-
 def checked(report: PrivacyReport) -> PrivacyReport:
     """The report after a check of its statement against the schema and its own sums."""
     text = report.to_json()
@@ -406,13 +399,3 @@ def test_persons_noisy_counts_and_numbers_of_numpy_have_room(relation):
     stated = json.loads(report.to_json())["unit"]
     assert stated["number_is"] == ("released" if relation == "add_remove" else "public")
     assert "all rows" in stated["in_words"]
-
-
-def test_the_wheel_has_the_schema():
-    """Hatch packs every file of the package that git does not ignore."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
-    assert settings["targets"]["wheel"] == {"packages": ["sktensor_dp"]}
-    assert "exclude" not in settings
-    assert SCHEMA["$id"] == "urn:sktensor-dp:privacy-statement:1"
-    for line in (ROOT / ".gitignore").read_text("utf-8").split():
-        assert not re.fullmatch(line.replace("*", ".*"), "privacy_statement.schema.json")
