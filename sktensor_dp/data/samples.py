@@ -58,6 +58,8 @@ def _square_norms(X: Any) -> Floats:
 class SampleChunk(RowChunk):
     """Samples (rows) of some units, with their norms computed once."""
 
+    # False in missing cells, which are 0 in `X`; None where none is missing.
+    observed: NDArray[np.bool_] | None = None
     # Scales of the last radius: one radius is in use at a time, for one block after another.
     _scales: tuple[float, Floats] | None = None
 
@@ -105,10 +107,9 @@ class SampleChunks(RowChunks[SampleChunk]):
 
 
 class IncompleteChunk(SampleChunk):
-    """Samples with missing cells: 0 in `X`, and False in `observed`; None where none is missing."""
+    """Samples in which NaN is a missing cell."""
 
     def __init__(self, X: Any, units: Units | None = None) -> None:
-        self.observed: NDArray[np.bool_] | None = None
         if not sp.issparse(X) and np.isnan(X).any():
             self.observed = ~np.isnan(X)
             X = np.where(self.observed, X, 0.0)

@@ -201,16 +201,17 @@ def names_of_columns(
     return columns_of(estimator).get("feature_names_in_", numbers) if given is None else given
 
 
-def check_arguments(
-    estimator: object, given: Mapping[str, object], method: str = "fit", *, n_samples: object = None
-) -> None:
-    """Raise TypeError for the first of the arguments `given` to `method`, which takes none."""
-    for name in [*given, *(() if n_samples is None else ["n_samples"])]:
-        said = f"{name}: {REASONS.get(name)}."
-        if name not in REASONS:
-            known = inspect.signature(getattr(type(estimator), method)).parameters
-            said = nearest(name, [one for one in known if one not in ("self", "unsupported")])
-        raise TypeError(f"{type(estimator).__name__}.{method} takes no {said}")
+def check_arguments(estimator: object, unsupported: Iterable[str], method: str = "fit") -> None:
+    """Raise TypeError if there are names of arguments that `method` does not take."""
+    name = next(iter(unsupported), None)
+    if name is None:
+        return
+    if name in REASONS:
+        said = f"{name}: {REASONS[name]}."
+    else:
+        known = inspect.signature(getattr(type(estimator), method)).parameters
+        said = nearest(name, [one for one in known if one not in ("self", "unsupported")])
+    raise TypeError(f"{type(estimator).__name__}.{method} takes no {said}")
 
 
 def check_output(estimator: object) -> None:
@@ -291,7 +292,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
 
     def _check_call(self, X: object, n_samples: object, unsupported: Mapping[str, object]) -> Self:
         """Refuse wrong parameters and `unsupported` arguments; return a copy for validation."""
-        check_arguments(self, unsupported, n_samples=None if is_read_in_parts(X) else n_samples)
+        check_arguments(self, unsupported)
+        if n_samples is not None and not is_read_in_parts(X):
+            check_arguments(self, ["n_samples"])
         checked = self._validation_copy()
         checked._check_parameters()
         return checked

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,8 +32,23 @@ from sktensor_dp.data.sums import OneThread
 from sktensor_dp.data.units import split_chunk
 from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.tensor.arrays import Floats
 
 Rows = TypeVar("Rows")
+# Array, frame or series of Dask, or one delayed partition: Dask has no types.
+Lazy = Any
+
+
+class Validating(Protocol):
+    """Estimator as its input sees it."""
+
+    neighbours: str
+
+    def _validated_rows(
+        self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
+    ) -> Floats | sp.csr_matrix: ...
+
+
 Kind = TypeVar("Kind")
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
@@ -213,7 +228,7 @@ def as_validated(convert: Callable[[object], Rows], X: object) -> Rows:
     raise MemoryError("there is too little memory for X.")
 
 
-def precision_of(X: object) -> type[np.floating[Any]]:
+def precision_of(X: object) -> type[np.floating]:
     """Type of the result of a transform: float32 for input of float32, else float64."""
     dtype = None if is_table(X) else getattr(X, "dtype", None)
     return np.float32 if dtype == np.float32 else np.float64
@@ -251,8 +266,8 @@ def number_is_private(n_samples: object, neighbours: str) -> bool:
 
 
 def row_chunks(
-    estimator: Any,
-    checked: Any,
+    estimator: Validating,
+    checked: Validating,
     chunks_class: Callable[..., Kind],
     X: Any,
     groups: Any = None,
@@ -277,8 +292,9 @@ def row_chunks(
 
 
 def source_chunks(
-    estimator: Any, chunks_class: Callable[..., Kind], source: Any, n_samples: Any, n_features: Any
-) -> Kind:
+    estimator: Validating, chunks_class: Callable[..., Kind], source: Any, n_samples: int | None,
+    n_features: int | None,
+) -> Kind:  # fmt: skip
     """Chunks of a source of announced public sizes, which is read several times."""
     if not isinstance(source, PartitionedSource):
         check_chunks(source)
@@ -369,7 +385,7 @@ def check_same(name: str, before: object, now: object) -> None:
 NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
 
 
-def check_columns(estimator: Any, X: Any, *, reset: bool, text: str | None = "") -> Any:
+def check_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None = "") -> Any:
     """Lazy table with its columns in one chunk, validated by its metadata alone."""
     text = advice_on_text(estimator) if text == "" else text
     if text is not None:  # None: columns may be text
@@ -392,31 +408,31 @@ def check_columns(estimator: Any, X: Any, *, reset: bool, text: str | None = "")
 
 
 def number_of_units(
-    estimator: Any, known: float, groups: Any, n_samples: Any, noun: str
+    estimator: Validating, known: float, groups: object, n_samples: Any, noun: str
 ) -> int | None:
     """Number of units of lazy data of `known` rows, or NaN; None where it is private."""
     if number_is_private(n_samples, estimator.neighbours):
         return None
     if n_samples is not None:
         check_sizes(n_samples=n_samples)
-    if groups is not None or math.isnan(known):
-        if n_samples is None:
-            what = noun if groups is None else "groups"
-            raise ValueError(
-                f"n_samples must be given: the number of {what}, which is public, and which "
-                "nothing is computed to find out."
-            )
-        if groups is not None and n_samples < 2:
-            raise ValueError(ONE_GROUP)
-        return int(n_samples)
-    if n_samples not in (None, known):
-        raise ValueError(f"n_samples is {n_samples}, but there are {known} {noun}.")
-    if known < 1:
-        raise ValueError(f"There must be at least one of the {noun}, got none.")
-    return int(known)
+    if groups is None and not math.isnan(known):
+        if n_samples not in (None, known):
+            raise ValueError(f"n_samples is {n_samples}, but there are {known} {noun}.")
+        if known < 1:
+            raise ValueError(f"There must be at least one of the {noun}, got none.")
+        return int(known)
+    if n_samples is None:
+        what = noun if groups is None else "groups"
+        raise ValueError(
+            f"n_samples must be given: the number of {what}, which is public, and which "
+            "nothing is computed to find out."
+        )
+    if groups is not None and n_samples < 2:
+        raise ValueError(ONE_GROUP)
+    return int(n_samples)
 
 
-def row_partitions(X: Any) -> list[Any]:
+def row_partitions(X: Lazy) -> list[Lazy]:
     """List of the delayed partitions of a Dask array, frame or series along its rows."""
     return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
 
@@ -430,11 +446,13 @@ def partitions_by_group(X: object, groups: object) -> DaskPartitions:
     return DaskPartitions.shuffled(rows, labels)
 
 
-def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) -> Sequence[Any]:
+def partitions_beside(given: Lazy, X: Lazy, n_parts: int, name: str, noun: str) -> list[Lazy]:
     """Delayed parts of `given`, an item (`noun`) for each row of `X`, in the partitions of X."""
-    unequal = f"{name} must hold one {noun} for each row of X."
+    unequal = ValueError(f"{name} must hold one {noun} for each row of X.")
+    is_array = hasattr(type(X), "chunks")  # of Dask, and no frame
+    n_rows = X.shape[0] if is_array else math.nan
     if not is_dask(given):
-        if not hasattr(type(X), "chunks") or math.isnan(X.shape[0]):
+        if math.isnan(n_rows):
             raise TypeError(
                 f"{name} must be a Dask array or series with the partitions of X, whose rows are "
                 f"not counted yet; got a {type(given).__name__}."
@@ -442,17 +460,16 @@ def partitions_beside(given: Any, X: Any, n_parts: int, name: str, noun: str) ->
         import dask.array as da
 
         items = read(lambda: np.asarray(given), name)
-        if items.shape != (X.shape[0],):
-            raise ValueError(unequal)
+        if items.shape != (n_rows,):
+            raise unequal
         # Without `name=False` Dask would name the array by a digest of the data.
         given = da.from_array(items, chunks=(X.chunks[0],), name=False)
-    elif hasattr(type(given), "chunks") and hasattr(type(X), "chunks"):
-        if getattr(given, "ndim", 1) != 1:
-            raise ValueError(unequal)
-        known = not (math.isnan(given.shape[0]) or math.isnan(X.shape[0]))
-        if known and given.shape[0] != X.shape[0]:
-            raise ValueError(unequal)
-        if known and given.chunks[0] != X.chunks[0]:
+    elif is_array and hasattr(type(given), "chunks"):
+        if given.ndim != 1:
+            raise unequal
+        if not (math.isnan(given.shape[0]) or math.isnan(n_rows)):
+            if given.shape[0] != n_rows:
+                raise unequal
             given = given.rechunk((X.chunks[0],))
     parts = row_partitions(given)
     if len(parts) != n_parts:
@@ -474,10 +491,10 @@ def worker_copy(estimator: Any, stays: Iterable[str]) -> Any:
 def _rows_of(
     method: Callable[[Any], Any],
     width: int | None,
-    dtype: Any,
+    dtype: type[np.floating],
     columns: list[str] | None,
     part: Any,
-) -> Any:
+) -> Floats:
     """Result of `method` for the rows of a partition, of shape (n_rows,) or (n_rows, width)."""
     refuse_other_columns(part, columns, "a partition of X")
     rows = part.to_numpy() if hasattr(part, "to_numpy") else part
@@ -488,12 +505,9 @@ def _rows_of(
 
 
 def mapped_partitions(
-    call: Callable[[object], object],
-    X: object,
-    shapes: Iterable[object],
-    dtype: object,
+    call: Callable[[Any], Any], X: Lazy, shapes: Iterable[tuple[float, ...]], dtype: object,
     meta: object = None,
-) -> Any:
+) -> Lazy:  # fmt: skip
     """Dask array of the results of `call`, of these `shapes`, for the partitions of `X`."""
     import dask
     import dask.array as da
@@ -507,7 +521,9 @@ def mapped_partitions(
     return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
 
 
-def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **options: Any) -> Any:
+def lazy_rows(
+    estimator: object, X: Lazy, method: str, width: int | None = None, **options: object
+) -> Lazy:
     """Dask array of a method's result for each row: a number, or `width` numbers."""
     X = check_columns(estimator, X, reset=False)
     dtype = np.float64 if width is None else precision_of(X)
@@ -518,6 +534,6 @@ def lazy_rows(estimator: Any, X: Any, method: str, width: int | None = None, **o
     return mapped_partitions(of_rows, X, shapes, dtype)
 
 
-def computed(value: Any, doing: str) -> Any:
+def computed(value: Lazy, doing: str) -> Any:
     """Compute a Dask value, and return any other; errors name the action `doing`, not data."""
     return call_untrusted(value.compute, doing) if is_dask(value) else value

@@ -540,7 +540,7 @@ class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin,
             raise ValueError("A private step must have accountant=None; pass it to the search.")
         for one in steps.values():
             if groups is not None and not has_fit_parameter(one, "groups"):
-                check_arguments(one, {"groups": groups})
+                check_arguments(one, ["groups"])
         step = [*steps.values()][-1]
         check_fractions(self.step_fractions, steps)
         if list(steps) != [""] and step.neighbours == "add_remove":

@@ -1,14 +1,13 @@
 """Export of a report to the Differential Privacy Deployments Registry of OpenDP."""
 
+import json
 import math
+from importlib.resources import files
 from typing import Any
 
-from sktensor_dp.privacy.report import PrivacyReport, Statement, rounded_down, written
+from sktensor_dp.privacy.report import PrivacyReport, rounded_down, written
 
 __all__ = ["registry_entry"]
-
-# Placeholder for what the registry asks and no statement holds.
-TO_FILL_IN = "TO FILL IN"
 
 
 def registry_entry(report: PrivacyReport) -> dict[str, Any]:
@@ -41,6 +40,8 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
     if report.seeded or math.isinf(report.epsilon):
         raise ValueError("report must be of a fit that protects: with secret noise, epsilon < inf.")
     stated, pure = written(report), report.delta == 0
+    template = files("sktensor_dp.privacy").joinpath("opendp_registry.json")
+    entry: dict[str, Any] = json.loads(template.read_text(encoding="utf-8"))
     unprotected = [
         "Parameters of the fit, and names and numbers of columns.",
         *(one["in_words"] for one in stated["not_covered"]),
@@ -49,60 +50,23 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
         unprotected.insert(0, f"The number of {report.unit}s, {report.n_units}.")
     laws = ", ".join(dict.fromkeys(row.mechanism for row in report.rows))
     releases = "; ".join(f"{row.name} ({row.uses} times)" for row in report.rows)
-    return {
-        "url_slug": TO_FILL_IN,
-        "status": "Draft",
-        "tier": 3,
-        "deployment": {
-            "basic": {
-                "name": TO_FILL_IN,
-                "data_curators": [TO_FILL_IN],
-                "intended_use": TO_FILL_IN,
-                "data_product_type": "Machine learning model",
-                "data_product_region": TO_FILL_IN,
-                "description": TO_FILL_IN,
-                "publication_date": "1900-01-01",
-            },
-            "dp_variant": {
-                "variant_name": "Pure DP" if pure else "Approximate DP",
-                "data_domain": TO_FILL_IN,
-                "unprotected_quantities": "\n".join(f"- {said}" for said in unprotected),
-            },
-            "privacy_loss": _privacy_loss(report, stated),
-            "deployment_model": {
-                "model_name": "Central",
-                "release_type": "One release",
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-            },
-            "accounting": {
-                "post_processing": "Everything but the releases below is computed from them.",
-                "composition": "Gaussian releases compose by the sum of mu squared, pure ones by "
-                "that of epsilon; the privacy statement has each.",
-            },
-            "implementation": {
-                "mechanisms": f"sktensor_dp {stated['library']['version']}; laws: {laws}. "
-                f"Releases: {releases}",
-                "justification": TO_FILL_IN,
-            },
-            "administrative": {"registry_authors": [TO_FILL_IN]},
-        },
-    }
-
-
-def _privacy_loss(report: PrivacyReport, stated: Statement) -> dict[str, Any]:
-    """Unit and parameters, from a report and its statement."""
-    parameters = {"epsilon": report.epsilon, "delta": report.delta}
-    if report.delta == 0:
-        del parameters["delta"]
+    delta = {} if pure else {"delta": report.delta}
     mu = "" if report.mu is None else f" The whole is {report.mu:.6g}-Gaussian DP."
     missed = rounded_down(report.false_negative_rate(0.05))
-    return {
+    entry["deployment"]["dp_variant"] |= {
+        "variant_name": "Pure DP" if pure else "Approximate DP",
+        "unprotected_quantities": "\n".join(f"- {said}" for said in unprotected),
+    }
+    entry["deployment"]["privacy_loss"] |= {
         "privacy_unit": report.unit,
         "privacy_unit_details": f"{stated['unit']['in_words']} {stated['neighbours']['in_words']}",
-        "privacy_parameters": parameters,
+        "privacy_parameters": {"epsilon": report.epsilon} | delta,
         "privacy_parameters_details": (
             f"{report.guarantee}.{mu} A test of what one {report.unit} holds, with false alarms in "
             f"5 %, misses at least {missed:g} %."
         ),
     }
+    entry["deployment"]["implementation"]["mechanisms"] = (
+        f"sktensor_dp {stated['library']['version']}; laws: {laws}. Releases: {releases}"
+    )
+    return entry

@@ -195,6 +195,7 @@ class ReleasePlan:
 
 def with_histogram(name: str, fractions: Mapping[str, float]) -> dict[str, float]:
     """Fractions of a budget with that of the histogram `name`, by which a range is chosen."""
+    # Fractions are relative to their sum, of which the histogram then is HISTOGRAM_FRACTION.
     ratio = HISTOGRAM_FRACTION / (1 - HISTOGRAM_FRACTION)
     return {name: ratio * math.fsum(fractions.values()), **fractions}
 

@@ -259,13 +259,13 @@ def _reasons(stated: Statement, report: PrivacyReport, again: Statement) -> Iter
     yield from _differences(stated, again, "")
 
 
-def _without_words(value: Any) -> Any:
-    """Copy of plain values without texts for people, which later versions may change."""
+def _without_words(value: Statement | list[Statement]) -> Any:
+    """Copy of objects without texts for people, which later versions may change."""
     if isinstance(value, list):
         return [_without_words(item) for item in value]
-    # A relation that is described in words keeps its words.
-    kept = value.get("relation") == "in_words"
-    return {key: item for key, item in value.items() if kept or key != "in_words"}
+    if value.get("relation") == "in_words":  # the words are the relation
+        return value
+    return {key: item for key, item in value.items() if key != "in_words"}
 
 
 def _nodes(

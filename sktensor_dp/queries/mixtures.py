@@ -149,7 +149,7 @@ class MixtureStatistics(Bounded):
 
     def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[Places, "Seen"]]:
         """Yield rows in the slice `part` by their pattern of observed cells, with its `Seen`."""
-        observed = getattr(chunk, "observed", None)
+        observed = chunk.observed
         whole = Seen(self.whiteners, self.log_scales, self.limit)
         if observed is not None and self.fill is None:
             kinds = [(p, part.start + at) for p, at in patterns_of(observed[part])]
@@ -282,5 +282,4 @@ def scaled_rows(chunk: SampleChunk, rows: Places, radius: float, fill: Floats | 
 
 def observed_of(chunk: SampleChunk, rows: Places) -> NDArray[np.bool_] | None:
     """Mask of the observed cells of some rows; None where none is missing."""
-    observed = getattr(chunk, "observed", None)
-    return None if observed is None else observed[rows]
+    return None if chunk.observed is None else chunk.observed[rows]
