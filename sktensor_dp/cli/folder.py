@@ -257,12 +257,11 @@ def _made(path: Path) -> tuple[dict[str, str], list[str]]:
     """Files that the manifest in a folder names: protected, with SHA-256, and with raw data."""
     try:
         made = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        protected, private = made["protected"], made["private"]
+        protected, private = dict(made["protected"]), list(made["private"])
     except (OSError, ValueError, TypeError, KeyError):
         return {}, []  # none, or a file of somebody else's
-    names = [*protected, *private] if isinstance(private, list) else [""]
-    if not (isinstance(protected, dict) and all(Path(str(one)).name == one for one in names)):
-        return {}, []
+    if any(Path(str(name)).name != name for name in (*protected, *private)):
+        return {}, []  # names of files elsewhere
     return protected, private
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,17 @@ from sktensor_dp.queries.query import SIZE_EDGES, UnitCount
 
 # Squares of values in this range, and their ratios, neither overflow nor underflow.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
+
+
+class Parameters(Protocol):
+    """Parameters of a completion by which its data is read."""
+
+    bounds: tuple[float, float] | str | None
+    shape: Sequence[int] | None
+    epsilon: float
+    perturbation: str
+    unit_mode: int | None
+    max_iter: int | None
 
 
 @dataclass(frozen=True)
@@ -104,20 +115,21 @@ class LazyPersons(ValueRange):
 
 
 def lazy_persons(
-    estimator: Any,
+    estimator: Parameters,
     X: Any,
     y: Any,
     indices: Indices | None,
     shape: Sequence[int],
+    unit_mode: int,
     bounds: tuple[float, float],
 ) -> LazyPersons:
     """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
     import dask
 
     X = check_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
-    reader = PersonReader.checked(shape, int(X.shape[1]), estimator.unit_mode, bounds)
+    reader = PersonReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
     if indices is not None:
-        reader = NamedPersonReader(reader.shape, reader.unit_mode, bounds, indices=indices)
+        reader = NamedPersonReader(reader.shape, unit_mode, bounds, indices=indices)
     if is_dask(y):
         refuse_other_kinds(y._meta, "y", "encode it first")
     parts = row_partitions(X)
@@ -151,7 +163,7 @@ CATEGORIES = (
 OF_NUMBERS = f"X must have integer coordinates; {CATEGORIES}."
 
 
-def check_combination(estimator: Any) -> None:
+def check_combination(estimator: Parameters) -> None:
     """Raise ValueError for parameters that are valid one by one and exclude each other."""
     if estimator.unit_mode is not None and estimator.perturbation not in PERSON_PERTURBATIONS:
         raise ValueError(
@@ -175,7 +187,7 @@ def check_repeated(repeated: object, unit_mode: int | None) -> None:
     )
 
 
-def checked_bounds(estimator: Any) -> tuple[float, float]:
+def checked_bounds(estimator: Parameters) -> tuple[float, float]:
     """Parameter ``bounds`` as (low, high) floats, with "auto" those of the histogram's bins;
     ValueError if missing or without width.
     """
@@ -198,7 +210,7 @@ def checked_bounds(estimator: Any) -> tuple[float, float]:
 
 
 def read_entries(
-    checked: Any,
+    checked: Parameters,
     X: Any,
     y: Any,
     indices: Indices | None,
@@ -212,12 +224,12 @@ def read_entries(
     out, and without an index of the unit mode units have ids of their own. `shape` is public; None
     takes it from names and coordinates.
     """
-    by_person = checked.unit_mode is not None
-    if by_person:
+    unit_mode = checked.unit_mode
+    if unit_mode is not None:
         shape = _shape_of_persons(shape, indices)
         if is_dask(X):
             check_given(checked, y)
-            return lazy_persons(checked, X, y, indices, shape, bounds)
+            return lazy_persons(checked, X, y, indices, shape, unit_mode, bounds)
     # If a value is the unit, coordinates are public, and needed as a whole here.
     X, y = computed(X, "Reading X"), computed(y, "Reading y")
     if indices is None:
@@ -226,17 +238,17 @@ def read_entries(
         values = checked_values(checked, y)
         given, values, shape = _known_entries(checked, X, values, indices, shape)
     coordinates, values, rows = as_entries(given, values, shape)
-    each_protected = not by_person and repeated is None and checked.epsilon < math.inf
+    each_protected = unit_mode is None and repeated is None and checked.epsilon < math.inf
     if each_protected and are_repeated(coordinates, rows):
         raise ValueError(REPEATED)
     # Under the caller's error state, whether rounding warns or raises may depend on one unit.
     with np.errstate(all="ignore"):
-        if by_person:
-            return PersonChunks(coordinates, values, rows, checked.unit_mode, bounds)
+        if unit_mode is not None:
+            return PersonChunks(coordinates, values, rows, unit_mode, bounds)
         return EntryChunks(coordinates, values, rows, bounds)
 
 
-def refuse_entries(estimator: Any, X: Any, y: Any) -> None:
+def refuse_entries(estimator: Parameters, X: Any, y: Any) -> None:
     """Raise an error for coordinates and values that no fit takes, whatever its shape."""
     coordinates, _, shape = as_entries(
         coordinate_array(estimator, X, reset=True), checked_values(estimator, y)
@@ -253,7 +265,7 @@ def refuse_repeated_names(X: object) -> None:
         raise ValueError(REPEATED)
 
 
-def coordinate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
+def coordinate_array(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[Any]:
     """Coordinates as an array of shape (n, n_modes) from an array, a frame or a list.
     `reset` is True in a fit, where coordinates below 0 raise a ValueError and columns are stored.
     """
@@ -321,7 +333,7 @@ def refuse_beyond(
             )
 
 
-def check_given(estimator: object, y: object) -> None:
+def check_given(estimator: Parameters, y: object) -> None:
     """Raise ValueError if `y` is None."""
     if y is None:
         raise ValueError(
@@ -332,7 +344,7 @@ def check_given(estimator: object, y: object) -> None:
         )
 
 
-def checked_values(estimator: object, y: object) -> NDArray[Any]:
+def checked_values(estimator: Any, y: object) -> NDArray[Any]:
     """Values as a numeric array of shape (n,); errors quote none."""
     check_given(estimator, y)
     told = _unless_counting(
@@ -354,7 +366,7 @@ def _column(y: object) -> NDArray[Any]:
     return np.asarray(column_or_1d(given, warn=True))
 
 
-def _unless_counting(estimator: Any, message: str) -> Callable[[str], str | None]:
+def _unless_counting(estimator: Parameters, message: str) -> Callable[[str], str | None]:
     """Function from an error's message to `message`, if it tells a private number of entries.
     The function returns None for other messages, which are then shown as they are.
     """
@@ -376,18 +388,18 @@ def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
 
 
 def _known_entries(
-    checked: Any, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
+    checked: Parameters, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
     """Coordinates and values of the entries all of whose names are rows, and the public shape."""
-    by_person, own, units = checked.unit_mode is not None, indices, checked.unit_mode
-    if by_person:
+    units, own = checked.unit_mode, indices
+    if units is not None:
         X = no_rows(X, len(indices))
-    if by_person and units < len(indices) and indices[units] is None:
-        own = of_own_units(indices, units, X)
+        if indices[units : units + 1] == (None,):
+            own = of_own_units(indices, units, X)
     numbers = named_numbers(checked, X, own, reset=True)
     if shape is None:
         shape = _shape_of_entries(indices, numbers)
-    if own is not indices and len(own[units] or ()) > shape[units]:
+    if units is not None and own is not indices and len(own[units] or ()) > shape[units]:
         raise ValueError(MORE_IDS.format(mode=units, most=shape[units]))
     named = [mode for mode, index in enumerate(own) if index is not None]
     known = (numbers[:, named] >= 0).all(axis=1)
@@ -456,7 +468,7 @@ def of_own_units(indices: Indices, mode: int, X: object) -> Indices:
 
 
 def named_numbers(
-    estimator: object, X: object, indices: Indices, *, reset: bool, nobody: int | None = None
+    estimator: Parameters, X: object, indices: Indices, *, reset: bool, nobody: int | None = None
 ) -> NDArray[Any]:
     """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
 

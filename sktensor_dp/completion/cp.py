@@ -177,7 +177,7 @@ class PrivateCPCompletion(
             were fitted.
         """
         coordinates = self._coordinates(X)
-        weights = getattr(self, "weights_", np.zeros(0))
+        weights = vars(self).get("weights_", np.zeros(0))
         result = np.zeros((len(coordinates), self._n_features_out))
         inside = ((coordinates >= 0) & (coordinates < np.array(self.shape_))).all(axis=1)
         if len(weights):

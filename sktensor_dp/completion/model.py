@@ -104,8 +104,10 @@ def unit_mean_square(factor: Floats) -> tuple[Floats, Floats]:
 
 def attributes_of(model: Model) -> dict[str, Any]:
     """Fitted attributes of an estimator from a model of entries."""
-    last = "weights" if isinstance(model, CPCompletion) else "core"
-    return {f"{name}_": getattr(model, name) for name in ("mean", "biases", "factors", last)}
+    found = {"mean_": model.mean, "biases_": model.biases, "factors_": model.factors}
+    if isinstance(model, CPCompletion):
+        return {**found, "weights_": model.weights}
+    return {**found, "core_": model.core}
 
 
 def count_components(attributes: Mapping[str, Any]) -> int:

@@ -83,7 +83,7 @@ privacy_report_, n_features_in_
             0 for rows below 0 or beyond the shape.
         """
         coordinates = self._coordinates(X)
-        factors = getattr(self, "factors_", None)
+        factors = vars(self).get("factors_")
         parts = []
         for mode, rows in enumerate(coordinates.T):
             part = np.zeros((len(rows), self._ranks[mode]))

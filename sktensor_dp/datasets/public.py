@@ -116,8 +116,7 @@ def _docstrings_in(node: ast.AST) -> Iterator[str]:
 
 def _newdoc_in(call: ast.Call) -> Iterator[str]:
     """Yield the docstring that a call of ``add_newdoc`` holds; nothing for other calls."""
-    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-    if not name.endswith("add_newdoc"):
+    if not ast.unparse(call.func).endswith("add_newdoc"):
         return
     constants = [
         node.value

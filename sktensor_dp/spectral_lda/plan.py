@@ -190,13 +190,12 @@ def _release_plan(
     limits: Mapping[str, float],
 ) -> ReleasePlan:
     """Plan the releases, with a histogram of norms for each clip without a public limit."""
-    names = {"pairs": "pair_moments", "triples": triples or ""}
-    fractions = {names.get(name, name): part for name, part in fractions.items()}
-    pure = delta == 0
-    # With pure noise the number of tokens bounds pairs and triples in word space too.
-    clipped = {"counts"} | ({"pairs"} if not pure else set())
-    if triples is not None and not (pure and triples == "triple_moments"):
-        clipped.add("triples")
+    names = {"pairs": "pair_moments", "triples": triples}
+    fractions = {names.get(name) or name: part for name, part in fractions.items()}
+    clipped = {"counts", "pairs"} | ({"triples"} if triples else set())
+    if delta == 0:
+        # The number of tokens bounds pairs, and triples in word space, too.
+        clipped -= {"pairs", "triples"} if triples == "triple_moments" else {"pairs"}
     n_histograms = 0 if math.isinf(epsilon) else len(clipped - set(limits))
     if n_histograms == 0:
         fractions.pop("norm_histogram")

@@ -18,18 +18,20 @@ from sklearn.utils import check_random_state
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import MIN_TOKENS, WordFrequencies
+from sktensor_dp.queries.counts import MIN_TOKENS, Clip, WordFrequencies
 from sktensor_dp.queries.query import Query
 from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips
 from sktensor_dp.spectral_lda.plan import TopicPlan
 from sktensor_dp.spectral_lda.refinement import MIX_FINAL, Refinement, smoothed, with_public
 from sktensor_dp.spectral_lda.released import (
     FittedTopics,
+    Moment,
     ReleasedPairs,
     TopicOptions,
     WhitenedPairs,
     corrected_pairs,
     diagnostics,
+    product_of,
 )
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
@@ -154,13 +156,13 @@ class _SpectralFit:
             fitted = steps.run(fitted)
         return replace(fitted, **diagnostics(pairs, fitted.topics))
 
-    def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: object) -> Any:
+    def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
         if self._ask.is_pure:
             return count_clip
         return self._clips.of_pairs(self._plan.clip_quantile, words)
 
-    def _pairs(self, clips: list[Any]) -> WhitenedPairs:
+    def _pairs(self, clips: list[Clip]) -> WhitenedPairs:
         """Release pair moments, correct them for the prior, and whiten them above their noise."""
         words, total = None, self._length
         own, sigma = self._frequencies.value, self._frequencies.sigma
@@ -185,39 +187,40 @@ class _SpectralFit:
         )
 
     def _white(
-        self, released: ReleasedPairs, corrected: Any, correction: PriorCorrection, total: float
+        self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection, total: float
     ) -> tuple[NoisyWhitener, float]:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain, and
         the edge of these.
         """
-        wanted, size = self._plan.n_components, len(correction.frequencies)
         scale, shift = correction.pair_scale, correction.pair_shift
-        sampling = sampling_of_pairs(self._length, self._ask.n_units, size)
-        deviations = released.sigma / total, released.diagonal_sigma / total, sampling
         known, pure, keep_all = correction.frequencies, self._ask.is_pure, self._plan.match_moments
+        sampling = sampling_of_pairs(self._length, self._ask.n_units, len(known))
+        deviations = released.sigma / total, released.diagonal_sigma / total, sampling
+        wanted = min(self._plan.n_components, len(known))
         search: dict[str, Any] = {
-            "dim": size, "tol": EIGEN_TOL, "random_state": self._random_state,
+            "dim": len(known), "tol": EIGEN_TOL, "random_state": self._random_state,
             "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
         }  # fmt: skip
         edge, apart = (scale * x + shift for x in noise_edges(*deviations, known, pure=pure))
         white = noisy_whitener(
-            corrected, min(wanted, size), edge=edge, apart=apart, keep_all=keep_all, **search
+            corrected, wanted, edge=edge, apart=apart, keep_all=keep_all, **search
         )
-        if white.n_resolved >= min(wanted, size):
+        if white.n_resolved >= wanted:
             return white, edge
+        # Where sampling is most of what varies, frequent words hide topics of others: look again
+        # with weights by which all entries vary about alike.
         weights, *edges = scaled_edges(*deviations, known, self._ask.n_units, pure=pure)
         low, high = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
 
         def weighted(V: Floats) -> Floats:
-            V = weights[:, None] * V
-            return weights[:, None] * (corrected(V) if callable(corrected) else corrected @ V)
+            return weights[:, None] * product_of(corrected, weights[:, None] * V)
 
-        values, _ = top_eigenpairs(weighted, min(wanted, size), **search)
+        values, _ = top_eigenpairs(weighted, wanted, **search)
         shown = int((values > low).sum())
         # The first is the word frequencies, whatever is chance.
         if shown <= max(white.n_resolved, 1) or values[1] <= high:
             return white, edge
-        n = min(wanted, size) if keep_all else shown
+        n = wanted if keep_all else shown
         white = noisy_whitener(corrected, n, edge=0.0, keep_all=keep_all, **search)
         return replace(white, n_resolved=min(shown, white.n_resolved)), edge
 
@@ -268,9 +271,8 @@ class _SpectralFit:
         triples = pairs.correction.triples(noisy.value, mean_pairs, basis)
         framed, k = pairs.white.in_frame(basis), pairs.white.n_components
         eigenvalues, vectors = orthogonal_decomposition(
-            multilinear(triples, framed.transform), k, n_restarts=self._options.n_restarts,
-            max_iter=self._options.max_iter, random_state=self._random_state,
-        )  # fmt: skip
+            multilinear(triples, framed.transform), k, random_state=self._random_state
+        )
         topics = topics_from_components(framed.unwhiten(vectors))
         weights = np.clip(np.maximum(eigenvalues, 1e-9) ** -2.0, 0.2 / k, 5 / k)
         weights /= weights.sum()

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.queries.counts import Clip
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.whitening import NoisyWhitener, top_eigenpairs
 from sktensor_dp.topics.concentration import USUAL
 from sktensor_dp.topics.measures import umass
 from sktensor_dp.topics.moments import PriorCorrection
+
+# A second moment of words: a matrix, or the function V -> M V.
+Moment = Floats | Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +50,7 @@ class TopicOptions:
 
     # Sum of the Dirichlet prior; 0 for one topic per document, None to estimate it.
     concentration: float | None
-    random_state: Any  # for restarts after release, and second starts without noise
-    # Number of restarts of the decomposition.
-    n_restarts: int = 10
-    max_iter: int = 100
+    random_state: int | np.random.RandomState | None  # for restarts after release
     # (n_features,): public word frequencies towards which noisy ones are shrunk; positive, of sum
     # 1.
     word_frequencies: Floats | None = None
@@ -73,11 +74,11 @@ class WhitenedPairs:
     """Released pair moments, in units of one document of mean weight, and their whitener."""
 
     words: NDArray[np.intp] | None  # columns whose pairs were released; None for all
-    clips: tuple[Any, ...]  # on what a document contributes, in force together
+    clips: tuple[Clip, ...]  # on what a document contributes, in force together
     total: float  # factor of the released pairs over E2
     correction: PriorCorrection  # for the Dirichlet prior
     released: ReleasedPairs
-    corrected: Any  # M2: a matrix, or the function V -> M2 V
+    corrected: Moment  # M2
     scale: float  # factor of the noise of `corrected` over that of `released`
     white: NoisyWhitener
     edge: float  # largest eigenvalue of M2 that noise alone gives
@@ -97,11 +98,16 @@ class WhitenedPairs:
 
     def product(self, V: Floats) -> Floats:
         """Product of the corrected second moment with `V`, of shape (n_words, b)."""
-        return np.asarray(self.corrected(V) if callable(self.corrected) else self.corrected @ V)
+        return product_of(self.corrected, V)
 
 
-def corrected_pairs(released: ReleasedPairs, correction: PriorCorrection, total: float) -> Any:
-    """Second moment M2 corrected for the prior: a matrix, or the function V -> M2 V."""
+def product_of(moment: Moment, V: Floats) -> Floats:
+    """Product of a second moment with `V`, of shape (n_words, b)."""
+    return np.asarray(moment(V) if callable(moment) else moment @ V)
+
+
+def corrected_pairs(released: ReleasedPairs, correction: PriorCorrection, total: float) -> Moment:
+    """Second moment M2 corrected for the prior."""
     if released.matrix is not None:
         return correction.pair_matrix(released.matrix, total)
     return correction.pairs(lambda V: released.product(V) / total)
@@ -117,7 +123,7 @@ def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
         n_values = max(2 * len(topics), len(topics) + more_eigenvalues)
         # A seed of its own, so that later draws do not depend on whether this is computed.
         spectrum, _ = top_eigenpairs(
-            pairs.corrected, min(n_values, len(pairs.corrected)), tol=1e-3, random_state=0
+            pairs.corrected, min(n_values, len(pairs.released.matrix)), tol=1e-3, random_state=0
         )
     words = pairs.words if pairs.words is not None else np.arange(topics.shape[1])
     leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :coherent_words]

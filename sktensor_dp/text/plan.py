@@ -214,5 +214,5 @@ def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbour
 def _difference(fitted: Any) -> float:
     """Document frequencies, or numbers, of the second set of words minus those of the first."""
     names = fitted.get_feature_names_out()
-    found = getattr(fitted, "document_frequencies_", np.ones(len(names)))
+    found = vars(fitted).get("document_frequencies_", np.ones(len(names)))
     return float(sum(x if name[0] == "b" else -x for name, x in zip(names, found, strict=True)))

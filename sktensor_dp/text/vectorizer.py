@@ -414,7 +414,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _marked(self, counts: object) -> Any:
         """Counts, marked with the unit of a learned vocabulary, which the next fit has to share."""
-        known = not self.fixed_vocabulary_ and hasattr(self, "privacy_report_")
+        known = not self.fixed_vocabulary_ and "privacy_report_" in vars(self)
         return mark_unit(counts, self.privacy_report_) if known else counts
 
     def _public_facts(self) -> PublicFacts:
