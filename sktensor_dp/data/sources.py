@@ -1,7 +1,7 @@
 """Classes of data that is not in memory as a whole."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sktensor_dp.checks.errors import call_untrusted
@@ -92,7 +92,7 @@ def summed(source: PartitionedSource, query: PartialQuery) -> PartialSum:
     return found
 
 
-def check_chunks(source: Any) -> Iterable[Any]:
+def check_chunks(source: Any) -> None:
     """Raise TypeError unless `source` is an iterable of chunks that can be read again and again."""
     kind = type(source)
     if is_dask(source) or is_table(source) or issubclass(kind, (str, bytes, Mapping)):
@@ -107,5 +107,3 @@ def check_chunks(source: Any) -> Iterable[Any]:
             "source must be re-iterable (a list, or an object whose __iter__ starts anew); got a "
             f"{kind.__name__}, which can be read once."
         )
-    found: Iterable[Any] = source
-    return found

@@ -135,7 +135,7 @@ class Plain(Form):
 
     kind: type
 
-    def read(self, reader: Reader, value: object, where: str) -> Any:
+    def read(self, reader: Reader, value: object, where: str) -> object:
         longest_text = 10_000
         right = type(value) is self.kind and not (
             isinstance(value, str) and len(value) > longest_text
@@ -215,7 +215,7 @@ class Items(Form):
     length: str | int = ""
     kind: type = list
 
-    def read(self, reader: Reader, value: Any, where: str) -> Any:
+    def read(self, reader: Reader, value: Any, where: str) -> object:
         if self.kind is tuple and isinstance(value, dict) and value.keys() == {"tuple"}:
             value = value["tuple"]
         fixed = isinstance(self.length, int)
@@ -236,7 +236,7 @@ class ByName(Form):
 
     form: Form
 
-    def read(self, reader: Reader, value: object, where: str) -> dict[Any, Any]:
+    def read(self, reader: Reader, value: object, where: str) -> dict[object, object]:
         found = read_parameter(value, reader.arrays)
         require(isinstance(found, dict), f"{where} must be a mapping")
         return {key: self.form.read(reader, item, where) for key, item in found.items()}
@@ -248,7 +248,7 @@ class Maybe(Form):
 
     form: Form
 
-    def read(self, reader: Reader, value: object, where: str) -> Any:
+    def read(self, reader: Reader, value: object, where: str) -> object:
         return None if value is None else self.form.read(reader, value, where)
 
 

@@ -1,24 +1,24 @@
 """Inference on samples by released components."""
 
 import math
-from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import logsumexp, softmax
 from sklearn.metrics.pairwise import euclidean_distances
 
 from sktensor_dp.power_method.recipe import FittedComponents
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, Integers
 
 
-def coordinates(samples: Any, moment: str, found: FittedComponents) -> Floats:
+def coordinates(samples: Floats | sp.csr_matrix, moment: str, found: FittedComponents) -> Floats:
     """Coordinates (n, k) of samples: probabilities in a mixture, or projections."""
     if moment == "raw":
         return np.asarray(samples @ found.components.T)
     return np.asarray(softmax(_log_joint(samples, found), axis=1))
 
 
-def sample_scores(samples: Any, moment: str, found: FittedComponents) -> Floats:
+def sample_scores(samples: Floats | sp.csr_matrix, moment: str, found: FittedComponents) -> Floats:
     """Log-likelihood (n,) of samples in a mixture, or their terms of the fit to T."""
     if moment == "gaussian_mixture":
         return np.asarray(logsumexp(_log_joint(samples, found), axis=1))
@@ -27,7 +27,9 @@ def sample_scores(samples: Any, moment: str, found: FittedComponents) -> Floats:
     return 2 * (seen**3) @ found.weights - found.weights @ gram @ found.weights
 
 
-def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
+def sampled_gaussians(
+    found: FittedComponents, chosen: Integers, rng: np.random.Generator
+) -> Floats:
     """Draw a point of each Gaussian in `chosen`, an array of indices."""
     assert found.variances is not None
     means = found.components[chosen]
@@ -36,7 +38,7 @@ def sampled_gaussians(found: FittedComponents, chosen: Any, rng: Any) -> Floats:
     )
 
 
-def _log_joint(samples: Any, found: FittedComponents) -> Floats:
+def _log_joint(samples: Floats | sp.csr_matrix, found: FittedComponents) -> Floats:
     """Log of weight times density of each sample and Gaussian, of shape (n, k)."""
     assert found.variances is not None
     distances = euclidean_distances(samples, found.components, squared=True)

@@ -55,7 +55,7 @@ class MomentPlan:
     # Settings of the power method, and the seed of its starts.
     n_restarts: int
     max_iter: int
-    random_state: Any
+    random_state: object
     # Public radius of the ball of samples; 1 if a histogram chooses it, as all else is relative to
     # it.
     radius: float

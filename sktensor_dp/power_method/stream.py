@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.data.labels import distinct
+from sktensor_dp.data.labels import Labels, distinct
 from sktensor_dp.data.samples import SampleChunks
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -146,7 +147,12 @@ def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warn
 
 
 def random_batches(
-    X: Any, n_batches: int, random_state: Any, *, groups: Any = None, by_coins: bool = False
+    X: Floats | sp.csr_matrix,
+    n_batches: int,
+    random_state: object,
+    *,
+    groups: Labels | None = None,
+    by_coins: bool = False,
 ) -> Iterator[SampleChunks]:
     """Yield random batches of units: groups by secret coins, rows by `random_state`."""
     n_units = X.shape[0] if groups is None else len(distinct(groups)[0])

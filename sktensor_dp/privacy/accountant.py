@@ -9,7 +9,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict
 from datetime import UTC
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 from sktensor_dp.checks.display import (
@@ -22,6 +22,7 @@ from sktensor_dp.checks.display import (
     finite,
     plain,
 )
+from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.plan import (
@@ -260,9 +261,7 @@ class BudgetAccountant(TableDisplay):
         >>> round(budget.remaining(10, "vocabulary")[0], 3), budget.remaining(10, "vocabulary")[1]
         (0.646, 1e-07)
         """
-        number: object = k
-        if isinstance(number, bool) or not (isinstance(number, Integral) and k >= 1):
-            raise ValueError(f"k must be an integer >= 1, got {k!r}.")
+        check_sizes(k=k)
         if kind not in ("gaussian", "vocabulary", "pure"):
             raise ValueError(f"kind must be 'gaussian', 'vocabulary' or 'pure', got {kind!r}.")
         now = self._ledger.balance()

@@ -61,19 +61,20 @@ class Answer:
         # Probability that noise alone fills a bin of a histogram, which would give far too wide a
         # range.
         false_bin = 1e-3
-        # Wider bins stand out more clearly, but determine the ends of the range less precisely.
-        sums = [self.value.reshape(-1, width).sum(axis=1) for width in MERGED]
-        found = []
-        for width, merged in zip(MERGED, sums, strict=True):
+        # Shares of bins above the noise, by number of bins that are merged: wider ones stand out
+        # more clearly, but determine the ends of the range less precisely.
+        shown = {}
+        for width in MERGED:
+            merged = self.value.reshape(-1, width).sum(axis=1)
             alone = false_bin / len(merged)
             pure = -math.log(2 * alone) / math.sqrt(2)
             level = pure if self.cost.epsilon > 0 else -float(ndtri(alone))
-            found.append(np.where(merged > self.sigma * math.sqrt(width) * level, merged, 0.0))
-        most = max(float(kept.sum()) for kept in found)
-        if most == 0:
-            found[-1] = np.where(sums[-1] == sums[-1].max(), 1.0, 0.0)
-        place = next(i for i, kept in enumerate(found) if kept.any() and kept.sum() >= SEEN * most)
-        reached, width = np.cumsum(found[place]), MERGED[place]
+            shown[width] = np.where(merged > self.sigma * math.sqrt(width) * level, merged, 0.0)
+        most = max(float(shares.sum()) for shares in shown.values())
+        if most == 0:  # the fullest of the widest bins, though it may be noise
+            shown = {width: np.where(merged == merged.max(), 1.0, 0.0)}
+        width, shares = next(one for one in shown.items() if one[1].sum() >= SEEN * most)
+        reached = np.cumsum(shares)
         low = edges[width * int(np.argmax(reached > tail * reached[-1]))]
         high = edges[width * (int(np.argmax(reached >= (1 - tail) * reached[-1])) + 1)]
         return float(low), float(high), most > 0

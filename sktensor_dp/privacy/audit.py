@@ -276,7 +276,7 @@ def _fitted_clone(estimator: object, data: object) -> Any:
     with warnings.catch_warnings():
         # The thousand fits of an audit may have too little data: no warning each time.
         warnings.simplefilter("ignore", NotEnoughDataWarning)
-        return fresh.fit(*data) if isinstance(data, tuple) else fresh.fit(data)
+        return fresh.fit(*_arguments(data))
 
 
 def audit(
@@ -567,12 +567,12 @@ def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDAr
 
 
 def audit_in_one_run(
-    estimator: Any,
-    canaries: Any,
-    harmless: Any,
+    estimator: object,
+    canaries: object,
+    harmless: object,
     *,
-    score: Any,
-    rest: Any = None,
+    score: Callable[[Any], ArrayLike],
+    rest: object = None,
     n_guesses: int | None = None,
     delta: float | None = None,
     confidence: float = 0.95,
@@ -618,15 +618,14 @@ def audit_in_one_run(
     >>> result.n_canaries, result.epsilon_claim
     (400, 2.0)
     """
-    packed = isinstance(canaries, tuple)
-    both = list(zip(canaries, harmless, strict=True)) if packed else [(canaries, harmless)]
+    both = list(zip(_arguments(canaries), _arguments(harmless), strict=True))
     size = _num_samples(both[0][0])
     coins = NoiseSource().integers(2, size).astype(bool)
     rows = np.where(coins, 0, size) + np.arange(size)
     parts = [_safe_indexing(_stacked(*pair), rows) for pair in both]
     if rest is not None:
-        parts = [_stacked(*pair) for pair in zip(parts, rest if packed else (rest,), strict=True)]
-    fitted = _fitted_clone(estimator, tuple(parts) if packed else parts[0])
+        parts = [_stacked(*pair) for pair in zip(parts, _arguments(rest), strict=True)]
+    fitted = _fitted_clone(estimator, tuple(parts))
     delta, epsilon_claim, mu_claim = _claim(fitted, delta)
     return one_run_audit(
         guesses_from_scores(score(fitted), n_guesses),
@@ -636,6 +635,11 @@ def audit_in_one_run(
         epsilon_claim=epsilon_claim,
         mu_claim=mu_claim,
     )
+
+
+def _arguments(data: object) -> tuple[Any, ...]:
+    """Arguments of ``fit``: those in a tuple, or the one that is given."""
+    return data if isinstance(data, tuple) else (data,)
 
 
 def _stacked(above: Any, below: Any) -> Any:

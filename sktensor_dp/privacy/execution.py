@@ -3,14 +3,17 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from numbers import Integral
 from typing import Any
 
 from sktensor_dp.checks.errors import call_untrusted, read_each
 from sktensor_dp.checks.frames import column_names, refuse_other_columns
+from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.sources import PartitionedSource, check_chunks
 from sktensor_dp.data.sums import PartialQuery, PartialSum
 from sktensor_dp.data.units import gathered, piece_of, split_by_group, split_chunk
+
+# Partition, result or task of Dask, which has no types.
+Delayed = Any
 
 __all__ = ["PartialQuery", "PartialSum", "PartitionedSource", "ThreadedPartitions"]
 # Number of sums that one task merges.
@@ -44,9 +47,7 @@ class ThreadedPartitions(PartitionedSource):
 
     def __init__(self, source: Iterable[object], n_threads: int, *, grouped: bool = False) -> None:
         check_chunks(source)
-        number: object = n_threads
-        if isinstance(number, bool) or not (isinstance(number, Integral) and n_threads >= 1):
-            raise ValueError(f"n_threads must be an int >= 1, got {n_threads!r}.")
+        check_sizes(n_threads=n_threads)
         self._source, self._n_threads, self.grouped = source, int(n_threads), grouped
 
     def sum(self, query: PartialQuery) -> PartialSum:
@@ -83,7 +84,7 @@ class DaskPartitions(PartitionedSource):
         self._parts, self.grouped, self._kept = list(parts), grouped, kept
 
     @classmethod
-    def shuffled(cls, rows: Sequence[Any], labels: Sequence[Any]) -> "DaskPartitions":
+    def shuffled(cls, rows: Sequence[Delayed], labels: Sequence[Delayed]) -> "DaskPartitions":
         """Regroup partitions of rows and labels so that all rows of a group are in one."""
         import dask
 
@@ -94,7 +95,7 @@ class DaskPartitions(PartitionedSource):
 
     @classmethod
     def rearranged(
-        cls, pieces: Sequence[Any], gather: Callable[[Sequence[Any]], Any], *, grouped: bool = False
+        cls, pieces: Sequence[Delayed], gather: Callable[..., object], *, grouped: bool = False
     ) -> "DaskPartitions":
         """Build new partitions: each is `gather` of one piece (or error) of every old partition."""
         import dask
@@ -122,7 +123,7 @@ class DaskPartitions(PartitionedSource):
             self._parts, self._kept = list(client.persist(self._parts)), False
         return self._sum_on(client, query)
 
-    def _sum_on(self, client: Any, query: PartialQuery) -> PartialSum:
+    def _sum_on(self, client: Delayed, query: PartialQuery) -> PartialSum:
         """Sum a query on a cluster; try again if workers were lost."""
         # How often a sum is attempted; it is repeated where a lost worker held what it needs.
         attempts = 3
@@ -150,7 +151,7 @@ class DaskPartitions(PartitionedSource):
             "What was charged stays charged."
         )
 
-    def _tree(self, query: object) -> Any:
+    def _tree(self, query: object) -> Delayed:
         """Delayed sum of a delayed query over all partitions, merged eight at a time."""
         import dask
 
@@ -173,7 +174,7 @@ def _merged(query: PartialQuery, parts: Sequence[PartialSum]) -> PartialSum:
     return query.merge(parts)
 
 
-def _client(parts: Sequence[object]) -> Any:
+def _client(parts: Sequence[object]) -> Delayed:
     """Client of the cluster on which Dask would compute; None for threads and other schedulers."""
     from dask.base import get_scheduler
 

@@ -41,8 +41,8 @@ from sktensor_dp.tensor.symmetric import (
     symmetric_to_coordinates,
 )
 
-# Method of a noise source that adds noise to coordinates of sensitivity 1.
-Adding = Callable[..., Floats]
+# Gives the method of a noise source that adds noise of a law to coordinates of sensitivity 1.
+Method = Callable[[NoiseSource], Callable[..., Floats]]
 # Number of grid points to half the range: rounding moves a value by at most 2.4e-7 of the range.
 POINTS = 2**20
 # Probabilities are multiples of 1 / WHOLE.
@@ -53,15 +53,15 @@ LARGEST_EPSILON, LEAST_EPSILON = 44.0, 1e-9
 RELATIVE_ERROR = Fraction(1, 2**50)
 
 
-def _gaussian(noise: NoiseSource) -> Adding:
+def _gaussian(noise: NoiseSource) -> Callable[..., Floats]:
     return noise.gaussian
 
 
-def _laplace(noise: NoiseSource) -> Adding:
+def _laplace(noise: NoiseSource) -> Callable[..., Floats]:
     return noise.laplace
 
 
-def _spherical_laplace(noise: NoiseSource) -> Adding:
+def _spherical_laplace(noise: NoiseSource) -> Callable[..., Floats]:
     return noise.spherical_laplace
 
 
@@ -119,48 +119,42 @@ def sigma_of(law: Law, sensitivity: float, cost: PrivacyCost) -> float:
     return scale * math.sqrt(2) if law.norm == "l1" else scale
 
 
-def _on_entries(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
-    """Apply `add` (adds noise for unit sensitivity) to the entries of an array of any shape."""
-    return (add(np.ravel(value) / sensitivity) * sensitivity).reshape(np.shape(value))
+def _on_entries(
+    law: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
+    *geometry: object,
+) -> Floats:  # fmt: skip
+    """Add noise of a law to the entries of an array of any shape."""
+    noisy = law(noise)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
+    return noisy.reshape(np.shape(value))
 
 
-def _on_unique(value: Floats, sensitivity: float, add: Callable[[Floats], Floats]) -> Floats:
-    """Apply `add` for unit sensitivity to the orthonormal coordinates of a symmetric array."""
+def _on_unique(
+    law: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
+    *geometry: object,
+) -> Floats:  # fmt: skip
+    """Add noise of a law to the orthonormal coordinates of a symmetric array."""
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
-    coordinates = add(coordinates)
+    coordinates = law(noise)(coordinates, strength, *geometry)
     coordinates *= sensitivity
     return coordinates_to_symmetric(coordinates, value.shape[0], value.ndim)
 
 
-def _noisy(
-    on: Callable[..., Floats],
-    law: Callable[[NoiseSource], Adding],
-    value: Floats,
-    sensitivity: float,
-    strength: float,
-    noise: NoiseSource,
-    *geometry: object,
-) -> Floats:
-    """Add noise by the source's method for `law`, to the coordinates that `on` forms."""
-    return on(value, sensitivity, lambda x: law(noise)(x, strength, *geometry))
-
-
-gaussian_vector = partial(_noisy, _on_entries, _gaussian)
+gaussian_vector = partial(_on_entries, _gaussian)
 # Needs the L1 sensitivity.
-laplace_vector = partial(_noisy, _on_entries, _laplace)
+laplace_vector = partial(_on_entries, _laplace)
 # Isotropic noise on a third-order tensor, by its sensitivity in the Frobenius norm. On a projection
 # `E(U, U, U)` with orthonormal `U` it has the law of projected isotropic noise on the whole space.
-gaussian_symmetric = partial(_noisy, _on_unique, _gaussian)
+gaussian_symmetric = partial(_on_unique, _gaussian)
 # Density exp(-epsilon |b|_2 / sensitivity), on symmetric arrays in the Frobenius norm (AVN). The
 # last argument, if given, is the dimension of the space of which the value is an orthonormal
 # projection.
-spherical_laplace_vector = partial(_noisy, _on_entries, _spherical_laplace)
-spherical_laplace_symmetric = partial(_noisy, _on_unique, _spherical_laplace)
+spherical_laplace_vector = partial(_on_entries, _spherical_laplace)
+spherical_laplace_symmetric = partial(_on_unique, _spherical_laplace)
 
 
 def _pair_masses(
-    law: Callable[[NoiseSource], Adding],
+    law: Method,
     value: Floats,
     sensitivity: float,
     strength: float,

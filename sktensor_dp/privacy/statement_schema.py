@@ -35,8 +35,9 @@ def problems(value: object, rule: Rule | None = None, place: str = "") -> Iterat
     if "type" in rule and not _is_of_type(value, rule["type"]):
         yield f"{named} must be of type {rule['type']}"
         return
-    allowed = [rule["const"]] if "const" in rule else rule.get("enum", [value])
-    if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
+    allowed = [rule["const"]] if "const" in rule else rule.get("enum")
+    # True equals 1 in Python, but is none of the allowed values.
+    if allowed is not None and (value not in allowed or isinstance(value, bool)):
         yield f"{named} must be {' or '.join(map(repr, allowed))}"
     if "anyOf" in rule and not any(fits(value, one) for one in rule["anyOf"]):
         yield " or ".join(reason for one in rule["anyOf"] for reason in problems(value, one, place))
