@@ -76,14 +76,14 @@ class Refinement:
         unigram: Floats,
     ) -> None:
         self._ask, self._plan, self._options = ask, plan, options
-        self._frequencies, self._clip, self._step_clip = frequencies, count_clip, count_clip
+        self._frequencies, self._clip = frequencies, count_clip
         self._is_noisy = frequencies.sigma > 0
         # What counts of each word are divided by before clipping; None for nothing.
         self._scales: Floats | None = None
         if self._is_noisy and not ask.is_pure:
             self._scales = scales_of_words(unigram)
             if not plan.match_moments:
-                self._step_clip = replace(count_clip, limit=defaults.STEP_LIMIT * count_clip.limit)
+                self._clip = replace(count_clip, limit=defaults.STEP_LIMIT * count_clip.limit)
 
     def run(self, start: FittedTopics) -> FittedTopics:
         """Make the planned EM steps from `start`, each of them a release, and return the topics."""
@@ -112,14 +112,14 @@ class Refinement:
             topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
             fitted = replace(fitted, topics=topics)
         order = 1 if self._ask.is_pure else 2
-        limits = Limits(self._step_clip.limit, order, scales=self._scales)
+        limits = Limits(self._clip.limit, order, scales=self._scales)
         return with_deviations(fitted, *average.without_echo(), limits)
 
     def _step(self, fitted: FittedTopics, average: StepAverage) -> tuple[FittedTopics, StepAverage]:
         """Release expected counts at the topics `fitted`; return updated topics and average."""
         noisy = expected_counts(
             self._ask, fitted.topics, fitted.weights, fitted.concentration,
-            self._step_clip, self._scales,
+            self._clip, self._scales,
         )  # fmt: skip
         # A step weighs at least as much as one of `STEPS` equal steps.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1))

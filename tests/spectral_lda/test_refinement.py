@@ -102,8 +102,7 @@ def test_words_take_the_budget_of_all_steps_where_pairs_show_one_topic():
     (row,) = [row for row in lda.privacy_report_.rows if row.name == "expected_counts"]
     assert row.uses == 1
     assert lda.privacy_report_.epsilon == pytest.approx(0.01)
-    # Of one topic, expected counts are the counts: they have all of the limit.
-    assert limit_of_steps(lda) == pytest.approx(1, rel=0.01)
+    assert limit_of_steps(lda) == pytest.approx(STEP_LIMIT, rel=0.01)
 
 
 @may_warn
