@@ -206,11 +206,12 @@ class Tape:
 
 
 def raw_numbers(data: Any) -> np.ndarray:
-    """Numbers of a fit's data in one row: values of entries, lengths of texts."""
+    """Numbers of a fit's data in one row: values of entries, letters and words of texts."""
     if isinstance(data, tuple):
         return np.asarray(data[1], dtype=float)
     texts = data if isinstance(data, list) else np.ravel(data).tolist()
-    return np.array([len(one) if isinstance(one, str) else one for one in texts], float)
+    sizes = [len(one) + len({*one.split()}) if isinstance(one, str) else one for one in texts]
+    return np.array(sizes, float)
 
 
 def bit(raw: np.ndarray) -> bool:
