@@ -91,10 +91,10 @@ class InputCheck(Payable):
         return self.sigma > USELESS
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {part:.0%}" for name, part in self.fractions.items())
-        noise = f"Rows that match: {shown}; noise has a deviation of {self.sigma:.1%}"
         if self.is_hidden:
-            return f"{noise}, and hides how many do."
+            return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
+        shown = ", ".join(f"{name!r} {part:.0%}" for name, part in self.fractions.items())
+        noise = f"Rows that match: {shown}; noise has a deviation of {self.sigma:.1%}"
         perfect = max(1 - 2 * self.sigma, 0.0)
         lost = [
             f"about {1 - part:.0%} fail {name!r}"

@@ -14,6 +14,7 @@ __all__ = ["main"]
 OPTIONS = {
     "column must be given": "--text COLUMN must be given",
     "decimal=','": "--decimal ,",
+    "list such cells by missing)": "list such cells by --missing; --category takes categories)",
     "quoting='none'": "--quoting none",
     "quoting='standard'": "--quoting standard",
     "encoding='cp1252'": "--encoding cp1252",

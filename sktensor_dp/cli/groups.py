@@ -247,7 +247,8 @@ class Groups(Run):
         places = self.models["groups"].places_
         together = [np.flatnonzero(places == place) + 1 for place in range(places.max() + 1)]
         return [
-            f"Groups {' and '.join(map(str, numbers))} overlap to one peak: parts of one cloud."
+            f"Groups {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} overlap to one peak: "
+            "parts of one cloud."
             for numbers in together if len(numbers) > 1
         ]  # fmt: skip
 

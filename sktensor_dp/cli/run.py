@@ -259,6 +259,8 @@ class Run:
 
     def fits(self) -> str:
         """Say, from released numbers, how much of the requested result the data supports."""
+        if not self.asked():
+            return f"No {self.found} was asked for."
         return (
             f"{self.n_seen()} of {counted(self.asked(), self.found)} can be seen above the noise."
         )

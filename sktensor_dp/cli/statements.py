@@ -97,7 +97,7 @@ def _check(path: Path, at_most: float, kind: str) -> int:
         print(json.dumps(entry, indent=2))
         return 0
     files = f"{counted(n_files, 'file')} as in {MANIFEST}." if n_files else ALONE
-    print(f"{name}: adds up. {printable(report.guarantee)} {files}")
+    print(f"{name}: adds up. {printable(report.guarantee).rstrip('.')}. {files}")
     if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
     return 0

@@ -183,16 +183,30 @@ class Topics(Run):
             raise
         yield "words"
         counts = words.transform(self._texts)
-        # At most as many topics as words were found.
-        model.set_params(n_components=min(self.options.topics, counts.shape[1]))
+        self._names = [str(word) for word in words.get_feature_names_out()]
+        model.set_params(n_components=self._supported())
         model.fit(counts, **groups)
         yield "topics"
-        self._names = [str(word) for word in words.get_feature_names_out()]
         self._topics = topics_of(model, self._names)
         self._shares = None
         if self.options.shares:
             self._shares = model.transform(counts)
             self._kept = np.asarray(counts.sum(axis=1)).ravel()
+
+    def _supported(self) -> int:
+        """Number of topics that the released words may tell apart, at most as many as asked for."""
+        asked, found = self.options.topics, len(self._names)
+        if self.options.anyway:
+            return min(asked, found)
+        _, (_, least), *_ = ENOUGH_WORDS
+        most = min(asked, int((found / least) ** (2 / 3)))
+        if most < min(asked, 2):
+            shown = ", ".join(map(repr, self._names[:5]))
+            raise NotEnoughDataError(
+                f"Too few words were found to tell topics apart: {found}, such as {shown}. Is "
+                "--text the column of the texts? To go on all the same: --anyway."
+            )
+        return most
 
     def lines(self) -> list[str]:
         """Topics with their shares and words."""

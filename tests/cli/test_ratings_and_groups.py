@@ -347,7 +347,8 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
     visits.write_text("patient,age,visits\n", "utf-8")
     done = command(*asked, "--output", "none", status=2)
     assert re.search(
-        rf"and hides how many do.\nerror: --persons 4321 does not .*: \d+ {unit}", done.err
+        rf"Noise hides how many rows match: .*\nerror: --persons 4321 does not .*: \d+ {unit}",
+        done.err,
     )
     command(*asked, "--output", "all", "--no-check")
     done = command(*asked[:-2], status=2)
@@ -372,7 +373,7 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
         ),
         (
             ("--range", "patient", 0, 9, "--range", "age", 0, 9, "--groups", 2),
-            "leave the cell empty, or list such cells by missing)",
+            "leave the cell empty, or list such cells by --missing; --category takes categories)",
         ),
     ],
 )

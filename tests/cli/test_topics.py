@@ -104,6 +104,16 @@ def test_without_a_column_of_persons_it_says_who_is_not_protected(command, posts
     assert "--person COLUMN" in done.err
 
 
+def test_a_column_of_few_words_ends_before_topics_are_paid_for(command, tmp_path):
+    days = "".join(f"2020-0{n % 9 + 1}-11\n" for n in range(6000))
+    (tmp_path / "days.csv").write_text(f"day\n{days}", encoding="utf-8")
+    asked = ("topics", "days.csv", "--topics", 3, "--epsilon", 8, "--words-per-text", 100)
+    last = command(*asked, status=2).err.splitlines()[-1]
+    assert re.search("Too few words were found to tell topics apart: 11, such as '01', '02',", last)
+    assert float(re.search(r"folder: epsilon ([\d.]+) at", last)[1]) < 5
+    assert "Topics, of 11 words" in command(*asked, "--anyway", "--output", "all").out
+
+
 def test_swapped_columns_end_in_a_question(command, posts):
     swapped = ("--text", "author", "--person", "post")
     done = command("topics", posts, *swapped, "--epsilon", 2, *SMALL, "--anyway", status=2)
@@ -264,7 +274,7 @@ def test_the_number_of_persons_can_be_private(command, posts, tmp_path):
     (tmp_path / "known.csv").write_text(known, encoding="utf-8")
     listed = ("--vocabulary", "known.csv", "--raise-budget", 99)
     done = command("topics", posts, *who, *listed, "--epsilon", 8, *SMALL)
-    assert "Rows that match: texts of two words of --vocabulary or more " in done.err
+    assert "Rows that match: 'texts of two words of --vocabulary or more' " in done.err
     assert "or more would show: all may." in (folder / "for-the-officer.md").read_text("utf-8")
 
 
