@@ -14,10 +14,6 @@ from sktensor_dp.privacy.parts import public_ranks
 Neighbours = tuple[tuple[Any, ...], tuple[Any, ...], Callable[[Any], float]]
 
 
-def unknown(_: int | None) -> None:
-    """Worst case of an estimator that declares none."""
-
-
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
     """Public facts of an estimator, by its parameters alone: units, score, worst neighbours."""
@@ -32,8 +28,8 @@ class PublicFacts:
     target_range: Sequence[float] | None = None  # (low, high) of targets and predictions
     # Makes a function from texts to the number of words of each, if units are texts.
     word_counter: Callable[[], Callable[[Any], Any]] | None = None
-    # Maps a number of units to neighbouring data that are a sensitivity apart; None if unknown.
-    worst_case: Callable[[int | None], Neighbours | None] = unknown
+    # Maps a number of units to neighbouring data that are a sensitivity apart.
+    worst_case: Callable[[int | None], Neighbours] | None = None
 
 
 def worst_samples(

@@ -391,9 +391,9 @@ def worst_case(estimator: object, n_units: int | None = None) -> WorstCase:
     Notes
     -----
     One document of one of two words, or sets of words, takes the other; one sample at ``data_norm``
-    turns round; one entry goes from bound to bound; one slice rates two rows as far apart as it
-    may. With ``neighbours="add_remove"`` that unit leaves. The fewer components, iterations and
-    refinements, the more reaches the fitted attributes.
+    turns round; one entry goes from bound to bound; one person rates two rows as far apart as
+    they may. With ``neighbours="add_remove"`` that unit leaves. The fewer components, iterations
+    and refinements, the more reaches the fitted attributes.
 
     Examples
     --------
@@ -402,14 +402,14 @@ def worst_case(estimator: object, n_units: int | None = None) -> WorstCase:
     >>> case.neighbour[0][:, 0]
     array([ 2.,  2., -2.])
     """
-    asked = getattr(estimator, "_public_facts", None)
-    found = None if asked is None else asked().worst_case(n_units)
-    if found is None:
+    facts = getattr(estimator, "_public_facts", None)
+    neighbours = None if facts is None else facts().worst_case
+    if neighbours is None:
         raise ValueError(
             "estimator must tell its worst neighbours, as worst_case in _public_facts of "
             f"PrivateEstimatorMixin; got a {type(estimator).__name__}, which does not."
         )
-    return WorstCase(*found)
+    return WorstCase(*neighbours(n_units))
 
 
 @dataclass(frozen=True, kw_only=True)

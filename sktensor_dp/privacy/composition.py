@@ -177,7 +177,7 @@ def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:
         return (_cover(different),)
     kept: list[PrivacyCost] = []
     for cost in different:
-        if not any(_covers(other, cost) for other in kept):
+        if not any(_cover([other, cost]) == other for other in kept):
             kept.append(cost)
     return tuple(kept)
 
@@ -185,8 +185,3 @@ def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:
 def _cover(costs: Sequence[PrivacyCost]) -> PrivacyCost:
     """Smallest cost that is at least each of the given, in mu, epsilon and delta."""
     return PrivacyCost(*map(max, zip(*(cost.amounts for cost in costs), strict=True)))
-
-
-def _covers(large: PrivacyCost, small: PrivacyCost) -> bool:
-    """Return True if `large` is at least `small` in mu, epsilon and delta."""
-    return all(a >= b for a, b in zip(large.amounts, small.amounts, strict=True))

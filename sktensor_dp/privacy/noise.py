@@ -79,7 +79,8 @@ class NoiseSource:
             key = int.from_bytes(state.tobytes(), "little")
         else:
             key = secrets.randbits(256)
-        self._keyed, self.process = _generator(key), OneProcess()
+        self._keyed = np.random.Generator(ChaCha(key=key, rounds=20))
+        self.process = OneProcess()
 
     @property
     def _generator(self) -> np.random.Generator:
@@ -161,11 +162,6 @@ class NoiseSource:
     def _words(self, count: int) -> NDArray[np.uint64]:
         """Draw 64-bit words from the generator."""
         return self._generator.bit_generator.random_raw(count)
-
-
-def _generator(key: int) -> np.random.Generator:
-    """ChaCha20 generator under a 256-bit key."""
-    return np.random.Generator(ChaCha(key=key, rounds=20))
 
 
 def _rounded(values: Floats, step: float) -> Integers:
