@@ -17,10 +17,6 @@ from sktensor_dp.privacy.audit import audit, worst_case
 INF = float("inf")
 
 
-# What these ask of objects by name: conventions of scikit-learn and of containers, what fits
-# publish, and a hook.
-
-
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 
 

@@ -159,8 +159,6 @@ def test_bi_scaling(script):
     np.testing.assert_allclose(neighbour.scaled[:2], [1, -1], atol=1e-12)
 
 
-# ------------------------------------------------------------------- theorems
-
 THEOREMS = {
     "theorem_power_method": {"d = 15", "tolerance against k", "theorem: 1/√k"},
     "theorem_stream": {"samples needed", "corollary: d²", "d (k + L)"},

@@ -28,9 +28,6 @@ def papers(script, tmp_path, monkeypatch):
     return papers
 
 
-# ------------------------------------------------------------------- the runner
-
-
 def test_all_scripts_run_with_their_arguments(papers, tmp_path, capfd):
     say = "pathlib.Path({!r}, 'said').write_text(' '.join(sys.argv[1:]) + os.environ['{}'])"
     scripts = papers.write(
@@ -91,9 +88,6 @@ def test_drafts_do_not_go_where_pages_quote_numbers(papers, capfd):
     with pytest.raises(SystemExit):
         papers.main(["--quick"], [])
     assert "--quick needs another folder" in capfd.readouterr().err
-
-
-# ------------------------------------------------------------------- the claims
 
 
 def test_pages_and_claims_are_those_of_the_numbers_beside_them(script, tmp_path):
