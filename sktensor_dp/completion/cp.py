@@ -57,9 +57,6 @@ class PrivateCPCompletion(
     unit_mode : int or None, default=None
         None protects each value, at coordinates that are public. An int protects all entries
         of a row of that mode together, coordinates included.
-    regularization : float, default=1.0
-        Factor of the ridge penalties of components, from 1e-9 to 1e9. 1 is the penalty that
-        follows from the known noise and from variances estimated from released values.
     max_iter : int or None, default=None
         Most sweeps over released values, which cost nothing; for ``"gradient"`` the number of
         steps, each of which is a release. None takes 1000, and 30 steps. Not with a ``unit_mode``.

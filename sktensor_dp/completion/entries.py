@@ -139,7 +139,7 @@ def pair_components(
     found = components_of_pairs(
         noisy.sums - noisy.counts * (response * left), noisy.counts, response,
         math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
-    ) / math.sqrt(options.regularization)  # fmt: skip
+    )  # fmt: skip
     explained = float((places.counts[1] / places.n_entries @ found**2).sum())
     return found, unexplained(residual, explained)
 
@@ -185,8 +185,7 @@ def _from_values(asked: EntryQuestions, plan: CompletionPlan, options: ModelOpti
     complete: Any = complete_tucker if options.full_core else complete_cp
     found: Model = complete(
         entries, released.pop(), options.ranks if options.full_core else options.rank,
-        noise_variance=variance, regularization=options.regularization,
-        max_iter=SWEEPS if options.max_iter is None else options.max_iter,
+        noise_variance=variance, max_iter=SWEEPS if options.max_iter is None else options.max_iter,
         random_state=options.random_state,
     )  # fmt: skip
     return found
@@ -220,8 +219,7 @@ def _with_released_block(
     last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
     residual = max(model.noise_variance, (2 * asked.half * ASSUMED.residual) ** 2)
     own = np.mean(last**2, axis=0)
-    ridge = residual * options.regularization
-    ridge = ridge / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * asked.half) ** 2))
+    ridge = residual / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * asked.half) ** 2))
     released = asked.ridge_block(mode, rows, ridge)
     # The regression is linear in the values, so the part of mean and biases is public.
     base = model.predict(index_set.coordinates) - asked.middle

@@ -75,8 +75,6 @@ from sktensor_dp.tensor.tucker_completion import Model
 
 # Number of entries whose values are computed at once.
 BLOCK = 2**20
-# Outside this range penalty or data would be lost in the other's rounding errors.
-REGULARIZATION = (1e-9, 1e9)
 SLOW = (
     "The core has so many numbers that this fit will take minutes or more: its time grows with the "
     "square of the product of the ranks. Interrupted, it has spent its budget; a smaller rank is "
@@ -106,7 +104,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         "row_names": [NONE, Condition(are_names, NAMES)],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],
         "unit_mode": [Number(0, math.inf, integer=True), NONE],
-        "regularization": [Number(*REGULARIZATION)],
         "max_iter": [Number(1, math.inf, integer=True), NONE],
     }
 
@@ -126,7 +123,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         delta: float = 1e-6,
         perturbation: str = "auto",
         unit_mode: int | None = None,
-        regularization: float = 1.0,
         max_iter: int | None = None,
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -140,7 +136,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self.delta = delta
         self.perturbation = perturbation
         self.unit_mode = unit_mode
-        self.regularization = regularization
         self.max_iter = max_iter
         self.accountant = accountant
         self.random_state = random_state
@@ -247,9 +242,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
         self._warn(self._expected_warnings(plan, ranks, chunks.n_units))
         options = ModelOptions(
-            ranks, self._full_core, check_random_state(self.random_state), self.regularization,
-            self.max_iter,
-        )  # fmt: skip
+            ranks, self._full_core, check_random_state(self.random_state), self.max_iter
+        )
         of_persons = isinstance(plan, PersonPlan)
         with self._session(chunks, plan.releases, unit="person" if of_persons else None) as ask:
             shown = True

@@ -30,7 +30,7 @@ class _BlockGaussNewton:
     # Then one block of parameters at a time moves to its posterior mean.
 
     def __init__(self, asked: EntryQuestions, options: ModelOptions) -> None:
-        self._regularization, self._ranks = options.regularization, options.ranks
+        self._ranks = options.ranks
         self._asked, self._index_set = asked, asked.index_set
         self._residual = (2 * asked.half * ASSUMED.residual) ** 2
         shape, rng = self._index_set.shape, options.random_state
@@ -136,7 +136,7 @@ class _BlockGaussNewton:
         # A factor that is still 0 does not limit the scale of the others.
         least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._asked.half**2
         prior = (2 * self._asked.half * ASSUMED.component) ** 2 / max(spread, least)
-        found = self._averages[place].posterior(self._residual, prior, self._regularization)
+        found = self._averages[place].posterior(self._residual, prior)
         if place == len(self._factors):
             self._core = found.reshape(self._ranks)
             return
@@ -170,7 +170,7 @@ class _Average:
         memory = variance / (variance + size) if variance > 0 else 0.0
         self._share = 1 / (1 + memory / self._share)
 
-    def posterior(self, residual: float, prior: float, regularization: float) -> Floats:
+    def posterior(self, residual: float, prior: float) -> Floats:
         """Posterior means of the rows of the block, of shape (n, r)."""
         noise = np.broadcast_to(self._variance * np.eye(self._gram.shape[1]), self._gram.shape)
-        return posterior_rows(self._right, self._gram, noise, residual, prior, regularization)
+        return posterior_rows(self._right, self._gram, noise, residual, prior)

@@ -55,18 +55,16 @@ def posterior_rows(
     noise: Floats,
     residual: float,
     prior: float,
-    regularization: float = 1.0,
 ) -> Floats:
     """Posterior means (n, r) of rows a_i observed as ``sums_i = grams_i @ a_i + e_i``, where e_i is
     noise of covariance ``noise_i + residual * grams_i``.
 
     Rows have prior mean 0. Their common prior variance is estimated from the data, in steps from
-    `prior` on, and divided by `regularization` in the last step.
+    `prior` on.
     """
     # Number of EM steps for the prior variance of the rows.
     prior_steps = 20
-    # Rows are normal with mean 0 and a common variance, estimated from `prior` on and finally
-    # divided by `regularization`. H is made of `grams`; rows without entries in it are 0.
+    # H is made of `grams`; rows without entries in it are 0.
     r = sums.shape[1]
     seen = np.trace(grams, axis1=1, axis2=2) > 0
     found = np.zeros_like(sums)
@@ -83,9 +81,7 @@ def posterior_rows(
     squares = np.maximum(squares, 0.0)
     scaled = (axes.transpose(0, 2, 1) @ scaled)[..., 0]
     least = LEAST_PRIOR * prior
-    for step in range(prior_steps):
-        if step == prior_steps - 1:
-            prior /= regularization
+    for _ in range(prior_steps):
         variances = prior / (prior * squares + 1)
         turned = variances * scaled
         # Rotations keep sums of squares and traces.

@@ -377,7 +377,7 @@ def found_components(
         search.sweep()
         if step + 1 == trial and not search.pay(rest):
             return None
-    factor = search.factor() / np.sqrt(options.regularization)
+    factor = search.factor()
     shape = [len(of.shares) for of in biases]
     return components_of_cells(factor, shape, ranks, options), search.noise_variance(factor)
 

@@ -162,7 +162,6 @@ class ModelOptions:
     ranks: tuple[int, ...]  # columns of each factor; all the same without a full core
     full_core: bool  # whether all combinations of columns are components (Tucker)
     random_state: np.random.RandomState  # of starts
-    regularization: float  # divides the variances of rows and of the core
     max_iter: int | None = None  # most sweeps over released values
 
     @property

@@ -28,7 +28,7 @@ class PrivateTuckerCompletion(
         Columns of each factor. One number holds for all modes, capped by their lengths. That
         of ``unit_mode`` is not used: a unit's slice of the core is its own.
     bounds, shape, row_names, epsilon, delta, perturbation, unit_mode, \
-regularization, max_iter, accountant, random_state, verbose
+max_iter, accountant, random_state, verbose
         As for :class:`PrivateCPCompletion`.
 
     Attributes

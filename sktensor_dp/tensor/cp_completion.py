@@ -166,7 +166,6 @@ def complete_cp(
     rank: int,
     *,
     noise_variance: float | None = None,
-    regularization: float = 1.0,
     max_iter: int = 1000,
     tol: float = 1e-5,
     random_state: RandomState = None,
@@ -188,8 +187,6 @@ def complete_cp(
         Number of components; 0 fits the mean and biases alone.
     noise_variance : float, optional
         Known variance of noise in the values, below which the estimate never falls.
-    regularization : float, default=1.0
-        Factor of the ridge penalties of components; 1 is what the estimated variances say.
     max_iter : int, default=1000
         Most sweeps over all modes (with components, if there are any).
     tol : float, default=1e-5
@@ -246,7 +243,7 @@ def complete_cp(
     if (scale := extreme_scale(targets, known)) != 1:
         noise = None if noise_variance is None else noise_variance / scale / scale
         return complete_cp(
-            entries, targets / scale, rank, noise_variance=noise, regularization=regularization,
+            entries, targets / scale, rank, noise_variance=noise,
             max_iter=max_iter, tol=tol, random_state=random_state,
         ).times(scale)  # fmt: skip
     mean, deviation = float(targets.mean()), float(targets.std())
@@ -258,7 +255,7 @@ def complete_cp(
     standardised = targets - mean
     standardised /= deviation
     del values, targets  # a caller may have handed them over
-    posterior = _Posterior(entries, standardised, floor, regularization)
+    posterior = _Posterior(entries, standardised, floor)
     del standardised
     n_iter, converged = run_sweeps(posterior, bias_sweeps if rank else max_iter, tol)
     if rank:
@@ -277,10 +274,8 @@ class _Posterior:
         entries: SortedEntries,
         values: Floats,
         noise_floor: float,
-        regularization: float,
     ) -> None:
         self._entries = entries
-        self._regularization = regularization
         self._passes = EntryPasses(entries)
         self._values: Floats | None = values
         self._arranged = self._passes.arrange(values)
@@ -382,7 +377,7 @@ class _Posterior:
         targets = self._targets(mode)
         sums, equations = self._passes.row_sums(targets, mode), self._equations(mode, targets)
         bias_ridge = noise / self._bias_scales[mode]
-        ridge = self._regularization * noise / self._factor_scales[mode]
+        ridge = noise / self._factor_scales[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
         rows[:, np.mean(rows**2, axis=0) < negligible] = 0.0
         moments *= noise

@@ -67,7 +67,6 @@ def complete_tucker(
     ranks: Sequence[int],
     *,
     noise_variance: float | None = None,
-    regularization: float = 1.0,
     max_iter: int = 1000,
     tol: float = 1e-5,
     random_state: RandomState = None,
@@ -89,8 +88,6 @@ def complete_tucker(
         Columns of each factor, between 1 and the length of the mode.
     noise_variance : float, optional
         Known variance of noise in the values, below which the estimate never falls.
-    regularization : float, default=1.0
-        Factor of the ridge penalties of factors; 1 is what the estimated variances say.
     max_iter : int, default=1000
         Most sweeps over all modes and the core.
     tol : float, default=1e-5
@@ -141,20 +138,20 @@ def complete_tucker(
     if (scale := extreme_scale(targets, known)) != 1:
         noise = None if noise_variance is None else noise_variance / scale / scale
         return complete_tucker(
-            entries, targets / scale, ranks, noise_variance=noise, regularization=regularization,
+            entries, targets / scale, ranks, noise_variance=noise,
             max_iter=max_iter, tol=tol, random_state=random_state,
         ).times(scale)  # fmt: skip
     rng = as_generator(random_state)
     start = complete_cp(
         entries, targets, _largest_rank(ranks), noise_variance=noise_variance,
-        regularization=regularization, max_iter=max_iter, tol=tol, random_state=rng,
+        max_iter=max_iter, tol=tol, random_state=rng,
     )  # fmt: skip
     residuals = targets - start.mean - entries.at_entries(start.biases)
     deviation = float(residuals.std())
     little = max(_LEAST_NOISE * np.abs(targets).max(), LEAST_SIZE * known)
     if deviation <= little or not start.weights.any():
         return tucker_of_cp(start, ranks)
-    fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0, regularization)
+    fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0)
     fit.start(mode_subspaces(entries, residuals / deviation, ranks, rng), rng)
     n_iter, converged = run_sweeps(fit, max_iter, tol)
     return fit.completion(n_iter, converged)
@@ -170,10 +167,8 @@ class _Alternation:
         values: Floats,
         deviation: float,
         noise_floor: float,
-        regularization: float,
     ) -> None:
         self._entries = entries
-        self._regularization = regularization
         self._deviation = deviation
         self._offset = start.mean
         self._values = (values - start.mean) / deviation
@@ -247,9 +242,9 @@ class _Alternation:
         equations = normal_equations(fibres, [self._factors[k] for k in others], targets, unfolded)
         sums = np.bincount(fibres.rows, targets, minlength=len(counts)).astype(np.float64)
         bias_ridge = self._variance / self._bias_scales[mode]
-        ridge = np.full(rank, self._regularization * self._variance)
+        ridge = np.full(rank, self._variance)
         bias, rows, inverse = solve_rows(equations, counts, sums, bias_ridge, ridge)
-        shrunk = self._regularization * self._variance * inverse[:, diagonal_positions(rank)].sum()
+        shrunk = self._variance * inverse[:, diagonal_positions(rank)].sum()
         self._freedom[mode] = max(rows.size - shrunk, 0.0)
         variances = self._variance / (counts + bias_ridge)
         self._biases[mode], self._bias_variances[mode] = bias, variances

@@ -147,17 +147,3 @@ def test_values_are_clamped_to_the_bounds():
     for options in ({"epsilon": INF}, {"epsilon": INF, **SLICE}):
         far, near = (build(**options).fit(X0, v).complete() for v in (y, np.clip(y, -4, 4)))
         np.testing.assert_array_equal(far, near)
-
-
-@all_models
-@pytest.mark.parametrize(
-    "perturbation", ["output", *(pytest.param(way, marks=nightly) for way in ("input", "gradient"))]
-)
-def test_regularization_shrinks_components(perturbation, model):
-    sizes = []
-    for factor in (1.0, 1e6):
-        parameters = {"perturbation": perturbation, "regularization": factor}
-        fitted = build(model, epsilon=INF, **parameters).fit(X0, Y0)
-        without = sum(b[x] for b, x in zip(fitted.biases_, X0.T, strict=True)) + fitted.mean_
-        sizes.append(np.sqrt(np.mean((fitted.predict(X0) - np.clip(without, -4, 4)) ** 2)))
-    assert sizes[1] < 0.98 * sizes[0]
