@@ -76,7 +76,7 @@ def documents(concentration: float) -> Any:
     def draw(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray]:
         topics = rng.dirichlet(np.full(30, 0.1), 3)
         shares = rng.dirichlet(np.full(3, concentration / 3), n)
-        return np.array([rng.multinomial(20, share @ topics) for share in shares]), topics
+        return rng.multinomial(20, shares @ topics), topics
 
     return draw
 
