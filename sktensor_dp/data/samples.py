@@ -29,12 +29,11 @@ def as_samples(X: object, name: str = "X") -> Floats | sp.csr_matrix:
     largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
     if not np.isfinite(largest):
         raise ValueError(f"{name} contains NaN or infinity; samples must be finite numbers.")
-    if sp.issparse(samples) and not samples.has_canonical_format:
+    has_duplicates = sp.issparse(samples) and not samples.has_canonical_format
+    if has_duplicates or largest > LARGEST_ENTRY:
         samples = samples.copy()
-        samples.sum_duplicates()
-        largest = np.inf
-    if largest > LARGEST_ENTRY:
-        samples = samples.copy()
+        if has_duplicates:
+            samples.sum_duplicates()
         entries = samples.data if sp.issparse(samples) else samples
         np.clip(entries, -LARGEST_ENTRY, LARGEST_ENTRY, out=entries)
     return samples

@@ -246,6 +246,7 @@ def warnings_of_noise(
 
 def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
     """Fit spherical Gaussians to released moments (Hsu & Kakade, 2013)."""
+    # The second moment has the variance that groups share, and beyond it the span of their means.
     second, offset, radius = ask(SecondMoments(ball)), ball.offset, ball.radius
     size = len(second.value)
     square = float(np.trace(second.value[:-1, :-1])) - 2 * second.sigma * math.sqrt(size)
@@ -257,7 +258,8 @@ def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> Fi
     # Sampling perturbs a second moment as noise does.
     edge = noise_norm(math.hypot(second.sigma, variance * math.sqrt(2 / ask.n_units)), size)
     white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=ball.norm**2)
-    # Expected squared distance from the span, divided by the variance.
+    # The third moment in that span, less what variances add to it, has the means as components;
+    # residuals show variances. Freedom: expected squared distance from the span over the variance.
     freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
     rho = (3 / (size - white.n_components)) ** 0.5
     if plan.perturbation == "whitened_tensor":
@@ -268,6 +270,7 @@ def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> Fi
     tensor = third.tensor - symmetric_product(
         white.matrix.T @ (spherical[:, None] * white.matrix), by_variance
     )
+    # Whitened components lead to Gaussians; those that stand out of noise and sampling are kept.
     vectors = decomposed(tensor, white.n_components, plan)
     weights, means = roots_and_means(white, vectors, offset)
     variances = vectors @ by_variance / np.maximum(weights, LEAST_ROOT)

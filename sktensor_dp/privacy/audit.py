@@ -196,16 +196,18 @@ def _check_rate(name: str, value: float, least: bool = False) -> None:
 
 def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error: float) -> Floats:
     """Rows: rate of each event under `other` and `one`, lower bounds on epsilon and on mu."""
-    below, above = (
+    false_hits, hits = (
         (part.size - np.searchsorted(np.sort(part), thresholds, side="right")).astype(np.float64)
         for part in (one, other)
     )
-    most, least = _upper(below, one.size, error), _lower(above, other.size, error)
+    most_false, least_true = _upper(false_hits, one.size, error), _lower(hits, other.size, error)
     with np.errstate(divide="ignore"):
-        gains = [np.log(np.maximum(least - delta, 0)) - np.log(most)]
-        gains.append(np.log(np.maximum(1 - most - delta, 0)) - np.log1p(-least))
-        bounds = np.maximum([np.max(gains, axis=0), ndtri(least) - ndtri(most)], 0.0)
-    return np.array([above / other.size, below / one.size, *bounds])
+        # By the event and by its complement.
+        first = np.log(np.maximum(least_true - delta, 0)) - np.log(most_false)
+        second = np.log(np.maximum(1 - most_false - delta, 0)) - np.log1p(-least_true)
+        epsilon = np.maximum(np.maximum(first, second), 0.0)
+        mu = np.maximum(ndtri(least_true) - ndtri(most_false), 0.0)
+    return np.array([hits / other.size, false_hits / one.size, epsilon, mu])
 
 
 def _lower(successes: Floats, n: int, error: float) -> Floats:
