@@ -47,6 +47,28 @@ from sktensor_dp.tensor.shared_parameters import clipped_response
 STEPS = 200
 
 
+def forecast_completion(
+    n_observed: int,
+    shape: tuple[int, ...],
+    plan: CompletionPlan | PersonPlan,
+    width: float,
+    rank: int,
+    assumed: Assumed,
+) -> "CompletionForecast":
+    """Forecast of a plan's errors; `width` is that of the bounds, which gives the units."""
+    finds = plan.seeks_components
+    if isinstance(plan, PersonPlan):
+        error, found = person_errors(n_observed, shape, plan, assumed, rank)
+        finds = found is not None
+        model = folded = error if found is None else found
+    else:
+        error, model, folded = entry_errors(n_observed, shape, plan, assumed, rank)
+    return CompletionForecast(
+        plan.perturbation, width * assumed.deviation, width * error, finds,
+        width * assumed.bias_deviation, width * model, assumed.component_share, width * folded,
+    )  # fmt: skip
+
+
 def entry_errors(
     n_observed: int,
     shape: tuple[int, ...],
@@ -400,25 +422,3 @@ class CompletionForecast(InvertibleForecast):
             said, ("prediction by", "expected RMSE"), rows,
             (assumed, f"Noise: perturbation={self.perturbation!r}."), ("prediction by",),
         )  # fmt: skip
-
-
-def forecast_completion(
-    n_observed: int,
-    shape: tuple[int, ...],
-    plan: CompletionPlan | PersonPlan,
-    width: float,
-    rank: int,
-    assumed: Assumed,
-) -> CompletionForecast:
-    """Forecast of a plan's errors; `width` is that of the bounds, which gives the units."""
-    finds = plan.seeks_components
-    if isinstance(plan, PersonPlan):
-        error, found = person_errors(n_observed, shape, plan, assumed, rank)
-        finds = found is not None
-        model = folded = error if found is None else found
-    else:
-        error, model, folded = entry_errors(n_observed, shape, plan, assumed, rank)
-    return CompletionForecast(
-        plan.perturbation, width * assumed.deviation, width * error, finds,
-        width * assumed.bias_deviation, width * model, assumed.component_share, width * folded,
-    )  # fmt: skip

@@ -52,6 +52,79 @@ from sktensor_dp.tensor.tucker_completion import mode_product
 LEAST_WEIGHT = 1e-100
 # Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
+# Least standard deviation of values about their unit's level, in widths of the bounds.
+LEAST_DEVIATION = 1 / 16
+AT_EDGE = (
+    "The average that was found lies at the edge of the range of values: are the bounds right, and "
+    "is it the right column of values?"
+)
+UNLISTED = (
+    "Hardly any value is of a row that counts: is each name written in the public lists as it is "
+    "in the data?"
+)
+
+
+def fit_persons(asked: PersonQuestions, plan: PersonPlan, options: ModelOptions) -> Fitted:
+    """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
+    levels = asked.unit_levels()
+    mean, deviation, variance = _levels(levels, asked.half)
+    modes = [mode for mode in range(len(asked.shape)) if mode != plan.unit_mode]
+    biases = [ItemBiases(asked, mode, mean, deviation) for mode in modes]
+    for of_mode in biases:  # each about those fitted before
+        of_mode.add_rounds(plan.n_rounds, biases)
+    components, noise_variance = _components(asked, biases, plan, options)
+    # The prior of units' levels has this mean, whose noise adds to the prior's variance.
+    model = SharedModel(
+        mean + asked.middle, noise_variance, plan.unit_mode, [of.effects for of in biases],
+        components, kernels.LEVEL_VARIANCE * noise_variance + variance,
+    )  # fmt: skip
+    state = {
+        **attributes_of_units(model, asked.n_units, options.ranks), "_model": model,
+        "perturbation_": plan.perturbation,
+        "n_iter_": 1 if components is None else plan.n_sweeps,
+    }  # fmt: skip
+    return Fitted(state, _doubts(levels, asked.half))
+
+
+def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
+    """Mean level of units, deviation of values about it, and variance of the mean by noise."""
+    # Prior of level and deviation, uniform: squared half width divided by its variance.
+    level_prior = 3
+    # Shrink both by their known noise, towards the middle of their range.
+    share = half**2 / (half**2 + level_prior * levels.sigma**2)
+    mean = share * float(np.clip(levels.mean, -half, half))
+    deviation = half / 2 + share * (levels.deviation - half / 2)
+    least = 2 * half * LEAST_DEVIATION
+    deviation = float(np.clip(deviation, least, half))
+    variance = share * levels.sigma**2
+    return mean, deviation, variance
+
+
+def _components(
+    asked: PersonQuestions, biases: "Sequence[ItemBiases]", plan: PersonPlan, options: ModelOptions
+) -> tuple[SharedComponents | None, float]:
+    """Components, or None if they are not planned or do not pay, and the residual variance."""
+    if plan.n_sweeps > 0:
+        found = found_components(asked, biases, plan, options)
+        if found is not None:
+            return found
+        longest(biases).add_rounds(1, biases, rest_of=SharedFactorSums)
+    elif plan.n_rounds == 1:
+        return None, biases[0].deviation ** 2
+    return None, residual_variance(biases)
+
+
+def _doubts(levels: ReleasedLevels, half: float) -> tuple[Warning, ...]:
+    """Warnings, from released levels, that most values are clamped or few units have values."""
+    # Noise, in half widths, from which on levels are by chance far from their ends and from 0.
+    little = 0.05
+    if levels.sigma > little * half:
+        return ()
+    # Units without entries count as 0.
+    if math.hypot(levels.mean, levels.deviation) <= 3 * levels.sigma:
+        return (UserWarning(UNLISTED),)
+    at_edge = abs(levels.mean) + 2 * levels.sigma >= half
+    return (UserWarning(AT_EDGE),) if at_edge else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +244,11 @@ def residual_variance(biases: Sequence[ItemBiases], factor_variance: float = 0.0
     """Variance of values about a unit's level that neither biases nor components explain."""
     explained = sum(of.explained() for of in biases) + factor_variance
     return unexplained(biases[0].deviation, explained)
+
+
+def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
+    """Biases of the mode of most rows."""
+    return max(biases, key=lambda of: len(of.shares))
 
 
 def weight_of_entry(weights: Floats, n_units: int) -> float:
@@ -495,91 +573,3 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
 def _effective_rows(weights: Floats) -> float:
     """Effective number of rows: the squared sum of weights over the sum of their squares."""
     return float(weights.sum()) ** 2 / max(float((weights**2).sum()), 1e-100)
-
-
-# Least standard deviation of values about their unit's level, in widths of the bounds.
-LEAST_DEVIATION = 1 / 16
-AT_EDGE = (
-    "The average that was found lies at the edge of the range of values: are the bounds right, and "
-    "is it the right column of values?"
-)
-UNLISTED = (
-    "Hardly any value is of a row that counts: is each name written in the public lists as it is "
-    "in the data?"
-)
-
-
-def fit_persons(asked: PersonQuestions, plan: PersonPlan, options: ModelOptions) -> Fitted:
-    """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
-    levels = asked.unit_levels()
-    mean, deviation, variance = _levels(levels, asked.half)
-    biases = _fit_effects(asked, plan, mean, deviation)
-    components, noise_variance = _components(asked, biases, plan, options)
-    # The prior of units' levels has this mean, whose noise adds to the prior's variance.
-    model = SharedModel(
-        mean + asked.middle, noise_variance, plan.unit_mode, [of.effects for of in biases],
-        components, kernels.LEVEL_VARIANCE * noise_variance + variance,
-    )  # fmt: skip
-    state = {
-        **attributes_of_units(model, asked.n_units, options.ranks), "_model": model,
-        "perturbation_": plan.perturbation,
-        "n_iter_": 1 if components is None else plan.n_sweeps,
-    }  # fmt: skip
-    return Fitted(state, _doubts(levels, asked.half))
-
-
-def _components(
-    asked: PersonQuestions, biases: Sequence[ItemBiases], plan: PersonPlan, options: ModelOptions
-) -> tuple[SharedComponents | None, float]:
-    """Components, or None if they are not planned or do not pay, and the residual variance."""
-    if plan.n_sweeps > 0:
-        found = found_components(asked, biases, plan, options)
-        if found is not None:
-            return found
-        longest(biases).add_rounds(1, biases, rest_of=SharedFactorSums)
-    elif plan.n_rounds == 1:
-        return None, biases[0].deviation ** 2
-    return None, residual_variance(biases)
-
-
-def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
-    """Biases of the mode of most rows."""
-    return max(biases, key=lambda of: len(of.shares))
-
-
-def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
-    """Mean level of units, deviation of values about it, and variance of the mean by noise."""
-    # Prior of level and deviation, uniform: squared half width divided by its variance.
-    level_prior = 3
-    # Shrink both by their known noise, towards the middle of their range.
-    share = half**2 / (half**2 + level_prior * levels.sigma**2)
-    mean = share * float(np.clip(levels.mean, -half, half))
-    deviation = half / 2 + share * (levels.deviation - half / 2)
-    least = 2 * half * LEAST_DEVIATION
-    deviation = float(np.clip(deviation, least, half))
-    variance = share * levels.sigma**2
-    return mean, deviation, variance
-
-
-def _doubts(levels: ReleasedLevels, half: float) -> tuple[Warning, ...]:
-    """Warnings, from released levels, that most values are clamped or few units have values."""
-    # Noise, in half widths, from which on levels are by chance far from their ends and from 0.
-    little = 0.05
-    if levels.sigma > little * half:
-        return ()
-    # Units without entries count as 0.
-    if math.hypot(levels.mean, levels.deviation) <= 3 * levels.sigma:
-        return (UserWarning(UNLISTED),)
-    at_edge = abs(levels.mean) + 2 * levels.sigma >= half
-    return (UserWarning(AT_EDGE),) if at_edge else ()
-
-
-def _fit_effects(
-    asked: PersonQuestions, plan: PersonPlan, mean: float, deviation: float
-) -> list[ItemBiases]:
-    """Biases of the rows of each shared mode, fitted in turn given those of earlier modes."""
-    modes = [mode for mode in range(len(asked.shape)) if mode != plan.unit_mode]
-    biases = [ItemBiases(asked, mode, mean, deviation) for mode in modes]
-    for of in biases:
-        of.add_rounds(plan.n_rounds, biases)
-    return biases
