@@ -260,7 +260,7 @@ def test_duplicate_entries_are_added_before_they_are_bounded(large):
     [
         ([np.ones((2, 3)), np.ones((2, 4))], "4 features; n_features is 3"),
         ([np.ones((2, 3))], "2 samples in all; n_samples is 4"),
-        ([np.ones((4, 3)), np.ones(3)], "1 axes; n_features is 3"),
+        ([np.ones((4, 3)), np.ones(3)], "1 axis; n_features is 3"),
         *(
             ([form([[4321.5, bad, 0.0]])], "^a chunk contains NaN or infinity; samples must be")
             for bad in (np.nan, np.inf, -np.inf)
