@@ -66,8 +66,13 @@ class Model:
 
     @property
     def takes_batches(self) -> bool:
-        build = self.kind(**self.options)
-        return hasattr(build, "partial_fit")
+        return hasattr(self.kind(**self.options), "partial_fit")
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether the number of its units may be private."""
+        target = self.options.get("estimator", self.kind(**self.options))
+        return "neighbours" in target.get_params(deep=False)
 
 
 def _topics(**options: Any) -> Model:
@@ -157,13 +162,13 @@ BATCHED = {
     if model.takes_batches and model.options.get("data_norm") != "auto"
 }  # fmt: skip
 SEARCHES = {name for name, model in MODELS.items() if model.kind is PrivateSearchCV}
+EXACT = {name for name, model in MODELS.items() if model.options.get("epsilon") == np.inf}
 
-# One for each way in which data is read.
+# One for each way in which data is read: the first of each estimator, and others.
 READERS = (
-    *("topics", "components", "components, stream", "components, tensor", "mixtures"),
-    *("words", "words, characters", "words, given", "categories", "CP", "Tucker, values"),
-    *("CP, persons", "CP, persons second"),
-    *("Tucker, persons, directions", "search"),
+    *{model.kind: name for name, model in reversed(MODELS.items())}.values(),
+    *("components, stream", "components, tensor", "words, characters", "words, given"),
+    *("Tucker, values", "CP, persons", "CP, persons second", "Tucker, persons, directions"),
 )
 
 # Axes. The plain value of each comes first.
@@ -229,12 +234,13 @@ def possible(row: dict[str, str]) -> bool:
     model, container = row.get("model", ""), row.get("container", "")
     counted = row.get("neighbours") == "add_remove"
     family = MODELS[model].family if model else ""
+    fixed = bool(model) and not MODELS[model].counts_units
     read_in_parts = container in (*DASK, *PARTS, "batches")
     settings, searches = row.get("settings"), model in SEARCHES
     wrong = (
         # A list without rows has no columns, and their number is private.
         (counted and container == "list" and family != "texts"),
-        (counted and searches and container == "list"),
+        (counted and (fixed or (searches and container == "list"))),
         (model in STREAMED and container in (*DASK, *PARTS)),
         (container == "batches" and model not in BATCHED),
         (searches and read_in_parts),
@@ -299,7 +305,7 @@ class Case:
     def build(self, **options: Any) -> Any:
         """The estimator, with its payer."""
         given: dict[str, Any] = {**self.of.options, **options}
-        if self["neighbours"]:
+        if self["neighbours"] and self.of.counts_units:
             target = given["estimator"] if self.of.kind is PrivateSearchCV else None
             if target is None:
                 given["neighbours"] = self["neighbours"]

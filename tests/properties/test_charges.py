@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from cases import MODELS, STREAMED, Case, covered, observed
+from cases import EXACT, MODELS, STREAMED, Case, covered, observed
 from other_accounting import epsilon_elsewhere
 
 from sktensor_dp import load_statement
@@ -39,7 +39,7 @@ def holds(case: Case) -> None:
 
 def other(row):
     """Batches are disjoint, and charged once; where units are counted, each counts its own."""
-    exact, batches = row.get("model", "").endswith("exact"), row.get("container") == "batches"
+    exact, batches = row.get("model") in EXACT, row.get("container") == "batches"
     return (
         row.get("payer") == "none" or exact
         or row.get("container", "batches") not in ("array", "list", "batches")

@@ -3,7 +3,7 @@
 from itertools import permutations
 
 import numpy as np
-from cases import MODELS, SEARCHES, Case, Data, covered
+from cases import EXACT, MODELS, SEARCHES, Case, Data, covered
 from replaying import replay
 
 # Noise was scaled for neighbours that rounding moves apart.
@@ -56,7 +56,7 @@ def holds(case: Case) -> None:
 def other(row):
     """Without noise nothing is hidden; which units a counted search draws is drawn for each."""
     counted = row.get("neighbours") == "add_remove"
-    exact = row.get("model", "").endswith("exact")
+    exact = row.get("model") in EXACT
     texts = row.get("model") in WORDS
     elsewhere = row.get("container", "array") not in (("list",) if texts else ("array", "chunks"))
     return (
