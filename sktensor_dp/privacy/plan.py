@@ -222,7 +222,7 @@ def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | Non
         ratios.append(part / total if part > 0 else 0.0)
     # Multiply: a power of a float raises an error where it overflows.
     fraction = uses * (ratios[0] * ratios[0] + ratios[1])
-    if math.isinf(fraction):
+    if not math.isfinite(fraction):  # NaN of no use of a cost beyond all budgets
         return None
     # May exceed 1 if the budget was lowered after the charge.
     return 1.0 if math.isclose(fraction, 1.0, rel_tol=ROUNDING) else fraction

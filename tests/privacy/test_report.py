@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from html_tags import Tags
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sktensor_dp import BudgetAccountant
@@ -211,6 +211,7 @@ amounts = st.tuples(numbers, numbers, numbers, st.integers(0, 2**62))
 
 
 @settings(deadline=None)  # a loaded machine is slow at times
+@example(spent=(0.0, 4.5e307, 0.0, 0), epsilon=0.25, delta=0.0)
 @given(spent=amounts, epsilon=numbers, delta=st.floats(0, 1, exclude_max=True))
 def test_any_report_of_a_file_can_be_shown(spent, epsilon, delta):
     """What a file may hold must not break what shows it."""
