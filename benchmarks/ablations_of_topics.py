@@ -51,6 +51,10 @@ def _part(name: str, place: str, neutral: Any) -> Ablation:
     return Ablation(name, (), {place: neutral})
 
 
+def _none(*_: Any) -> None:
+    """No estimate."""
+
+
 ABLATIONS = (
     _fraction("pairs", 0.1),
     _fraction("word_frequencies", 0.03),
@@ -65,6 +69,7 @@ ABLATIONS = (
     constant("topics.PAIR_STEPS", 0),
     constant("topics.TOKENS_OF_TOPIC", 0),
     _part("concentration, not 1", "spectral_lda.recipe.concentration_of_pairs", lambda *_: 1.0),
+    _part("concentration after steps", "spectral_lda.refinement.concentration_of_topics", _none),
     _part("short documents of one topic", "spectral_lda.recipe.has_one_topic", lambda *_: False),
     _part("mixture of gamma priors", "topics.shrinkage._RATIO_PRIOR", ONE_SHAPE),
 )

@@ -152,8 +152,9 @@ class _SpectralFit:
             concentration=found.concentration,
         )  # fmt: skip
         if plan.n_refinements > 0:
-            steps = Refinement(self._ask, plan, options, known, count_clip, self._unigram)
+            steps = Refinement(self._ask, plan, options, known, count_clip, self._unigram, pairs)
             fitted = steps.run(fitted)
+            self.assumed &= fitted.concentration == found.concentration
         return replace(fitted, **diagnostics(pairs, fitted.topics))
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:

@@ -13,8 +13,10 @@ from sktensor_dp.queries.query import Query
 from sktensor_dp.queries.topic_gains import HeldOutWords, TopicGains
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.plan import TopicPlan
-from sktensor_dp.spectral_lda.released import FittedTopics, TopicOptions
+from sktensor_dp.spectral_lda.released import FittedTopics, TopicOptions, WhitenedPairs
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.concentration import concentration_of_topics
+from sktensor_dp.topics.moments import spread_of_pairs
 from sktensor_dp.topics.shrinkage import (
     adapted_topics,
     denoise_frequencies,
@@ -74,7 +76,9 @@ class Refinement:
         frequencies: Answer,
         count_clip: Clip,
         unigram: Floats,
+        pairs: WhitenedPairs,
     ) -> None:
+        self._pairs = pairs
         self._ask, self._plan, self._options = ask, plan, options
         self._frequencies, self._clip = frequencies, count_clip
         self._is_noisy = frequencies.sigma > 0
@@ -101,9 +105,25 @@ class Refinement:
         average = StepAverage(1.0 if self._scales is None else self._scales, none, 0.0, none)
         fitted = start
         for step in range(self._plan.n_refinements):
-            concentration = 0.0 if step < self._plan.n_single else start.concentration
+            single = step < self._plan.n_single
+            concentration = 0.0 if single else self._concentration(fitted, start)
             fitted, average = self._step(replace(fitted, concentration=concentration), average)
-        return fitted, average
+        return replace(fitted, concentration=self._concentration(fitted, start)), average
+
+    def _concentration(self, fitted: FittedTopics, start: FittedTopics) -> float:
+        """Concentration by which topics explain the released pairs; else that of the start."""
+        if self._options.concentration is not None or start.concentration == 0:
+            return start.concentration
+        pairs, words = self._pairs, self._pairs.words
+        assert pairs.released.matrix is not None
+        known = pairs.of_words(fitted.unigram)
+        spread = spread_of_pairs(fitted.length, float(known @ known))
+        found = concentration_of_topics(
+            fitted.topics if words is None else fitted.topics[:, words], fitted.weights,
+            pairs.released.matrix / pairs.total, known, pairs.released.sigma / pairs.total,
+            spread / (2 * self._ask.n_units),
+        )  # fmt: skip
+        return start.concentration if found is None else found
 
     def _with_deviations(self, fitted: FittedTopics, average: StepAverage) -> FittedTopics:
         """Add deviations by the noise of the `average`; without noise shrink topics by sampling."""

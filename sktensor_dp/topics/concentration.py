@@ -1,4 +1,7 @@
-"""Estimate of how evenly documents mix topics: the largest concentration that moments allow."""
+"""Estimates of how evenly documents mix topics.
+
+Unknown topics: the largest concentration that moments allow. Known ones: least squares.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,6 +106,34 @@ def concentration_of_pairs(
     most = single.misfit + variance * (bounds / 2 + QUANTILE * (5 / 4 * bounds) ** 0.5)
     found = largest_not_rejected(explain, single, most)
     return None if found is None else found.concentration
+
+
+def concentration_of_topics(
+    topics: Floats,
+    weights: Floats,
+    pairs: Floats,
+    frequencies: Floats,
+    sigma: float,
+    sampling: float = 0.0,
+) -> float | None:
+    """Concentration by which known `topics` explain released pairs; None if noise hides it."""
+    # Between documents words vary as between topics, divided by 1 + concentration. The ratio is
+    # found by least squares off the diagonal, which has noise of its own. A word that is hardly
+    # there has the units of a hundredth of an even share.
+    frequencies = np.maximum(frequencies, frequencies.sum() / (100 * frequencies.size))
+    units = np.sqrt(np.hypot(sigma, sampling**0.5 * frequencies))
+    if not units.any():
+        return None
+    mean = weights @ topics
+    product = np.outer(mean, mean)
+    between = (topics.T @ (weights[:, None] * topics) - product) / units[:, None] / units
+    np.fill_diagonal(between, 0.0)
+    seen = float((between * ((pairs - product) / units[:, None] / units)).sum())
+    most = float((between**2).sum())
+    # `seen` has a variance of about twice `most`, as the matrix is symmetric.
+    if seen <= 3 * (2 * most) ** 0.5:
+        return None
+    return min(max(most / seen - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
 
 
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:

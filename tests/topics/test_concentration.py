@@ -7,6 +7,7 @@ from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     ExplainedTopics,
     concentration_of_pairs,
+    concentration_of_topics,
     expected_topics,
     largest_not_rejected,
 )
@@ -64,10 +65,26 @@ def test_pairs_tell_the_concentration(seed, concentration):
     assert scaled == pytest.approx(found)
 
 
+@pytest.mark.parametrize("concentration", [0.3, 1.0, 4.0])
+def test_known_topics_tell_the_concentration(seed, concentration):
+    topics, weights, mean, pairs = moments(seed, concentration)
+    sigma = 1e-5
+    found = concentration_of_topics(
+        topics, weights, pairs + noise(seed, len(mean), sigma), mean, sigma
+    )
+    # The relative error of 1 + concentration is noise, over what is seen between topics.
+    between = topics.T @ (weights[:, None] * topics) - np.outer(mean, mean)
+    np.fill_diagonal(between, 0.0)
+    error = 2**0.5 * sigma * (1 + concentration) / np.linalg.norm(between)
+    assert abs((1 + found) / (1 + concentration) - 1) < 5 * error
+    assert concentration_of_topics(mean[None], np.ones(1), pairs, mean, sigma) is None
+
+
 def test_noise_alone_rejects_nothing(seed):
     topics, weights, mean, pairs = moments(seed, 1.0)
     noisy = pairs + noise(seed, len(mean), 10.0)
     assert concentration_of_pairs(topics, weights, noisy, mean, 10.0) is None
+    assert concentration_of_topics(topics, weights, noisy, mean, 10.0) is None
 
 
 @pytest.mark.parametrize(
