@@ -84,7 +84,10 @@ def test_noise_alone_rejects_nothing(seed):
     topics, weights, mean, pairs = moments(seed, 1.0)
     noisy = pairs + noise(seed, len(mean), 10.0)
     assert concentration_of_pairs(topics, weights, noisy, mean, 10.0) is None
-    assert concentration_of_topics(topics, weights, noisy, mean, 10.0) is None
+    # Noise that looks like topics does not with the other sign.
+    other = 2 * pairs - noisy
+    found = [concentration_of_topics(topics, weights, one, mean, 10.0) for one in (noisy, other)]
+    assert None in found
 
 
 @pytest.mark.parametrize(
