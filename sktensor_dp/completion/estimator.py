@@ -483,7 +483,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _parameter_to_save(self, name: str) -> Any:
         if name == "row_names" and (indices := indices_of(self.row_names)) is not None:
-            return tuple(of and of.decode(np.arange(len(of))).tolist() for of in indices)
+            return tuple(
+                index and index.decode(np.arange(len(index))).tolist() for index in indices
+            )
         return super()._parameter_to_save(name)
 
     def _public_facts(self) -> PublicFacts:
@@ -542,8 +544,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         for part in np.unique(fifth):
             hidden, given = np.flatnonzero(fifth == part), np.flatnonzero(fifth != part)
             asked = taken(X, hidden)
-            of = self.fold_in(taken(X, given), taken(y, given)) if len(given) else self
-            found[hidden] = of.predict(asked)
+            model = self.fold_in(taken(X, given), taken(y, given)) if len(given) else self
+            found[hidden] = model.predict(asked)
         return found
 
     def _check_public(self) -> None:

@@ -191,13 +191,13 @@ class SharedModel:
         return self.level + self.at_entries(coordinates).effects
 
 
-def _with_unknown_row(of: SharedEffects) -> SharedEffects:
+def _with_unknown_row(known: SharedEffects) -> SharedEffects:
     """Effects with one more row, which has the prior's moments and stands for unknown rows."""
     return SharedEffects(
-        np.append(of.effects, 0.0),
-        np.append(of.variances, of.scale),
-        np.append(of.popularity, 0.0),
-        of.scale,
+        np.append(known.effects, 0.0),
+        np.append(known.variances, known.scale),
+        np.append(known.popularity, 0.0),
+        known.scale,
     )
 
 

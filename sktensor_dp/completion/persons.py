@@ -75,7 +75,7 @@ def fit_persons(asked: PersonQuestions, plan: PersonPlan, options: ModelOptions)
     components, noise_variance = _components(asked, biases, plan, options)
     # The prior of units' levels has this mean, whose noise adds to the prior's variance.
     model = SharedModel(
-        mean + asked.middle, noise_variance, plan.unit_mode, [of.effects for of in biases],
+        mean + asked.middle, noise_variance, plan.unit_mode, [one.effects for one in biases],
         components, kernels.LEVEL_VARIANCE * noise_variance + variance,
     )  # fmt: skip
     state = {
@@ -184,7 +184,7 @@ class ItemBiases:
         """
         for left in range(n_rounds, 0, -1):
             variance = residual_variance(biases)
-            about = ReleasedEffects(tuple(of.effects for of in biases), self.level, variance)
+            about = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
             deviation = math.sqrt(variance)
             clip = self._clip()
             noisy = self._asked.shared_row_sums(self.mode, about, clip * deviation, rest_of)
@@ -242,13 +242,13 @@ LEAST_VARIANCE = 1e-12
 
 def residual_variance(biases: Sequence[ItemBiases], factor_variance: float = 0.0) -> float:
     """Variance of values about a unit's level that neither biases nor components explain."""
-    explained = sum(of.explained() for of in biases) + factor_variance
+    explained = sum(one.explained() for one in biases) + factor_variance
     return unexplained(biases[0].deviation, explained)
 
 
 def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
     """Biases of the mode of most rows."""
-    return max(biases, key=lambda of: len(of.shares))
+    return max(biases, key=lambda one: len(one.shares))
 
 
 def weight_of_entry(weights: Floats, n_units: int) -> float:
@@ -268,14 +268,14 @@ def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
         return biases[0].weights
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
     # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct.
-    n_cells = math.prod(len(of.shares) for of in biases)
+    n_cells = math.prod(len(one.shares) for one in biases)
     numbers = []
-    for of in biases:
-        square = (float(of.weights.sum()) / max(n_units, 1)) ** 2
-        alike = float(of.shares @ of.shares)
+    for one in biases:
+        square = (float(one.weights.sum()) / max(n_units, 1)) ** 2
+        alike = float(one.shares @ one.shares)
         room = 1 - square * alike + square * (1 - alike) / n_cells
         numbers.append(square * (1 - alike) / max(room, least_room))
-    shares = reduce(np.multiply.outer, [of.shares for of in biases]).ravel()
+    shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
     return n_units * math.sqrt(max(min(*numbers, float(n_cells)), 1.0)) * shares
 
 
@@ -314,7 +314,7 @@ class Directions:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
         kept = self._memory()
         query = SharedFactorSums(
-            self._asked.shape, self._biases[0].level, tuple(of.effects for of in self._biases),
+            self._asked.shape, self._biases[0].level, tuple(one.effects for one in self._biases),
             self._axes, self._deviation**2, 2 * self._asked.half,
         )  # fmt: skip
         noisy = self._asked.shared_factor_sums(query)
@@ -444,7 +444,7 @@ def found_components(
     """Components by `Directions` and the variance of values they leave, or None.
     None where the trial says that biases would gain more from the rest of the budget.
     """
-    ranks = [options.ranks[of.mode] for of in biases]
+    ranks = [options.ranks[one.mode] for one in biases]
     weights = cell_weights(biases, asked.n_units)
     rank = math.prod(ranks) if options.full_core else ranks[0]
     n_columns = columns_worth(weights, asked.n_units, plan, rank)
@@ -456,7 +456,7 @@ def found_components(
         if step + 1 == trial and not search.pay(rest):
             return None
     factor = search.factor()
-    shape = [len(of.shares) for of in biases]
+    shape = [len(one.shares) for one in biases]
     return components_of_cells(factor, shape, ranks, options), search.noise_variance(factor)
 
 

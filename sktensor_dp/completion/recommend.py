@@ -431,15 +431,15 @@ def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
     """Log-probability that units choose rows of a mode and like them, up to a constant of the unit.
     `values` are those predicted, (n_units, n_rows).
     """
-    of = model.effects[mode - (mode > model.unit_mode)]
-    popularity, shares = 2 * of.popularity, np.exp(2 * (of.popularity - of.popularity.max()))
+    rows = model.effects[mode - (mode > model.unit_mode)]
+    popularity, shares = 2 * rows.popularity, np.exp(2 * (rows.popularity - rows.popularity.max()))
     shares /= shares.sum()
-    about = of.effects - shares @ of.effects
+    about = rows.effects - shares @ rows.effects
     slope = max(float(shares @ (about * popularity)) / max(float(shares @ about**2), LEAST), 0.0)
     # Of log P(value > level), for a normal value at its level.
     liking = math.sqrt(2 / math.pi / model.noise_variance)
     above = values - (values @ shares)[:, None]
-    return np.asarray(popularity - slope * of.effects + max(slope, liking) * above)
+    return np.asarray(popularity - slope * rows.effects + max(slope, liking) * above)
 
 
 def seen_by(units: Integers, n_rows: int, of: Integers, rows: Integers) -> NDArray[np.bool_]:

@@ -29,7 +29,7 @@ def worst_entries(
     if unit_mode is None:
         place = np.zeros((1, 2 if shape is None else len(shape)), dtype=np.intp)
         entry, ends = names_at(place, indices), np.array([[low], [high]])
-        return (entry, ends[0]), (entry, ends[1]), lambda of: float(of.predict(entry)[0])
+        return (entry, ends[0]), (entry, ends[1]), lambda fitted: float(fitted.predict(entry)[0])
     # Two rows change their order because of one unit; all other values are in the middle.
     shared = 0 if unit_mode else 1
     if shape is None or shape[shared] < 2:
@@ -46,5 +46,5 @@ def worst_entries(
     return (
         (named, values),
         (named, changed),
-        lambda of: float(of.biases_[shared][1] - of.biases_[shared][0]),
+        lambda fitted: float(fitted.biases_[shared][1] - fitted.biases_[shared][0]),
     )
