@@ -119,7 +119,7 @@ def shaped(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
     if plan.covariance_type == "diag":
         covariances = covariances * np.eye(d)
     if plan.covariance_type == "spherical":
-        sizes = np.exp(np.linalg.slogdet(covariances)[1] / d)
+        sizes = np.trace(covariances, axis1=1, axis2=2) / d
         covariances = sizes[:, None, None] * np.eye(d)
     return Gaussians(model.weights, within(model.means, radius), covariances)
 

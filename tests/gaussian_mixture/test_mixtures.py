@@ -1,6 +1,7 @@
 """Groups found by private EM beside the law that drew them, and beside scikit-learn."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
+from sktensor_dp.gaussian_mixture.recipe import shaped
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.mixtures.places import places_of
@@ -177,6 +179,12 @@ def test_intervals_cover_the_means_of_the_law(seed):
         assert len(found) == 3
         covered.append((low[found] <= truth.means[right]) & (truth.means[right] <= high[found]))
     assert 0.75 <= np.mean(covered) < 1
+
+
+def test_a_sphere_has_the_mean_variance_of_what_it_replaces():
+    model = Gaussians(np.ones(1), np.zeros((1, 2)), np.diag([1.0, 9.0])[None])
+    found = shaped(model, SimpleNamespace(covariance_type="spherical"), 10.0)
+    np.testing.assert_allclose(found.covariances[0], 5 * np.eye(2))
 
 
 def pair(apart, spread, weight=0.5):
