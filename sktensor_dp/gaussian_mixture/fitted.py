@@ -59,7 +59,7 @@ class SavedMixture(SavedState):
         found = super().attributes(estimator)
         require(self.n_components_ > 0 and self.n_iter_ > 0, "groups and steps are 1 or more")
         k, d = self.means_.shape
-        shape = shape_of_covariances(estimator.covariance_type, k, d)
+        shape = of_kind(np.empty((k, d, d)), estimator.covariance_type).shape
         of_way = self._way is ABSENT or self._way.shape == (k, n_scores(1, d))
         require(of_way, "there must be a way of weights, means and shapes")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
@@ -71,29 +71,18 @@ class SavedMixture(SavedState):
         return found
 
 
-def shape_of_covariances(kind: str, k: int, d: int) -> tuple[int, ...]:
-    """Shape that scikit-learn gives covariances of a type."""
-    return {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}[kind]
-
-
 def full_covariances(covariances: Floats, kind: str, k: int, d: int) -> Floats:
     """Covariances (k, d, d) from those that scikit-learn would have."""
-    if kind == "tied":
-        covariances = np.tile(covariances, (k, 1, 1))
-    if kind == "diag":
-        covariances = covariances[:, :, None] * np.eye(d)
-    if kind == "spherical":
-        covariances = covariances[:, None, None] * np.eye(d)
-    return covariances
+    if kind in ("full", "tied"):
+        return np.broadcast_to(covariances, (k, d, d)).copy()
+    return covariances.reshape(k, -1, 1) * np.eye(d)
 
 
 def of_kind(covariances: Floats, kind: str) -> Floats:
     """Covariances in the array shape of scikit-learn for this ``covariance_type``."""
-    if kind == "tied":
-        return covariances[0].copy()
-    if kind == "diag":
-        return np.diagonal(covariances, axis1=1, axis2=2).copy()
-    return covariances[:, 0, 0].copy() if kind == "spherical" else covariances
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    found = {"full": covariances, "tied": covariances[0], "diag": variances}
+    return found.get(kind, variances[:, 0]).copy()
 
 
 def gaussians_of(estimator: Any) -> Gaussians:
@@ -126,15 +115,10 @@ def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
         k, d = model.means.shape
         way = np.zeros((k, n_scores(1, d))) if found.way is None else found.way[order]
         attributes |= {"_step_noise": found.noise, "_way": way}
-    return Fitted(attributes, _said_of_joined(plan, model))
-
-
-def _said_of_joined(plan: MixturePlan, model: Gaussians) -> tuple[Warning, ...]:
-    """Warning if groups were joined, which the released gains do not support."""
     if len(model.weights) == plan.n_components:
-        return ()
-    return (NotEnoughDataWarning(
+        return Fitted(attributes)
+    return Fitted(attributes, (NotEnoughDataWarning(
         f"Of {counted(plan.n_components, 'group')} asked for, the released gains support "
         f"{len(model.weights)}; the others were joined. If there are more, more samples or a "
         "larger epsilon show them."
-    ),)  # fmt: skip
+    ),))  # fmt: skip

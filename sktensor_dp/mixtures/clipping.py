@@ -1,25 +1,21 @@
 """Clipping of whitened rows: limits, expectations for a normal law, and scales."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from scipy.special import gammaln
 from scipy.stats import chi2
 
 
-@dataclass(frozen=True)
-class Scales:
+class Scales(NamedTuple):
     """Squared scales of the parts of a row's statistic, each in units of its largest value."""
 
     weight: float  # of the responsibility
     shift: float  # of the whitened row
     size: float  # of its squared length
     shape: float  # of the traceless part of its square
-
-    def __iter__(self) -> Iterator[float]:
-        return iter((self.weight, self.shift, self.size, self.shape))
 
 
 @dataclass(frozen=True)

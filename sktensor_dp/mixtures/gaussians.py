@@ -136,48 +136,47 @@ def log_density(log_joint: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Merge:
-    """Gaussian that replaces two, and a bound on the log-likelihood a row that this loses."""
+class Part:
+    """One Gaussian of a mixture."""
 
-    loss: float
     weight: float
     mean: Floats
     covariance: Floats
     log_volume: float
 
+    def with_other(self, other: "Part") -> "Part":
+        """Gaussian that replaces two."""
+        weight, apart = self.weight + other.weight, self.mean - other.mean
+        covariance = (self.weight * self.covariance + other.weight * other.covariance) / weight
+        spread = self.weight * other.weight / weight**2
+        covariance = covariance + spread * np.outer(apart, apart)
+        mean = (self.weight * self.mean + other.weight * other.mean) / weight
+        return Part(weight, mean, covariance, float(np.linalg.slogdet(covariance)[1]))
+
 
 def merged_levels(model: Gaussians, most: int) -> list[Gaussians]:
     """Mixtures of 1, ..., `most` Gaussians at most by greedy merging (Runnalls, 2007)."""
-    weights, means, covariances = map(list, (model.weights, model.means, model.covariances))
-    log_volumes = list(model.log_volumes)
+    of_each = model.weights, model.means, model.covariances, model.log_volumes
+    parts = dict(enumerate(map(Part, *of_each)))
 
-    def merge(i: int, j: int) -> Merge:
-        weight = weights[i] + weights[j]
-        apart = means[i] - means[j]
-        covariance = (weights[i] * covariances[i] + weights[j] * covariances[j]) / weight
-        covariance = covariance + weights[i] * weights[j] / weight**2 * np.outer(apart, apart)
-        log_volume = float(np.linalg.slogdet(covariance)[1])
-        parts = weights[i] * log_volumes[i] + weights[j] * log_volumes[j]
-        mean = (weights[i] * means[i] + weights[j] * means[j]) / weight
-        return Merge((weight * log_volume - parts) / 2, weight, mean, covariance, log_volume)
+    def loss(i: int, j: int) -> float:  # bound on what merging loses of log-likelihood
+        one, other = parts[i], parts[j]
+        both, apart = one.with_other(other), one.weight * one.log_volume
+        return (both.weight * both.log_volume - (apart + other.weight * other.log_volume)) / 2
 
-    alive = list(range(len(weights)))
     # Store losses only: matrices of all pairs would dominate the memory of a fit.
-    losses = {(i, j): merge(i, j).loss for i in alive for j in range(i)}
-    levels = [model] if len(alive) <= most else []
-    while len(alive) > 1:
-        parents = min(losses, key=losses.__getitem__)
-        best = merge(*parents)
-        weights.append(best.weight)
-        means.append(best.mean)
-        covariances.append(best.covariance)
-        log_volumes.append(best.log_volume)
-        new = len(weights) - 1
-        alive = [j for j in alive if j not in parents]
-        losses = {of: loss for of, loss in losses.items() if not set(of) & set(parents)}
-        losses |= {(new, j): merge(new, j).loss for j in alive}
-        alive.append(new)
-        if len(alive) <= most:
-            parts = (np.array([of[j] for j in alive]) for of in (weights, means, covariances))
-            levels.append(Gaussians(*parts))
+    losses = {(i, j): loss(i, j) for i in parts for j in range(i)}
+    levels = [model] if len(parts) <= most else []
+    for new in range(len(parts), 2 * len(parts) - 1):
+        i, j = min(losses, key=losses.__getitem__)
+        losses = {of: lost for of, lost in losses.items() if not {i, j} & set(of)}
+        merged = parts.pop(i).with_other(parts.pop(j))
+        parts[new] = merged
+        losses |= {(new, k): loss(new, k) for k in parts if k != new}
+        if len(parts) <= most:
+            alive = parts.values()
+            levels.append(Gaussians(
+                np.array([one.weight for one in alive]), np.array([one.mean for one in alive]),
+                np.array([one.covariance for one in alive]),
+            ))  # fmt: skip
     return levels[::-1]

@@ -1,6 +1,7 @@
 """Shrinkage of noisy covariances to common and round shapes, by their known noise."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -68,10 +69,12 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
         np.einsum("j,jab->ab", p, shapes), float(p**2 @ found.of_shape**2), n_shape
     )
     # Mean squared deviation of a coordinate, in the frame in which noise is isotropic.
-    deviations = np.empty(len(shapes))
-    for j, shape in enumerate(shapes):
-        inner = _traceless(_in_frame(shape - common, found.frames[j])) * np.exp(log_frames[j])
-        deviations[j] = np.square(inner).sum() / n_shape
+    inner = [
+        _in_frame(shape - common, frame) for shape, frame in zip(shapes, found.frames, strict=True)
+    ]
+    traceless = np.array([one - np.eye(d) * np.trace(one) / d for one in inner])
+    traceless *= np.exp(log_frames)[:, None, None]
+    deviations = np.square(traceless).sum(axis=(1, 2)) / n_shape
     noise = found.of_shape**2
     steady = 1 / np.maximum(noise + np.median(noise), 1e-300) ** 2
     steady /= steady.sum()
@@ -82,11 +85,12 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
         spread = 0.0
     spreads = (spread + own) / 2 if len(shapes) > 1 else own
     kept = spreads / np.maximum(spreads + noise, 1e-300)
-    found_shapes = np.empty_like(shapes)
-    for j, shape in enumerate(shapes):
-        share = _safe_share(common, shape, kept[j], found.of_shape[j], d)
-        found_shapes[j] = _unit_shape(common + share * (shape - common))
-    return found_shapes
+    each = zip(shapes, kept, found.of_shape, strict=True)
+    shares = [_safe_share(common, shape, share, sigma, d) for shape, share, sigma in each]
+    return np.array([
+        _unit_shape(common + share * (shape - common))
+        for shape, share in zip(shapes, shares, strict=True)
+    ])  # fmt: skip
 
 
 def _round_or_not(common: Floats, noise: float, n_shape: int) -> Floats:
@@ -95,7 +99,7 @@ def _round_or_not(common: Floats, noise: float, n_shape: int) -> Floats:
     common = bounded(common, 1e-3 * max(float(np.trace(common)) / d, 1.0), np.inf)
     common /= np.exp(np.linalg.slogdet(common)[1] / d)
     ball = np.eye(d) * np.trace(common) / d
-    squares = float(np.square(_in_frame(common - ball, _factor(common))).sum())
+    squares = float(np.square(_in_frame(common - ball, np.linalg.cholesky(common))).sum())
     by_noise = n_shape * noise
     share = 0.0
     if squares > by_noise * (1 + SEEN * np.sqrt(2 / n_shape)):
@@ -109,7 +113,7 @@ def _safe_share(base: Floats, shape: Floats, share: float, noise: float, d: int)
     """Share of the way from `base` to `shape` that keeps every direction if noise is large."""
     if noise * np.sqrt(2 * d) < LARGE_NOISE or share <= 0:
         return share
-    least = float(np.linalg.eigvalsh(_in_frame(shape - base, _factor(base)))[0])
+    least = float(np.linalg.eigvalsh(_in_frame(shape - base, np.linalg.cholesky(base)))[0])
     return min(share, (1 - LEAST_KEPT) / max(-least, 1e-9))
 
 
@@ -121,20 +125,10 @@ def _unit_shape(shape: Floats) -> Floats:
     return np.asarray((vectors * (values / np.exp(np.log(values).mean()))) @ vectors.T)
 
 
-def _factor(matrix: Floats) -> Floats:
-    """Lower Cholesky factor."""
-    return np.asarray(np.linalg.cholesky(matrix), np.float64)
-
-
-def _in_frame(matrix: Floats, frame: Floats) -> Floats:
+def _in_frame(matrix: Floats, frame: Any) -> Floats:
     """Symmetric `matrix` whitened by a lower factor."""
     half = np.linalg.solve(frame, matrix)
     return np.asarray(np.linalg.solve(frame, half.T))
-
-
-def _traceless(matrix: Floats) -> Floats:
-    """Symmetric `matrix` less its mean eigenvalue."""
-    return matrix - np.eye(len(matrix)) * np.trace(matrix) / len(matrix)
 
 
 def bounded(covariance: Floats, least: float, largest: float) -> Floats:
