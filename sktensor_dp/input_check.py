@@ -118,8 +118,9 @@ def _flags(matches: Any) -> np.ndarray[Any, Any]:
         read(lambda one=one: np.asarray(as_numbers(one, "matches")), "matches")  # type: ignore[misc]
         for one in matches.values()
     ]
-    if any(one.dtype != bool or one.ndim != 1 or len(one) != len(columns[0]) for one in columns):
-        raise ValueError(f"{expected}.")
+    for name, one in zip(matches, columns, strict=True):
+        if one.dtype != bool or one.ndim != 1 or len(one) != len(columns[0]):
+            raise ValueError(f"{expected}; that of {name!r} is none.")
     return np.column_stack(columns)
 
 

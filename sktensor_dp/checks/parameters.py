@@ -102,15 +102,6 @@ class Numbers(Condition):
         super().__init__(accepts, said)
 
 
-RANGE = Numbers(Number(-1e100, 1e100), 2, "(low, high), two finite numbers with low < high")
-
-
-def check_range(name: str, ends: Any) -> None:
-    """Raise ValueError, by name, unless `ends` are a range (low, high)."""
-    if not (RANGE.accepts(ends) and ends[0] < ends[1]):
-        raise ValueError(f"{name} must be {RANGE}; got {shown(ends)}.")
-
-
 def check_parameters(estimator: object, constraints: Mapping[str, Iterable[Constraint]]) -> None:
     """Raise ValueError for the first parameter that satisfies none of its constraints."""
     for name, alternatives in constraints.items():

@@ -23,6 +23,7 @@ from sktensor_dp.checks.parameters import (
     Numbers,
     OneOf,
     check_sizes,
+    shown,
 )
 from sktensor_dp.completion.coordinates import (
     LARGEST_SIZE,
@@ -246,15 +247,15 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )
         of_persons = isinstance(plan, PersonPlan)
         with self._session(chunks, plan.releases, unit="person" if of_persons else None) as ask:
-            shown = True
+            seen = True
             if self._chooses_bounds:
-                bounds, shown = choose_bounds(ask)
+                bounds, seen = choose_bounds(ask)
             if isinstance(plan, PersonPlan):
                 found = fit_persons(PersonQuestions(ask), plan, options)
             else:
                 found = fit_entries(EntryQuestions(ask), plan, options)
         warned = (
-            *warnings_of_range(ValueHistogram.name, seen=shown),
+            *warnings_of_range(ValueHistogram.name, seen=seen),
             *found.warnings, *self._warnings_of_noise(found.attributes, plan, chunks.n_units),
         )  # fmt: skip
         n_found, most = count_components(found.attributes), max(ranks)
@@ -288,7 +289,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         if count_components(found) > 0:
             return []
         told: list[Warning] = []
-        if plan.seeks_components:
+        if plan.seeks_components and np.max(self.rank) > 0:
             told.append(self._nothing_found(n_units))
         shared: SharedModel = found.get("_shared", found["_model"])
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
@@ -436,6 +437,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """
         self._check_parameters()
         low, high = checked_bounds(self)
+        if not isinstance(shape, Sequence | np.ndarray):
+            raise ValueError(f"shape must be a number of rows for each mode; got {shown(shape)}.")
         check_sizes(n_observed=n_observed, **{f"shape[{m}]": n for m, n in enumerate(shape)})
         if len(shape) < 2:
             raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")

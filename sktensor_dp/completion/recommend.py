@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import refuse_other_columns
-from sktensor_dp.checks.parameters import check_sizes
+from sktensor_dp.checks.parameters import check_sizes, shown
 from sktensor_dp.completion.coordinates import (
     checked_values,
     coordinates_of,
@@ -344,10 +344,11 @@ class RecommenderMixin:
         rows = np.zeros((self.shape_[chosen], len(self.shape_)), dtype=np.intp)
         rows[:, chosen] = np.arange(len(rows))
         rest = [m for m in free if m != chosen]
-        given = {self._mode(m): row for m, row in (context or {}).items()}
-        if set(given) != set(rest):
+        by_mode = context if isinstance(context, Mapping) else {}
+        given = {self._mode(m): row for m, row in by_mode.items()}
+        if set(given) != set(rest) or not (context is None or isinstance(context, Mapping)):
             raise ValueError(
-                f"context must give a row of each further mode, {rest}; it gives {list(given)}."
+                f"context must map each further mode, {rest}, to a row; got {shown(context)}."
             )
         for m in rest:
             rows[:, m] = row_number(given[m], f"context[{m}]", m, self._indices)

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import new_frame
-from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_range, check_sizes
+from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
+from sktensor_dp.checks.ranges import named_ranges
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, as_incomplete
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
@@ -496,13 +497,17 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         check_is_fitted(self)
         check_level(level)
         k, d = self.means_.shape
-        names, middles, halves = column_units(self, feature_names, ranges)
+        names, ends = named_ranges(self, feature_names, ranges)
         std = self._std_of_means()
         low, high = np.full((2, k, d), np.nan) if std is None else self._interval(level, std)
+        means, middles, halves = self.means_, np.zeros(d), np.ones(d)
+        if ends is not None:  # no average is beyond the range of its column
+            means, low, high = (np.clip(one, -1.0, 1.0) for one in (means, low, high))
+            middles, halves = ends.mean(axis=1), np.diff(ends)[:, 0] / 2
         columns = {
             "group": np.repeat(np.arange(1, k + 1), d), "share": np.repeat(self.weights_, d),
             "place": np.repeat(self.places_ + 1, d), "column": names * k,
-            "mean": middles + halves * self.means_, "mean_low": middles + halves * low,
+            "mean": middles + halves * means, "mean_low": middles + halves * low,
             "mean_high": middles + halves * high, "spread": halves * np.sqrt(self.variances_),
         }  # fmt: skip
         return new_frame({name: np.ravel(of).tolist() for name, of in columns.items()}, backend)
@@ -649,35 +654,6 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
     @property
     def _input_tags(self) -> Mapping[str, bool]:  # type: ignore[override]
         return {"sparse": True, "allow_nan": True}
-
-
-def column_units(
-    model: PrivateGaussianMixture, names: Names, ranges: Any
-) -> tuple[list[str], Floats, Floats]:
-    """Names of the columns, and the middles and halves of the `ranges` they were scaled from."""
-    d = model.means_.shape[1]
-    own = getattr(model, "feature_names_in_", None)
-    if isinstance(ranges, Mapping):
-        known = [*ranges] if own is None else [*own]
-        if len(known) != d or not {*known} <= {*ranges}:
-            lacking = "" if own is None else f" {known}"
-            raise ValueError(
-                f"ranges must map each of the {d} columns{lacking} to (low, high); got those of "
-                f"{[*ranges]}."
-            )
-        own, ranges = known, {name: ranges[name] for name in known}
-    named: Any = names if names is not None else range(d) if own is None else own
-    if len(named) != d:
-        raise ValueError(f"feature_names must have an entry for each of {d}, got {len(named)}.")
-    pairs = [(-1.0, 1.0)] * d if ranges is None else ranges
-    if not isinstance(pairs, Mapping):
-        pairs = dict(enumerate(pairs if isinstance(pairs, Iterable) else ()))
-    if len(pairs) != d:
-        raise ValueError(f"ranges must have a (low, high) for each of {d} columns.")
-    for name, pair in pairs.items():
-        check_range(f"ranges[{name!r}]", pair)
-    ends = np.array([*pairs.values()], dtype=np.float64)
-    return [str(name) for name in named], ends.mean(axis=1), np.diff(ends)[:, 0] / 2
 
 
 def check_level(level: float) -> None:

@@ -16,7 +16,8 @@ from sklearn.utils import get_tags
 
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import as_documents, as_numbers
-from sktensor_dp.checks.parameters import RANGE, Number, check_parameters, check_range, shown
+from sktensor_dp.checks.parameters import Number, check_parameters, shown
+from sktensor_dp.checks.ranges import RANGE, check_range
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.model_selection.splits import n_rows, one_row
 
@@ -245,9 +246,9 @@ def check_fractions(fractions: object, steps: Mapping[str, BaseEstimator]) -> No
     given = fractions if isinstance(fractions, Mapping) else {}
     right = set(given) == set(steps) and all(map(positive.accepts, given.values()))
     if fractions is not None and not right:
+        rule = f", or map each private step of {[*steps]} to a number > 0, its part of the cost"
         raise ValueError(
-            f"step_fractions must be None, or map each private step of {list(steps)} to a number "
-            f"> 0, its part of the cost of a fit; got {shown(fractions)}."
+            f"step_fractions must be None{rule * ('' not in steps)}; got {shown(fractions)}."
         )
 
 

@@ -4,7 +4,7 @@ import math
 import textwrap
 import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
+from sktensor_dp.checks.ranges import named_ranges
 from sktensor_dp.estimator.base import names_of_columns
 from sktensor_dp.tensor.arrays import Floats
 
@@ -443,12 +444,10 @@ class MixtureDisplay(Display):
         Raises
         ------
         ValueError
-            If `columns` are not two columns.
+            If `columns` are not two columns, or names or `ranges` are not those of the columns.
         """
         means, covariances = np.asarray(estimator.means_), estimator.full_covariances_
-        if feature_names is None and isinstance(ranges, Mapping):
-            feature_names = list(ranges)
-        names = [str(name) for name in names_of_columns(estimator, feature_names, means.shape[1])]
+        names, ranges = named_ranges(estimator, feature_names, ranges)
         spreads = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
         correlations, footer = None, f"this fit: {estimator.privacy_report_.in_brief}"
         chosen: list[Any] = list(range(len(names)))
@@ -461,8 +460,7 @@ class MixtureDisplay(Display):
             footer = f"ellipses: two standard deviations of a group\n{footer}"
         means, spreads = means[:, chosen], spreads[:, chosen]
         if ranges is not None:
-            ranges = list(ranges.values()) if isinstance(ranges, Mapping) else ranges
-            ranges = np.asarray(ranges, dtype=np.float64)[chosen]
+            ranges = ranges[chosen]
             low, high = ranges.T
             means, spreads = low + (means + 1) * (high - low) / 2, spreads * (high - low) / 2
         return cls(

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict
@@ -22,7 +22,7 @@ from sktensor_dp.checks.display import (
     finite,
     plain,
 )
-from sktensor_dp.checks.parameters import check_sizes
+from sktensor_dp.checks.parameters import check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.plan import (
@@ -368,12 +368,13 @@ class BudgetAccountant(TableDisplay):
         (0.644, 1.888)
         """
         rule = "be a non-empty sequence of finite numbers > 0"
-        if not isinstance(fractions, Collection) or len(fractions) == 0:
-            raise ValueError(f"fractions must {rule}.")
+        several = isinstance(fractions, Collection) and not isinstance(fractions, Mapping)
+        if not several or len(fractions) == 0:
+            raise ValueError(f"fractions must {rule}, such as [0.3, 0.7]; got {shown(fractions)}.")
         fractions = [_checked("fractions", f, rule, lambda x: 0 < x < math.inf) for f in fractions]
         rule = f"be an int from 0 to {len(fractions)}, the number of fractions"
-        several = range(len(fractions) + 1)
-        thresholds = int(_checked("thresholds", thresholds, rule, lambda x: x in several))
+        numbers = range(len(fractions) + 1)
+        thresholds = int(_checked("thresholds", thresholds, rule, lambda x: x in numbers))
         whole, epsilon = math.fsum(fractions), self.epsilon
         if self.delta == 0 or math.isinf(epsilon):
             return [

@@ -53,7 +53,9 @@ def test_the_default_is_chosen_by_public_numbers():
         assert build(epsilon=0.1, unit_mode=0, shape=SHAPE).fit(X0, Y0).n_components_ == 0
     # Nobody who asks for no components is told that there are none.
     with warnings.catch_warnings():
+        warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="Rows of mode")
+        build(rank=0, epsilon=INF).fit(X0, Y0)
         fitted = build(rank=0, epsilon=0.1).fit(X0, Y0)
     assert fitted.transform(X0).shape == (len(X0), 0)
     for perturbation in PERTURBATIONS:

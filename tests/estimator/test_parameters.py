@@ -6,8 +6,15 @@ import warnings
 import numpy as np
 import pytest
 
-from sktensor_dp import PrivacyLeakWarning, PrivateCPCompletion, PrivateSearchCV, PrivateSpectralLDA
+from sktensor_dp import (
+    PrivacyLeakWarning,
+    PrivateCPCompletion,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    check_inputs,
+)
 from sktensor_dp.checks.parameters import InstanceOf, Number, OneOf
+from sktensor_dp.model_selection.steps import check_fractions
 from sktensor_dp.privacy.accountant import BudgetAccountant
 
 NO_NUMBERS = [math.nan, np.nan, True, np.True_, "1", None, 1j, [1.0], np.ones(1), np.array(1.0)]
@@ -85,3 +92,24 @@ def test_a_constraint_accepts_and_describes(constraint, right, wrong, said):
     assert [value for value in right if not constraint.accepts(value)] == []
     assert [value for value in wrong if constraint.accepts(value)] == []
     assert str(constraint) == said
+
+
+COMPLETION = PrivateCPCompletion(0, bounds=(0, 1), epsilon=math.inf, shape=(3, 3, 3))
+ROWS = np.argwhere(np.ones((3, 3, 3)))
+WRONG_ITEMS = {
+    "split": (lambda: BudgetAccountant().split({"a": 0.5}), r"such as \[0.3, .*got {'a': 0.5}"),
+    "context": (
+        lambda: COMPLETION.fit(ROWS, np.ones(27)).predict_rows(0, 1, context=[1]),
+        r"context must map each further mode, \[2\], to a row; got \[1\]",
+    ),
+    "shape": (lambda: COMPLETION.forecast(10, 3), "shape must be a number of rows for each mode"),
+    "matches": (lambda: check_inputs({"a": [True], "b": [1]}), "that of 'b' is none"),
+    "fractions": (lambda: check_fractions({"a": -1}, {"": 0}), "must be None; got {'a': -1}"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ITEMS)
+def test_the_wrong_item_of_a_dict_or_list_is_named(name):
+    call, message = WRONG_ITEMS[name]
+    with pytest.raises(ValueError, match=message):
+        call()

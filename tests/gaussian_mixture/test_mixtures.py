@@ -1,6 +1,7 @@
 """Groups found by private EM beside the law that drew them, and beside scikit-learn."""
 
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,7 @@ from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
 from sktensor_dp.mixtures.steps import StepNoise, WhitenedStatistics, averaged
 from sktensor_dp.mixtures.uncertainty import n_scores, std_of_means
+from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
 TYPES = ("full", "tied", "diag", "spherical")
@@ -249,9 +251,12 @@ def test_one_cloud_of_heavy_tails_is_one_place_in_the_table(seed):
         ({"ranges": {"age": (0, 1), "height": (1,)}}, r"ranges\['height'\] must be .* got \(1,\)"),
         ({"feature_names": ["age"]}, "feature_names must"),
     ):
-        with pytest.raises(ValueError, match=message):
-            model.groups_table(**wrong)
+        for show in (model.groups_table, partial(MixtureDisplay.from_estimator, model)):
+            with pytest.raises(ValueError, match=message):
+                show(**wrong)
     model.feature_names_in_ = np.array(["height", "age"], object)  # ranges are found by name
     table = model.groups_table(ranges=ranges)
     assert table["column"].tolist() == ["height", "age"] * 2
     assert (table["mean"][::2] < 4).all()
+    model.means_ = model.means_ + 9.0
+    assert model.groups_table(ranges=ranges)["mean"].tolist() == [3.4, 90.0] * 2
