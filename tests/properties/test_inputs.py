@@ -6,8 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
-from cases import DASK, PARTS, READERS, Case, covered
+from cases import DASK, PARTS, READERS, Case, covered, plain, quiet
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
+from sktensor_dp.data.counts import CountChunks
+from sktensor_dp.data.samples import SampleChunks
+from sktensor_dp.data.texts import TextChunks
 
 METHODS = ("transform", "predict", "score_samples", "score", "perplexity")
 
@@ -80,3 +88,35 @@ def holds(case: Case) -> None:
 test_forms, test_forms_in_triples = covered(holds, ("container", "names"), READERS)
 test_groups, test_groups_in_triples = covered(holds, ("groups", "neighbours"), READERS)
 test_read_only, test_read_only_in_triples = covered(reads_only, ("neighbours",))
+
+
+def test_what_chunks_share_cannot_be_written():
+    labels, counts = np.repeat(np.arange(30), 2), plain("topics").draw().X
+    samples, texts = plain("components").draw().X.astype(float), plain("words").draw().X
+    for chunks in (
+        CountChunks(sp.csr_matrix(counts), *counts.shape, groups=labels),
+        SampleChunks(samples, *samples.shape, groups=labels),
+    ):
+        for chunk in chunks:
+            assert not any(array.flags.writeable for array in arrays_of(chunk.X))
+    for chunk in TextChunks(texts, str.split, groups=labels):
+        with pytest.raises(ValueError, match="read-only"):
+            chunk.counts.data[:] = 0
+
+
+def test_a_function_that_writes_to_its_rows_changes_no_data():
+    def halve(rows: np.ndarray) -> np.ndarray:
+        rows /= 2
+        return rows
+
+    pipe = make_pipeline(
+        FunctionTransformer(halve), PrivateTensorPowerMethod(1, data_norm=2.0, n_restarts=2)
+    )
+    search = PrivateSearchCV(
+        pipe, {"privatetensorpowermethod__max_iter": [1]}, n_trials=1, score_bounds=(-1, 1)
+    )
+    samples = plain("components").draw().X.astype(float)
+    X = samples.copy()
+    with quiet():
+        search.fit(X)
+    np.testing.assert_array_equal(X, samples)
