@@ -11,9 +11,6 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Least divisor for a group's weight, absolute and in standard deviations of its noise.
 LEAST_WEIGHT, RESOLVED = 2e-4, 3.0
-# Variance by which the average is off at least, over that of its noise: where groups overlap, rows
-# tell a part of what labelled ones would, and steps go that part of the way.
-BEHIND = 1.5
 # Least variance along a direction, relative to the squared radius of the data.
 LEAST_VARIANCE = 1e-10
 
@@ -107,7 +104,7 @@ def _rate(average: StepMoments, new: StepMoments, model: Gaussians, noise: StepN
     moments = new.firsts - average.firsts - weights[:, None] * model.means
     shifts = np.einsum("jab,jb->ja", model.whiteners, moments)
     apart = np.square(np.append(weights / noise.weight, shifts / noise.shift)).mean()
-    off = max(float(apart) - 1, BEHIND * average.variance)
+    off = max(float(apart) - 1, average.variance)
     return off / (off + 1)
 
 

@@ -117,10 +117,10 @@ def test_steps_that_spoil_the_start_leave_it(seed, monkeypatch):
 
 @pytest.mark.parametrize(
     ("sigma", "shift", "variances"),
-    [(0.01, 0.0, [1, 0.52, 0.356, 0.2725]), (1e-6, 0.1, [1, 1, 1, 1]), (0.0, 0.0, [1, 1, 1, 1])],
+    [(0.01, 0.0, [1, 1 / 2, 1 / 3, 1 / 4]), (1e-6, 0.1, [1, 1, 1, 1]), (0.0, 0.0, [1, 1, 1, 1])],
 )
 def test_a_step_weighs_more_the_further_the_average_is_off(sigma, shift, variances):
-    """Nearly alike while nothing moves; the last alone where it moves far beyond its noise."""
+    """All alike while nothing moves; the last alone where it moves far beyond its noise."""
     model, clip, average = line(), clipping_at(4, 0.9), None
     for step, variance in enumerate(variances):
         shifts = np.full((3, 4), step * shift)
