@@ -96,13 +96,10 @@ class Composition:
         return [(release.cost, release.uses) for release in releases]
 
     def all_rows(self) -> tuple[ReleaseRecord, ...]:
-        """Releases of the whole tree in order; equal ones in a row are merged."""
+        """Releases of the whole tree in order; equal ones of batches in a row are merged."""
         rows = list(self.rows)
         for part in self.parts:
-            inner = part.of.all_rows()
-            if len(inner) == 1:
-                inner = (replace(inner[0], uses=inner[0].uses * part.times),)
-            rows += inner
+            rows += [replace(row, uses=row.uses * part.times) for row in part.of.all_rows()]
         return merged(rows) if self.kind == "parallel" else tuple(rows)
 
     def epsilon_at(self, delta: float) -> float:

@@ -100,7 +100,7 @@ class PrivacyReport(TableDisplay):
 
     @property
     def rows(self) -> tuple[ReleaseRecord, ...]:
-        """One row per release; those of equal batches are listed once."""
+        """One row per release; those of equal batches are one row with the sum of their uses."""
         return self.composition.all_rows()
 
     @property

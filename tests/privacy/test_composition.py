@@ -80,6 +80,12 @@ def test_equal_batches_are_counted_and_others_listed():
     assert unit_costs(node) == (PrivacyCost(mu=1.0),)
 
 
+def test_equal_batches_of_several_releases_are_listed_with_all_their_uses():
+    several = Composition("releases", rows=(*leaf(mu=1.0).rows, *leaf(mu=0.5, uses=2).rows))
+    node = several.beside(10, several, 10).beside(20, several, 10)
+    assert [(row.mu, row.uses) for row in node.all_rows()] == [(1.0, 3), (0.5, 6)]
+
+
 DELTA = 1e-6
 
 
