@@ -128,7 +128,10 @@ def column_names(data: Any) -> list[str] | None:
 
 
 def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
-    """Raise ValueError if a table has names of columns that are not `names`, in their order."""
+    """Raise ValueError if a table has names of columns that are not `names`, in their order.
+
+    For tables that `checked_table` does not see; there scikit-learn compares the names.
+    """
     found = column_names(data)
     if names is None or found is None or found == list(names):
         return

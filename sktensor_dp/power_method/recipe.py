@@ -132,7 +132,8 @@ def fit_by_steps(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComp
 
 def power_step(ask: Session, query: PowerIterations) -> Answer:
     """Answers ``T(I, u, u)`` for every column u of the starts of a query."""
-    # Outside the span of the starts the noise is smaller by a factor of sqrt(3).
+    # `sigma` is that within the span of the starts. Outside, noise is smaller by sqrt(3): where
+    # answers are averaged, `OnlinePowerMethod` corrects for it.
     released = ask(query)
     return replace(released, value=query.answers(released.value))
 

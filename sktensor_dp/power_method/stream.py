@@ -164,7 +164,6 @@ def random_batches(
     of_rows = of_units if units is None else of_units[units]
     ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))
     for rows in np.split(np.argsort(of_rows, kind="stable"), ends[:-1]):
-        # Rows as groups of one row, so that sums have the same digits.
         part = X[rows]
         labels = None if groups is None else groups[rows]
         yield SampleChunks(part, *part.shape, groups=labels)

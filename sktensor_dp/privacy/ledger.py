@@ -422,9 +422,9 @@ def _entry(
 class Receipt:
     """Receipt of a fit's charge, by which the ledger learns sensitivity and sigma of releases."""
 
-    # `ticket` pays for one further batch of the stream, whichever copy of the model uses it first;
-    # None for other fits. `fit` is 0 for a batch that an earlier charge pays for, whose releases
-    # are described already.
+    # `ticket` pays for one further batch of a stream, whichever copy of the model uses it first;
+    # other fits do not keep it. `fit` is 0 for a batch that an earlier charge pays for, whose
+    # releases are described already.
 
     def __init__(self, ledger: Ledger, fit: int, ticket: str) -> None:
         self._ledger = ledger

@@ -1,8 +1,9 @@
 """The only source of randomness for noise: ChaCha20, keyed by the operating system.
 
-Every release arrives here as a vector of coordinates in an orthonormal basis, divided by its
-sensitivity. It is rounded to a grid, and exact samples of noise, rounded to the same grid, are
-added as integers (docs/proofs/gaussian_noise_on_a_grid.md).
+A mechanism hands over coordinates in which sensitivity and noise have the same norm, divided by
+the sensitivity. They are rounded to a grid, and exact samples of noise, rounded to the same grid,
+are added as integers (docs/proofs/gaussian_noise_on_a_grid.md). The selection of private keys adds
+noise to totals on a grid of its own; the piecewise mechanism draws integers.
 """
 
 import math

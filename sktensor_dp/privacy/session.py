@@ -271,7 +271,7 @@ class Session(AbstractContextManager["Session"]):
         self._records.append(row)
 
     def _noisy_mean(self, query: Query, mechanism: Mechanism, made: _Admitted) -> Floats:
-        """Noisy mean of a query; only this and the selection of private keys read data."""
+        """Mean of a query with the noise that was paid for."""
         # Under the caller's error state, whether rounding warns or raises may depend on one unit.
         with np.errstate(all="ignore"):
             value: Floats = self._sum(query)
@@ -291,6 +291,7 @@ class Session(AbstractContextManager["Session"]):
 
     def _sum(self, query: Query | Product) -> Any:
         """Sum of a query over all units; a MemoryError is raised again without an array's size."""
+        # Read by `_noisy_mean`, by selections of private keys, and by `exact_product`.
         try:
             return self._total(query)
         except MemoryError:
@@ -329,7 +330,10 @@ def released_sensitivity(
     neighbours: str = "replace_one",
     most_units: int | None = None,
 ) -> float:
-    """Sensitivity of a query's sum over `n_units`, raised for rounding of up to `most_units`."""
+    """Sensitivity of a query's mean over `n_units`, raised for rounding of up to `most_units`.
+
+    Numbers of units, and totals by private keys, are no means: theirs is that of the sum.
+    """
     of_sum = query.sensitivity(mechanism.law.norm, neighbours)
     if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
         return of_sum

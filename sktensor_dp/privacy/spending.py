@@ -253,7 +253,7 @@ def charges_of(
     plan: ReleasePlan, spender: str, unit: str = "", neighbours: str = "replace_one"
 ) -> list[LedgerEntry]:
     """Ledger entries for all releases of a plan, one for each."""
-    # Relations that a query describes in words of its own replace something too.
+    # A relation described in words (`fit_tensor`) replaces something too.
     relation = "add_remove" if neighbours == "add_remove" else "replace_one"
     return [
         LedgerEntry(

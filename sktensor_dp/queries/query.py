@@ -92,7 +92,7 @@ class Query:
         """Sensitivity of the sum in a norm: to replacing a unit, or to adding or removing one."""
         if neighbours == "add_remove":
             return float(self.l2_contribution if norm == "l2" else self.l1_contribution)
-        # Relations that a query describes in words of its own replace something too.
+        # A relation that an estimator describes in words (`fit_tensor`) replaces something too.
         return float(self.l2_sensitivity if norm == "l2" else self.l1_sensitivity)
 
 
