@@ -246,7 +246,8 @@ class Run:
             f"{counted(forecast.n_components, self.found)}; {self.least()} at the very least."
         )
         head = "what is measured", "signal over noise (above 1: visible)"
-        # Of several equal steps none is shown, as each adds to what the others show.
+        # Steps of topics are not in MEASURED, as each adds to what pairs and words show; those of
+        # groups are, as they are all there is.
         ratios = {MEASURED.get(r.name): f"{r.ratio:.3g}" for r in forecast.releases}
         rows = [(name, ratio) for name, ratio in ratios.items() if name]
         return [as_text(Table(said, head, rows, left=head))]

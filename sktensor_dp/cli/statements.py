@@ -129,8 +129,8 @@ def _explained(report: PrivacyReport) -> Iterator[str]:
     yield "Releases:"
     # Skip the first line, the guarantee, which was printed before.
     yield from (f"  {line}" for line in str(report).splitlines()[1:])
-    told = {row.name: f"  {row.name}: {row.description}" for row in report.rows}
-    yield from map(printable, told.values())
+    told = dict.fromkeys(f"  {row.name}: {row.description}" for row in report.rows)
+    yield from map(printable, told)
     yield "Not covered:"
     yield from (f"  {words}" for words in NOT_COVERED.values())
 

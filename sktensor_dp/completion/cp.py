@@ -103,7 +103,7 @@ class PrivateCPCompletion(
     Raises
     ------
     BudgetError
-        If the accountant has too little left; nothing has been read then.
+        If the accountant has too little left; no budget is spent.
 
     Warns
     -----

@@ -206,7 +206,10 @@ class ItemBiases:
         return float(self.shares @ gained)
 
     def _clip(self) -> float:
-        """Clip of the next release's residuals, in standard deviations; UNCLIPPED without noise."""
+        """Clip of the next release's residuals, in their deviations; UNCLIPPED without noise."""
+        # Values that are all at the bounds stay so about biases: with the variance that biases
+        # explain subtracted, their residuals have the largest variance too. So how near values are
+        # to that tells the clip in deviations, of residuals in any round.
         clip = residual_clip(self.deviation, self._asked.half, self.level)
         if not self._released:
             return clip

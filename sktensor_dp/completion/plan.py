@@ -288,7 +288,8 @@ def plan_completion(
     """Plan releases and split the budget where one value is the unit.
     `perturbation` "auto" becomes the best kind for the arguments, which are public.
     """
-    # If the last factor is released too, values get half; a histogram takes little.
+    # If the last factor is released too, values get half. A histogram takes 2 %; twice the least is
+    # asked for, with room to spare.
     least = LEAST_EPSILON * (2 if perturbation == "output" else 1) * (2 if chooses_bounds else 1)
     if not epsilon >= least:
         raise ValueError(f"epsilon must be at least {least:g} for such a fit, got {epsilon:g}.")

@@ -1,4 +1,4 @@
-"""Queries on the entries of a tensor whose unit of privacy is one value."""
+"""Queries on the entries of a tensor whose unit of privacy is one value; and one for any unit."""
 
 import math
 from dataclasses import dataclass, field
@@ -25,7 +25,10 @@ SCALE, LARGEST = (1e-100, 1e100), 1e100
 
 @dataclass(frozen=True, eq=False)
 class ValueHistogram(Query):
-    """Sum over units of the share of a unit's values in each bin, to choose a range from."""
+    """Sum over units of the share of a unit's values in each bin, to choose a range from.
+
+    A unit is one value, or all values of a person.
+    """
 
     name, family = "value_histogram", "persons"
     description = "mean over units of the share of values in each bin, from which a range is chosen"

@@ -28,6 +28,10 @@ LARGEST_CONCENTRATION, LEAST_PRIOR = 1e20, 1e-20
 class TopicGains(HeldOutScores):
     """Sum over units of documents of the clipped log-likelihood that topics gain."""
 
+    description = (
+        "mean log-likelihood that topics gain on half of the words of a document, given the others"
+    )
+
     @classmethod
     def of(cls, gain: "HeldOutWords") -> "TopicGains":
         """Query for the gain of released topics, clipped on either side."""

@@ -1,10 +1,10 @@
 """The recipe of a topic model: questions to the session, and computations on the answers.
 
-1. Limits and word frequencies. 2. Pair moments of the most frequent words. 3. Few words: triple
-moments in the space that the pairs whiten; topics and the concentration are fitted to all moments
-jointly. 4. Many words: topics start from the rotated eigenvectors of the pairs, are brought in
-line with all pairs, and the pairs tell the concentration. 5. Of many words, EM steps on fresh
-releases.
+1. Limits and word frequencies. 2. Pair moments of all or the most frequent words. 3. By
+`plan.triples`: triple moments, decomposed in the space that the pairs whiten; by
+`plan.match_moments` topics and the concentration are then fitted to all moments jointly. 4.
+Without triples: topics start from the rotated eigenvectors of the pairs, are brought in line with
+all pairs, and the pairs tell the concentration. 5. `plan.n_refinements` EM steps on fresh releases.
 """
 
 from collections.abc import Mapping

@@ -36,7 +36,7 @@ class FittedTopics:
     coherence: Floats | None = None
     # (m,): leading eigenvalues of the released second moment, corrected for the prior.
     spectrum: Floats | None = None
-    noise_edge: float | None = None  # what noise alone may lift one to
+    noise_edge: float | None = None  # what noise and sampling may lift one to
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
     # (k0, n_features): public topics towards which the first topics are shrunk; None if there are
@@ -81,7 +81,7 @@ class WhitenedPairs:
     corrected: Moment  # M2
     scale: float  # factor of the noise of `corrected` over that of `released`
     white: NoisyWhitener
-    edge: float  # largest eigenvalue of M2 that noise alone gives
+    edge: float  # largest eigenvalue of M2 that noise and sampling give
 
     def with_concentration(self, concentration: float) -> "WhitenedPairs":
         """Return a copy corrected for another concentration; the whitener stays."""

@@ -58,7 +58,7 @@ def _lifted(bulk: float, level: float, on_diagonal: Floats, pure: bool) -> tuple
     """Edge, and what is exceeded with the probability `LEVEL`, by the diagonal's deviations too."""
     level *= 1 + TRACY_WIDOM / 2 * len(on_diagonal) ** (-2 / 3)
     # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
-    # lifts an eigenvalue to x + bulk^2 / x (Capitaine, Donati-Martin & Feral, 2009).
+    # lifts an eigenvalue to x + bulk^2 / 4 x (Capitaine, Donati-Martin & Feral, 2009).
     entry = largest_entry(on_diagonal, pure=pure)
     lifted = entry + bulk**2 / 4 / entry if entry > bulk / 2 else 0.0
     return max(bulk, lifted), max(level, lifted)
