@@ -105,15 +105,14 @@ class Refinement:
         average = StepAverage(1.0 if self._scales is None else self._scales, none, 0.0, none)
         fitted = start
         for step in range(self._plan.n_refinements):
-            single = step < self._plan.n_single
-            concentration = 0.0 if single else self._concentration(fitted, start)
+            concentration = 0.0 if step < self._plan.n_single else start.concentration
             fitted, average = self._step(replace(fitted, concentration=concentration), average)
-        return replace(fitted, concentration=self._concentration(fitted, start)), average
+        return replace(fitted, concentration=self._concentration(fitted)), average
 
-    def _concentration(self, fitted: FittedTopics, start: FittedTopics) -> float:
-        """Concentration by which topics explain the released pairs; else that of the start."""
-        if self._options.concentration is not None or start.concentration == 0:
-            return start.concentration
+    def _concentration(self, fitted: FittedTopics) -> float:
+        """Concentration by which the topics explain the released pairs; else the one in use."""
+        if self._options.concentration is not None or fitted.concentration == 0:
+            return fitted.concentration
         pairs, words = self._pairs, self._pairs.words
         assert pairs.released.matrix is not None
         known = pairs.of_words(fitted.unigram)
@@ -123,7 +122,7 @@ class Refinement:
             pairs.released.matrix / pairs.total, known, pairs.released.sigma / pairs.total,
             spread / (2 * self._ask.n_units),
         )  # fmt: skip
-        return start.concentration if found is None else found
+        return fitted.concentration if found is None else found
 
     def _with_deviations(self, fitted: FittedTopics, average: StepAverage) -> FittedTopics:
         """Add deviations by the noise of the `average`; without noise shrink topics by sampling."""
