@@ -96,7 +96,7 @@ def fitted(d: int, n: int, rng: np.random.Generator) -> Floats:
         d, len(WEIGHTS), n_restarts=N_RESTARTS, max_iter=MAX_ITER, random_state=rng
     )
     while not method.is_complete:
-        U = method.ask()
+        U = method.columns_asked()
         answer = np.zeros(U.shape)
         for X in samples(d, n, rng):
             answer += X.T @ (X @ U) ** 2
@@ -128,7 +128,7 @@ def peak_memory(d: int) -> float:
             d, len(WEIGHTS), n_restarts=N_RESTARTS, max_iter=MAX_ITER, random_state=rng
         )
         while not method.is_complete:
-            U = method.ask()
+            U = method.columns_asked()
             method.tell(X.T @ (X @ U) ** 2 / len(X))
         return tracemalloc.get_traced_memory()[1] / 8
     finally:

@@ -15,7 +15,7 @@ from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
+from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
 from sktensor_dp.privacy.report import UNITS, PrivacyReport
@@ -28,7 +28,7 @@ AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
 
 
 @dataclass(eq=False, repr=False)
-class InputCheck(Payable):
+class InputCheck(HasAccountant):
     """Released fractions of rows that match, as :func:`check_inputs` returns and prints them.
 
     Attributes

@@ -91,7 +91,7 @@ class LazyPersons(ValueRange):
         self.shape = reader.shape
         self.n_units = reader.shape[reader.unit_mode]
         if isinstance(reader, NamedPersonReader):
-            self.announced = reader.indices[reader.unit_mode] is None
+            self.read_before_charge = reader.indices[reader.unit_mode] is None
 
     def __iter__(self) -> Iterator[Any]:
         """Count units of ids before the charge, to refuse more than announced; no chunk is here."""

@@ -187,7 +187,7 @@ class Chunks:
     public: ClassVar[tuple[str, ...]] = ()  # names of facts for sessions, by which queries are made
     n_units: int  # protected persons, documents or rows; private with ``add_remove``
     grouped: bool = False  # whether units are persons, with several rows each
-    announced: bool = False  # whether it is read before the charge, to check what was announced
+    read_before_charge: bool = False  # to compare its sizes with those announced
     apart: bool = False  # whether it lies elsewhere, and is summed there instead of iterated over
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -370,7 +370,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
             self.n_units = units.n
             self._whole = self._cut(source if order is None else source[order], units)
         # True if the source has to be read once and compared with the announced numbers.
-        self.announced = self._whole is None and not self.apart
+        self.read_before_charge = self._whole is None and not self.apart
 
     def _checked_part(self, part: object) -> Any:
         """Rows of one chunk of the caller's source, checked and converted."""

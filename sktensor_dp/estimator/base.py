@@ -36,12 +36,12 @@ from sktensor_dp.estimator.callbacks import Callbacks
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning, UnprotectedScoreWarning
 from sktensor_dp.model_files.saving import ModelFileMixin
-from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
+from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.session import LARGEST_COUNT, Session, printer
+from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT, Session, printer
 
 # Conversions of epsilon overflow above the first value; pure noise has no grid below the second.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
@@ -227,7 +227,7 @@ def unit_of(row: str, grouped: bool) -> str:
     return "person" if grouped else row
 
 
-class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, ModelFileMixin):
+class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMixin, ModelFileMixin):
     """Base of private estimators: the parameters of the guarantee, and the life of a fit.
 
     Its parameters are ``epsilon, delta, accountant, random_state, verbose``. A subclass lists its
@@ -314,7 +314,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
 
     def _public_number(self, units: Chunks) -> int:
         """Number of units, or the largest there can be where it is private."""
-        return LARGEST_COUNT if self._number_is_private else units.n_units
+        return LARGEST_UNIT_COUNT if self._number_is_private else units.n_units
 
     def _warn(self, told: Iterable[Warning]) -> None:
         """Issue warnings on the caller's line."""
@@ -347,7 +347,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         relation = neighbours or self.neighbours
         counts = relation == "add_remove" and bool(plan.planned)
         plan = plan.before_count() if counts else plan
-        if units.announced and not payer.has_paid:
+        if units.read_before_charge and not payer.has_paid:
             self._read_through(units, plan, payer)
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, units.grouped)
@@ -368,7 +368,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
             ask.told.extend(self._warnings_of_delta(plan, ask.n_units, unit))
         ask.told.extend(follower.warnings)
 
-    def _reported(
+    def _with_report(
         self,
         ask: Session,
         fitted: Fitted,
@@ -401,9 +401,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, Payable, FittedStateMixin, Mo
         earlier: PrivacyReport | None = None,
     ) -> Self:
         """Publish what was fitted, with the report of its session, and issue the warnings."""
-        return self._end(self._reported(ask, fitted, columns, earlier))
+        return self._publish_and_warn(self._with_report(ask, fitted, columns, earlier))
 
-    def _end(self, fitted: Fitted) -> Self:
+    def _publish_and_warn(self, fitted: Fitted) -> Self:
         """Publish the attributes of a finished fit, then issue its warnings."""
         self._publish(fitted.attributes)
         self._warn(fitted.warnings)

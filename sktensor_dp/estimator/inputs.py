@@ -185,9 +185,9 @@ def checked_table(
     `reset` stores the columns on `estimator` (else they are compared). Where `grouped`, the number
     of rows is private. `missing` allows NaN.
     """
-    counted = getattr(estimator, "neighbours", None) == "add_remove"
+    sizes_private = getattr(estimator, "neighbours", None) == "add_remove"
     # If units are added or removed, a fit accepts data without rows.
-    least, rows_private = 0 if counted and fits else 1, counted or grouped
+    least, rows_private = 0 if sizes_private and fits else 1, sizes_private or grouped
     refuse_other_kinds(X, "X", advice_on_text(estimator))
     if least == 0:
         refuse_lists(X)

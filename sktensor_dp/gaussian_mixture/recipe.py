@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sktensor_dp.estimator.ball import chosen_ball, with_norm
 from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import FittedMixture, fitted_attributes
 from sktensor_dp.gaussian_mixture.plan import MixturePlan

@@ -55,11 +55,11 @@ def _shrunk_sizes(log_sizes: Floats, deviations: Floats, found: Scatters) -> Flo
     """Log sizes moved towards their mean, by how far they spread beyond their noise."""
     mean = found.weights @ log_sizes
     own = log_sizes - mean
-    noise = deviations**2
+    noise_variance = deviations**2
     n_groups = len(own)
-    spread = float(found.weights @ (own**2 - noise)) * n_groups / max(n_groups - 1, 1)
+    spread = float(found.weights @ (own**2 - noise_variance)) * n_groups / max(n_groups - 1, 1)
     spread = max(spread, 0.0)
-    return np.asarray(mean + own * spread / np.maximum(spread + noise, 1e-300))
+    return np.asarray(mean + own * spread / np.maximum(spread + noise_variance, 1e-300))
 
 
 def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Floats:
@@ -74,17 +74,18 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     ]
     traceless = np.array([one - np.eye(d) * np.trace(one) / d for one in inner])
     traceless *= np.exp(log_frames)[:, None, None]
-    deviations = np.square(traceless).sum(axis=(1, 2)) / n_shape
-    noise = found.of_shape**2
-    steady = 1 / np.maximum(noise + np.median(noise), 1e-300) ** 2
+    squares = np.square(traceless).sum(axis=(1, 2)) / n_shape
+    noise_variance = found.of_shape**2
+    steady = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
     steady /= steady.sum()
     chance = np.sqrt(2 / n_shape)
-    own = np.where(deviations - noise > SEEN * noise * chance, deviations - noise, 0.0)
-    spread = max(float(steady @ (deviations - noise)), 0.0)
-    if spread <= SEEN * chance * np.sqrt(steady**2 @ noise**2):
+    excess = squares - noise_variance
+    own = np.where(excess > SEEN * noise_variance * chance, excess, 0.0)
+    spread = max(float(steady @ excess), 0.0)
+    if spread <= SEEN * chance * np.sqrt(steady**2 @ noise_variance**2):
         spread = 0.0
     spreads = (spread + own) / 2 if len(shapes) > 1 else own
-    kept = spreads / np.maximum(spreads + noise, 1e-300)
+    kept = spreads / np.maximum(spreads + noise_variance, 1e-300)
     each = zip(shapes, kept, found.of_shape, strict=True)
     shares = [_safe_share(common, shape, share, sigma, d) for shape, share, sigma in each]
     return np.array([
@@ -93,18 +94,18 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     ])  # fmt: skip
 
 
-def _round_or_not(common: Floats, noise: float, n_shape: int) -> Floats:
-    """Common shape of determinant 1, shrunk to a round one as far as `noise` explains its shape."""
+def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats:
+    """Common shape of determinant 1, shrunk to a round one as far as noise explains its shape."""
     d = len(common)
     common = bounded(common, 1e-3 * max(float(np.trace(common)) / d, 1.0), np.inf)
     common /= np.exp(np.linalg.slogdet(common)[1] / d)
     ball = np.eye(d) * np.trace(common) / d
     squares = float(np.square(_in_frame(common - ball, np.linalg.cholesky(common))).sum())
-    by_noise = n_shape * noise
+    by_noise = n_shape * noise_variance
     share = 0.0
     if squares > by_noise * (1 + SEEN * np.sqrt(2 / n_shape)):
         share = 1 - by_noise / squares
-    share = _safe_share(ball, common, share, float(np.sqrt(noise)), d)
+    share = _safe_share(ball, common, share, float(np.sqrt(noise_variance)), d)
     common = ball + share * (common - ball)
     return np.asarray(common / np.exp(np.linalg.slogdet(common)[1] / d))
 

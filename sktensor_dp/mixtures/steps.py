@@ -81,7 +81,7 @@ def averaged(
     average: StepMoments | None, model: Gaussians, found: WhitenedStatistics
 ) -> StepMoments:
     """Average with one more step, which weighs more the further the average is off."""
-    new = released_moments(model, found)
+    new = moments_of(model, found)
     if average is None:
         return new
     rate = _rate(average, new, model, found.noise)
@@ -108,7 +108,7 @@ def _rate(average: StepMoments, new: StepMoments, model: Gaussians, noise: StepN
     return off / (off + 1)
 
 
-def released_moments(model: Gaussians, found: WhitenedStatistics) -> StepMoments:
+def moments_of(model: Gaussians, found: WhitenedStatistics) -> StepMoments:
     """Moments that one step released, in the coordinates of the data."""
     clip, means = found.clipping, model.means
     pooled = len(found.shapes) == 1

@@ -28,7 +28,7 @@ from sktensor_dp.model_selection.steps import (
     private_steps,
     steps_of,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, Payable
+from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
@@ -334,7 +334,7 @@ def make_private_scorer(
     return scorer
 
 
-class PrivateScorer(Payable, BaseEstimator):
+class PrivateScorer(HasAccountant, BaseEstimator):
     """Scorer of :func:`make_private_scorer`, which can request `groups` by metadata routing."""
 
     __metadata_request__score: ClassVar[dict[str, str]] = {"estimator": UNUSED}

@@ -75,7 +75,7 @@ from sktensor_dp.model_selection.steps import (
     delta_in_use,
     private_steps,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry, Payable
+from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, LedgerEntry
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -272,7 +272,9 @@ def _model_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class PrivateSearchCV(Documented, Payable, FittedStateMixin, MetaEstimatorMixin, BaseEstimator):
+class PrivateSearchCV(
+    Documented, HasAccountant, FittedStateMixin, MetaEstimatorMixin, BaseEstimator
+):
     """Random search over hyperparameters that is private as a whole.
 
     Candidates are drawn at random with replacement, fitted on a part of the rows, and

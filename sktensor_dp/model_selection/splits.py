@@ -88,8 +88,8 @@ def split_units(
 ) -> Splits:
     """Split units into `cv` folds or, without, two parts: by `random_state`, or by secret coins."""
     parts, units = assigned(
-        n_rows, labels, n_parts=cv, fraction=test_size, counted=counted, random_state=random_state,
-        n_units=n_units,
+        n_rows, labels, n_parts=cv, fraction=test_size, sizes_private=counted,
+        random_state=random_state, n_units=n_units,
     )  # fmt: skip
     splits = Splits(parts, cv, units)
     if counted:

@@ -60,7 +60,7 @@ from sktensor_dp.power_method.recipe import FittedComponents, decompose_tensor, 
 from sktensor_dp.power_method.stream import (
     ComponentStream,
     SavedComponents,
-    learn_batch,
+    power_step_on_batch,
     random_batches,
     warnings_of_stream,
 )
@@ -423,7 +423,9 @@ class PrivateTensorPowerMethod(
             check_same("epsilon, delta and data_norm", stream.budget, now)
         batch = row_chunks(self, checked, SampleChunks, X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_
-        return self._end(self._learn_batch(batch, stream, columns_of(checked), earlier))
+        return self._publish_and_warn(
+            self._learn_batch(batch, stream, columns_of(checked), earlier)
+        )
 
     def fit_tensor(self, T: ArrayLike, **unsupported: object) -> Self:
         """Decompose a symmetric tensor, with one entry and its permutations protected.
@@ -755,7 +757,9 @@ class PrivateTensorPowerMethod(
             ).attributes  # fmt: skip
         if not state:
             raise ValueError("the source of chunks yielded none.")
-        return self._end(Fitted(state, warnings_of_stream(state["_stream"], self.n_components)))
+        return self._publish_and_warn(
+            Fitted(state, warnings_of_stream(state["_stream"], self.n_components))
+        )
 
     def _learn_batch(
         self,
@@ -776,8 +780,8 @@ class PrivateTensorPowerMethod(
         with self._session(batch, plan.releases, ticket=ticket, has_paid=has_paid) as ask:
             ask.count()
             ask.follow(plan.releases)
-            fitted = learn_batch(ask, plan, stream)
-        return self._reported(ask, fitted, columns, earlier)
+            fitted = power_step_on_batch(ask, plan, stream)
+        return self._with_report(ask, fitted, columns, earlier)
 
     def _found(self) -> FittedComponents:
         """Fitted components, in the form that inference takes."""

@@ -168,7 +168,7 @@ def _check_memory(
     check_feasible(held, fit, f"Fit fewer features, {advice}.")
 
 
-def _direction_sizes(plan: MomentPlan, norm: float, name: str) -> tuple[float, float]:
+def _noise_and_signal(plan: MomentPlan, norm: float, name: str) -> tuple[float, float]:
     """Noise of a release per standard deviation, and its signal."""
     # Norm that forecasts assume for equally likely, orthogonal components, in radii.
     component = 0.5
@@ -198,17 +198,21 @@ def forecast_moments(model: Any, n_samples: int, n_features: int) -> Forecast:
     for planned in releases.planned:
         if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
-        dimension, sensitivity = _query(planned.name, plan, ball, model.neighbours)
+        dimension, sensitivity = _dimension_and_sensitivity(
+            planned.name, plan, ball, model.neighbours
+        )
         scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
         sigma = sensitivity * scale / max(n_samples // n_batches, 1)
-        noise, signal = _direction_sizes(plan, ball.norm, planned.name)
+        noise, signal = _noise_and_signal(plan, ball.norm, planned.name)
         noise *= sigma
         needed.append(n_samples * noise / signal)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     return Forecast(tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma)
 
 
-def _query(name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str) -> tuple[int, float]:
+def _dimension_and_sensitivity(
+    name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str
+) -> tuple[int, float]:
     """Dimension of the noise of the release `name`, and L2 sensitivity of its sum."""
     size, k = plan.n_features, plan.n_components
     leaves = neighbours == "add_remove"

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.estimator.ball import chosen_ball, with_norm
 from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.plan import RESOLVED, MomentPlan, noise_norm
@@ -69,7 +69,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
     if plan.chooses_norm:
         ball, seen = chosen_ball(ask, ball)
     if plan.is_mixture:
-        found = fit_gaussian_mixture(ask, ball, plan)
+        found = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
         found = fit_by_steps(ask, ball, plan)
     else:
@@ -82,7 +82,7 @@ def decompose_tensor(ask: Session, plan: MomentPlan, bound: float) -> Fitted:
     """Power method on a private tensor; `bound` is the largest change of an entry."""
     method = new_method(plan)
     while not method.is_complete:
-        answers = ask(TensorPowerIterations(method.ask(), bound))
+        answers = ask(TensorPowerIterations(method.columns_asked(), bound))
         method.tell(answers.value, answers.sigma, may_wait=False)
     return fitted_of(components_of(method), plan, plan.max_iter)
 
@@ -125,7 +125,7 @@ def fit_by_steps(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComp
     """Power method with noise in every step, all steps on the same data."""
     method = new_method(plan)
     while not method.is_complete:
-        answers = power_step(ask, PowerIterations(method.ask(), ball.radius))
+        answers = power_step(ask, PowerIterations(method.columns_asked(), ball.radius))
         method.tell(answers.value, answers.sigma, may_wait=False)
     return components_of(method)
 
@@ -245,7 +245,7 @@ def warnings_of_noise(
     )
 
 
-def fit_gaussian_mixture(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
+def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
     """Fit spherical Gaussians to released moments (Hsu & Kakade, 2013)."""
     # The second moment has the variance that groups share, and beyond it the span of their means.
     second, offset, radius = ask(SecondMoments(ball)), ball.offset, ball.radius
@@ -334,8 +334,8 @@ def shrunk_residual(
 ) -> Floats:
     """Posterior mean (k,) of variances times means, shrunk towards the common variance `equal`."""
     spread = float(equal @ equal) / len(equal)
-    noise = (third.sigma / (rho * freedom)) ** 2
-    kept = spread / (spread + noise) if spread > 0 else 1.0
+    noise_variance = (third.sigma / (rho * freedom)) ** 2
+    kept = spread / (spread + noise_variance) if spread > 0 else 1.0
     return equal + kept * (third.residual / freedom - equal)
 
 

@@ -119,7 +119,7 @@ class SavedComponents(SavedState):
         return {**found, "_n_features_out": self.n_components_}
 
 
-def learn_batch(
+def power_step_on_batch(
     ask: Session,
     plan: MomentPlan,
     stream: ComponentStream | None,
@@ -128,7 +128,7 @@ def learn_batch(
     budget = plan.releases.epsilon, plan.releases.delta, plan.radius
     # Copy: if the step fails, the stream must be unchanged.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
-    answers = power_step(ask, PowerIterations(method.ask(), plan.radius))
+    answers = power_step(ask, PowerIterations(method.columns_asked(), plan.radius))
     method.tell(answers.value, answers.sigma, ask.n_units)
     after = ComponentStream(method, budget)
     return Fitted({**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter})
@@ -159,7 +159,7 @@ def random_batches(
     # The number of batches is public; if coins assign units, a batch may be empty.
     n_batches = n_batches if by_coins else min(n_batches, n_units)
     of_units, units = assigned(
-        X.shape[0], groups, n_parts=n_batches, counted=by_coins, random_state=random_state
+        X.shape[0], groups, n_parts=n_batches, sizes_private=by_coins, random_state=random_state
     )
     of_rows = of_units if units is None else of_units[units]
     ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))

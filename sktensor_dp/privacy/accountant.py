@@ -535,7 +535,7 @@ class BudgetAccountant(TableDisplay):
 PICKLED_INSIDE = "_pickled_inside_block"
 
 
-class Payable:
+class HasAccountant:
     """Mixin that finds the accountant to charge, and refuses to run where one may be missed."""
 
     accountant: BudgetAccountant | None

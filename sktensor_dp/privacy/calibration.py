@@ -94,7 +94,7 @@ def epsilon_of_rho(rho: float) -> float:
     return math.nextafter(least_double(lambda epsilon: pure_rho(epsilon) > rho), 0.0)
 
 
-def concentrated_epsilon(rho: float, delta: float) -> float:
+def zcdp_epsilon_at_delta(rho: float, delta: float) -> float:
     """Smallest known epsilon for which rho-zCDP implies (epsilon, delta)-DP."""
     if rho == 0:
         return 0.0
@@ -104,7 +104,7 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
     return max(found, 0.0)
 
 
-def concentrated_rho(epsilon: float, delta: float) -> float:
+def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
     """Largest known rho for which rho-zCDP implies (epsilon, delta)-DP."""
     if math.isinf(epsilon) or delta <= 0:
         return epsilon if math.isinf(epsilon) else 0.0

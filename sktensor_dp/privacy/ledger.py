@@ -285,7 +285,7 @@ class Ledger:
     def _redeem(self, ticket: str, later: str) -> bool:
         """Replace a valid `ticket` by `later`; return False if it is unknown or was used."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
-            self._check_age(connection)
+            self._current_row(connection)
             known = "UPDATE charges SET ticket = ? WHERE scope = ? AND ticket = ?"
             found = connection.execute(known, (later, self.scope, ticket)).rowcount
             # Count the change: an older copy of the file would accept the ticket again.
@@ -298,7 +298,7 @@ class Ledger:
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Store sensitivity and sigma of a charged release once it is made."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
-            self._check_age(connection)
+            self._current_row(connection)
             known = "SELECT COUNT(*) FROM charges WHERE id = ? AND scope = ?"
             if connection.execute(known, (fit, self.scope)).fetchone() != (1,):
                 raise sqlite3.DatabaseError("it does not hold the charge of this release")
@@ -336,7 +336,7 @@ class Ledger:
             return nullcontext(self._in_memory)
         return closing(connect(self.file, mode))
 
-    def _check_age(self, connection: sqlite3.Connection) -> tuple[Any, ...]:
+    def _current_row(self, connection: sqlite3.Connection) -> tuple[Any, ...]:
         """Return budget and sums; raise an error if the file is an older copy of the ledger."""
         row = connection.execute(
             "SELECT epsilon, delta, spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, "
@@ -350,7 +350,7 @@ class Ledger:
 
     def _balance(self, connection: sqlite3.Connection) -> Balance:
         """Stored budget and sums as a `Balance`."""
-        *budget, mu_squared, epsilon, delta, rho, unbounded, units = self._check_age(connection)
+        *budget, mu_squared, epsilon, delta, rho, unbounded, units = self._current_row(connection)
         try:
             spent = Spending(
                 int(mu_squared), int(epsilon), int(delta), int(rho), bool(unbounded),

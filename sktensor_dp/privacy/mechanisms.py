@@ -120,22 +120,22 @@ def sigma_of(law: Law, sensitivity: float, cost: PrivacyCost) -> float:
 
 
 def _on_entries(
-    law: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
+    adder: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
     *geometry: object,
 ) -> Floats:  # fmt: skip
     """Add noise of a law to the entries of an array of any shape."""
-    noisy = law(noise)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
+    noisy = adder(noise)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
     return noisy.reshape(np.shape(value))
 
 
 def _on_unique(
-    law: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
+    adder: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
     *geometry: object,
 ) -> Floats:  # fmt: skip
     """Add noise of a law to the orthonormal coordinates of a symmetric array."""
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
-    coordinates = law(noise)(coordinates, strength, *geometry)
+    coordinates = adder(noise)(coordinates, strength, *geometry)
     coordinates *= sensitivity
     return coordinates_to_symmetric(coordinates, value.shape[0], value.ndim)
 
@@ -154,7 +154,7 @@ spherical_laplace_symmetric = partial(_on_unique, _spherical_laplace)
 
 
 def _pair_masses(
-    law: Method,
+    adder: Method,
     value: Floats,
     sensitivity: float,
     strength: float,
@@ -174,7 +174,7 @@ def _pair_masses(
         i += start
         own = i == j
         masses = released[i, j] * np.where(own, diagonal_weight, pair_weight) / sensitivity
-        masses = law(noise)(masses, strength, size * (size + 1) // 2) * sensitivity
+        masses = adder(noise)(masses, strength, size * (size + 1) // 2) * sensitivity
         masses = np.where(own, masses * (1 / diagonal_weight), masses / pair_weight)
         released[i, j] = released[j, i] = masses
         start = stop

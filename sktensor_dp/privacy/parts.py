@@ -44,7 +44,7 @@ def assigned(
     *,
     n_parts: int | None = None,
     fraction: float = 0.0,
-    counted: bool,
+    sizes_private: bool,
     random_state: object,
     n_units: int | None = None,
 ) -> tuple[Integers, Integers | None]:
@@ -55,7 +55,7 @@ def assigned(
     if labels is not None:
         names, units = distinct(labels)
         found = len(names)
-    if counted:  # sizes are private, and may be zero
+    if sizes_private:  # and may be zero
         coins = secret_coins(found, names)
         return coin_parts(coins, n_parts) if n_parts else coin_split(coins, fraction), units
     if names is None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # A released count errs by fewer deviations than this, for Gaussian and for Laplace noise.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
-LARGEST_COUNT = 2**53
+LARGEST_UNIT_COUNT = 2**53
 # numpy's message names the array's shape, which may depend on one unit.
 NO_ROOM = "there is too little memory for this release."
 CLOSED = "the session is closed: its data has been dropped."
@@ -155,7 +155,7 @@ class Session(AbstractContextManager["Session"]):
         if self.number_is_private:
             counted = self(UnitCount())
             farthest = FARTHEST_PURE if self.is_pure else FARTHEST
-            self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_COUNT)
+            self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_UNIT_COUNT)
             self._most_units = self.n_units + math.ceil(farthest * counted.sigma) + 1
         return self.n_units
 
@@ -214,7 +214,7 @@ class Session(AbstractContextManager["Session"]):
         entry = CATALOGUE.get(getattr(query, "name", ""))
         if entry is None or not isinstance(query, entry.query):
             raise RuntimeError(f"a {type(query).__name__} is not in the catalogue of releases.")
-        paying, uses, cost = self._payment(entry.query, rest_of)
+        paying, uses, cost = self._planned_release_used(entry.query, rest_of)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if mechanism is None:
             raise RuntimeError(f"release {query.name!r} has no law for a pure epsilon.")
@@ -230,7 +230,7 @@ class Session(AbstractContextManager["Session"]):
         self._record(query, made)
         return made
 
-    def _payment(
+    def _planned_release_used(
         self, query: type[Query], rest_of: type[Query] | None
     ) -> tuple[str, int, PrivacyCost]:
         """Planned release that pays for a query, the number of its uses taken, and their cost."""

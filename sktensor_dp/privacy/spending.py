@@ -11,12 +11,12 @@ from fractions import Fraction
 
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.calibration import (
-    concentrated_epsilon,
-    concentrated_rho,
     epsilon_of_rho,
     gaussian_epsilon,
     gaussian_mu,
     pure_rho,
+    zcdp_epsilon_at_delta,
+    zcdp_rho_at_delta,
 )
 from sktensor_dp.privacy.plan import ROUNDING, THRESHOLD_FRACTION, PrivacyCost, ReleasePlan
 
@@ -134,7 +134,7 @@ class Spending:
         added = cost.epsilon_at(delta)
         if cost.epsilon == 0:
             return added
-        return min(added, concentrated_epsilon(self.rho, delta - cost.delta))
+        return min(added, zcdp_epsilon_at_delta(self.rho, delta - cost.delta))
 
     def within(self, epsilon: float, delta: float) -> bool:
         """Return True if a budget (epsilon, delta) covers the spending, but for rounding."""
@@ -147,7 +147,7 @@ class Spending:
             most = gaussian_mu(epsilon - cost.epsilon, spare)
             square = (most - cost.mu) * (most + cost.mu)
         if cost.epsilon > 0:
-            square = max(square, 2 * (concentrated_rho(epsilon, spare) - self.rho))
+            square = max(square, 2 * (zcdp_rho_at_delta(epsilon, spare) - self.rho))
         return min(max(square, 0.0), sys.float_info.max)
 
     def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
@@ -171,7 +171,7 @@ class Spending:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
         if math.isinf(epsilon):
             return epsilon
-        rho = concentrated_rho(epsilon, delta - self.cost.delta) - self.rho
+        rho = zcdp_rho_at_delta(epsilon, delta - self.cost.delta) - self.rho
         return max(0.0, (epsilon - self.cost.epsilon_at(delta)) / k, epsilon_of_rho(rho / k))
 
 

@@ -360,11 +360,11 @@ class _Configuration:
 
     def _topics(self, values: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
         """Topics and weights from eigenvalues of T and eigenvectors mapped back to words."""
-        n = self._printed.concentration
+        alpha0 = self._printed.concentration
         topics, weights = topics_of_eigenpairs(values, unwhitened)
         # Printed factor 2 sqrt((alpha0 + 1) alpha0) / ((alpha0 + 2) sqrt(alpha_i)), with alpha_i =
         # alpha0 w_i.
-        return topics, weights * 4 * (n + 1) / (n + 2) ** 2
+        return topics, weights * 4 * (alpha0 + 1) / (alpha0 + 2) ** 2
 
     def _with_noise(self, values: Floats, sigma: float) -> Floats:
         return noisy_columns(values, np.array(sigma), self._source)

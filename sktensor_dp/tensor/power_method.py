@@ -385,7 +385,7 @@ class OnlinePowerMethod:
         """True once all components are found."""
         return len(self.weights) == self.n_components
 
-    def ask(self) -> Floats:
+    def columns_asked(self) -> Floats:
         """Unit columns u, of shape (d, n), for which T(I, u, u) is needed next."""
         return self.vectors.T if self.is_complete else self.starts
 

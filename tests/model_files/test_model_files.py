@@ -79,8 +79,8 @@ def test_a_stream_goes_on_after_loading(first, tmp_path):
     loaded = PrivateTensorPowerMethod.load(saved(stream, tmp_path))
     method, other = stream_of(stream).method, stream_of(loaded).method
     for _ in range(4):
-        answer = np.random.default_rng(0).standard_normal(method.ask().shape)
-        assert np.array_equal(method.ask(), other.ask())
+        answer = np.random.default_rng(0).standard_normal(method.columns_asked().shape)
+        assert np.array_equal(method.columns_asked(), other.columns_asked())
         method.tell(answer)
         other.tell(answer)
     assert all(map(np.array_equal, method.components(), other.components()))

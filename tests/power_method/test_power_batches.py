@@ -203,7 +203,7 @@ def test_exact_stream_is_the_online_power_method():
         estimator.partial_fit(X)
         scales = np.minimum(1, 1 / (NORM_SLACK * np.linalg.norm(X, axis=1)))
         clipped = X * scales[:, None]
-        U = method.ask()
+        U = method.columns_asked()
         method.tell(clipped.T @ (clipped @ U) ** 2 / len(X), n_samples=len(X))
         weights, vectors = method.components()
         np.testing.assert_allclose(estimator.components_, vectors, atol=1e-8)

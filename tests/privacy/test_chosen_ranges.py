@@ -19,7 +19,7 @@ from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions, ch
 from sktensor_dp.data.entries import EntryChunks
 from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.samples import SampleChunks
-from sktensor_dp.estimator.ball import chosen_ball
+from sktensor_dp.estimator.data_norm import chosen_ball
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session

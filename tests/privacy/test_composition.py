@@ -13,13 +13,13 @@ from scipy.stats import binom
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.calibration import (
-    concentrated_epsilon,
-    concentrated_rho,
     epsilon_of_rho,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
     pure_rho,
+    zcdp_epsilon_at_delta,
+    zcdp_rho_at_delta,
 )
 from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
@@ -132,12 +132,12 @@ def test_rho_of_pure_noise_is_the_least(epsilon):
 @pytest.mark.parametrize("delta", [1e-30, 1e-9, 1e-6, 1e-2])
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 5.0])
 def test_conversions_hold_for_gaussian_noise_and_invert(mu, delta):
-    epsilon = concentrated_epsilon(mu * mu / 2, delta)
+    epsilon = zcdp_epsilon_at_delta(mu * mu / 2, delta)
     exact = gaussian_epsilon(mu, delta)
     # Where an epsilon is near 0, orders lose more than a part of it.
     assert exact <= epsilon <= 1.3 * exact + 0.02
-    assert concentrated_rho(epsilon, delta) == pytest.approx(mu * mu / 2, rel=1e-9)
-    assert concentrated_epsilon(concentrated_rho(0.7, delta), delta) == pytest.approx(0.7)
+    assert zcdp_rho_at_delta(epsilon, delta) == pytest.approx(mu * mu / 2, rel=1e-9)
+    assert zcdp_epsilon_at_delta(zcdp_rho_at_delta(0.7, delta), delta) == pytest.approx(0.7)
 
 
 CASES = [
@@ -192,7 +192,7 @@ def best_excess(rule: Rule, budget: float) -> float:
 
 @pytest.mark.parametrize("budget", [1.0, 2.0])
 def test_who_chooses_epsilons_in_view_of_answers_gains_nothing(budget):
-    most = concentrated_rho(budget, AT_DELTA)
+    most = zcdp_rho_at_delta(budget, AT_DELTA)
     # Both bounds are in use: neither admits all that the other one does.
     assert most / pure_rho(STEP) > budget / STEP
     assert most / pure_rho(4 * STEP) < budget / (4 * STEP)

@@ -210,7 +210,7 @@ def problem(seed, d=8, k=3):
 
 def run(method, oracle, n_answers):
     for _ in range(n_answers):
-        method.tell(oracle(method.ask()))
+        method.tell(oracle(method.columns_asked()))
 
 
 def test_finds_components_after_the_answers_it_asked_for(seed):
@@ -235,11 +235,11 @@ def test_the_first_answer_is_a_power_step_and_its_value(seed):
     weights, V, _ = problem(seed)
     T = symmetric_outer_sum(weights, V)
     method = OnlinePowerMethod.begin(8, 3, n_restarts=4, random_state=seed)
-    starts = method.ask().copy()
+    starts = method.columns_asked().copy()
     np.testing.assert_allclose(np.linalg.norm(starts, axis=0), 1.0)
     answers = tensor_oracle(T)(starts)
     method.tell(answers)
-    np.testing.assert_allclose(method.ask(), answers / np.linalg.norm(answers, axis=0))
+    np.testing.assert_allclose(method.columns_asked(), answers / np.linalg.norm(answers, axis=0))
     value = np.einsum("abc,al,bl,cl->l", T, starts, starts, starts)
     assert method.components()[0][0] == pytest.approx(value.max())
 
@@ -271,7 +271,7 @@ def test_a_method_of_a_state_goes_on_as_the_other(told, seed):
     run(method, oracle, told)
     again = OnlinePowerMethod(**vars(method))
     for _ in range(30):
-        assert np.array_equal(again.ask(), method.ask())
+        assert np.array_equal(again.columns_asked(), method.columns_asked())
         run(method, oracle, 1)
         run(again, oracle, 1)
     assert state(again, whole=False) == state(method, whole=False)
@@ -302,7 +302,8 @@ def test_a_noisy_answer_at_any_place_ruins_nothing(place, seed):
     method = OnlinePowerMethod.begin(8, 3, max_iter=12, random_state=seed)
     while not method.is_complete or method.n_answers <= place:
         noise = 1e3 if method.n_answers == place else 1e-3
-        answers = exact(method.ask()) + noise * rng.standard_normal(method.ask().shape)
+        asked = method.columns_asked()
+        answers = exact(asked) + noise * rng.standard_normal(asked.shape)
         method.tell(answers, noise)
     # Before any other answer it cannot be told, and one step of twelve is lost.
     assert method.n_answers_needed == 39 + (0 < place < 39)
