@@ -617,6 +617,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         """Plan a fit, open a session, ask for steps, publish."""
         plan = plan_mixture(self, self._public_number(units), units.n_features, to_fit=True)
         with self._session(units, plan.releases) as ask:
+            # Nothing is released here where the number is public.
             plan = plan_mixture(self, ask.count(), units.n_features, to_fit=True)
             ask.follow(plan.releases)
             fitted = fit_groups(ask, plan)

@@ -25,7 +25,7 @@ class FittedMixture:
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     gain_over_start: float  # log-density a row that steps gain over their start
     noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
-    way: Floats | None = None  # that steps went from the start, as `way_from` returns it
+    way: Floats | None = None  # (k, p): how far steps moved each parameter from the start
 
 
 @dataclass(kw_only=True)

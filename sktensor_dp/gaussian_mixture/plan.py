@@ -73,7 +73,7 @@ def plan_mixture(
     model: Any, n_samples: int, n_features: int, *, to_fit: bool = False
 ) -> MixturePlan:
     """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
-    # Parameters, of whose information means_interval decomposes the matrix.
+    # Most parameters for which means_interval decomposes the information matrix.
     most_scores = 5000
     k = model.n_components
     if to_fit:

@@ -27,7 +27,7 @@ from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
 # Rows are scaled down to this many radii: numbers stay far from overflow, and few rows change.
 REACH = 8.0
-# Largest part of a statistic, in units of its scale, in which it is a mean of numbers up to 1.
+# Released statistics are clipped here, in units of their scales: without noise none is far above 1.
 MOST = 4.0
 # A gain must exceed its noise by this many standard deviations, beside `LEAST_GAIN`.
 SEEN = 2.5
@@ -45,7 +45,10 @@ def fit_groups(ask: Session, plan: MixturePlan) -> Fitted:
 
 
 def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
-    """Fit Gaussians: each step asks for statistics whitened by the groups' own shapes."""
+    """Fit Gaussians: release a start, EM steps from it, and gains.
+
+    Gains choose the number of groups, and the start where the steps are worse.
+    """
     start = released_start(ask, ball, plan)
     model, average = start, None
     for _ in range(plan.n_steps):
@@ -55,7 +58,8 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
         model = stepped(model, average, found, ball.radius, ask.n_units)
     levels, starts = (merged(one, plan, ball.radius) for one in (model, start))
     most = len(levels)
-    # Each level gains over the one of one group less, and the start's over the steps' of as many.
+    # over[i] is the mixture that mixture i + 1 is compared with: k groups with k - 1, then the
+    # start's k with the steps' k.
     over = [*range(most - 1), *range(most)]
     answer = ask(MixtureGains((*levels, *starts), over, REACH * ball.radius))
     gains, leads = np.split(answer.value, [most - 1])
@@ -64,14 +68,17 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
     gain = float(gains[: k - 1].sum() - gains[: k_start - 1].sum() - leads[k_start - 1])
     if gain < -WORSE * answer.sigma * np.sqrt(abs(k - k_start) + 1):
         return FittedMixture(starts[k_start - 1], of_start, gain, None)
-    if k < most:  # a group may have the noise of all joined; their ways say nothing of it
+    if k < most:
+        # A joined group may have the noise of all its parts; the parts' ways do not describe it.
         joined = noise.times((most - k + 1) ** 0.5)
         return FittedMixture(levels[k - 1], gains, gain, joined)
     return FittedMixture(levels[k - 1], gains, gain, noise, way_from(start, model))
 
 
 def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:
-    """Start of k Gaussians: small spheres moved by steps of their own, then merged."""
+    """Start of k Gaussians: release second moments, spread small spheres in their leading
+    directions, move these by EM steps of their own, and merge them.
+    """
     second, rng = ask(SecondMoments(ball)), as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
     mean = second.value[-1, :-1] / offset

@@ -65,10 +65,12 @@ def _shrunk_sizes(log_sizes: Floats, deviations: Floats, found: Scatters) -> Flo
 def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Floats:
     """Shapes (determinant 1) moved to a common one, and that to a round one."""
     d, n_shape, p = shapes.shape[1], found.n_shape, found.weights
+    # The common shape: the weighted mean, itself shrunk to a round one.
     common = _round_or_not(
         np.einsum("j,jab->ab", p, shapes), float(p**2 @ found.of_shape**2), n_shape
     )
-    # Mean squared deviation of a coordinate, in the frame in which noise is isotropic.
+    # How far each shape is from it: mean square of a coordinate, in the frame in which noise is
+    # isotropic.
     inner = [
         _in_frame(shape - common, frame) for shape, frame in zip(shapes, found.frames, strict=True)
     ]
@@ -76,6 +78,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     traceless *= np.exp(log_frames)[:, None, None]
     squares = np.square(traceless).sum(axis=(1, 2)) / n_shape
     noise_variance = found.of_shape**2
+    # What noise does not explain: of each shape, and of all, weighted by how surely it is known.
     steady = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
     steady /= steady.sum()
     chance = np.sqrt(2 / n_shape)
@@ -84,6 +87,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     spread = max(float(steady @ excess), 0.0)
     if spread <= SEEN * chance * np.sqrt(steady**2 @ noise_variance**2):
         spread = 0.0
+    # Keep of each shape's own part what its spread has of spread and noise together.
     spreads = (spread + own) / 2 if len(shapes) > 1 else own
     kept = spreads / np.maximum(spreads + noise_variance, 1e-300)
     each = zip(shapes, kept, found.of_shape, strict=True)

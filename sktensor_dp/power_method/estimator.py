@@ -739,7 +739,7 @@ class PrivateTensorPowerMethod(
         plan = plan_moments(self, units.n_features, self.perturbation, to_fit=True)
         self._warn(warnings_of_cap(self.n_components, units.n_features))
         with self._session(units, plan.releases) as ask:
-            ask.count()  # makes and asks nothing where the number is public
+            ask.count()  # releases nothing where the number is public
             ask.follow(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)
         return self._finish(ask, fitted, columns)
@@ -778,7 +778,7 @@ class PrivateTensorPowerMethod(
         if stream is None:
             self._warn(warnings_of_cap(self.n_components, batch.n_features))
         with self._session(batch, plan.releases, ticket=ticket, has_paid=has_paid) as ask:
-            ask.count()
+            ask.count()  # releases nothing where the number is public
             ask.follow(plan.releases)
             fitted = power_step_on_batch(ask, plan, stream)
         return self._with_report(ask, fitted, columns, earlier)

@@ -44,8 +44,8 @@ class Answer:
     def edge_at(self, edges: Floats, quantile: float) -> float:
         """Upper edge of the bin in which the noisy shares of bins `edges` reach a `quantile`."""
         # Bins that noise alone could fill count as empty, as many empty ones would add up. The
-        # threshold is the universal one of Donoho & Johnstone (1994) for Gaussian noise; Laplace
-        # noise exceeds its own in one histogram of a hundred.
+        # threshold is the universal one of Donoho & Johnstone (1994) for Gaussian noise; for
+        # Laplace noise, one that at most one histogram in a hundred exceeds.
         n_bins = len(edges) - 1
         level = math.sqrt(2 * math.log(n_bins))
         if self.cost.epsilon > 0:  # the tails of pure laws are heavier

@@ -50,7 +50,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return float(max(between - beyond, 0.0))
 
 
-# Arguments are public. A plan and the code that splits it ask for the same values.
+# Cached, as a plan and its split ask alike; arguments are public.
 @lru_cache(maxsize=1024)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Largest mu for which ``mu``-GDP implies (epsilon, delta)-DP."""

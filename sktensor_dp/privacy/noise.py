@@ -90,16 +90,17 @@ class NoiseSource:
         return self._keyed
 
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
-        """Add Gaussian noise to a vector of L2 sensitivity 1, or to a part of one of `size`."""
-        # Coordinates may be a part of a vector of `size`; sensitivity and grid are those of the
-        # whole vector.
+        """Add Gaussian noise to a vector of L2 sensitivity 1.
+
+        The coordinates may be some of a vector of `size`, whose sensitivity and grid are meant.
+        """
         if math.isinf(mu):
             return coordinates
         size = coordinates.size if size is None else size
         return self.add_noise(coordinates, self.grid(1 / mu, math.sqrt(size)))
 
     def laplace(self, coordinates: Floats, epsilon: float, size: int | None = None) -> Floats:
-        """Add Laplace noise to a vector of L1 sensitivity 1, or to a part of one of `size`."""
+        """Add Laplace noise to a vector of L1 sensitivity 1; `size` as for `gaussian`."""
         if math.isinf(epsilon):
             return coordinates
         size = coordinates.size if size is None else size

@@ -26,7 +26,8 @@ Integers = NDArray[np.int64]
 # The grid is at most 2^51 times finer than the scale; MAX_MAGNITUDE steps are 2^11 scales.
 MAX_BITS, MAX_MAGNITUDE = 51, 2**62
 
-# A word, from the top: 16 bits of choice, the sign, 31 bits of place, 16 bits of lot.
+# A word, from the top: 16 bits of choice, the sign, 31 bits of place, 16 bits of lot. The choice
+# picks a cell, the place a point in it, and the lot accepts the point or not.
 CHOICE_BITS, PLACE_BITS, LOT_BITS = 16, 31, 16
 LOT_MASK, LOT_BELOW = np.uint64(2**LOT_BITS - 1), np.int64(2**LOT_BITS - 1)
 PLACE_MASK = np.uint64(2 ** (PLACE_BITS + LOT_BITS) - 2**LOT_BITS)
@@ -43,7 +44,7 @@ LONG_BITS = 48
 MARGIN = 2.0**-32
 # Decimal sums of up to 10^4 terms have an error far below 10^(GUARD - digits).
 GUARD = 9
-# Spare digits for products of up to 10^4 ratios, each such a product: fewer than 8 are lost.
+# Spare digits: products of up to 10^4 ratios, themselves products, lose fewer than 8.
 STEPS = 9
 # Words, tables and temporary arrays of a block stay in the cache.
 BLOCK = 2**15

@@ -78,8 +78,8 @@ class Session(AbstractContextManager["Session"]):
         watchers: Iterable[Watcher] = (),
     ) -> None:
         self._plan, self._payer, self._unit, self._neighbours = plan, payer, unit, neighbours
-        # Remembers the process: a source that records exact values refuses other processes before
-        # the charge.
+        # Made before the charge: where exact values are recorded, it refuses other processes at no
+        # cost.
         self._noise = NoiseSource()
         self._units: Chunks | None = None
         self._given: Chunks | None = units
@@ -117,7 +117,8 @@ class Session(AbstractContextManager["Session"]):
             keys, value = mechanism.release(totals, made.sensitivity, made.cost, self._noise, query)
             return Answer(value, made.sigma, made.sensitivity, made.cost, self.n_units, keys)
         value = self._noisy_mean(query, mechanism, made)
-        # The limit of a sum, not of a mean: a tensor that is itself the data may be as large.
+        # `sensitivity` is the mean's; times n_units this bound is wide enough for a tensor that is
+        # itself the data.
         limit = largest_released * made.sensitivity * self.n_units
         np.clip(value, -limit, limit, out=value)
         sigma = deviation_of(mechanism, made.sigma, value, query)

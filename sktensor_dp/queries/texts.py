@@ -56,11 +56,13 @@ class WordBuckets(NonNegative):
         """Sum of the contributions of the units to each bucket, of shape (n_buckets,)."""
         sizes = np.diff(chunk.counts.indptr)
         documents = np.repeat(np.arange(len(sizes)), sizes)
-        # Sorting is forty times as fast here as numpy's hashing of distinct integers.
+        # Distinct pairs (document, bucket), each as one integer. Sorting is forty times as fast
+        # here as numpy's hashing of distinct integers.
         pairs = np.sort(
             documents * N_BUCKETS + chunk.words.checksums[chunk.counts.indices] % N_BUCKETS
         )
         documents, buckets = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], N_BUCKETS)
+        # A document with m buckets gives each 1 / sqrt(m), rounded down to multiples of `VOTE`.
         numbers = np.bincount(documents, minlength=len(sizes))
         steps = np.floor(1 / (VOTE * np.sqrt(np.maximum(numbers, 1))))
         found = np.bincount(buckets, steps[documents], minlength=N_BUCKETS)

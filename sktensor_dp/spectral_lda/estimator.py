@@ -632,6 +632,7 @@ class PrivateSpectralLDA(
         self._warn(warnings_of_cap(self.n_components, n_features, "topics"))
         self._warn(warnings_of_width(plan, n_features))
         with self._session(units, plan.releases) as ask:
+            # Nothing is released here where the number is public.
             plan = self._plan(ask.count(), n_features, True)
             ask.follow(plan.releases)
             released = fit_topics(ask, limits, plan, options)
@@ -644,7 +645,7 @@ class PrivateSpectralLDA(
         columns = columns_of(self)
         frequencies, _ = self._known_words(batch.n_features, columns)
         with self._session(batch, plan, ticket=stream.ticket) as ask:
-            ask.count()
+            ask.count()  # releases nothing where the number is public
             ask.follow(plan)
             fitted = continue_stream(
                 ask, stream, self._fitted_concentration(), self.clip_norm_, frequencies,
