@@ -9,6 +9,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict
 from datetime import UTC
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -457,7 +458,9 @@ class BudgetAccountant(TableDisplay):
             check_one_unit(now.spent.units, after.units)
         if now.covers(after):
             return
-        epsilon, left = now.spent.vocabulary_left(1, now.epsilon, now.delta)
+        searches = after.mu_squared == now.spent.mu_squared  # uses all of its delta up
+        ways = now.spent.approximate_left if searches else partial(now.spent.vocabulary_left, 1)
+        epsilon, left = ways(now.epsilon, now.delta)
         if not now.lacks_delta(after) or (left > 0 and epsilon == 0):
             raise BudgetError(
                 f"This would bring the total to epsilon {after.epsilon_at(now.delta):.6g} at "
@@ -465,12 +468,17 @@ class BudgetAccountant(TableDisplay):
                 f"{now.spent.epsilon_at(now.delta):.6g} is spent. Nothing was charged. Ask for "
                 "less (see remaining()), or use a larger budget."
             )
+        least = (
+            f"delta={left:.3g} at most, with the epsilon that remaining(kind='vocabulary') gives"
+        )
+        uses = "A vocabulary sets half of its delta aside"
+        if searches:
+            least = f"delta={left:.3g}, with epsilon={epsilon:.3g} at most"
+            uses = "A guarantee of an epsilon and a delta, as of a search, uses its delta up"
         raise BudgetError(
-            f"Delta is what is short: ask for delta={left:.3g} at most, with the epsilon that "
-            "remaining(kind='vocabulary') gives, or use a budget of larger delta. A vocabulary "
-            f"sets half of its delta aside: of the budget's {plain(now.delta)}, "
-            f"{now.spent.cost.delta:.3g} is set aside already, and Gaussian noise needs a part. "
-            "Nothing was charged."
+            f"Delta is what is short: ask for {least}, or use a budget of larger delta. {uses}: of "
+            f"the budget's {plain(now.delta)}, {now.spent.cost.delta:.3g} is used already, and "
+            "Gaussian noise needs a part. Nothing was charged."
             if left > 0
             else f"Delta is what is short: Gaussian noise needs some, and of the budget's delta "
             f"{plain(now.delta)} none is left. Nothing was charged. Ask for pure noise (delta=0), "

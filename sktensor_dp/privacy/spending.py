@@ -167,6 +167,14 @@ class Spending:
         mu = math.sqrt(later._square_left(epsilon, delta) / k)
         return gaussian_epsilon(mu, each - aside), each
 
+    def approximate_left(self, epsilon: float, delta: float) -> tuple[float, float]:
+        """Epsilon and delta of a guarantee that a budget leaves room for, rounded down."""
+        # Gaussian noise needs a part of delta, so half of what is left may go.
+        left = max(delta - self.cost.delta, 0.0)
+        given = float(f"{0.99 * left / (2 if self.mu_squared else 1):.2g}")
+        later = replace(self, delta=self.delta + _decimal_units(given))
+        return float(f"{0.99 * later.pure_left(1, epsilon, delta):.3g}"), given
+
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
         if math.isinf(epsilon):

@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import re
 import sqlite3
 import sys
 import threading
@@ -133,6 +134,22 @@ def test_remaining_is_what_k_fits_can_be_given(epsilon, delta, k):
     assert epsilon * 0.998 < budget.total()[0] <= epsilon * (1 + 1e-9)
     with pytest.raises(BudgetError):
         fit(budget, epsilon / 5, delta)
+
+
+@pytest.mark.parametrize("spent", [(1.0, 0.0), (0.5, 5e-7), (0.0, 4e-7)])
+def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
+    budget = BudgetAccountant(2.0, 1e-6)
+    if spent[0]:
+        fit(budget, spent[0], 1e-6)
+    budget.spend(0.1, spent[1])
+    with pytest.raises(BudgetError, match="Delta is what is short: ask for delta") as refused:
+        budget.spend(0.5, 1e-6)
+    assert "vocabulary" not in str(refused.value)
+    delta, epsilon = re.findall(
+        r"ask for delta=(.*), with epsilon=(.*) at most", str(refused.value)
+    )[0]
+    budget.spend(float(epsilon), float(delta))
+    assert budget.total()[0] > 1.9
 
 
 @pytest.mark.parametrize("k", [1, 3])
