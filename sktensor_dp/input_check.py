@@ -25,6 +25,7 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
 # the deviation from which on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
+OUTSIDE = "What fails may be used: a number outside its bounds counts as the nearest end."
 
 
 @dataclass(eq=False, repr=False)
@@ -95,14 +96,20 @@ class InputCheck(HasAccountant):
             return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
         shown = ", ".join(f"{name!r} {part:.0%}" for name, part in self.fractions.items())
         noise = f"Rows that match: {shown}; noise has a deviation of {self.sigma:.1%}"
-        perfect = max(1 - 2 * self.sigma, 0.0)
-        lost = [
-            f"about {1 - part:.0%} fail {name!r}"
-            for name, part in self.fractions.items()
-            if part < perfect
-        ]
-        means = f"{', '.join(lost)}, and what is found rests on the others" if lost else "all may"
-        return f"{noise}. If all did, {perfect:.0%} or more would show: {means}."
+        lost = ", ".join(f"about {part:.0%} fail {name!r}" for name, part in self.failing.items())
+        means = f"{lost}. {OUTSIDE}" if lost else "all may."
+        return f"{noise}. If all did, {self._perfect:.0%} or more would show: {means}"
+
+    @property
+    def _perfect(self) -> float:
+        """Fraction that shows, but for two deviations of the noise, where all rows match."""
+        return max(1 - 2 * self.sigma, 0.0)
+
+    @property
+    def failing(self) -> dict[str, float]:
+        """Fractions of rows that fail, by test, where it is more than noise explains."""
+        found = {name: 1 - part for name, part in self.fractions.items() if part < self._perfect}
+        return {} if self.is_hidden else found
 
 
 def _flags(matches: Any) -> np.ndarray[Any, Any]:
@@ -197,8 +204,8 @@ def check_inputs(
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in check.low)
         raise NotEnoughDataError(
             f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}): it is not "
-            "certain that most do. Is it the right column, and are list and bounds the right ones? "
-            "Only this check was charged."
+            "certain that most do. Is it the right column, are list and bounds the right ones, or "
+            "are many cells missing? Only this check was charged."
         )
     return check
 

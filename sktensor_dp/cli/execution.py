@@ -161,7 +161,7 @@ def _checked(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport
         raise
     finally:
         if run.checked is not None:
-            progress.note(str(run.checked))
+            progress.note(run.outcome())
     if run.checked is None:
         if run.tests:
             progress.note("No check of what rows can be used: noise would hide the result.")
@@ -207,7 +207,7 @@ def _write_officer_pages(
     settings = {
         "date": today, "version": f"sktensor_dp {library_version()}",
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
-        "what it shows": run.fits(),
+        "what it shows": run.shown(),
     }  # fmt: skip
     names = ", ".join([*folder.protected, *PAGES])
     source = (

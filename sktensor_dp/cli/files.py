@@ -1,6 +1,7 @@
 """Public lists that the command reads, and tables that it writes."""
 
 import csv
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def encoding_of(path: Path) -> str:
 
 
 def table_of(rows: Iterable[Sequence[object]]) -> Callable[[Path], None]:
-    """Writer of a table, with six digits of numbers, and of texts none that runs as a formula."""
+    """Writer of a table: six digits of numbers, NaN as empty, no text that runs as a formula."""
 
     def write(path: Path) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -63,5 +64,5 @@ def is_writable(text: str) -> bool:
 def _cell(value: object) -> object:
     """Value as it is written into a table."""
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return "" if math.isnan(value) else f"{value:.6g}"
     return as_cell(value) if isinstance(value, str) else value

@@ -29,7 +29,8 @@ CENTRES = (
 )
 INTERVALS = (
     "Intervals show noise and chance, if groups are Gaussians; where many cells are missing they "
-    "are too narrow."
+    "are too narrow.",
+    "Another run may find other groups: intervals are for the groups shown.",
 )
 ENDS = ("", " low", " high")  # columns of an average and of its interval
 
@@ -87,7 +88,10 @@ class Groups(Run):
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how cells and rows count."""
-        rows = {"an empty cell": "is missing: the row counts by its other cells"}
+        rows = {
+            "an empty cell": "is missing: the row counts by its other cells",
+            "a number outside its range": "counts as the nearest end",
+        }
         if self.options.person is not None:
             rows["rows of one person"] = "weigh as much as one row, in equal parts"
         categories = [
@@ -132,6 +136,14 @@ class Groups(Run):
             yield (low <= values) & (values <= high)
         for column, allowed in self._public.items():
             yield np.isin(self._texts[column], [*allowed])
+
+    def outcome(self) -> str:
+        """Say what the check found, and where codes of missing values may be among numbers."""
+        failing = {} if self.checked is None else self.checked.failing
+        tests = zip(self._numbers, self.tests, strict=False)
+        doubted = ", ".join(repr(column) for column, test in tests if test in failing)
+        advice = f" If {doubted} may hold codes for missing values, such as -9, list them by "
+        return super().outcome() + f"{advice}--missing." * bool(doubted)
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""
@@ -210,10 +222,12 @@ class Groups(Run):
         self._shares = model.weights_
         self._spreads = np.sqrt(model.variances_) * (high - low) / 2
         self._means = self._scaler.inverse_transform(np.clip(model.means_, -1, 1))
+        self._on_intervals: Sequence[str] = INTERVALS
         try:
             ends = model.means_interval()
-        except ValueError:  # there are none
+        except ValueError as reason:  # there are none
             ends = np.full((2, *model.means_.shape), np.nan)
+            self._on_intervals = [str(reason)]
         self._averages, *self._ends = map(self._in_units, (model.means_, *ends))
 
     def _in_units(self, means: Floats) -> Floats:
@@ -228,14 +242,19 @@ class Groups(Run):
             (
                 *(("", "") if place else (str(group + 1), f"{share:.1%}")), name,
                 f"{self._averages[group, place]:.3g}",
-                " to ".join(f"{end[group, place]:.3g}" for end in self._ends),
+                "" if math.isnan(self._ends[0][group, place])
+                else " to ".join(f"{end[group, place]:.3g}" for end in self._ends),
             )
             for group, share in enumerate(self._shares)
             for place, name in enumerate(self._columns)
         ]  # fmt: skip
         head = ("group", "share", "column", "average", "within (90%)")
-        notes = (*CENTRES, INTERVALS, *self._geometric(), *self._places())
+        notes = (*CENTRES, *self._on_intervals, *self._geometric(), *self._places())
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
+
+    def shown(self) -> str:
+        """Say how many groups there are, and what their intervals show."""
+        return " ".join([self.fits(), *self._on_intervals])
 
     def _geometric(self) -> list[str]:
         """Sentence on averages of logarithms."""

@@ -157,10 +157,14 @@ class Run:
                 "most were counted, but for noise. Say about how many there are."
             )
 
+    def outcome(self) -> str:
+        """Say what the check found, and what may be wrong."""
+        return "" if self.checked is None else str(self.checked)
+
     def settings(self) -> Mapping[str, object]:
         """Columns used, and other public settings: the options given."""
         given = {n: value for n, value in vars(self.options).items() if value and n not in ASIDE}
-        checked = {} if self.checked is None else {"checked first": str(self.checked)}
+        checked = {} if self.checked is None else {"checked first": self.outcome()}
         return {
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
             for name, value in given.items()
@@ -265,6 +269,10 @@ class Run:
         return (
             f"{self.n_seen()} of {counted(self.asked(), self.found)} can be seen above the noise."
         )
+
+    def shown(self) -> str:
+        """Say for the officer what the results show."""
+        return self.fits()
 
     def doubts(self) -> str:
         """Text on what noise hides, and what would help; "" if nothing."""

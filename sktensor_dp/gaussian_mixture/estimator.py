@@ -1,6 +1,7 @@
 """Private Gaussian mixtures of any shape."""
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -19,6 +20,7 @@ from sktensor_dp.estimator.base import (
     NONE,
     PrivateEstimatorMixin,
     columns_of,
+    level_of_caller,
     warn_of_score,
 )
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
@@ -32,6 +34,7 @@ from sktensor_dp.estimator.inputs import (
     row_chunks,
     source_chunks,
 )
+from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of
 from sktensor_dp.gaussian_mixture.plan import (
     forecast_mixture,
@@ -48,6 +51,11 @@ from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 
 Names = Sequence[str] | NDArray[Any] | None
 TYPES = ("full", "tied", "diag", "spherical")
+NO_INTERVALS = (
+    "There are no intervals: steps were worse than their start, which was kept, or too few for "
+    "groups that overlap as these do; or there are fewer samples than a forecast asks for, or over "
+    "5000 parameters."
+)
 
 
 class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
@@ -470,8 +478,12 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         DataFrame or Table
             One row per group and column: ``group``, from 1; ``share``; ``place``, from 1: groups
             whose density together has a single peak describe one place, such as one of heavy tails;
-            ``column``; ``mean``, ``mean_low``, ``mean_high`` (NaN without intervals) and
-            ``spread``, a standard deviation.
+            ``column``; ``mean``, ``mean_low``, ``mean_high`` and ``spread``, a standard deviation.
+
+        Warns
+        -----
+        NotEnoughDataWarning
+            If there are no intervals, and why: their ends are NaN then.
 
         Raises
         ------
@@ -499,6 +511,8 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         k, d = self.means_.shape
         names, ends = named_ranges(self, feature_names, ranges)
         std = self._std_of_means()
+        if std is None:
+            warnings.warn(NO_INTERVALS, NotEnoughDataWarning, stacklevel=level_of_caller())
         low, high = np.full((2, k, d), np.nan) if std is None else self._interval(level, std)
         means, middles, halves = self.means_, np.zeros(d), np.ones(d)
         if ends is not None:  # no average is beyond the range of its column
@@ -534,9 +548,10 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
 
         Notes
         -----
-        Normal intervals by the information of the fitted law, with what EM steps of their number
+        Another run may find other groups: intervals are for the groups shown. They are
+        normal intervals by the information of the fitted law, with what EM steps of their number
         and rates leave of the way from the start; where this is over 1/e along any direction there
-        are none. Too narrow for data that are no mixture of
+        are none. They are too narrow for data that are no mixture of
         Gaussians, and for columns of which many cells are missing: how many is not released.
 
         **Privacy.** Made of released values alone; costs nothing.
@@ -556,11 +571,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         check_level(level)
         std = self._std_of_means()
         if std is None:
-            raise ValueError(
-                "There are no intervals: steps were worse than their start, which was kept, or "
-                "too few for groups that overlap as these do; or there are fewer samples than "
-                "forecast() asks for, or over 5000 parameters."
-            )
+            raise ValueError(NO_INTERVALS)
         return self._interval(level, std)
 
     def _std_of_means(self) -> Floats | None:

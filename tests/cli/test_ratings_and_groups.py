@@ -10,7 +10,7 @@ from commands import stated, table
 
 import sktensor_dp
 from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture
-from sktensor_dp.cli.groups import CENTRES, ENDS
+from sktensor_dp.cli.groups import CENTRES, ENDS, INTERVALS
 from sktensor_dp.cli.ratings import ESTIMATES, ORDER
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
@@ -209,14 +209,16 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
             assert row[f"{name} low"] < row[name] < row[f"{name} high"]
     age = [f"{found['1'][name]:.3g}" for name in ("age", "age low", "age high")]
     assert re.search(rf"age +{age[0]} +{age[1]} to {age[2]}\n", done.out)
+    assert "\n".join(INTERVALS) in done.out
+    assert " ".join(INTERVALS) in (folder / "for-the-officer.md").read_text("utf-8")
     assert "3,000 persons; each person is protected" in done.err
     assert (
         "range: 'age' 0 to 100, 'visits' 0 to 20; person: column 'patient'; "
         "missing: 'NA', '?', '-999'; " in done.err
     )
     assert (
-        "an empty cell: is missing: the row counts by its other cells; rows of one person: "
-        in done.err
+        "an empty cell: is missing: the row counts by its other cells; a number outside its range: "
+        "counts as the nearest end; rows of one person: " in done.err
     )
     assert "of one size, well apart; smaller or closer ones need more" in done.err
     assert "is --range right?" not in done.err
@@ -295,6 +297,33 @@ def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
     for line in CENTRES:
         assert f"\n{line}\n" in done.out
         assert line in picture
+
+
+def test_codes_among_numbers_are_doubted_and_absent_intervals_have_a_reason(
+    command, visits, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(PrivateGaussianMixture, "_std_of_means", lambda _: None)
+    head, *rows = visits.read_text("utf-8").splitlines()
+    cells = [row.split(",") for row in rows]
+    coded = [[who, "-9" if n % 3 else age, n_of] for n, (who, age, n_of) in enumerate(cells)]
+    visits.write_text("\n".join([head, *map(",".join, coded)]), "utf-8")
+    asked = (*RANGES, "--missing", "NA", "?", "-999", "--groups", 2, "--epsilon", 2)
+    failed = command("groups", visits, *asked, status=2)
+    assert "are list and bounds the right ones, or are many cells missing?" in failed.err
+    coded[::2] = cells[::2]
+    visits.write_text("\n".join([head, *map(",".join, coded)]), "utf-8")
+    done = command("groups", visits, *asked, "--output", "o")
+    page = Path("o", "for-the-officer.md").read_text("utf-8")
+    doubt = "as the nearest end. If 'age' may hold codes for missing values, such as -9, list them"
+    reason = "There are no intervals: steps were worse than their start"
+    for text in (done.err, page):
+        assert doubt in text
+    for text in (done.out, page):
+        assert reason in text
+        assert "Intervals show" not in text
+    assert "nan" not in done.out
+    for row in table(tmp_path / "o" / "groups.csv"):
+        assert {row[f"{name}{end}"] for name in ("age", "visits") for end in ENDS[1:]} == {""}
 
 
 def test_laboratory_values_are_analysed_as_logs(command, tmp_path):

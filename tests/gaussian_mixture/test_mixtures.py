@@ -113,6 +113,8 @@ def test_steps_that_spoil_the_start_leave_it(seed, monkeypatch):
     assert model.variances_.max() < 10
     with pytest.raises(ValueError, match="no intervals"):
         model.means_interval()
+    with pytest.warns(NotEnoughDataWarning, match="no intervals: steps were worse"):
+        assert model.groups_table()["mean_low"].isna().all()
 
 
 @pytest.mark.parametrize(
