@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.files import table_of
 from sktensor_dp.cli.folder import Folder
-from sktensor_dp.cli.run import Run
+from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -117,7 +117,7 @@ class Groups(Run):
     def read(self) -> None:
         """Read the columns; cells of categories that are missing are None."""
         options, columns = self.options, [(name, "numbers") for name in self._numbers]
-        missing = options.missing or ("NA", "NaN")
+        missing = options.missing or MISSING
         kinds = [*self._public, *self._sought]
         columns += [(name, "text") for name in kinds]
         found = self.columns(columns, missing)

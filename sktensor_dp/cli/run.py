@@ -30,6 +30,8 @@ ASIDE = {
     *("delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"),
 }
 COLUMNS = {"text", "person", "item", "rating", "title"}
+# How missing values are written, where --missing does not say.
+MISSING = ("NA", "NaN")
 # Names of releases in plain words.
 MEASURED = {
     "word_frequencies": "how often each word is used",
@@ -190,6 +192,11 @@ class Run:
         found = read_columns(options.file, [*columns, *person], **how)
         if person:
             labels = found.pop()
+            if not {*(options.missing or MISSING)}.isdisjoint(map(str.strip, labels)):
+                raise ValueError(
+                    f"some rows of {options.file.name!r} have no person, but a cell for a missing "
+                    "one: leave such rows out of the file, or give each a name of its own"
+                )
             if options.normalise_labels:
                 labels = normalise_labels(labels)
             self.groups = as_labels(labels, len(labels), "the column of --person")

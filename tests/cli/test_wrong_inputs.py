@@ -40,6 +40,7 @@ def files(posts: Path, tmp_path: Path) -> None:
     half = {"who": "a", "what": "\ud800", "stars": 4}
     (tmp_path / "half.jsonl").write_text(json.dumps(half))
     (tmp_path / "comma.tsv").write_text("who\twhat\tstars\na\tx\t4,5\n")
+    (tmp_path / "unknown.tsv").write_text("who\twhat\tstars\na\tx\t4\nNA\t?\t4\n")
     (tmp_path / "nan.tsv").write_text("who\twhat\tstars\na\tx\t4\nb\ty\t\n")
 
 
@@ -66,6 +67,15 @@ WRONG = [
     (("topics", "empty.csv", "--text", "post"), "'empty.csv' is empty"),
     (("topics", "header.csv", "--text", "post"), "holds no row"),
     (("topics", "nobody.csv", "--text", "post", "--person", "author"), "have no person"),
+    *(
+        ((kind, "unknown.tsv", *more), "have no person, but a cell for a missing one")
+        for kind, *more in (
+            ("topics", "--text", "what", "--person", "who"),
+            ("groups", "--range", "stars", 0, 9, "--person", "who"),
+            ("groups", "--range", "stars", 0, 9, "--person", "what", "--missing", "?"),
+            ("ratings", *RATED, "--items-are-public"),
+        )
+    ),
     *(
         ((kind, "blanks.csv", *more), "blanks at either end")
         for kind, *more in (
