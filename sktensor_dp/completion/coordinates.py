@@ -1,7 +1,7 @@
 """Coordinates and values as callers pass them, by number or by name; errors quote none of them."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -93,10 +93,9 @@ class LazyPersons(ValueRange):
         if isinstance(reader, NamedPersonReader):
             self.read_before_charge = reader.indices[reader.unit_mode] is None
 
-    def __iter__(self) -> Iterator[Any]:
-        """Count units of ids before the charge, to refuse more than announced; no chunk is here."""
+    def check_announced(self) -> None:
+        """Count units that have ids, to refuse more than announced."""
         self.sum(UnitCount())
-        return iter(())
 
     def sum(self, query: Any) -> Any:
         """Sum of the contributions of all units to `query`."""
@@ -394,12 +393,13 @@ def _known_entries(
     units, own = checked.unit_mode, indices
     if units is not None:
         X = no_rows(X, len(indices))
-        if indices[units : units + 1] == (None,):
-            own = of_own_units(indices, units, X)
+    has_unnamed_units = units is not None and indices[units : units + 1] == (None,)
+    if units is not None and has_unnamed_units:
+        own = of_own_units(indices, units, X)
     numbers = named_numbers(checked, X, own, reset=True)
     if shape is None:
         shape = _shape_of_entries(indices, numbers)
-    if units is not None and own is not indices and len(own[units] or ()) > shape[units]:
+    if units is not None and has_unnamed_units and len(own[units] or ()) > shape[units]:
         raise ValueError(MORE_IDS.format(mode=units, most=shape[units]))
     named = [mode for mode, index in enumerate(own) if index is not None]
     known = (numbers[:, named] >= 0).all(axis=1)

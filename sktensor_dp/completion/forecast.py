@@ -9,7 +9,7 @@ import numpy as np
 
 from sktensor_dp.checks.display import Table
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.persons import (
+from sktensor_dp.completion.person_recipe import (
     columns_worth,
     edge_of_noise,
     forgetting_factor,

@@ -439,8 +439,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """Read all chunks once before the charge, to refuse those of other sizes than announced."""
         payer.check(plan, self.neighbours)
         with np.errstate(all="ignore"):  # as where the session reads them
-            for _ in chunks:  # the iterator itself checks and raises
-                pass
+            chunks.check_announced()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -130,18 +130,16 @@ class _SpectralFit:
         """Make all releases and return the topics that they give."""
         plan, options = self._plan, self._options
         count_clip = self._clips.of_counts(plan.clip_quantile)
-        clips = [count_clip]
-        if plan.all_words:
-            clips.append(self._pair_clip(None, count_clip))
-        noisy = self._ask(
-            WordFrequencies(count_clip, tuple(clips[1:]), MIN_TOKENS if plan.all_words else 0)
-        )
+        # If pairs of all words follow, a document has one weight in all moments.
+        pair_clip = self._pair_clip(None, count_clip) if plan.all_words else None
+        others = () if pair_clip is None else (pair_clip,)
+        noisy = self._ask(WordFrequencies(count_clip, others, MIN_TOKENS if plan.all_words else 0))
         self._length = length = max(float(noisy.value.sum()), 1e-9)
         self._frequencies = known = noisy.over(length)
         self._unigram = _normalised(
             denoise_frequencies(known.value, known.sigma, expected=options.word_frequencies)
         )
-        pairs = self._pairs(clips)
+        pairs = self._pairs(count_clip, pair_clip)
         found = self._start(pairs) if plan.triples is None else self._of_triples(pairs)
         topics, topics_std = found.topics, found.topics_std
         if pairs.words is not None:
@@ -163,17 +161,21 @@ class _SpectralFit:
             return count_clip
         return self._clips.of_pairs(self._plan.clip_quantile, words)
 
-    def _pairs(self, clips: list[Clip]) -> WhitenedPairs:
+    def _pairs(self, count_clip: Clip, pair_clip: Clip | None) -> WhitenedPairs:
         """Release pair moments, correct them for the prior, and whiten them above their noise."""
         words, total = None, self._length
         own, sigma = self._frequencies.value, self._frequencies.sigma
-        if not self._plan.all_words:
+        clips: tuple[Clip, ...]
+        if pair_clip is not None:
+            clips = count_clip, pair_clip
+        else:
             words = np.sort(np.argsort(-self._unigram, kind="stable")[: self._plan.n_words])
             own, sigma = self._unigram[words], 0.0
-            clips = [self._pair_clip(words, clips[0])]
+            pair_clip = self._pair_clip(words, count_clip)
+            clips = (pair_clip,)
         least = MIN_TOKENS if words is None else 2
         released = self._released_pairs(
-            PairMoments(clips[-1], DIAGONAL_WEIGHT, tuple(clips[:-1]), words, least)
+            PairMoments(pair_clip, DIAGONAL_WEIGHT, clips[:-1], words, least)
         )
         if words is not None:
             # The weights of documents differ from those in the word frequencies.
@@ -184,7 +186,7 @@ class _SpectralFit:
         scale = correction.pair_scale / total
         white, edge = self._white(released, corrected, correction, total)
         return WhitenedPairs(
-            words, tuple(clips), total, correction, released, corrected, scale, white, edge
+            words, clips, total, correction, released, corrected, scale, white, edge
         )
 
     def _white(

@@ -16,7 +16,12 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.persons import Directions, EffectRelease, ItemBiases, forgetting_factor
+from sktensor_dp.completion.person_recipe import (
+    Directions,
+    EffectRelease,
+    SharedBiases,
+    forgetting_factor,
+)
 from sktensor_dp.completion.plan import plan_persons
 from sktensor_dp.completion.questions import ReleasedFactor, ReleasedRows
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE
@@ -275,7 +280,7 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     rng = np.random.default_rng(seed)
     none = np.zeros(Noise.shape[1])
     asked = Noise(rng)
-    biases = ItemBiases(asked, 1, 0.0, 1.0)
+    biases = SharedBiases(asked, 1, 0.0, 1.0)
     biases.effects, biases.weights = SharedEffects(none, none, none, 1.0), none + 1
     biases.shares = biases.weights / len(none)
     search = Directions(asked, [biases], rng.standard_normal((4000, 3)), 5)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
-from sktensor_dp.completion.gradient_descent import fit_gradients
+from sktensor_dp.completion.gradient_steps import fit_gradients
 from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.completion.questions import EntryQuestions
@@ -42,15 +42,15 @@ def fit_entries(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptio
         "gradient": fit_gradients,
     }[plan.perturbation]
     model = recipe(asked, plan, options)
-    width, noise, folded = 2 * asked.half, 0.0, None
+    width, noise_variance, folded = 2 * asked.half, 0.0, None
     if plan.perturbation in ("input", "output"):
-        noise = (width * plan.value_deviation) ** 2
+        noise_variance = (width * plan.value_deviation) ** 2
     if plan.with_pairs:
         folded = pair_components(asked, model, options)
         model = with_columns(model, folded[0])
     state = {
         **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
-        "_shared": shared_part(model, asked.index_set, width, noise, folded),
+        "_shared": shared_part(model, asked.index_set, width, noise_variance, folded),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
     warnings = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
@@ -61,32 +61,32 @@ def shared_part(
     model: Model,
     entries: IndexSet,
     width: float,
-    known_noise: float,
+    noise_variance: float,
     of_pairs: tuple[Floats, float] | None = None,
 ) -> SharedModel:
     """Model of the effects and factors of all modes but the first, by which rows fold in.
 
-    `width` is that of the bounds and `known_noise` the variance of noise in released values.
+    `width` is that of the bounds and `noise_variance` the variance of noise in released values.
     `of_pairs` are columns of a matrix found from pairs, and the variance that they leave.
     """
     # Computed from released arrays and public coordinates.
-    noise = _residual_variance(model, width, known_noise)
+    residual_variance = _residual_variance(model, width, noise_variance)
     effects = [_effects(model, entries, m) for m in range(1, entries.n_modes)]
     scale = float(model.bias_scales[0])
     if of_pairs is None:
-        components = _components(model)
+        components = _scaled_components(model)
     else:
-        columns, noise = of_pairs
-        components = SharedComponents((columns,), False) if columns.size else None
-    return SharedModel(model.mean, noise, 0, effects, components, scale)
+        columns, residual_variance = of_pairs
+        components = SharedComponents((columns,), full_core=False) if columns.size else None
+    return SharedModel(model.mean, residual_variance, 0, effects, components, scale)
 
 
-def _residual_variance(model: Model, width: float, known_noise: float) -> float:
+def _residual_variance(model: Model, width: float, noise_variance: float) -> float:
     """Variance of exact values about the model: known noise subtracted, or the assumed one."""
     assumed = (width * ASSUMED.residual) ** 2
-    if known_noise > assumed:
+    if noise_variance > assumed:
         return assumed
-    return max(model.noise_variance - known_noise, LEAST_NOISE * assumed)
+    return max(model.noise_variance - noise_variance, LEAST_NOISE * assumed)
 
 
 def _effects(model: Model, entries: IndexSet, mode: int) -> SharedEffects:
@@ -99,7 +99,7 @@ def _effects(model: Model, entries: IndexSet, mode: int) -> SharedEffects:
     return SharedEffects(model.biases[mode], variances, popularity, scale)
 
 
-def _components(model: Model) -> SharedComponents | None:
+def _scaled_components(model: Model) -> SharedComponents | None:
     """Factors of all modes but the first, scaled so that the first mode's weights have variance 1.
     None if there are no components.
     """
@@ -110,12 +110,12 @@ def _components(model: Model) -> SharedComponents | None:
         scales = (model.weights * np.sqrt(model.factor_scales[0]))[found]
         factors = [factor[:, found] for factor in factors]
         factors[0] = factors[0] * scales
-        return SharedComponents(tuple(factors), False) if found.any() else None
+        return SharedComponents(tuple(factors), full_core=False) if found.any() else None
     unfolded = np.moveaxis(model.core, 0, -1).reshape(-1, len(own))
     found = np.abs(unfolded * own).max(axis=0) > 0
     if not found.any():
         return None
-    return SharedComponents(tuple(factors), True, (unfolded * own)[:, found])
+    return SharedComponents(tuple(factors), full_core=True, mixing=(unfolded * own)[:, found])
 
 
 def pair_components(

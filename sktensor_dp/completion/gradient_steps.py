@@ -109,10 +109,15 @@ class _BlockGaussNewton:
             share = 1.0
         for mean, new in zip(self._sums, sums, strict=True):
             mean += share * (new - mean)
-        noise = 1 / self._information if self._information > 0 else 0.0
+        noise_variance = 1 / self._information if self._information > 0 else 0.0
         ones = [np.ones(self._index_set.n_entries)] * len(sums)
         return fit_row_sums(
-            self._index_set, self._sums, ones, noise, self._residual, center=self._asked.middle
+            self._index_set,
+            self._sums,
+            ones,
+            noise_variance,
+            self._residual,
+            center=self._asked.middle,
         )
 
     def _public(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:

@@ -39,10 +39,10 @@ from sktensor_dp.completion.coordinates import (
     refuse_repeated_names,
     unit_labels,
 )
-from sktensor_dp.completion.entries import fit_entries
+from sktensor_dp.completion.entry_recipe import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.model import SharedModel, count_components, shared_model, values_at
-from sktensor_dp.completion.persons import fit_persons
+from sktensor_dp.completion.person_recipe import fit_persons
 from sktensor_dp.completion.plan import (
     Assumed,
     CompletionPlan,

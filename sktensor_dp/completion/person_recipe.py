@@ -69,10 +69,10 @@ def fit_persons(asked: PersonQuestions, plan: PersonPlan, options: ModelOptions)
     levels = asked.unit_levels()
     mean, deviation, variance = _levels(levels, asked.half)
     modes = [mode for mode in range(len(asked.shape)) if mode != plan.unit_mode]
-    biases = [ItemBiases(asked, mode, mean, deviation) for mode in modes]
+    biases = [SharedBiases(asked, mode, mean, deviation) for mode in modes]
     for of_mode in biases:  # each about those fitted before
         of_mode.add_rounds(plan.n_rounds, biases)
-    components, noise_variance = _components(asked, biases, plan, options)
+    components, noise_variance = _components_or_more_biases(asked, biases, plan, options)
     # The prior of units' levels has this mean, whose noise adds to the prior's variance.
     model = SharedModel(
         mean + asked.middle, noise_variance, plan.unit_mode, [one.effects for one in biases],
@@ -100,10 +100,15 @@ def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
     return mean, deviation, variance
 
 
-def _components(
-    asked: PersonQuestions, biases: "Sequence[ItemBiases]", plan: PersonPlan, options: ModelOptions
+def _components_or_more_biases(
+    asked: PersonQuestions,
+    biases: "Sequence[SharedBiases]",
+    plan: PersonPlan,
+    options: ModelOptions,
 ) -> tuple[SharedComponents | None, float]:
-    """Components, or None if they are not planned or do not pay, and the residual variance."""
+    """Components and the residual variance; None if they are not planned, or do not pay: then what
+    is left of their budget pays for more biases.
+    """
     if plan.n_sweeps > 0:
         found = found_components(asked, biases, plan, options)
         if found is not None:
@@ -160,7 +165,7 @@ class EffectRelease:
         return cls(noisy, gain, shares @ about)
 
 
-class ItemBiases:
+class SharedBiases:
     """Biases of the rows of one shared mode, fitted to released sums of residuals."""
 
     effects: SharedEffects  # by all releases so far
@@ -175,7 +180,7 @@ class ItemBiases:
         self.effects, self.shares = SharedEffects(none, none, none, 0.0), none
 
     def add_rounds(
-        self, n_rounds: int, biases: Sequence["ItemBiases"], rest_of: type[Query] | None = None
+        self, n_rounds: int, biases: Sequence["SharedBiases"], rest_of: type[Query] | None = None
     ) -> None:
         """Make `n_rounds` releases, each of residuals about all biases so far, and fit them again.
 
@@ -243,13 +248,13 @@ class ItemBiases:
 LEAST_VARIANCE = 1e-12
 
 
-def residual_variance(biases: Sequence[ItemBiases], factor_variance: float = 0.0) -> float:
+def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0.0) -> float:
     """Variance of values about a unit's level that neither biases nor components explain."""
     explained = sum(one.explained() for one in biases) + factor_variance
     return unexplained(biases[0].deviation, explained)
 
 
-def longest(biases: Sequence[ItemBiases]) -> ItemBiases:
+def longest(biases: Sequence[SharedBiases]) -> SharedBiases:
     """Biases of the mode of most rows."""
     return max(biases, key=lambda one: len(one.shares))
 
@@ -259,7 +264,7 @@ def weight_of_entry(weights: Floats, n_units: int) -> float:
     return min(n_units / max(float(weights.sum()), 1.0), 1.0)
 
 
-def cell_weights(biases: Sequence[ItemBiases], n_units: int) -> Floats:
+def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
     """Expected weight of each cell: the sum over units of ``n ** -0.5``, n a unit's entries.
 
     Cells are combinations of shared rows, whose biases know such weights by themselves; entries of
@@ -292,7 +297,7 @@ class Directions:
     """
 
     def __init__(
-        self, asked: PersonQuestions, biases: Sequence[ItemBiases], start: Floats, trial: int
+        self, asked: PersonQuestions, biases: Sequence[SharedBiases], start: Floats, trial: int
     ) -> None:
         self._asked, self._biases, self._trial = asked, biases, trial
         self._deviation = biases[0].deviation
@@ -309,7 +314,7 @@ class Directions:
         self._own = weight_of_entry(self._weights, asked.n_units) / n_columns
         # Covariance of the noise of a row of the accumulated sums, and the weight of the releases
         # in them.
-        self._covariance, self._unit = np.zeros((2, n_columns, n_columns))
+        self._covariance, self._release_weight = np.zeros((2, n_columns, n_columns))
         self._axes = self._scaled(start)
         self._moments: list[ReleasedFactor] = []
 
@@ -325,7 +330,7 @@ class Directions:
         one = np.eye(len(kept))
         self._sums = self._sums @ kept + noisy.sums
         self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
-        self._unit = self._unit @ kept + one
+        self._release_weight = self._release_weight @ kept + one
         self._axes = self._scaled(self._rows())
 
     def explained(self, last: int) -> tuple[Floats, float]:
@@ -420,7 +425,7 @@ class Directions:
 
     def _by_units(self) -> float:
         """Variance of a row of all sums, over its weight, caused by the units themselves."""
-        return float(np.mean(self._unit.diagonal())) ** 2 * self._own
+        return float(np.mean(self._release_weight.diagonal())) ** 2 * self._own
 
     def _scaled(self, rows: Floats) -> Floats:
         """Orthogonal columns of the assumed size, turned from `rows` as little as possible."""
@@ -442,7 +447,7 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
 
 
 def found_components(
-    asked: PersonQuestions, biases: Sequence[ItemBiases], plan: PersonPlan, options: ModelOptions
+    asked: PersonQuestions, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
     """Components by `Directions` and the variance of values they leave, or None.
     None where the trial says that biases would gain more from the rest of the budget.
@@ -470,7 +475,7 @@ def components_of_cells(
     n_columns = factor.shape[1]
     if len(shape) == 1:
         padded = np.pad(factor, ((0, 0), (0, ranks[0] - n_columns)))
-        return SharedComponents((padded,), options.full_core)
+        return SharedComponents((padded,), full_core=options.full_core)
     core, frames = factor.reshape(*shape, n_columns), []
     for mode, rank in enumerate(ranks):
         unfolded = np.moveaxis(core, mode, 0).reshape(core.shape[mode], -1)
@@ -478,10 +483,10 @@ def components_of_cells(
         frames.append(np.pad(frame, ((0, 0), (0, rank - frame.shape[1]))))
         core = mode_product(core, frames[-1].T, mode)
     if options.full_core:
-        return SharedComponents(tuple(frames), True, core.reshape(-1, n_columns))
+        return SharedComponents(tuple(frames), full_core=True, mixing=core.reshape(-1, n_columns))
     *parts, own = core_components(core, ranks[0], as_generator(options.random_state))
     factors = tuple(frame @ part for frame, part in zip(frames, parts, strict=True))
-    return SharedComponents(factors, False, own.T)
+    return SharedComponents(factors, full_core=False, mixing=own.T)
 
 
 def trial_sweeps(plan: PersonPlan) -> int:
