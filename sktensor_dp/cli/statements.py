@@ -71,17 +71,7 @@ def _check(path: Path, at_most: float, kind: str) -> int:
     path = path / "statement.json" if path.is_dir() else path
     name = printable(str(path))
     try:
-        with path.open("rb") as stream:
-            # One byte more than is allowed: a larger file is refused without reading all of it.
-            report = load_statement(stream.read(MOST_BYTES + 1))
-        if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
-            what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
-            raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
-        if changed:
-            raise StatementError(
-                f"it adds up, but these files are missing, or are not those that {MANIFEST} has "
-                f"the SHA-256 of: {', '.join(map(printable, changed))}."
-            )
+        report = _sound(path, at_most, changed)
         entry = registry_entry(report) if kind == "registry" else None
         if kind == "page":
             _write_page(path, report)
@@ -101,6 +91,22 @@ def _check(path: Path, at_most: float, kind: str) -> int:
     if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
     return 0
+
+
+def _sound(path: Path, at_most: float, changed: list[str]) -> PrivacyReport:
+    """Report of a statement that adds up, to `at_most`, beside unchanged files; else ValueError."""
+    with path.open("rb") as stream:
+        # One byte more than is allowed: a larger file is refused without reading all of it.
+        report = load_statement(stream.read(MOST_BYTES + 1))
+    if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
+        what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
+        raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
+    if changed:
+        raise StatementError(
+            f"it adds up, but these files are missing, or are not those that {MANIFEST} has the "
+            f"SHA-256 of: {', '.join(map(printable, changed))}."
+        )
+    return report
 
 
 def _write_page(path: Path, report: PrivacyReport) -> None:

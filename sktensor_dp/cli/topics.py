@@ -74,6 +74,7 @@ class Topics(Run):
         """Make both models; public words cost nothing."""
         given = {**self.given(accountant), "neighbours": self.neighbours}
         *first, topics = self.split()
+        # Copied for words before `word_frequencies` are added, which topics alone take.
         known: dict[str, Any] = {"vocabulary": list(self._known), "neighbours": self.neighbours}
         words = {"max_features": self.options.words, **given, **first[0]} if first else known
         if self._known:

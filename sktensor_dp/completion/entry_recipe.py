@@ -201,6 +201,7 @@ def _from_sums(asked: EntryQuestions, plan: CompletionPlan, options: ModelOption
         index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
         center=asked.middle, features=features,
     )  # fmt: skip
+    # Mean and biases are a CP model without components, until a Tucker model is made of it.
     return tucker_of_cp(model, options.ranks) if options.full_core else model
 
 

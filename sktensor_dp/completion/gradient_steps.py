@@ -100,7 +100,9 @@ class _BlockGaussNewton:
         return Jacobian(self._index_set, self._factors, self._core).rows(mode)
 
     def _offsets(self, sums: list[Floats], sigma: float) -> CPCompletion:
-        """Mean and biases from the sums of this and all earlier steps, averaged by precision."""
+        """Mean and biases, as a CP model without components also where the model has a core.
+        From the sums of this and all earlier steps, averaged by precision.
+        """
         if sigma > 0:
             precision = 1 / sigma**2
             self._information += precision

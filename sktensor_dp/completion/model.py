@@ -64,7 +64,7 @@ def posterior_rows(
     """
     # Number of EM steps for the prior variance of the rows.
     prior_steps = 20
-    # H is made of `grams`; rows without entries in it are 0.
+    # Rows whose gram is 0 have no entries and stay 0.
     r = sums.shape[1]
     seen = np.trace(grams, axis1=1, axis2=2) > 0
     found = np.zeros_like(sums)
@@ -108,6 +108,8 @@ def attributes_of(model: Model) -> dict[str, Any]:
 
 def count_components(attributes: Mapping[str, Any]) -> int:
     """Number of components in fitted attributes, or for Tucker the largest rank of a mode."""
+    # By weights or the core, unless they are absent or 0; then by factors that a unit's own
+    # parameters are fitted to, of the model itself or for `fold_in` alone.
     if np.any(attributes.get("weights_", 0)):
         return int(np.count_nonzero(attributes["weights_"]))
     if np.any(core := attributes.get("core_", np.zeros(0))):
@@ -115,7 +117,7 @@ def count_components(attributes: Mapping[str, Any]) -> int:
         return int(max(map(np.linalg.matrix_rank, unfolded)))
     factors = [] if "core_" in attributes else list(attributes.get("factors_", ()))
     if (shared := attributes.get("_shared")) is not None and shared.components is not None:
-        factors += shared.components.factors  # found for `fold_in` alone
+        factors += shared.components.factors
     return max((int(np.any(factor, axis=0).sum()) for factor in factors), default=0)
 
 

@@ -191,7 +191,7 @@ class SharedBiases:
             variance = residual_variance(biases)
             about = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
             deviation = math.sqrt(variance)
-            clip = self._clip()
+            clip = self._clip()  # in deviations of residuals
             noisy = self._asked.shared_row_sums(self.mode, about, clip * deviation, rest_of)
             gain = clipped_response(clip, deviation)
             self._released.append(EffectRelease(noisy, gain, self.effects.effects))
@@ -309,8 +309,8 @@ class Directions:
         total = float(self._weights.sum())
         # Number of entries of a typical unit.
         self._each = (total / max(asked.n_units, 1)) ** 2
-        # Variance of a row of one sum, over its weight, caused by the units themselves: a unit of m
-        # entries adds one over m times a square of mean 1 / r.
+        # Variance by units of a row of one sum, over its weight: an entry of a unit of m entries
+        # adds a square of mean 1 / (m r).
         self._own = weight_of_entry(self._weights, asked.n_units) / n_columns
         # Covariance of the noise of a row of the accumulated sums, and the weight of the releases
         # in them.
@@ -355,7 +355,7 @@ class Directions:
         left = residual_variance(self._biases) / variance
         explained = beyond_noise(np.linalg.eigvalsh(moment), noise) - noise - self._by_chance()
         gain = gain_of_components(explained, self._each, left)
-        # Without noise biases gain nothing more, and all directions are judged at the end.
+        # Without noise `rest` is 0: the trial is passed, and `factor` judges at the end.
         return gain * variance >= longest(self._biases).gain_of(rest)
 
     def factor(self) -> Floats:
@@ -368,7 +368,7 @@ class Directions:
             by_chance = self._by_chance(known)
             if values[place] <= by_chance + least:
                 break
-            # Chance is taken off by squares, as noise is from eigenvalues.
+            # An eigenvalue v becomes sqrt(v^2 - by_chance^2).
             found[place] = math.sqrt(max(float(value) ** 2 - by_chance**2, 0.0))
             known += float(value) * self._size**2
         return self._axes @ (vectors * np.sqrt(found))
@@ -403,14 +403,15 @@ class Directions:
         return float(moment_noise(self._moments[0].moment_sigma, r, last))
 
     def _memory(self) -> Floats:
-        """Matrix (r, r) of weights of the earlier sums."""
+        """Matrix (r, r) of weights of the earlier sums: less for directions that explain little."""
         if not self._moments:
             return np.eye(self._axes.shape[1])
         values, vectors = np.linalg.eigh(self.explained(self._lately())[0])
         noise, weights = self._moments[0].sigma ** 2, self._weights
-        part = noise / max(noise + float(np.mean(weights)) * self._own, LEAST_WEIGHT)
+        # Fraction of the variance of a sweep's sums that is by noise, which is new in each.
+        by_noise = noise / max(noise + float(np.mean(weights)) * self._own, LEAST_WEIGHT)
         cosine = len(values) / _effective_rows(weights)
-        kept = forgetting_factor(values, cosine, self._trial, part)
+        kept = forgetting_factor(values, cosine, self._trial, by_noise)
         return np.asarray((vectors * kept) @ vectors.T)
 
     def _rows(self) -> Floats:
@@ -439,9 +440,9 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
     `explained` is in units of the variance assumed, `cosine` the squared cosine of random
     directions, and `noise` the fraction of the sums' variance that is new in each.
     """
-    # If a squared cosine grows by a factor g from sweep to sweep, it grows most with weight 1 /
-    # sqrt(g) of former sums; g is such that it is near 1 at the trial. A direction that explains
-    # half of its variance has grown already.
+    # With a factor of g = cosine ** (-1 / trial) in each sweep a squared cosine is near 1 at the
+    # trial; it grows most if earlier sums weigh 1 / sqrt(g). A direction that explains half of its
+    # variance has grown already.
     growth = max(cosine ** (-0.5 / trial), 1.0) - 1
     return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 
@@ -548,7 +549,9 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     largest = largest_of_noise(n_units, _effective_rows(weights))
     each = max(float(weights.sum()) / n_units, 1e-9) ** 2
     explained = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
-    # Moments ``own + w w'`` of units' weights w are clipped to the norm n_columns.
+    # Moments ``own + w w'`` of units' weights w are clipped to the norm n_columns. The mean square
+    # of a weight is its posterior variance `own` plus the variance of its posterior mean: `none` if
+    # directions explain nothing, 1 if they explain the variance assumed.
     own = 1 / (1 + defaults.COMPONENT_VARIANCE * each)
     none = 1 - (1 - own) ** 2
     variances = none - own + (1 - none) * np.array([[0.0], [explained]])

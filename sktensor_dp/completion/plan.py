@@ -356,7 +356,6 @@ def person_detectability(
     """
     # Fraction of the budget after which components of persons are judged.
     judged_fraction = 0.15
-    # For one component, and units with entries in a quarter of the cells.
     n_cells = math.prod(shape) // shape[unit_mode]
     if delta == 0 or n_cells > MOST_CELLS:
         return 0.0
@@ -365,6 +364,7 @@ def person_detectability(
     noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(judged_fraction))
     # Response of a clipped residual to a component, half of whose weights noise hides.
     response = 0.68 * (ASSUMED.component / ASSUMED.residual) / 2
+    # For one component, and units with entries in a quarter of the cells.
     each = max(ASSUMED.observed_share * n_cells, 1.0)
     weight = shape[unit_mode] * math.sqrt(each) / n_cells
     return weight * response * math.sqrt(n_cells) / (math.sqrt(n_cells) + 1) / noise

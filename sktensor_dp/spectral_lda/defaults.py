@@ -21,7 +21,8 @@ DOCUMENTS_PER_WORD = 12.0
 STEPS = 6
 # Number of EM steps without noise of one topic a document, and then of mixtures.
 EXACT_STEPS = 12
-# Fraction of a step's released counts that repeats the current topics; it is subtracted.
+# Counts lean to the topics that a step was given: this fraction of them is taken for a copy of
+# these, and subtracted.
 ECHO = 0.3
 # Expected counts of a word are divided by this power of its frequency.
 SCALE_POWER = 0.25

@@ -178,7 +178,7 @@ class _SpectralFit:
             PairMoments(pair_clip, DIAGONAL_WEIGHT, clips[:-1], words, least)
         )
         if words is not None:
-            # The weights of documents differ from those in the word frequencies.
+            # These documents were clipped anew, so their total weight is taken from the pairs.
             total = max(_mass(released, len(own)), 1e-12) / float(own.sum()) ** 2
         given = self._options.concentration
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
@@ -210,8 +210,8 @@ class _SpectralFit:
         )
         if white.n_resolved >= wanted:
             return white, edge
-        # Where sampling is most of what varies, frequent words hide topics of others: look again
-        # with weights by which all entries vary about alike.
+        # If sampling is most of what varies, frequent words hide topics of rare ones: search again
+        # with words weighted so that all entries vary about alike.
         weights, *edges = scaled_edges(*deviations, known, self._ask.n_units, pure=pure)
         low, high = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
 
@@ -220,7 +220,7 @@ class _SpectralFit:
 
         values, _ = top_eigenpairs(weighted, wanted, **search)
         shown = int((values > low).sum())
-        # The first is the word frequencies, whatever is chance.
+        # One eigenvalue is always above chance: that of the word frequencies.
         if shown <= max(white.n_resolved, 1) or values[1] <= high:
             return white, edge
         n = wanted if keep_all else shown

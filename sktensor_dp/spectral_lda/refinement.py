@@ -29,9 +29,8 @@ from sktensor_dp.topics.uncertainty import Limits, std_of_frequencies, std_of_re
 
 # Fraction of the word frequencies in the final topics, so that no word has probability 0.
 MIX_FINAL = 1e-4
-# Mean field steps per document, with noise, and without in the last EM steps and how many these
-# are. At seven steps their bias is below the noise; more steps in all EM steps would improve the
-# error by 0.0005.
+# Mean field steps of a document; without noise, more in the last LAST_STEPS EM steps. At seven
+# their bias is below the noise; more in all EM steps would improve the error by 0.0005.
 MEAN_FIELD, EXACT_MEAN_FIELD, LAST_STEPS = 7, 13, 2
 
 
@@ -57,7 +56,7 @@ class StepAverage:
         )
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
-        """Averaged counts minus `ECHO` times the topics that steps started from, and the noise."""
+        """Averaged counts minus their echo of the topics that steps were given, and the noise."""
         counts: Floats = self.scales * self.mean
         if self.variance == 0:
             return counts, 0.0
@@ -90,7 +89,11 @@ class Refinement:
                 self._clip = replace(count_clip, limit=defaults.STEP_LIMIT * count_clip.limit)
 
     def run(self, start: FittedTopics) -> FittedTopics:
-        """Make the planned EM steps from `start`, each of them a release, and return the topics."""
+        """Make the planned EM steps from `start`, and return the topics.
+
+        Each step is a release. With noise one topic needs no steps: one release takes the budget of
+        all. A further release compares fitted topics with public ones, if there are any.
+        """
         public = self._options.public_topics if self._plan.asks_public else None
         if public is not None:
             start = with_public(start, public, keep_learnt=True)

@@ -75,7 +75,7 @@ class WhitenedPairs:
 
     words: NDArray[np.intp] | None  # columns whose pairs were released; None for all
     clips: tuple[Clip, ...]  # on what a document contributes, in force together
-    total: float  # factor of the released pairs over E2
+    total: float  # released pairs are this times E2, the probabilities of pairs of words
     correction: PriorCorrection  # for the Dirichlet prior
     released: ReleasedPairs
     corrected: Moment  # M2

@@ -17,13 +17,15 @@ from sktensor_dp.text.plan import LENGTH, WordPlan
 def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fitted:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
     weights, sizes = np.ones(N_BUCKETS), np.zeros(0)
-    if plan.needed:  # without noise it is 0, and `plan.frequencies` is true
+    # Not without noise, nor where a unit has one word.
+    by_buckets = plan.needed > 0
+    if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
         weights = vote_weights(buckets, plan)
     words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
     if words and plan.frequencies:
         sizes = released_frequencies(ask, plan, words)
-    elif words and plan.needed:
+    elif words and by_buckets:
         sizes = buckets[WordBuckets().places(words)]
     kept = _pruned(words, sizes, plan, max_features)
     found = {

@@ -207,6 +207,10 @@ def pair_precision(moments: ReleasedMoments) -> Floats:
 class MomentDistance:
     """Half the weighted squared distance of topics' moments to released ones, and gradient."""
 
+    # Arguments are S of shape (k, d), whose squares are in proportion to ``joint``, w_j mu_j.
+    # Derivatives of each moment are with respect to w_j mu_j, which changes the topic, its share
+    # (`through_weights`) and the mean.
+
     def __init__(
         self, shape: tuple[int, ...], moments: ReleasedMoments, concentration: float
     ) -> None:
@@ -268,7 +272,6 @@ class MomentDistance:
         model += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
         error = model / scale - self._m.triples
         value = self._triple_precision * float((error**2).sum())
-        # Derivatives with respect to w_j mu_j, which changes the topic, its share and the mean.
         twice = squares @ error.reshape(len(error), -1).T
         through_weights = (twice * seen).sum(axis=1)
         slope = 2 * (3 * twice @ basis.T - 2 * through_weights[:, None])

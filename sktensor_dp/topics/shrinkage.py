@@ -71,7 +71,8 @@ def _fit_log_mixture(log_likelihood: Floats, weights: Floats, n_iter: int) -> tu
 def _fit_mixture(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
     """Fit mixture weights by EM; return posteriors (n, m) and evidence (n,)."""
     for _ in range(n_iter):
-        weights = weights * (1 / (likelihood @ weights) @ likelihood) / len(likelihood)
+        evidence = likelihood @ weights
+        weights = weights * ((1 / evidence) @ likelihood) / len(likelihood)
     posterior = likelihood * weights
     sums = posterior.sum(axis=1, keepdims=True)
     return posterior / sums, sums.ravel()

@@ -151,8 +151,8 @@ def std_of_decomposed(
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
     # Noise turns a component towards each other one, by about that one's size.
-    turned = np.sqrt((unwhitened**2).sum(axis=0)) / sums[:, None]
-    turn = np.minimum(triples_sigma * np.sqrt(weights), 1.0)
-    topics_std = np.hypot(of_pairs[:, None], turn[:, None] * turned)
+    sizes = np.sqrt((unwhitened**2).sum(axis=0)) / sums[:, None]
+    angles = np.minimum(triples_sigma * np.sqrt(weights), 1.0)
+    topics_std = np.hypot(of_pairs[:, None], angles[:, None] * sizes)
     weights_std = 2 * weights**1.5 * triples_sigma
     return _at_most_one(topics_std), _at_most_one(weights_std)
