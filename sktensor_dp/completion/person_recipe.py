@@ -113,7 +113,7 @@ def _components_or_more_biases(
         found = found_components(asked, biases, plan, options)
         if found is not None:
             return found
-        longest(biases).add_rounds(1, biases, rest_of=SharedFactorSums)
+        longest(biases).add_rounds(1, biases, paid_by=SharedFactorSums)
     elif plan.n_rounds == 1:
         return None, biases[0].deviation ** 2
     return None, residual_variance(biases)
@@ -180,11 +180,11 @@ class SharedBiases:
         self.effects, self.shares = SharedEffects(none, none, none, 0.0), none
 
     def add_rounds(
-        self, n_rounds: int, biases: Sequence["SharedBiases"], rest_of: type[Query] | None = None
+        self, n_rounds: int, biases: Sequence["SharedBiases"], paid_by: type[Query] | None = None
     ) -> None:
         """Make `n_rounds` releases, each of residuals about all biases so far, and fit them again.
 
-        `biases` are of all shared modes. All that is left of the planned release `rest_of`, if
+        `biases` are of all shared modes. All that is left of the planned release `paid_by`, if
         one is named, pays for them.
         """
         for left in range(n_rounds, 0, -1):
@@ -192,7 +192,7 @@ class SharedBiases:
             about = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
             deviation = math.sqrt(variance)
             clip = self._clip()  # in deviations of residuals
-            noisy = self._asked.shared_row_sums(self.mode, about, clip * deviation, rest_of)
+            noisy = self._asked.shared_row_sums(self.mode, about, clip * deviation, paid_by)
             gain = clipped_response(clip, deviation)
             self._released.append(EffectRelease(noisy, gain, self.effects.effects))
             self._fit(STEPS if left == 1 else ROUGH_STEPS)

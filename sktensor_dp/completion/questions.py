@@ -169,13 +169,13 @@ class PersonQuestions(_Questions):
         mode: int,
         about: ReleasedEffects,
         scale: float,
-        rest_of: type[Query] | None = None,
+        paid_by: type[Query] | None = None,
     ) -> ReleasedRows:
         """Residuals of all units, clipped and summed in each row of a shared mode."""
-        # `rest_of` is a planned query whose remaining budget pays for this one.
+        # `paid_by` is a planned query whose remaining budget pays for this one.
         order = 1 if self._ask.is_pure else 2
         query = SharedRowSums(mode, self.shape, about, scale, order)
-        noisy = self._ask(query, rest_of).as_sum()
+        noisy = self._ask(query, paid_by).as_sum()
         return ReleasedRows(noisy.value[0], noisy.value[1], noisy.sigma)
 
     def shared_factor_sums(self, query: SharedFactorSums) -> ReleasedFactor:

@@ -106,11 +106,11 @@ class Session(AbstractContextManager["Session"]):
             self._payer.tell(error)
         self._units = self._given = None
 
-    def __call__(self, query: Query, rest_of: type[Query] | None = None) -> Answer:
-        """Answer a planned query with noise; all remaining uses of `rest_of`, if given, pay."""
+    def __call__(self, query: Query, paid_by: type[Query] | None = None) -> Answer:
+        """Answer a planned query with noise; all remaining uses of `paid_by`, if given, pay."""
         # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
         largest_released = 2.0**53
-        made = self._admit(query, rest_of)
+        made = self._admit(query, paid_by)
         mechanism = made.mechanism
         if isinstance(mechanism, PartitionSelection):
             totals = self._sum(query)
@@ -207,7 +207,7 @@ class Session(AbstractContextManager["Session"]):
             notes=(*self._residuals, *notes),
         )
 
-    def _admit(self, query: Query, rest_of: type[Query] | None) -> _Admitted:
+    def _admit(self, query: Query, paid_by: type[Query] | None) -> _Admitted:
         """Check a query against catalogue and plan, take its use and record it."""
         # Before the query is computed: all its uses are taken in one step that nothing can
         # interrupt. A forked process has a copy of the plan and could spend it again.
@@ -215,7 +215,7 @@ class Session(AbstractContextManager["Session"]):
         entry = CATALOGUE.get(getattr(query, "name", ""))
         if entry is None or not isinstance(query, entry.query):
             raise RuntimeError(f"a {type(query).__name__} is not in the catalogue of releases.")
-        paying, uses, cost = self._planned_release_used(entry.query, rest_of)
+        paying, uses, cost = self._planned_release_used(entry.query, paid_by)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if mechanism is None:
             raise RuntimeError(f"release {query.name!r} has no law for a pure epsilon.")
@@ -232,17 +232,17 @@ class Session(AbstractContextManager["Session"]):
         return made
 
     def _planned_release_used(
-        self, query: type[Query], rest_of: type[Query] | None
+        self, query: type[Query], paid_by: type[Query] | None
     ) -> tuple[str, int, PrivacyCost]:
         """Planned release that pays for a query, the number of its uses taken, and their cost."""
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.
         costs = {one.name: one.cost for one in self._plan.planned}
-        paying, usual = (rest_of or query).name, costs.get(query.name)
+        paying, usual = (paid_by or query).name, costs.get(query.name)
         left = self._left.get(paying, 0)
         if usual is None or left < 1:
             raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")
-        if rest_of is None:
+        if paid_by is None:
             return paying, 1, usual
         cost = PrivacyCost.total([(costs[paying], left)])
         if cost.delta > 0 or (cost.epsilon > 0) != (usual.epsilon > 0):

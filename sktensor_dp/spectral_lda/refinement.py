@@ -165,7 +165,7 @@ class Refinement:
         """Spend the budget of all steps on word frequencies, the only topic."""
         noisy = expected_counts(
             self._ask, start.unigram[None], np.ones(1), 0.0, self._clip, self._scales,
-            rest_of=ExpectedCounts,
+            paid_by=ExpectedCounts,
         )  # fmt: skip
         scales: Floats | float = 1.0 if self._scales is None else self._scales
         total = max(float((scales * noisy.value[0]).sum()), 1e-9)
@@ -191,7 +191,7 @@ def expected_counts(
     concentration: float,
     clip: Clip,
     scales: Floats | None = None,
-    rest_of: type[Query] | None = None,
+    paid_by: type[Query] | None = None,
 ) -> Answer:
     """Release an EM step's expected counts (k, d), divided by `scales` and clipped."""
     # If a document has only one topic, no iteration is needed.
@@ -200,7 +200,7 @@ def expected_counts(
     last = ask.left(ExpectedCounts) <= LAST_STEPS
     n_iter = EXACT_MEAN_FIELD if ask.is_exact and last else MEAN_FIELD
     order = 1 if ask.is_pure else 2
-    return ask(ExpectedCounts(topics, prior, single, clip.limit, order, n_iter, scales), rest_of)
+    return ask(ExpectedCounts(topics, prior, single, clip.limit, order, n_iter, scales), paid_by)
 
 
 def updated(
