@@ -264,7 +264,7 @@ class Groups(Run):
     def _places(self) -> list[str]:
         """Sentences on groups that together have one peak."""
         places = self.models["groups"].places_
-        together = [np.flatnonzero(places == place) + 1 for place in range(places.max() + 1)]
+        together = [np.flatnonzero(places == place) + 1 for place in np.unique(places)]
         return [
             f"Groups {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} overlap to one peak: "
             "parts of one cloud."

@@ -449,7 +449,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
 
     @property
     def places_(self) -> Integers:
-        """Number (n_components_,) of the place of each group: groups of one place have one peak."""
+        """Place (n_components_,) of each group, from 1: groups of one place have one peak."""
         return places_of(gaussians_of(self))
 
     def groups_table(
@@ -520,7 +520,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
             middles, halves = ends.mean(axis=1), np.diff(ends)[:, 0] / 2
         columns = {
             "group": np.repeat(np.arange(1, k + 1), d), "share": np.repeat(self.weights_, d),
-            "place": np.repeat(self.places_ + 1, d), "column": names * k,
+            "place": np.repeat(self.places_, d), "column": names * k,
             "mean": middles + halves * means, "mean_low": middles + halves * low,
             "mean_high": middles + halves * high, "spread": halves * np.sqrt(self.variances_),
         }  # fmt: skip

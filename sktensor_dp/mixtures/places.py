@@ -12,13 +12,13 @@ ROUNDING = 1e-9
 
 
 def places_of(model: Gaussians) -> Integers:
-    """Number (k,) of the place of each Gaussian, from 0; chains of single peaks are one place."""
+    """Number (k,) of the place of each Gaussian, from 1; chains of single peaks are one place."""
     places = np.arange(len(model.weights))
     for j in range(len(places)):
         for i in range(j):
             if places[i] != places[j] and n_peaks(model.in_order([i, j])) == 1:
                 places[places == max(places[i], places[j])] = min(places[i], places[j])
-    return np.unique(places, return_inverse=True)[1].ravel()
+    return np.unique(places, return_inverse=True)[1].ravel() + 1
 
 
 def n_peaks(pair: Gaussians) -> int:

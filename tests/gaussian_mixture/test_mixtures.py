@@ -216,14 +216,14 @@ def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(
 @pytest.mark.parametrize(
     ("model", "places"),
     [
-        (pair(0.0, 9.0), [0, 0]),
+        (pair(0.0, 9.0), [1, 1]),
         # Of one shape and equal weights two groups have two peaks from two deviations on.
-        (pair(1.99, 1.0), [0, 0]),
-        (pair(2.1, 1.0), [0, 1]),
-        (pair(3.5, 1.0, 0.9), [0, 1]),
+        (pair(1.99, 1.0), [1, 1]),
+        (pair(2.1, 1.0), [1, 2]),
+        (pair(3.5, 1.0, 0.9), [1, 2]),
         (
             Gaussians(np.ones(3) / 3, np.array([[0.0], [9.0], [0.5]]), np.ones((3, 1, 1))),
-            [0, 1, 0],
+            [1, 2, 1],
         ),
     ],
 )  # fmt: skip
