@@ -253,7 +253,7 @@ class Run:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
         forecast = self.forecast()
         said = (
-            f"{self.verdict().capitalize()}: {self.units} for "
+            f"{self.verdict().capitalize()}: {self.units} for at most "
             f"{counted(forecast.n_components, self.found)}; {self.least()} at the very least."
         )
         head = "what is measured", "signal over noise (above 1: visible)"

@@ -75,7 +75,7 @@ def test_persons_and_their_topics(command, posts, tmp_path, opened):
         if not name.endswith((".model", ".sqlite", ".json")):
             assert "group of" not in text, name
     assert f"{N_PERSONS:,} persons; each person is protected" in done.err
-    assert f": {N_PERSONS:,} persons for 2 topics" in done.err
+    assert f": {N_PERSONS:,} persons for at most 2 topics" in done.err
     assert "document" not in done.err
     for used in (
         "text: column 'post'; person: column 'author'; topics: 2;",
