@@ -240,7 +240,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
             If the accountant has too little left; no budget is spent.
         """
         checked = self._check_call(X, n_samples, unsupported)
-        self._check_norm()
+        self._check_public()
         chunks = row_chunks(self, checked, IncompleteChunks, X, groups, n_samples)
         return self._learn(chunks, columns_of(checked))
 
@@ -270,7 +270,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
             As :meth:`fit`, or if `source` can be read only once, or its shape is not as announced.
         """
         self._check_parameters()
-        self._check_norm()
+        self._check_public()
         chunks = source_chunks(self, IncompleteChunks, source, n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features})
 
@@ -615,8 +615,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
         return forecast_mixture(self, n_samples, n_features, question)
 
-    def _check_norm(self) -> None:
-        """Raise ValueError where `data_norm` is not given."""
+    def _check_public(self) -> None:
         if self.data_norm is None:
             raise ValueError(
                 f"The 'data_norm' parameter of {type(self).__name__} must be given: the public "

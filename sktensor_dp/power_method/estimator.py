@@ -317,7 +317,7 @@ class PrivateTensorPowerMethod(
             If the accountant has too little left; no budget is spent.
         """
         checked = self._check_call(X, n_samples, unsupported)
-        self._check_combination(PERTURBATIONS, "fit")
+        self._check_public()
         if self.perturbation != "stream":
             units = row_chunks(self, checked, SampleChunks, X, groups, n_samples)
             return self._learn(units, columns_of(checked))
@@ -365,7 +365,7 @@ class PrivateTensorPowerMethod(
             announced. A stream is charged for once its first batch has been validated.
         """
         self._check_parameters()
-        self._check_combination(PERTURBATIONS, "fit_chunks")
+        self._check_public()
         if self._reads_stream(source, n_samples):
             checked = self._validation_copy()
             batches = (
@@ -694,10 +694,13 @@ class PrivateTensorPowerMethod(
         True
         """
         self._check_parameters()
-        self._check_combination(PERTURBATIONS, "forecast")
+        self._check_public()
         check_sizes(n_samples=n_samples, n_features=n_features)
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
         return replace(forecast_moments(self, n_samples, n_features), _question=question)
+
+    def _check_public(self) -> None:
+        self._check_combination(PERTURBATIONS, "fit")
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:
         """Raise ValueError for parameters that are wrong together in a `method`."""

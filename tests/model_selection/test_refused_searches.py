@@ -21,6 +21,7 @@ from sktensor_dp import (
     BudgetAccountant,
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
@@ -134,6 +135,8 @@ TOGETHER = [
     (entries(), {"bounds": [(0, 1), (1, 0)]}, "low < high"),
     (entries(), {"shape": [(20, 10), (20, 11)], "row_names": [(None, list(range(10)))]},
      "the number of names"),
+    (PrivateGaussianMixture(), {"n_components": [1, 2]}, "'data_norm' parameter .* must be given"),
+    (mixture(), {"whiten": [True, False]}, "needs whiten=True"),
 ]  # fmt: skip
 OTHERS = [
     (FunctionTransformer(), {}, "estimator must be private"),
