@@ -178,12 +178,11 @@ def checked_table(
     reset: bool,
     fits: bool = False,
     grouped: bool = False,
-    missing: bool = False,
 ) -> Any:
     """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
 
     `reset` stores the columns on `estimator` (else they are compared). Where `grouped`, the number
-    of rows is private. `missing` allows NaN.
+    of rows is private. Its input tags say whether NaN is allowed.
     """
     sizes_private = getattr(estimator, "neighbours", None) == "add_remove"
     # If units are added or removed, a fit accepts data without rows.
@@ -192,7 +191,7 @@ def checked_table(
     if least == 0:
         refuse_lists(X)
     X = as_arrow_table(X)
-    kinds = list(KEPT)
+    kinds, missing = list(KEPT), estimator._input_tags.get("allow_nan", False)
 
     def validate() -> Any:
         return validate_data(

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,22 +19,17 @@ from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, as_incom
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
-    PrivateEstimatorMixin,
-    columns_of,
     level_of_caller,
     warn_of_score,
 )
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
-    as_validated,
-    checked_table,
     computed,
     lazy_rows,
     precision_of,
-    row_chunks,
-    source_chunks,
 )
+from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of
 from sktensor_dp.gaussian_mixture.plan import (
@@ -58,7 +54,7 @@ NO_INTERVALS = (
 )
 
 
-class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
+class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     """Groups of samples as a mixture of Gaussians of any shape, by private EM.
 
     Each step releases weights, shifts and shapes whitened and clipped by each group's own
@@ -131,7 +127,7 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
     Notes
     -----
     Groups may be parts of one cloud that is not Gaussian: two of one centre and two spreads
-    describe heavy tails.
+    describe heavy tails. NaN is a missing cell, except in a sparse matrix.
 
     **Privacy.** *Unit*: one sample (a row); with ``groups`` one group of rows, such as a person,
     with all its samples, whose number is private. *Public*: numbers of units (unless
@@ -160,6 +156,8 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
     """
 
     _saved = SavedMixture
+    _chunks, _converted = IncompleteChunks, staticmethod(as_incomplete)
+    _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
     _hidden_state = frozenset({"_step_noise", "_way"})
     weights_: Floats
     means_: Floats
@@ -200,79 +198,6 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: Any = None,
-        *,
-        groups: ArrayLike | None = None,
-        n_samples: int | None = None,
-        **unsupported: Any,
-    ) -> Self:
-        """Learn the groups.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Samples; NaN is a missing cell (not in sparse ones). In a Dask array or data frame
-            nothing is computed before the charge: see ``docs/scale.md``.
-        y : ignored
-        groups : array-like of shape (n_samples,), optional
-            Label of the unit, such as a person, that each row belongs to: integers or strings.
-            The unit is then protected, with all its samples, whose number is private.
-        n_samples : int or None, default=None
-            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
-            rows, or of units; public.
-        **unsupported : object
-            Refused: ``sample_weight`` would be read from the data.
-
-        Returns
-        -------
-        self : PrivateGaussianMixture
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, of at
-            least two units; no budget is spent.
-        BudgetError
-            If the accountant has too little left; no budget is spent.
-        """
-        checked = self._check_call(X, n_samples, unsupported)
-        self._check_public()
-        chunks = row_chunks(self, checked, IncompleteChunks, X, groups, n_samples)
-        return self._learn(chunks, columns_of(checked))
-
-    def fit_chunks(
-        self, source: Iterable[Any], *, n_samples: int | None = None, n_features: int | None = None
-    ) -> Self:
-        """Learn the groups from chunks that need not fit into memory together.
-
-        Parameters
-        ----------
-        source : iterable of array-likes or sparse matrices, or of pairs
-            Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes them.
-            All are read to validate them (twice with groups) and once per release: a list or an
-            object with ``__iter__``, not a generator. Rows of a unit in several chunks are held in
-            memory from the first to the last.
-        n_samples, n_features : int or None, default=None
-            Rows, or units, in all chunks together, and columns; public. With
-            ``neighbours="add_remove"`` the number of rows is private and must not be given.
-
-        Returns
-        -------
-        self : PrivateGaussianMixture
-
-        Raises
-        ------
-        TypeError, ValueError, BudgetError
-            As :meth:`fit`, or if `source` can be read only once, or its shape is not as announced.
-        """
-        self._check_parameters()
-        self._check_public()
-        chunks = source_chunks(self, IncompleteChunks, source, n_samples, n_features)
-        return self._learn(chunks, {"n_features_in_": n_features})
 
     def fit_predict(self, X: ArrayLike, y: Any = None, **fit_params: Any) -> Any:
         """Learn the groups, and return the most probable group of each of the same samples.
@@ -633,12 +558,6 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
             fitted = fit_groups(ask, plan)
         return self._finish(ask, fitted, columns)
 
-    def _validated_rows(
-        self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
-    ) -> Any:
-        X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped, missing=True)
-        return as_validated(as_incomplete, X)
-
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""
         rows = IncompleteChunk(self._validated_rows(X, reset=False))
@@ -653,18 +572,11 @@ class PrivateGaussianMixture(PrivateEstimatorMixin, DensityMixin, BaseEstimator)
         n_parameters = k - 1 + k * d + of_shapes.get(self.covariance_type, k)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Any) -> None:
-        self._validated_rows(X, reset=True, fits=True, grouped=grouped)
-
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(self._unit, score="log_likelihood", worst_case=self._worst_case)
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_samples(self, n_units, minus_mean)
-
-    @property
-    def _input_tags(self) -> Mapping[str, bool]:  # type: ignore[override]
-        return {"sparse": True, "allow_nan": True}
 
 
 def check_level(level: float) -> None:

@@ -25,7 +25,6 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
     Fitted,
-    PrivateEstimatorMixin,
     check_arguments,
     columns_of,
     warn_of_score,
@@ -34,11 +33,9 @@ from sktensor_dp.estimator.base import (
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
-    as_validated,
     check_same,
     check_same_unit,
     checked_groups,
-    checked_table,
     computed,
     dense_tensor,
     lazy_rows,
@@ -46,6 +43,7 @@ from sktensor_dp.estimator.inputs import (
     row_chunks,
     source_chunks,
 )
+from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.power_method.inference import coordinates, sample_scores, sampled_gaussians
 from sktensor_dp.power_method.plan import (
     BY_STEPS,
@@ -101,7 +99,7 @@ def reads_batches(estimator: Any) -> bool:
 
 
 class PrivateTensorPowerMethod(
-    PrivateEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    PrivateRowsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Components of the third moment of data, found from private releases.
 
@@ -230,6 +228,7 @@ class PrivateTensorPowerMethod(
     """
 
     _saved = SavedComponents
+    _chunks, _converted = SampleChunks, staticmethod(as_samples)
     _preserves_dtype = True
     _input_tags = MappingProxyType({"sparse": True})
     components_: Floats
@@ -277,60 +276,6 @@ class PrivateTensorPowerMethod(
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(
-        self,
-        X: ArrayLike | sp.spmatrix,
-        y: object = None,
-        *,
-        groups: ArrayLike | None = None,
-        n_samples: int | None = None,
-        **unsupported: object,
-    ) -> Self:
-        """Learn components.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Samples. For a Dask array or data frame nothing is computed before the charge: see
-            ``docs/scale.md``.
-        y : ignored
-        groups : array-like of shape (n_samples,), optional
-            Label of the group, such as a person, that each row belongs to: integers or strings.
-            The group is then protected, with all its samples, whose number is private.
-        n_samples : int or None, default=None
-            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
-            rows, or of groups; public.
-        **unsupported : object
-            Refused: ``sample_weight`` would be read from the data.
-
-        Returns
-        -------
-        self : PrivateTensorPowerMethod
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, of at
-            least two groups; no budget is spent.
-        BudgetError
-            If the accountant has too little left; no budget is spent.
-        """
-        checked = self._check_call(X, n_samples, unsupported)
-        self._check_public()
-        if self.perturbation != "stream":
-            units = row_chunks(self, checked, SampleChunks, X, groups, n_samples)
-            return self._learn(units, columns_of(checked))
-        if is_dask(X):
-            raise ValueError(NOT_AT_RANDOM)
-        X = checked._validated_rows(X, reset=True, fits=True, grouped=groups is not None)
-        labels = checked_groups(groups, X.shape[0], self.neighbours)
-        plan = plan_moments(self, X.shape[1], "stream")
-        # Enough batches to find all components, and some to refine them.
-        n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
-        coins = self._number_is_private
-        batches = random_batches(X, n_batches, self.random_state, by_coins=coins, groups=labels)
-        return self._fit_stream(batches, checked)
 
     def fit_chunks(
         self,
@@ -724,6 +669,21 @@ class PrivateTensorPowerMethod(
                 "'auto' chooses it by a noisy histogram, at two percent of the budget."
             )
 
+    def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
+        """Fit to a table; for ``"stream"``, to random batches of it."""
+        if self.perturbation != "stream":
+            return super()._learn_table(checked, X, groups, n_samples)
+        if is_dask(X):
+            raise ValueError(NOT_AT_RANDOM)
+        X = checked._validated_rows(X, reset=True, fits=True, grouped=groups is not None)
+        labels = checked_groups(groups, X.shape[0], self.neighbours)
+        plan = plan_moments(self, X.shape[1], "stream")
+        # Enough batches to find all components, and some to refine them.
+        n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
+        coins = self._number_is_private
+        batches = random_batches(X, n_batches, self.random_state, by_coins=coins, groups=labels)
+        return self._fit_stream(batches, checked)
+
     def _reads_stream(self, source: object, n_samples: int | None) -> bool:
         """True if each chunk of `source` is a batch of a stream, which is read once."""
         apart = isinstance(source, PartitionedSource)
@@ -799,12 +759,6 @@ class PrivateTensorPowerMethod(
         # Numbers of weights; then of means and variances.
         n_parameters = k - 1 + k * (d + 1)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
-
-    def _validated_rows(
-        self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False
-    ) -> Any:
-        X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
-        return as_validated(as_samples, X)
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         X = self._validated_rows(X, reset=True, fits=True, grouped=grouped)

@@ -1,7 +1,7 @@
 """Latent Dirichlet allocation by private moments."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -20,7 +20,6 @@ from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
     NONE,
-    PrivateEstimatorMixin,
     columns_of,
     warn_of_score,
     warnings_of_cap,
@@ -28,16 +27,14 @@ from sktensor_dp.estimator.base import (
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import (
-    as_validated,
     check_same,
     check_same_unit,
-    checked_table,
     computed,
     lazy_rows,
     precision_of,
     row_chunks,
-    source_chunks,
 )
+from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
@@ -83,7 +80,7 @@ NO_STEPS = (
 
 class PrivateSpectralLDA(
     ReadableTopics,
-    PrivateEstimatorMixin,
+    PrivateRowsMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     BaseEstimator,
@@ -216,6 +213,7 @@ class PrivateSpectralLDA(
     clip_norm_: Mapping[str, float]
     _stream: TopicStream | None = None  # where the model goes on by batches
     _saved = SavedTopics
+    _chunks, _converted = CountChunks, staticmethod(as_counts)
     _unit = "document"
     _input_tags = COUNTS
     _preserves_dtype = True
@@ -260,83 +258,6 @@ class PrivateSpectralLDA(
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(
-        self,
-        X: ArrayLike | sp.spmatrix,
-        y: object = None,
-        *,
-        groups: ArrayLike | None = None,
-        n_samples: int | None = None,
-        **unsupported: object,
-    ) -> Self:
-        """Learn topics.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Counts of words in documents. For a Dask array or data frame nothing is computed before
-            the charge: see ``docs/scale.md``.
-        y : ignored
-        groups : array-like of shape (n_samples,), optional
-            Label of the group, such as a person, that each row belongs to: integers or strings.
-            The group is then protected, with all its documents, whose number is private.
-            For a Dask `X`, a Dask array or series with its partitions.
-        n_samples : int or None, default=None
-            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
-            rows, or of groups; public.
-        **unsupported : object
-            Refused: ``sample_weight`` would be read from the data.
-
-        Returns
-        -------
-        self : PrivateSpectralLDA
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter or argument is wrong, `X` does not hold counts, or `groups` is not one
-            label per row, of at least two groups; no budget is spent.
-        BudgetError
-            If the accountant has too little left; no budget is spent.
-        """
-        checked = self._check_call(X, n_samples, unsupported)
-        chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples)
-        return self._learn(chunks, columns_of(checked))
-
-    def fit_chunks(
-        self,
-        source: Iterable[object],
-        *,
-        n_samples: int | None = None,
-        n_features: int | None = None,
-    ) -> "PrivateSpectralLDA":
-        """Learn topics from chunks that need not fit into memory together.
-
-        Parameters
-        ----------
-        source : iterable of array-likes or sparse matrices, or of pairs
-            Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
-            them. Read once for validation (twice with groups), and once per release: a list or
-            an object with ``__iter__``, not a generator. Rows of a group in several chunks are
-            held in memory from the first to the last.
-        n_samples, n_features : int or None, default=None
-            Rows, or groups, in all chunks together, and columns; public. With
-            ``neighbours="add_remove"`` the number of rows is private and must not be given.
-
-        Returns
-        -------
-        self : PrivateSpectralLDA
-
-        Raises
-        ------
-        TypeError, ValueError, BudgetError
-            As :meth:`fit`, or if `source` can be read only once, or its shape is not as
-            announced. Budget is lost if chunks change once they have been validated.
-        """
-        self._check_parameters()
-        chunks = source_chunks(self, CountChunks, source, n_samples, n_features)
-        return self._learn(chunks, {"n_features_in_": n_features})
 
     def partial_fit(
         self,
@@ -710,15 +631,6 @@ class PrivateSpectralLDA(
                     f"Got {self.clip_norm!r} instead."
                 )
         return {name: float(limit) for name, limit in self.clip_norm.items()}
-
-    def _validated_rows(
-        self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False
-    ) -> sp.csr_matrix:
-        X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
-        return as_validated(as_counts, X)
-
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        self._validated_rows(X, reset=True, fits=True, grouped=grouped)
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(

@@ -1,0 +1,122 @@
+"""Base of estimators whose data are the rows of a table: documents, or samples."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, ClassVar, Self
+
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from sktensor_dp.data.units import RowChunks
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.inputs import as_validated, checked_table, row_chunks, source_chunks
+
+
+class PrivateRowsMixin(PrivateEstimatorMixin):
+    """Base of estimators of rows: fits to a table, in memory or lazy, and to chunks of one.
+
+    A subclass fits units in ``_learn``, and names their class and what converts rows to numbers.
+    """
+
+    _chunks: ClassVar[type[RowChunks[Any]]]
+    _converted: ClassVar["staticmethod[..., Any]"]
+
+    def fit(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        n_samples: int | None = None,
+        **unsupported: object,
+    ) -> Self:
+        """Learn from the rows of a table.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Documents as counts of words, or samples; NaN only where the class takes it. For a Dask
+            array or data frame nothing is computed before the charge: see ``docs/scale.md``.
+        y : ignored
+        groups : array-like of shape (n_samples,), optional
+            Label of the group, such as a person, that each row belongs to: integers or strings.
+            The group is then protected, with all its rows, whose number is private.
+            For a Dask `X`, a Dask array or series with its partitions.
+        n_samples : int or None, default=None
+            For a Dask `X` whose number of rows is not known, or with `groups`: the number of
+            rows, or of groups; public.
+        **unsupported : object
+            Refused: ``sample_weight`` would be read from the data.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, of at
+            least two groups; no budget is spent.
+        BudgetError
+            If the accountant has too little left; no budget is spent.
+        """
+        checked = self._check_call(X, n_samples, unsupported)
+        self._check_public()
+        return self._learn_table(checked, X, groups, n_samples)
+
+    def fit_chunks(
+        self,
+        source: Iterable[object],
+        *,
+        n_samples: int | None = None,
+        n_features: int | None = None,
+    ) -> Self:
+        """Learn from chunks of rows that need not fit into memory together.
+
+        Parameters
+        ----------
+        source : iterable of array-likes or sparse matrices, or of pairs
+            Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
+            them. Read once for validation (twice with groups), and once per release: a list or
+            an object with ``__iter__``, not a generator. Rows of a group in several chunks are
+            held in memory from the first to the last.
+        n_samples, n_features : int or None, default=None
+            Rows, or groups, in all chunks together, and columns; public. With
+            ``neighbours="add_remove"`` the number of rows is private and must not be given.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+
+        Raises
+        ------
+        TypeError, ValueError, BudgetError
+            As :meth:`fit`, or if `source` can be read only once, or its shape is not as
+            announced. Budget is lost if chunks change once they have been validated.
+        """
+        self._check_parameters()
+        self._check_public()
+        chunks = source_chunks(self, self._chunks, source, n_samples, n_features)
+        return self._learn(chunks, {"n_features_in_": n_features})
+
+    def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
+        """Fit to a table, validated on the copy `checked`."""
+        chunks = row_chunks(self, checked, self._chunks, X, groups, n_samples)
+        return self._learn(chunks, columns_of(checked))
+
+    def _learn(self, units: Any, columns: Mapping[str, object]) -> Self:
+        """Plan a fit to units that may be read as often as needed; open, ask, publish."""
+        raise NotImplementedError
+
+    def _validated_rows(
+        self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False
+    ) -> Any:
+        """Rows of a table as the numbers that chunks hold."""
+        X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
+        return as_validated(self._converted, X)
+
+    def _refuse_rows(
+        self, X: object, y: object, *, grouped: bool, searched: Collection[str]
+    ) -> None:
+        self._validated_rows(X, reset=True, fits=True, grouped=grouped)
