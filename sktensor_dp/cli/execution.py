@@ -97,8 +97,10 @@ def _run(options: Namespace) -> int:
                 progress.note(f"warning: {doubts}")
             _write(run, folder, progress, checks)
     except KeyboardInterrupt:
-        spent = folder is not None and folder.spent_by_run()
-        print(f"\nStopped; {'its budget' if spent else 'nothing'} was spent.", file=sys.stderr)
+        cost = "nothing was spent."
+        if folder is not None and folder.spent_by_run():
+            cost = f"what was charged is spent. {folder.summary()}"
+        print(f"\nStopped; {cost}", file=sys.stderr)
         _show_where(folder)
         return 130
     except Exception as error:

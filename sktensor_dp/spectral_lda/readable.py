@@ -111,6 +111,9 @@ class ReadableTopics:
     def shares_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Intervals around the shares of topics, for the noise of the fit.
 
+        They hold if the model does: where texts have more topics than were asked for, another fit
+        joins them otherwise, and shares of topics that look alike differ by several times as much.
+
         Parameters
         ----------
         level : float, default=0.9

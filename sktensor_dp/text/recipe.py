@@ -36,7 +36,8 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
     if plan.frequencies:
         found["document_frequencies_"] = sizes[kept]
     fewest = plan.units(plan.threshold)
-    note = f"A {plan.wording.kept} of fewer than about {fewest} is dropped."
+    short = f"; fewer are enough where they hold few {plan.wording.kept}s" * (plan.needed > 0)
+    note = f"A {plan.wording.kept} is kept from about {fewest} on{short}."
     return Fitted(found, notes=(note,))
 
 

@@ -216,7 +216,9 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     done = command(*arguments, status=130)
     assert "Traceback" not in done.err
     where = "What it found before is in private-topics: words.model, topics.model\n"
-    ends = {"fit": f"Stopped; its budget was spent.\n{where}"}
+    ends = {"fit": where}
+    charged = "Stopped; what was charged is spent. All runs in this folder: epsilon 2 at"
+    assert (charged in done.err) == (at == "fit")
     assert done.err.endswith(ends.get(at, "Stopped; nothing was spent.\n"))
     assert spent(tmp_path) == pytest.approx(2 if at == "fit" else 0)
     assert not list((tmp_path / "private-topics").glob("*journal"))

@@ -99,7 +99,7 @@ def test_private_vocabulary_and_frequencies():
     assert (difference[truth < N_PETS] != 0).all()
     assert vectorizer.document_frequencies_.max() <= N_PETS
     assert 50 < vectorizer.threshold_ < 60
-    assert f"about {vectorizer.threshold_:.0f} documents is dropped" in str(report)
+    assert f"about {vectorizer.threshold_:.0f} documents on; fewer" in str(report)
     assert (report.unit, report.n_units) == ("document", N_PETS)
     assert report.epsilon == pytest.approx(1.0, rel=1e-6)
     recovered = vectorizer.inverse_transform(counts[:1])[0]
@@ -258,4 +258,4 @@ def test_messages_speak_of_persons_and_not_of_texts():
         assert str(len(texts)) not in str(error.value)
         assert "9" not in str(few.value).replace("-", "")
     notes = of_persons().fit(texts, groups=owners).privacy_report_.notes
-    assert any("persons is dropped" in note for note in notes)
+    assert any("persons on; fewer are enough" in note for note in notes)
