@@ -23,7 +23,7 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.arrays import Floats, as_generator
-from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
+from sktensor_dp.tensor.symmetric import n_unique
 
 # Rows are scaled down to this many radii: numbers stay far from overflow, and few rows change.
 REACH = 8.0
@@ -135,7 +135,7 @@ def released_statistics(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
 ) -> WhitenedStatistics:
     """Release an EM step's statistics, clipped and centred in each group's own frame."""
-    k, d = model.means.shape
+    d = model.means.shape[1]
     clip, shape = clipping_at(d, plan.quantile), plan.shape
     scales = clip.scales(shapes=shape != "spherical")
     pooled = plan.covariance_type == "tied"
@@ -145,30 +145,10 @@ def released_statistics(
         REACH * ball.radius, shape, pooled, partial_clips(d, plan.quantile),
     )  # fmt: skip
     answer = ask(query)
-    weights, shifts, rest = np.split(possible(answer), [k, k + k * d])
-    weights, shifts = weights / scales.weight**0.5, shifts.reshape(k, d)
-    square, n_shared = clip.limit**2, 1 if pooled else k
-    shapes, n_shape = np.zeros((n_shared, d, d)), 0
-    if shape == "spherical":
-        sizes = rest * square / scales.size**0.5
-    else:
-        rows = rest.reshape(n_shared, -1)
-        matrices = np.array(
-            [
-                np.diag(row) if shape == "diag" else coordinates_to_symmetric(row, d, 2)
-                for row in rows
-            ]
-        )
-        traces = np.trace(matrices, axis1=1, axis2=2)
-        sizes = traces / d**0.5 * square / scales.size**0.5
-        if d > 1:
-            shapes = matrices - (traces / d)[:, None, None] * np.eye(d)
-            shapes *= square * ((1 - 1 / d) / scales.shape) ** 0.5
-            n_shape = d - 1 if shape == "diag" else n_unique(d, 2) - 1
+    n_shape = {"spherical": 1, "diag": d}.get(shape, n_unique(d, 2)) - 1
     return WhitenedStatistics(
-        weights, shifts * clip.limit / scales.shift**0.5, sizes, shapes, n_shape, answer.sigma,
-        scales, clip,
-    )  # fmt: skip
+        *query.statistics(possible(answer)), n_shape, answer.sigma, scales, clip
+    )
 
 
 def partial_clips(d: int, quantile: float) -> tuple[tuple[float, float], ...]:

@@ -1,6 +1,5 @@
 """Queries for pair and triple moments of counts."""
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +22,7 @@ from sktensor_dp.queries.counts import (
     weights,
 )
 from sktensor_dp.queries.laws import GAUSSIAN_SYMMETRIC, LAPLACE_SYMMETRIC, SPHERICAL
-from sktensor_dp.queries.query import NonNegative, Signed, check_number, norms_within
+from sktensor_dp.queries.query import NonNegative, Norms, Signed, check_number, norms_within
 from sktensor_dp.tensor.arrays import Floats, blocks, of_same_shape, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -111,7 +110,7 @@ class PairMoments(NonNegative):
                 f"at most 1; got one of a {type(norm).__name__}."
             )
 
-    def _largest_norms(self) -> tuple[float, float]:
+    def _largest_norms(self) -> Norms:
         # All entries of ``l M2`` sum to the number of tokens l.
         return norms_within(self.clip.limit, 1 if isinstance(self.clip.norm, CountNorm) else 2)
 
@@ -169,8 +168,8 @@ class _Triples:
     clips: tuple[Clip, ...]
     words: NDArray[np.intp] | None = None
 
-    def _largest_norms(self) -> tuple[float, float]:
-        return self.clips[0].limit, math.inf
+    def _largest_norms(self) -> Norms:
+        return Norms(l2=self.clips[0].limit)
 
     def weights(self, chunk: CountChunk, projected: Floats) -> Floats:
         """Weight of each document within all clips; 0 for fewer than three tokens."""

@@ -16,6 +16,7 @@ from sktensor_dp.queries.query import (
     LIMIT,
     NonNegative,
     NormBins,
+    Norms,
     check_array,
     check_number,
     norms_within,
@@ -265,7 +266,7 @@ class WordFrequencies(NonNegative):
                 f"clip must be of a CountNorm, got one of a {type(self.clip.norm).__name__}."
             )
 
-    def _largest_norms(self) -> tuple[float, float]:
+    def _largest_norms(self) -> Norms:
         assert isinstance(self.clip.norm, CountNorm)
         return norms_within(self.clip.limit, self.clip.norm.order)
 

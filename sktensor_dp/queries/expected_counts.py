@@ -15,7 +15,14 @@ from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import rows_of, scale_to, sum_over_rows
 from sktensor_dp.queries.counts import CountNorm, norms_of_mean_counts
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
-from sktensor_dp.queries.query import LIMIT, NonNegative, check_array, check_number, norms_within
+from sktensor_dp.queries.query import (
+    LIMIT,
+    NonNegative,
+    Norms,
+    check_array,
+    check_number,
+    norms_within,
+)
 from sktensor_dp.tensor.arrays import Floats, Integers, Singles, of_same_shape, rows_at_once
 from sktensor_dp.topics.inference import topic_posterior
 
@@ -78,7 +85,7 @@ class ExpectedCounts(NonNegative):
                     f"{self.order!r} and shape {self.scales.shape}."
                 )
 
-    def _largest_norms(self) -> tuple[float, float]:
+    def _largest_norms(self) -> Norms:
         return norms_within(self.limit, self.order)
 
     def total(self, chunk: CountChunk) -> Floats:

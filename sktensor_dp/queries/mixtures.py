@@ -22,9 +22,9 @@ from sktensor_dp.mixtures.gaussians import (
     whitened_rows,
 )
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL
-from sktensor_dp.queries.query import RADIUS, Bounded, Signed, check_array, check_number
+from sktensor_dp.queries.query import RADIUS, Bounded, Norms, Signed, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
-from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
+from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, symmetric_to_coordinates
 
 # Rows of a chunk.
 Places = slice | Integers
@@ -111,8 +111,8 @@ class MixtureStatistics(Bounded):
         """No L1 bound is claimed."""
         return math.inf
 
-    def _largest_norms(self) -> tuple[float, float]:
-        return NORM_SLACK * math.sqrt(self._largest_square), math.inf
+    def _largest_norms(self) -> Norms:
+        return Norms(l2=NORM_SLACK * math.sqrt(self._largest_square))
 
     @property
     def _largest_square(self) -> float:
@@ -199,6 +199,26 @@ class MixtureStatistics(Bounded):
             return np.concatenate([*parts, np.diagonal(shapes, axis1=1, axis2=2).ravel()])
         return np.concatenate([*parts, *[symmetric_to_coordinates(one) for one in shapes]])
 
+    def statistics(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Weights (k,), whitened shifts (k, q), sizes and traceless shapes, from released ones."""
+        k, q, scales = len(self.means), self.width, self.scales
+        weights, shifts, rest = np.split(coordinates, [k, k + k * q])
+        weights, shifts = weights / scales.weight**0.5, shifts.reshape(k, q)
+        shifts = shifts * self.limit / scales.shift**0.5
+        square, n_shared = self.limit**2, 1 if self.pooled else k
+        shapes = np.zeros((n_shared, q, q))
+        if self.shape == "spherical":
+            return weights, shifts, rest * square / scales.size**0.5, shapes
+        rows, diagonal = rest.reshape(n_shared, -1), self.shape == "diag"
+        matrices = np.array(
+            [np.diag(row) if diagonal else coordinates_to_symmetric(row, q, 2) for row in rows]
+        )
+        traces = np.trace(matrices, axis1=1, axis2=2)
+        if q > 1:
+            shapes = matrices - (traces / q)[:, None, None] * np.eye(q)
+            shapes *= square * ((1 - 1 / q) / scales.shape) ** 0.5
+        return weights, shifts, traces / q**0.5 * square / scales.size**0.5, shapes
+
 
 @dataclass(frozen=True, eq=False)
 class MixtureGains(Signed):
@@ -224,9 +244,9 @@ class MixtureGains(Signed):
         """Number of gains."""
         return len(self.over)
 
-    def _largest_norms(self) -> tuple[float, float]:
+    def _largest_norms(self) -> Norms:
         most = MOST_GAIN * NORM_SLACK
-        return most, most * math.sqrt(self.n_gains)
+        return Norms(l2=most, l1=most * math.sqrt(self.n_gains))
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Sum (n_gains,) of the rows' gains, each row's clipped to norm `MOST_GAIN`."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,25 +96,32 @@ class Query:
         return float(self.l2_sensitivity if norm == "l2" else self.l1_sensitivity)
 
 
+class Norms(NamedTuple):
+    """Largest norms of one unit's contribution; infinity without a proved bound."""
+
+    l2: float
+    l1: float = math.inf
+
+
 class Bounded(Query):
     """Query that bounds the norm of one unit's contribution, by `_largest_norms`."""
 
     # Largest L2 distance of two contributions, divided by the largest norm of one.
     farthest: ClassVar[float]
 
-    def _largest_norms(self) -> tuple[float, float]:
-        """Largest (L2, L1) norm of one unit's contribution; infinity without a proved bound."""
+    def _largest_norms(self) -> Norms:
+        """Largest norms of one unit's contribution."""
         raise NotImplementedError
 
     @property
     def l2_contribution(self) -> float:
         """Largest L2 norm of one unit's contribution."""
-        return self._largest_norms()[0]
+        return self._largest_norms().l2
 
     @property
     def l1_contribution(self) -> float:
         """Largest L1 norm of one unit's contribution."""
-        return self._largest_norms()[1]
+        return self._largest_norms().l1
 
     @property
     def l2_sensitivity(self) -> float:
@@ -146,9 +153,9 @@ class Signed(Bounded):
     farthest = 2.0
 
 
-def norms_within(limit: float, order: int) -> tuple[float, float]:
-    """(L2, L1) bounds of a vector whose norm of `order` is at most `limit`."""
-    return limit, limit if order == 1 else math.inf
+def norms_within(limit: float, order: int) -> Norms:
+    """Bounds on the norms of a vector whose norm of `order` is at most `limit`."""
+    return Norms(l2=limit, l1=limit if order == 1 else math.inf)
 
 
 class NormBins(NonNegative):
@@ -156,8 +163,8 @@ class NormBins(NonNegative):
 
     edges: Floats
 
-    def _largest_norms(self) -> tuple[float, float]:
-        return 1.0, 1.0
+    def _largest_norms(self) -> Norms:
+        return Norms(l2=1.0, l1=1.0)
 
     def counted(self, norms: Floats) -> Floats:
         """Number of `norms` in each bin, as floats of shape (n_edges - 1,)."""

@@ -16,6 +16,7 @@ from sktensor_dp.queries.query import (
     RADIUS,
     NonNegative,
     NormBins,
+    Norms,
     Query,
     Signed,
     check_array,
@@ -94,9 +95,9 @@ class SecondMoments(NonNegative):
 
     ball: LiftedBall
 
-    def _largest_norms(self) -> tuple[float, float]:
+    def _largest_norms(self) -> Norms:
         # The inner product of z z' and w w' is (z'w)^2, never negative.
-        return self.ball.norm**2, math.inf
+        return Norms(l2=self.ball.norm**2)
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Dense symmetric matrix over the coordinates of z, the last of which is the constant."""
@@ -191,8 +192,8 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
         super().__post_init__()
         check_number("the limit", self.limit, LIMIT, infinite=True)
 
-    def _largest_norms(self) -> tuple[float, float]:
-        return self.limit, math.inf
+    def _largest_norms(self) -> Norms:
+        return Norms(l2=self.limit)
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of ``sum y y y``; with a weight rho then ``rho sum s y`` (k,)."""
@@ -247,9 +248,9 @@ class ThirdMoments(ProjectedThirdMoments):
         """Largest distance of two ``z (x) z (x) z``: projecting them does not increase it."""
         return self.ball.farthest_cubes
 
-    def _largest_norms(self) -> tuple[float, float]:
+    def _largest_norms(self) -> Norms:
         # A projection of ``z (x) z (x) z`` is not longer than it.
-        return self.ball.norm**3, math.inf
+        return Norms(l2=self.ball.norm**3)
 
     @property
     def ambient_dimension(self) -> int:
@@ -291,8 +292,8 @@ class PowerIterations(Signed):
         object.__setattr__(self, "pairs", left[:, kept])
         object.__setattr__(self, "unmixing", lengths[kept, None] * right[kept])
 
-    def _largest_norms(self) -> tuple[float, float]:
-        return self.radius**3, math.inf
+    def _largest_norms(self) -> Norms:
+        return Norms(l2=self.radius**3)
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Coordinates outside the span of the starts, (d, p), above those within, (k, p)."""

@@ -12,7 +12,7 @@ from sktensor_dp.checks.errors import read
 from sktensor_dp.data.sums import SUM_SLACK
 from sktensor_dp.data.units import Chunks, Units
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
-from sktensor_dp.queries.query import SCORE, Signed, check_number
+from sktensor_dp.queries.query import SCORE, Norms, Signed, check_number
 from sktensor_dp.tensor.arrays import Floats
 
 
@@ -59,10 +59,10 @@ class HeldOutScores(Signed):
         """Middle of the bounds, which is subtracted from the scores."""
         return self.low / 2 + self.high / 2
 
-    def _largest_norms(self) -> tuple[float, float]:
+    def _largest_norms(self) -> Norms:
         # A clipped score is at most this far from the middle.
         half = (self.high - self.low) * SUM_SLACK / 2
-        return half, half
+        return Norms(l2=half, l1=half)
 
     def total(self, chunk: Any) -> Floats:
         """Sum over the units of `chunk` of their clipped scores minus the middle, of shape (1,)."""
@@ -114,10 +114,10 @@ class MatchingRows(Signed):
         most_tests = 10_000
         check_number("n_tests", self.n_tests, (1, most_tests))
 
-    def _largest_norms(self) -> tuple[float, float]:
+    def _largest_norms(self) -> Norms:
         # A fraction is at most one half away from the middle.
         half = SUM_SLACK / 2
-        return math.sqrt(self.n_tests) * half, self.n_tests * half
+        return Norms(l2=math.sqrt(self.n_tests) * half, l1=self.n_tests * half)
 
     def total(self, chunk: HeldOutChunk) -> Floats:
         """Sum over the units of `chunk` of their fractions minus one half, of shape (n_tests,)."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.data.texts import Integers, WordCounts, Words, checksums
 from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_THRESHOLDED, LAPLACE
-from sktensor_dp.queries.query import NonNegative
+from sktensor_dp.queries.query import NonNegative, Norms
 from sktensor_dp.tensor.arrays import Floats
 
 # Number of buckets of the checksum: few rare words of a large corpus share a bucket.
@@ -45,8 +45,8 @@ class WordBuckets(NonNegative):
     # All buckets are released, empty ones too, so a document may have any number of words.
     # Contributions are multiples of `VOTE`, so sums are exact in any order.
 
-    def _largest_norms(self) -> tuple[float, float]:
-        return 1.0, math.inf
+    def _largest_norms(self) -> Norms:
+        return Norms(l2=1.0)
 
     def places(self, words: Iterable[str]) -> Integers:
         """Bucket of each word."""
@@ -84,8 +84,10 @@ class WordContributions(NonNegative):
                 f"max_words_per_document must be an int from 1 to {largest_number}, got {number!r}."
             )
 
-    def _largest_norms(self) -> tuple[float, float]:
-        return math.sqrt(self.max_words_per_document), float(self.max_words_per_document)
+    def _largest_norms(self) -> Norms:
+        return Norms(
+            l2=math.sqrt(self.max_words_per_document), l1=float(self.max_words_per_document)
+        )
 
 
 @dataclass(frozen=True)

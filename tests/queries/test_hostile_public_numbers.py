@@ -50,7 +50,8 @@ def rebuilt(value: Any, change: Change, name: str = "") -> Any:
     if isinstance(value, float) or (name in COUNTED and type(value) is int):
         return change(name, value)
     if isinstance(value, tuple | list):
-        return type(value)(rebuilt(one, change, f"{name}.{i}") for i, one in enumerate(value))
+        whole = getattr(value, "_make", type(value))  # of a named tuple
+        return whole(rebuilt(one, change, f"{name}.{i}") for i, one in enumerate(value))
     given = arguments(value)
     if given is None:
         return value
