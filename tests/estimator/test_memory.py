@@ -81,7 +81,7 @@ def test_features_that_memory_cannot_hold_are_refused(model, parameters, n_featu
     X: Any = sp.csr_array((60, n_features), dtype=np.int64)
     size = {"n_samples": 60, "n_features": n_features} if method == "fit_chunks" else {}
     # Chunks of so many features can be batches of a stream, which is to be asked for.
-    with pytest.raises(ValueError, match=f"fit of {n_features} features .* GB of memory"):
+    with pytest.raises(ValueError, match=f"fit of {n_features:,} features .* GB of memory"):
         getattr(estimator, method)([X] if size else X, **size)
     assert estimator.accountant.entries == ()
     assert not hasattr(estimator, "components_")
