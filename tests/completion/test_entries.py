@@ -13,6 +13,7 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
+from sktensor_dp.completion.model import posterior_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 nightly = pytest.mark.nightly
@@ -149,3 +150,15 @@ def test_values_are_clamped_to_the_bounds():
     for options in ({"epsilon": INF}, {"epsilon": INF, **SLICE}):
         far, near = (build(**options).fit(X0, v).complete() for v in (y, np.clip(y, -4, 4)))
         np.testing.assert_array_equal(far, near)
+
+
+def test_rows_of_few_noisy_entries_are_shrunk(seed):
+    """By what is best where rows are normal: their error is far below that of least squares."""
+    rng = np.random.default_rng(seed)
+    rows, features = rng.standard_normal((400, 3)), rng.standard_normal((400, 4, 3))
+    values = np.einsum("nmr,nr->nm", features, rows) + 2 * rng.standard_normal((400, 4))
+    grams = features.transpose(0, 2, 1) @ features
+    sums = np.einsum("nmr,nm->nr", features, values)
+    found = posterior_rows(sums, grams, np.zeros((400, 3, 3)), 4.0, 1.0)
+    plain = np.linalg.solve(grams, sums[..., None])[..., 0]
+    assert np.square(found - rows).sum() < 0.5 * np.square(plain - rows).sum()
