@@ -169,9 +169,19 @@ class PrivacyReport(TableDisplay):
 
     @property
     def fractions(self) -> tuple[float | None, ...]:
-        """Fraction of ``mu ** 2``, or of epsilon, of each row with its uses; None without noise."""
-        costs = [(row.cost, row.uses) for row in self.rows]
-        return tuple(budget_fractions(costs, self.epsilon, self.delta))
+        """Fraction of ``mu ** 2``, or of epsilon, that a row costs a unit; None without noise."""
+
+        def shares(rows: tuple[ReleaseRecord, ...]) -> list[float | None]:
+            costs = [(row.cost, row.uses) for row in rows]
+            return budget_fractions(costs, self.epsilon, self.delta)
+
+        if self.composition.kind != "parallel":
+            return tuple(shares(self.rows))
+        # A unit is in one part only, and bears the uses there.
+        found: dict[ReleaseRecord, float | None] = {}
+        for rows in [part.of.all_rows() for part in self.composition.parts]:
+            found |= {replace(row, uses=1): x for row, x in zip(rows, shares(rows), strict=True)}
+        return tuple(found[replace(row, uses=1)] for row in self.rows)
 
     @property
     def fractions_of(self) -> str:

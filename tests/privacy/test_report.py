@@ -172,6 +172,15 @@ def test_fractions_are_those_of_the_plan(epsilon, delta):
             assert said in shown
 
 
+def test_a_unit_of_a_stream_bears_the_fractions_of_its_batch():
+    plan = ReleasePlan.split(1.0, 1e-6, {"a": 1, "b": 3}, {"b": 2}, {"a": 1e-7})
+    stream = report_of(plan)
+    for _ in range(2):
+        stream = stream.joined(report_of(plan))
+    assert [row.uses for row in stream.rows] == [3, 6]
+    assert stream.fractions == pytest.approx((1 / 4, 3 / 4))
+
+
 def test_a_mixture_says_what_each_fraction_is_of():
     choice = replace(MEAN, name="choice", mu=0.0, epsilon=0.5, mechanism="laplace")
     found = report((choice, replace(MEAN, mu=gaussian_mu(2.0, 1e-6) / 2)), epsilon=2.0)
