@@ -12,9 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import is_dask, is_table, named_columns, refuse_lazy
 from sktensor_dp.checks.parameters import check_sizes
+from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.model_files.fields import Words
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.text.plan import LENGTH, WordForecast, Wording, WordPlan, plan_words
+from sktensor_dp.text.plan import (
+    LENGTH,
+    WordForecast,
+    Wording,
+    WordPlan,
+    plan_words,
+    worst_texts,
+)
 from sktensor_dp.text.vectorizer import PrivateCountVectorizer, SavedVocabulary
 
 # Stands between the name of a column and a category.
@@ -210,6 +218,10 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
             for column in self.columns_
         ]
 
+    def _worst_case(self, n_units: int | None) -> Neighbours:
+        (texts,), (others,), _ = worst_texts(1, n_units, self.neighbours)
+        return ([[x] for x in texts],), ([[x] for x in others],), _second_category
+
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         rows_of(X)
 
@@ -233,6 +245,12 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         planner.max_words_per_document = most if grouped else width
         one_each = width == 1 and not grouped
         return plan_words(planner, n_units, noun, length=min(width, LENGTH), one_each=one_each)
+
+
+def _second_category(fitted: PrivateOneHotEncoder) -> float:
+    """1 if only the second category of a worst case was kept, -1 if only the first was."""
+    kept = {str(category)[0] for category in fitted.categories_[0]}
+    return float("b" in kept) - float("a" in kept)
 
 
 def rows_of(X: object) -> tuple[list[str], list[list[str]]]:
