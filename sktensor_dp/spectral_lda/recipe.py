@@ -245,13 +245,8 @@ class _SpectralFit:
         """Concentration given, or estimated from the pairs; else `USUAL`, with `assumed` set."""
         if self._options.concentration is not None:
             return self._options.concentration
-        assert pairs.released.matrix is not None
-        known = pairs.of_words(self._unigram)
-        spread = spread_of_pairs(self._length, float(known @ known))
-        found = concentration_of_pairs(
-            topics, weights, pairs.released.matrix / pairs.total, known,
-            pairs.released.sigma / pairs.total, spread / (2 * self._ask.n_units),
-        )  # fmt: skip
+        seen = pairs.against_chance(self._unigram, self._length, self._ask.n_units)
+        found = concentration_of_pairs(topics, weights, *seen)
         self.assumed = found is None
         return USUAL if found is None else found
 

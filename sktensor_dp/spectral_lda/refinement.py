@@ -16,7 +16,6 @@ from sktensor_dp.spectral_lda.plan import TopicPlan
 from sktensor_dp.spectral_lda.released import FittedTopics, TopicOptions, WhitenedPairs
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import concentration_of_topics
-from sktensor_dp.topics.moments import spread_of_pairs
 from sktensor_dp.topics.shrinkage import (
     adapted_topics,
     denoise_frequencies,
@@ -116,15 +115,10 @@ class Refinement:
         """Concentration by which the topics explain the released pairs; else the one in use."""
         if self._options.concentration is not None or fitted.concentration == 0:
             return fitted.concentration
-        pairs, words = self._pairs, self._pairs.words
-        assert pairs.released.matrix is not None
-        known = pairs.of_words(fitted.unigram)
-        spread = spread_of_pairs(fitted.length, float(known @ known))
-        found = concentration_of_topics(
-            fitted.topics if words is None else fitted.topics[:, words], fitted.weights,
-            pairs.released.matrix / pairs.total, known, pairs.released.sigma / pairs.total,
-            spread / (2 * self._ask.n_units),
-        )  # fmt: skip
+        words = self._pairs.words
+        topics = fitted.topics if words is None else fitted.topics[:, words]
+        seen = self._pairs.against_chance(fitted.unigram, fitted.length, self._ask.n_units)
+        found = concentration_of_topics(topics, fitted.weights, *seen)
         return fitted.concentration if found is None else found
 
     def _with_deviations(self, fitted: FittedTopics, average: StepAverage) -> FittedTopics:

@@ -12,7 +12,7 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.whitening import NoisyWhitener, top_eigenpairs
 from sktensor_dp.topics.concentration import USUAL
 from sktensor_dp.topics.measures import umass
-from sktensor_dp.topics.moments import PriorCorrection
+from sktensor_dp.topics.moments import PriorCorrection, spread_of_pairs
 
 # A second moment of words: a matrix, or the function V -> M V.
 Moment = Floats | Callable[[Floats], Floats]
@@ -91,6 +91,17 @@ class WhitenedPairs:
             self, correction=correction, scale=correction.pair_scale / self.total,
             corrected=corrected_pairs(self.released, correction, self.total),
         )  # fmt: skip
+
+    def against_chance(
+        self, unigram: Floats, length: float, n_units: float
+    ) -> tuple[Floats, Floats, float, float]:
+        """E2 as released, frequencies of its words, deviation of its noise, and sampling variance
+        over the product of two frequencies: what estimates of the concentration take.
+        """
+        assert self.released.matrix is not None
+        known = self.of_words(unigram)
+        sampling = spread_of_pairs(length, float(known @ known)) / (2 * n_units)
+        return self.released.matrix / self.total, known, self.released.sigma / self.total, sampling
 
     def of_words(self, frequencies: Floats) -> Floats:
         """Frequencies of the words whose pairs were released."""

@@ -77,9 +77,7 @@ def concentration_of_pairs(
         return None
     words = np.sort(np.argsort(-frequencies, kind="stable")[:tried_words])
     pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
-    # In these units all entries have a variance of about 1, from noise or from sampling; `sampling`
-    # is an entry's sampling variance over the product of its words' frequencies.
-    units = (sigma**2 + sampling * frequencies**2) ** 0.25
+    units = _units(frequencies, sigma, sampling)
     units = np.maximum(units, 1e-12 * max(float(units.max()), 1e-300))
     total = float(frequencies.sum())
     mean, pairs = frequencies / units, pairs / units[:, None] / units
@@ -121,7 +119,7 @@ def concentration_of_topics(
     # found by least squares off the diagonal, which has noise of its own. A word that is hardly
     # there has the units of a hundredth of an even share.
     frequencies = np.maximum(frequencies, frequencies.sum() / (100 * frequencies.size))
-    units = np.sqrt(np.hypot(sigma, sampling**0.5 * frequencies))
+    units = _units(frequencies, sigma, sampling)
     if not units.any():
         return None
     mean = weights @ topics
@@ -134,6 +132,13 @@ def concentration_of_topics(
     if seen <= 3 * (2 * most) ** 0.5:
         return None
     return min(max(most / seen - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
+
+
+def _units(frequencies: Floats, sigma: float, sampling: float) -> Floats:
+    """Units of words in which entries of pairs have a variance of about 1."""
+    # From noise or from sampling; `sampling` is an entry's sampling variance over the product of
+    # its words' frequencies.
+    return np.asarray((sigma**2 + sampling * frequencies**2) ** 0.25)
 
 
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
