@@ -42,7 +42,7 @@ from sktensor_dp import (
     unsafe_recorded_releases,
     unsafe_seeded_noise,
 )
-from sktensor_dp.privacy.execution import ThreadedPartitions
+from sktensor_dp.data.partitions import ThreadedPartitions
 from sktensor_dp.privacy.report import PrivacyReport
 
 N, D = 60, 5

@@ -71,11 +71,10 @@ CORE = {
     "answer": core("plan"),
     "payer": core("accountant ledger plan spending"),
     "session": core("/privacy /data /queries"),
-    "execution": core("/checks /data"),
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = core(
-    "accountant answer calibration composition execution parts payer plan report session "
+    "accountant answer calibration composition parts payer plan report session "
     "statement.load_statement statement.strict_json"
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.

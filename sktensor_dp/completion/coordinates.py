@@ -19,6 +19,7 @@ from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.data.entries import EntryChunks, ValueRange, are_repeated, as_entries
 from sktensor_dp.data.labels import Labels, as_labels, distinct
+from sktensor_dp.data.partitions import DaskPartitions
 from sktensor_dp.data.persons import PersonChunks, PersonReader
 from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.estimator.base import columns_of
@@ -29,7 +30,6 @@ from sktensor_dp.estimator.inputs import (
     refuse_other_kinds,
     row_partitions,
 )
-from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.queries.query import SIZE_EDGES, UnitCount
 
 # Squares of values in this range, and their ratios, neither overflow nor underflow.

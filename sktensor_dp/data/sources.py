@@ -32,7 +32,7 @@ class PartitionedSource(ABC):
     --------
     >>> import numpy as np
     >>> from sktensor_dp import PrivateSpectralLDA
-    >>> from sktensor_dp.privacy.execution import PartitionedSource
+    >>> from sktensor_dp.data.partitions import PartitionedSource
     >>> class Arrays(PartitionedSource):
     ...     def __init__(self, *arrays):
     ...         self.arrays = arrays

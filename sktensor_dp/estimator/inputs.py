@@ -27,10 +27,10 @@ from sktensor_dp.checks.frames import (
 )
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.labels import ONE_GROUP, are_several, as_labels
+from sktensor_dp.data.partitions import DaskPartitions
 from sktensor_dp.data.sources import PartitionedSource, check_chunks
 from sktensor_dp.data.sums import OneThread
 from sktensor_dp.data.units import split_chunk
-from sktensor_dp.privacy.execution import DaskPartitions
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.tensor.arrays import Floats
 

@@ -17,6 +17,7 @@ from sklearn import get_config
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.checks.errors import call_untrusted
+from sktensor_dp.data.partitions import DaskPartitions, ThreadedPartitions
 from sktensor_dp.data.sources import TextsInParts
 from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.data.texts import TextChunks, WordCounts
@@ -29,7 +30,6 @@ from sktensor_dp.estimator.inputs import (
     row_partitions,
     worker_copy,
 )
-from sktensor_dp.privacy.execution import DaskPartitions, ThreadedPartitions
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 MISSING = "Drop missing documents, or replace them by ''."

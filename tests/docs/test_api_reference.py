@@ -12,7 +12,7 @@ MODULES = (
     "sktensor_dp.opendp",
     "sktensor_dp.plotting",
     "sktensor_dp.privacy.audit",
-    "sktensor_dp.privacy.execution",
+    "sktensor_dp.data.partitions",
     "sktensor_dp.privacy.opendp_registry",
     "sktensor_dp.published",
     "sktensor_dp.tensor",

@@ -26,8 +26,8 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
+from sktensor_dp.data.partitions import FAN_IN, DaskPartitions
 from sktensor_dp.datasets import open_texts
-from sktensor_dp.privacy.execution import FAN_IN, DaskPartitions
 
 N, D, SECRET = 700, 6, 987654321
 CHUNKS = (90, 1, 300, 309)

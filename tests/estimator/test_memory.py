@@ -20,8 +20,8 @@ from sktensor_dp import (
     spectral_lda,
 )
 from sktensor_dp.checks.parameters import memory_size
+from sktensor_dp.data.partitions import ThreadedPartitions
 from sktensor_dp.power_method import plan
-from sktensor_dp.privacy.execution import ThreadedPartitions
 from sktensor_dp.tensor import symmetric
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")

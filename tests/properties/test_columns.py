@@ -22,7 +22,7 @@ from cases import (
 )
 
 from sktensor_dp import make_private_scorer
-from sktensor_dp.privacy.execution import ThreadedPartitions
+from sktensor_dp.data.partitions import ThreadedPartitions
 
 # A new fit or stream learns columns anew, and what comes out of a transform has none of these.
 ANEW = (

@@ -1,4 +1,4 @@
-"""Execution backends: sums over raw data in threads, on a Dask cluster, or wherever it lies."""
+"""Data in partitions: chunks that threads read, and delayed partitions of Dask, summed there."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ class ThreadedPartitions(PartitionedSource):
     --------
     >>> import numpy as np
     >>> from sktensor_dp import PrivateSpectralLDA
-    >>> from sktensor_dp.privacy.execution import ThreadedPartitions
+    >>> from sktensor_dp.data.partitions import ThreadedPartitions
     >>> chunks = [np.random.default_rng(i).poisson(1.0, (500, 6)) for i in range(4)]
     >>> lda = PrivateSpectralLDA(1, epsilon=10.0)
     >>> lda = lda.fit_chunks(ThreadedPartitions(chunks, 2), n_samples=2000, n_features=6)

@@ -28,8 +28,8 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.data.counts import CountChunks
+from sktensor_dp.data.partitions import PartialQuery, PartitionedSource, ThreadedPartitions
 from sktensor_dp.data.sums import AccurateSum
-from sktensor_dp.privacy.execution import PartialQuery, PartitionedSource, ThreadedPartitions
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.texts import KeyedSum
 
@@ -300,7 +300,7 @@ def test_a_source_is_told_by_its_class_and_its_errors_show_no_data():
             return fail(None)
 
     for source, said in (
-        (Registered(fail), r"Adding up partitions failed with ValueError \(test_execution.py"),
+        (Registered(fail), r"Adding up partitions failed with ValueError \(test_partitions.py"),
         (Registered(lambda query: X), "must return the PartialSum .* got a ndarray"),
         (Reading(), "The source of chunks failed with ValueError"),
     ):
