@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -13,31 +14,50 @@ from sktensor_dp.datasets.files import (
     read_columns,
     suffix_of,
 )
+from sktensor_dp.datasets.words import load_word_frequencies
+
+CELLS = re.compile(r"[\s,;|]")  # between the cells of a line
 
 
-def public_names(path: Path) -> list[str]:
+def public_names(path: Path, named: str | None) -> list[str]:
     """Lines of a public list."""
-    lines = decoded(existing_path(path), encoding_of(path)).splitlines()
+    lines = decoded(existing_path(path), encoding_of(path, named)).splitlines()
     return [line for line in lines if line.strip()]
 
 
-def public_columns(path: Path, columns: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """Columns of a public table, whose encoding and delimiter are looked up in it."""
-    delimiter, encoding = None, "utf-8"
-    if suffix_of(path) in (".csv", ".tsv"):
-        encoding = encoding_of(path)
-        head = decoded(path, encoding).partition("\n")[0]
-        if not SEPARATOR.fullmatch(head):
-            delimiter = max("\t,;|", key=head.count)
+def public_words(path: Path, named: str | None) -> dict[str, float]:
+    """Public words with their frequencies, the largest first; all 0 if it is a list of words."""
+    lines = public_names(path, named)
+    if lines and not any(CELLS.search(line.strip()) for line in lines):
+        return dict.fromkeys((line.strip().lower() for line in lines), 0.0)
+    delimiter, encoding = form_of(path, named)
+    return load_word_frequencies(path, delimiter=delimiter, encoding=encoding)
+
+
+def public_columns(
+    path: Path, columns: Sequence[tuple[str, str]], named: str | None
+) -> list[list[str]]:
+    """Columns of a public table."""
+    delimiter, encoding = form_of(path, named)
     return read_columns(path, columns, delimiter, "auto", encoding)
 
 
-def encoding_of(path: Path) -> str:
-    """Encoding of a public file: utf-8, or that of older Windows programs."""
+def form_of(path: Path, named: str | None) -> tuple[str | None, str]:
+    """Delimiter and encoding of a public table, which are looked up in it."""
+    delimiter, encoding = None, encoding_of(path, named)
+    if suffix_of(path) in (".csv", ".tsv"):
+        head = decoded(path, encoding).partition("\n")[0]
+        if not SEPARATOR.fullmatch(head):
+            delimiter = max("\t,;|", key=head.count)
+    return delimiter, encoding
+
+
+def encoding_of(path: Path, named: str | None) -> str:
+    """Encoding of a public file: utf-8, else the one `named`, or that of older Windows programs."""
     try:
         decoded(existing_path(path), "utf-8")
     except ValueError:
-        return "cp1252"
+        return named or "cp1252"
     return "utf-8"
 
 

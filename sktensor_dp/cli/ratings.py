@@ -65,9 +65,10 @@ class Ratings(Run):
         if options.items is None:
             names = [sorted(set(what))]
         elif suffix_of(options.items) in SUFFIXES:
-            names = public_columns(options.items, [(options.item, "item"), *titles])
+            columns = [(options.item, "item"), *titles]
+            names = public_columns(options.items, columns, options.encoding)
         else:
-            names = [public_names(options.items)]
+            names = [public_names(options.items, options.encoding)]
         if not all(map(is_writable, (*names[0], *names[-1]))):
             raise ValueError(
                 "some names of items have characters that no file can hold (surrogates): replace "

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.cli.files import public_names, table_of
+from sktensor_dp.cli.files import public_names, public_words, table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import HOPEFUL, VERDICTS, Run
 from sktensor_dp.exceptions import NotEnoughDataError
@@ -57,15 +57,20 @@ class Topics(Run):
             self.unit, self.ledger_unit = "text", "document"
         if options.stop_words != "none":
             own = options.stop_words
-            self._stop_words = public_names(Path(own)) if own else ENGLISH
+            self._stop_words = public_names(Path(own), options.encoding) if own else ENGLISH
         if options.vocabulary is not None:
-            words = datasets.load_word_frequencies(options.vocabulary)
+            words = public_words(options.vocabulary, options.encoding)
             # Split words as the vectorizer splits texts.
             split = PrivateCountVectorizer(stop_words=self._stop_words).build_analyzer()
-            kept = [word for word in words if split(word) == [word]][: options.words]
+            kept = [word for word in words if split(word) == [word]]
             if not kept:
                 raise ValueError("--vocabulary has no word but stop words")
-            self._known = {word: words[word] for word in kept}
+            if len(kept) > options.words and not any(words.values()):
+                raise ValueError(
+                    f"--vocabulary has {len(kept)} words beside stop words, and no frequencies by "
+                    f"which to choose {options.words}: --words {len(kept)} takes all"
+                )
+            self._known = {word: words[word] for word in kept[: options.words]}
         if not (options.no_check or options.file is None):
             of = " of --vocabulary" if self._known else ""
             self.tests = [f"texts of two words{of} or more"]
@@ -77,7 +82,7 @@ class Topics(Run):
         # Copied for words before `word_frequencies` are added, which topics alone take.
         known: dict[str, Any] = {"vocabulary": list(self._known), "neighbours": self.neighbours}
         words = {"max_features": self.options.words, **given, **first[0]} if first else known
-        if self._known:
+        if any(self._known.values()):
             given["word_frequencies"] = list(self._known.values())
         self.models = {
             "words": PrivateCountVectorizer(stop_words=self._stop_words, **words),

@@ -9,6 +9,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -58,7 +59,8 @@ def load_texts(
         line breaks. ``"none"``: a quote is a character like any other. ``"auto"`` is
         ``"standard"`` for ``.csv`` and ``"none"`` for ``.tsv``.
     encoding : str, default="utf-8"
-        Encoding of text files, such as ``"cp1252"``. A byte order mark of UTF-8 is dropped.
+        Encoding of text files, such as ``"cp1252"``. A byte order mark of UTF-8 is dropped. In
+        encodings with one byte a character, a line that is UTF-8 beyond ASCII is read as UTF-8.
 
     Returns
     -------
@@ -341,9 +343,14 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
     """Yield the lines of a text file, `newline` as for ``open``; without a byte order mark."""
     packed, number = path.suffix.lower() == ".gz", 0
     opened: Any = gzip.open if packed else open
-    with opened(path, "rt", encoding=encoding, newline=newline) as file:
+    every = bytes(range(256)) + "\u00e9".encode()
+    one_byte = len(every.decode(encoding, "replace")) == len(every)
+    errors = "surrogateescape" if one_byte else "strict"
+    with opened(path, "rt", encoding=encoding, errors=errors, newline=newline) as file:
         try:
             for line in iter(file.readline, ""):
+                if one_byte and not line.isascii():
+                    line = _utf8_or(encoding, line.encode(encoding, errors))
                 yield line if number else line.removeprefix("\ufeff")
                 number += 1
             return
@@ -359,6 +366,14 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
             wrong = "cannot be decompressed: it is damaged or no gzip"
     # Raised after the handlers: the decoder's exception holds the bytes, and would stay attached.
     raise ValueError(f"{path.name!r} {wrong}")
+
+
+def _utf8_or(encoding: str, line: bytes) -> str:
+    """Decode a line as UTF-8, else by `encoding`, in which such bytes would be rare."""
+    # Each line by itself: whether a whole file is UTF-8 would depend on all of its rows.
+    with suppress(UnicodeDecodeError):
+        return line.decode()
+    return line.decode(encoding)
 
 
 def _rows_of(

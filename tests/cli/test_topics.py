@@ -257,6 +257,24 @@ def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, t
     assert done.err == "error: --vocabulary has no word but stop words\n"
 
 
+def test_public_words_are_read_in_any_form(command, posts, tmp_path):
+    """With or without frequencies, in the encoding and with the delimiter of the list."""
+    words = [f"{stem}{i}" for stem in ("alpha", "omega") for i in range(20)]
+    table = "\n".join(f"{word};{n}" for n, word in enumerate([*words, "grün"], start=9))
+    (tmp_path / "known.csv").write_bytes(table.encode("cp1252"))
+    for suffix in ("csv", "txt", "lst"):
+        (tmp_path / f"plain.{suffix}").write_bytes("\n".join([*words, "GRÜN"]).encode("cp1252"))
+    for name in ("known.csv", "plain.csv", "plain.txt", "plain.lst"):
+        asked = parse(["topics", str(posts), "--text", "post", "--vocabulary", name])
+        run = topics.Topics(asked)
+        run.build()
+        assert sorted(run.models["words"].vocabulary) == sorted([*words, "grün"])
+        assert (run.models["topics"].word_frequencies is None) == name.startswith("plain")
+    few = ("--vocabulary", "plain.txt", "--words", 40)
+    last = command("topics", posts, "--text", "post", *few, status=2).err.splitlines()[-1]
+    assert last.endswith("no frequencies by which to choose 40: --words 41 takes all")
+
+
 def test_the_number_of_persons_can_be_private(command, posts, tmp_path):
     """Check, words and topics have a count each, of which a statement shows the last one."""
     who = ("--text", "post", "--person", "author", "--add-remove", "--persons", 2222)

@@ -120,6 +120,22 @@ def test_encodings_can_be_named(tmp_path):
     assert load_texts(tmp_path, encoding="utf-16") == ["fünf"]
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "cp1251", "latin-1", "ascii"])
+def test_lines_of_utf_8_are_read_as_such_in_encodings_of_one_byte(tmp_path, encoding):
+    texts = ["fünf ”Ý", "Тёма", "plain"]
+    path = save(tmp_path / "a.csv", "\n".join(["\ufefftext", *texts]) + "\n")
+    assert load_texts(path, "text", encoding=encoding) == texts
+    # Lines are judged each by itself.
+    native = {"cp1252": "grün €", "cp1251": "Тёма ё", "latin-1": "grün ß"}.get(encoding, "green")
+    path.write_bytes(path.read_bytes() + native.encode(encoding) + b"\n")
+    assert load_texts(path, "text", encoding=encoding) == [*texts, native]
+
+
+def test_lines_of_several_bytes_are_read_as_named(tmp_path):
+    path = save(tmp_path / "a.csv", "text\n模\nплан\n", "gbk")  # 模 has the bytes of ģ
+    assert load_texts(path, "text", encoding="gbk") == ["模", "план"]
+
+
 def test_parquet_is_read_with_pyarrow(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     pd.DataFrame({"t": ["a", None, ""], "n": [1, 2, 3]}).to_parquet(path)
