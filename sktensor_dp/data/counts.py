@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.checks.display import counted
 from sktensor_dp.data.units import RowChunk, RowChunks
 from sktensor_dp.tensor.arrays import Floats, Integers, of_same_shape
 
@@ -139,14 +138,4 @@ class CountChunk(RowChunk):
 class CountChunks(RowChunks[CountChunk]):
     """Word counts of documents, validated and yielded as `CountChunk`, once for each release."""
 
-    noun, _chunk = "documents", CountChunk
-
-    def _checked_part(self, part: object) -> sp.csr_matrix:
-        """Counts of one chunk as CSR; refuses another number of columns than `n_features`."""
-        counts = as_counts(part, "a chunk")
-        if counts.shape[1] != self.n_features:
-            raise ValueError(
-                f"A chunk has {counted(counts.shape[1], 'feature')}; n_features is "
-                f"{self.n_features}."
-            )
-        return counts
+    noun, _chunk, convert = "documents", CountChunk, staticmethod(as_counts)

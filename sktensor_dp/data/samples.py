@@ -1,6 +1,6 @@
 """Samples, the rows of a matrix, with or without missing cells; and a tensor as one chunk."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.checks.display import counted
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import Chunks, RowChunk, RowChunks, Units, scale_to
 from sktensor_dp.tensor.arrays import Floats, rows_at_once
@@ -89,20 +88,7 @@ class SampleChunk(RowChunk):
 class SampleChunks(RowChunks[SampleChunk]):
     """Samples, validated and yielded as `SampleChunk`, once for each release."""
 
-    noun, _chunk = "samples", SampleChunk
-
-    def _checked_part(self, part: object) -> Floats | sp.csr_matrix:
-        """Samples of one chunk; refuses another number of columns than `n_features`."""
-        samples = as_samples(part, "a chunk")
-        if samples.ndim != 2 or samples.shape[1] != self.n_features:
-            # The number of rows may be private: the error shows columns only.
-            has = (
-                counted(samples.shape[1], "feature")
-                if samples.ndim == 2
-                else counted(samples.ndim, "axis")
-            )
-            raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
-        return samples
+    noun, _chunk, convert = "samples", SampleChunk, staticmethod(as_samples)
 
 
 class IncompleteChunk(SampleChunk):
@@ -115,27 +101,21 @@ class IncompleteChunk(SampleChunk):
         super().__init__(X, units)
 
 
+def as_incomplete(X: Any, name: str = "X") -> Any:
+    """Validate samples in which NaN is a missing cell, which stays NaN."""
+    if sp.issparse(X):
+        return as_samples(X, name)
+    X = np.asarray(X, np.float64)
+    missing = np.isnan(X)
+    if not missing.any():
+        return as_samples(X, name)
+    return np.where(missing, np.nan, as_samples(np.where(missing, 0.0, X), name))
+
+
 class IncompleteChunks(SampleChunks):
     """Samples in which NaN is a missing cell, yielded as `IncompleteChunk`."""
 
-    _chunk = IncompleteChunk
-
-    def _checked_part(self, part: object) -> Floats | sp.csr_matrix:
-        """Samples of one chunk, with missing cells; refuses another number of columns."""
-        return as_incomplete(part, super()._checked_part)
-
-
-def as_incomplete(X: Any, validate: Callable[[Any], Any] = as_samples) -> Any:
-    """Validate samples in which NaN is a missing cell, which stays NaN."""
-    if sp.issparse(X):
-        return validate(X)
-    X = np.asarray(X, np.float64)
-    missing = np.isnan(X)
-    return (
-        np.where(missing, np.nan, validate(np.where(missing, 0.0, X)))
-        if missing.any()
-        else validate(X)
-    )
+    _chunk, convert = IncompleteChunk, staticmethod(as_incomplete)
 
 
 @dataclass(frozen=True, eq=False)

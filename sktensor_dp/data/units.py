@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import error_or, read, read_each
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.data.labels import (
@@ -341,6 +342,8 @@ class RowChunks(Chunks, Generic[ChunkT]):
 
     noun = "rows"
     _chunk: type[ChunkT]  # what queries take rows of whole units as
+    # Checks rows, ``convert(X, name="X")``, and converts them to the numbers that chunks hold.
+    convert: ClassVar[Callable[..., Any]]
 
     def __init__(
         self,
@@ -379,7 +382,13 @@ class RowChunks(Chunks, Generic[ChunkT]):
 
     def _checked_part(self, part: object) -> Any:
         """Rows of one chunk of the caller's source, checked and converted."""
-        raise NotImplementedError
+        rows = self.convert(part, "a chunk")
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            # The number of rows may be private: the error shows columns only.
+            flat = rows.ndim == 2
+            has = counted(rows.shape[1], "feature") if flat else counted(rows.ndim, "axis")
+            raise ValueError(f"A chunk has {has}; n_features is {self.n_features}.")
+        return rows
 
     def sum(self, query: Summable) -> Any:
         """Sum of `query` over all units, added up where the partitions lie."""

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,28 +28,14 @@ from sktensor_dp.checks.frames import (
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.labels import ONE_GROUP, are_several, as_labels
 from sktensor_dp.data.partitions import DaskPartitions
-from sktensor_dp.data.sources import PartitionedSource, check_chunks
 from sktensor_dp.data.sums import OneThread
 from sktensor_dp.data.units import split_chunk
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.tensor.arrays import Floats
 
-Rows = TypeVar("Rows")
 # Array, frame or series of Dask, or one delayed partition: Dask has no types.
 Lazy = Any
 
-
-class Validating(Protocol):
-    """Estimator as its input sees it."""
-
-    neighbours: str
-
-    def _validated_rows(
-        self, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
-    ) -> Floats | sp.csr_matrix: ...
-
-
-Kind = TypeVar("Kind")
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
 CATEGORIES = (
@@ -217,16 +203,6 @@ def checked_table(
     return read(validate, "X", told)
 
 
-def as_validated(convert: Callable[[object], Rows], X: object) -> Rows:
-    """Return ``convert(X)``; a MemoryError is raised again without the number of rows."""
-    try:
-        return convert(X)
-    except MemoryError:
-        pass
-    # Raised after the handler, which would keep the old error as the context of this one.
-    raise MemoryError("there is too little memory for X.")
-
-
 def precision_of(X: object) -> type[np.floating]:
     """Type of the result of a transform: float32 for input of float32, else float64."""
     dtype = None if is_table(X) else getattr(X, "dtype", None)
@@ -262,52 +238,6 @@ def number_is_private(n_samples: object, neighbours: str) -> bool:
             "private, and is counted with noise."
         )
     return neighbours == "add_remove"
-
-
-def row_chunks(
-    estimator: Validating,
-    checked: Validating,
-    chunks_class: Callable[..., Kind],
-    X: Any,
-    groups: Any = None,
-    n_samples: Any = None,
-    *,
-    reset: bool = True,
-) -> Kind:
-    """Chunks with the rows of a table, validated by `_validated_rows` of the copy `checked`."""
-    check_mark(X, groups is not None, estimator.neighbours)
-    if is_dask(X):
-        X = check_columns(checked, X, reset=reset)
-        known = math.nan if hasattr(X, "columns") else X.shape[0]
-        n_units = number_of_units(checked, known, groups, n_samples, "rows")
-        prepared = partial(CheckedChunks, columns=column_names(X))
-        return chunks_class(
-            partitions_by_group(X, groups), n_units=n_units, n_features=int(X.shape[1]),
-            prepared=prepared,
-        )  # fmt: skip
-    X = checked._validated_rows(X, reset=reset, fits=True, grouped=groups is not None)
-    labels = checked_groups(groups, X.shape[0], estimator.neighbours)
-    return chunks_class(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
-
-
-def source_chunks(
-    estimator: Validating, chunks_class: Callable[..., Kind], source: Any, n_samples: int | None,
-    n_features: int | None,
-) -> Kind:  # fmt: skip
-    """Chunks of a source of announced public sizes, which is read several times."""
-    if not isinstance(source, PartitionedSource):
-        check_chunks(source)
-        if hasattr(source, MARK):
-            check_mark(source, False, estimator.neighbours)
-    if not number_is_private(n_samples, estimator.neighbours):
-        check_sizes(n_samples=n_samples)
-    check_sizes(n_features=n_features)
-    # An array, whose items could be taken for chunks, is passed on as one table.
-    whole = sp.issparse(source) or isinstance(source, np.ndarray)
-    return chunks_class(
-        CheckedChunks(source) if whole else source, n_units=n_samples, n_features=n_features,
-        prepared=CheckedChunks,
-    )  # fmt: skip
 
 
 class CheckedChunks:
@@ -407,7 +337,7 @@ def check_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None =
 
 
 def number_of_units(
-    estimator: Validating, known: float, groups: object, n_samples: Any, noun: str
+    estimator: Any, known: float, groups: object, n_samples: Any, noun: str
 ) -> int | None:
     """Number of units of lazy data of `known` rows, or NaN; None where it is private."""
     if number_is_private(n_samples, estimator.neighbours):

@@ -1,24 +1,40 @@
 """Base of estimators whose data are the rows of a table: documents, or samples."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from sktensor_dp.checks.frames import column_names, is_dask
+from sktensor_dp.checks.parameters import check_sizes
+from sktensor_dp.data.sources import PartitionedSource, check_chunks
 from sktensor_dp.data.units import RowChunks
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, columns_of
-from sktensor_dp.estimator.inputs import as_validated, checked_table, row_chunks, source_chunks
+from sktensor_dp.estimator.inputs import (
+    MARK,
+    CheckedChunks,
+    check_columns,
+    check_mark,
+    checked_groups,
+    checked_table,
+    number_is_private,
+    number_of_units,
+    partitions_by_group,
+)
 
 
 class PrivateRowsMixin(PrivateEstimatorMixin):
     """Base of estimators of rows: fits to a table, in memory or lazy, and to chunks of one.
 
-    A subclass fits units in ``_learn``, and names their class and what converts rows to numbers.
+    A subclass fits units in ``_learn``, and names their class.
     """
 
     _chunks: ClassVar[type[RowChunks[Any]]]
-    _converted: ClassVar["staticmethod[..., Any]"]
 
     def fit(
         self,
@@ -97,24 +113,59 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         """
         self._check_parameters()
         self._check_public()
-        chunks = source_chunks(self, self._chunks, source, n_samples, n_features)
+        chunks = self._units_of_source(source, n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features})
 
     def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
         """Fit to a table, validated on the copy `checked`."""
-        chunks = row_chunks(self, checked, self._chunks, X, groups, n_samples)
-        return self._learn(chunks, columns_of(checked))
+        units = checked._units_of(X, groups, n_samples)
+        return self._learn(units, columns_of(checked))
 
     def _learn(self, units: Any, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
         raise NotImplementedError
+
+    def _units_of(
+        self, X: Any, groups: Any = None, n_samples: int | None = None, *, reset: bool = True
+    ) -> Any:
+        """Units of a table; this is the copy of the estimator that validation writes on."""
+        check_mark(X, groups is not None, self.neighbours)
+        if is_dask(X):
+            X = check_columns(self, X, reset=reset)
+            known = math.nan if hasattr(X, "columns") else X.shape[0]
+            return self._chunks(
+                partitions_by_group(X, groups),
+                n_units=number_of_units(self, known, groups, n_samples, "rows"),
+                n_features=int(X.shape[1]),
+                prepared=partial(CheckedChunks, columns=column_names(X)),
+            )
+        X = self._validated_rows(X, reset=reset, fits=True, grouped=groups is not None)
+        labels = checked_groups(groups, X.shape[0], self.neighbours)
+        return self._chunks(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
+
+    def _units_of_source(self, source: Any, n_samples: int | None, n_features: Any) -> Any:
+        """Units of a source of announced public sizes, which is read several times."""
+        if not isinstance(source, PartitionedSource):
+            check_chunks(source)
+            if hasattr(source, MARK):
+                check_mark(source, False, self.neighbours)
+        if not number_is_private(n_samples, self.neighbours):
+            check_sizes(n_samples=n_samples)
+        check_sizes(n_features=n_features)
+        # An array, whose items could be taken for chunks, is passed on as one table.
+        whole = sp.issparse(source) or isinstance(source, np.ndarray)
+        source = CheckedChunks(source) if whole else source
+        return self._chunks(source, n_samples, n_features, prepared=CheckedChunks)
 
     def _validated_rows(
         self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> Any:
         """Rows of a table as the numbers that chunks hold."""
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
-        return as_validated(self._converted, X)
+        with suppress(MemoryError):
+            return self._chunks.convert(X)
+        # Not numpy's error, which names the number of rows.
+        raise MemoryError("there is too little memory for X.")
 
     def _refuse_rows(
         self, X: object, y: object, *, grouped: bool, searched: Collection[str]

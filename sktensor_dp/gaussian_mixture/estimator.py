@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
 from sktensor_dp.checks.ranges import named_ranges
-from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, as_incomplete
+from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
@@ -156,7 +156,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     """
 
     _saved = SavedMixture
-    _chunks, _converted = IncompleteChunks, staticmethod(as_incomplete)
+    _chunks = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
     _hidden_state = frozenset({"_step_noise", "_way"})
     weights_: Floats

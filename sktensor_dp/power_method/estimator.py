@@ -18,7 +18,7 @@ from sktensor_dp.checks.errors import read_each
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.frames import is_dask, refuse_other_columns
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
-from sktensor_dp.data.samples import SampleChunks, TensorChunk, as_samples
+from sktensor_dp.data.samples import SampleChunks, TensorChunk
 from sktensor_dp.data.sources import PartitionedSource
 from sktensor_dp.data.units import split_chunk
 from sktensor_dp.estimator.base import (
@@ -40,8 +40,6 @@ from sktensor_dp.estimator.inputs import (
     dense_tensor,
     lazy_rows,
     precision_of,
-    row_chunks,
-    source_chunks,
 )
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.power_method.inference import coordinates, sample_scores, sampled_gaussians
@@ -228,7 +226,7 @@ class PrivateTensorPowerMethod(
     """
 
     _saved = SavedComponents
-    _chunks, _converted = SampleChunks, staticmethod(as_samples)
+    _chunks = SampleChunks
     _preserves_dtype = True
     _input_tags = MappingProxyType({"sparse": True})
     components_: Floats
@@ -314,11 +312,11 @@ class PrivateTensorPowerMethod(
         if self._reads_stream(source, n_samples):
             checked = self._validation_copy()
             batches = (
-                row_chunks(self, checked, SampleChunks, *split_chunk(part), reset=place == 0)
+                checked._units_of(*split_chunk(part), reset=place == 0)
                 for place, part in enumerate(source)
             )
             return self._fit_stream(batches, checked)
-        chunks = source_chunks(self, SampleChunks, source, n_samples, n_features)
+        chunks = self._units_of_source(source, n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
@@ -366,7 +364,7 @@ class PrivateTensorPowerMethod(
         if stream is not None:
             now = (self.epsilon, self.delta, self.data_norm)
             check_same("epsilon, delta and data_norm", stream.budget, now)
-        batch = row_chunks(self, checked, SampleChunks, X, groups, n_samples, reset=stream is None)
+        batch = checked._units_of(X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_
         return self._publish_and_warn(
             self._learn_batch(batch, stream, columns_of(checked), earlier)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.frames import is_dask
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
-from sktensor_dp.data.counts import CountChunks, as_counts
+from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
@@ -32,7 +32,6 @@ from sktensor_dp.estimator.inputs import (
     computed,
     lazy_rows,
     precision_of,
-    row_chunks,
 )
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -213,7 +212,7 @@ class PrivateSpectralLDA(
     clip_norm_: Mapping[str, float]
     _stream: TopicStream | None = None  # where the model goes on by batches
     _saved = SavedTopics
-    _chunks, _converted = CountChunks, staticmethod(as_counts)
+    _chunks = CountChunks
     _unit = "document"
     _input_tags = COUNTS
     _preserves_dtype = True
@@ -300,7 +299,7 @@ class PrivateSpectralLDA(
         stream = self._stream
         if stream is not None:
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
-        chunks = row_chunks(self, checked, CountChunks, X, groups, n_samples, reset=stream is None)
+        chunks = checked._units_of(X, groups, n_samples, reset=stream is None)
         if stream is None:
             return self._learn(chunks, columns_of(checked), begins=True)
         check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
