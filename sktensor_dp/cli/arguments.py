@@ -154,7 +154,6 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("report-check report-show", "--at-most E", POSITIVE, math.inf,
      "refuse a larger epsilon, and what protects nothing"),
     ("budget-show", "FILE", str, REQUIRED, "output folder of runs, or a ledger"),
-    ("budget-show", "--scope NAME", str, None, "this data set of the ledger only"),
     ("budget-show", "--json", bool, False, "print JSON"),
 )  # fmt: skip
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from sktensor_dp.checks.display import plain, printable
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.ledger import Ledger, scopes_of
+from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.spending import Balance, LedgerEntry, Spending
 from sktensor_dp.topic_page import odds_in_hundred
@@ -62,7 +62,7 @@ class Folder:
         if not (ignored := path / ".gitignore").exists():
             ignored.write_text("*\n", encoding="utf-8")
         wanted = budget if raised is None else raised
-        self._known = self._file.exists() and SCOPE in scopes_of(self._file)
+        self._known = self._file.exists()
         if self._known:
             self.ledger = BudgetAccountant(path=self._file, scope=SCOPE)
             self._before = Ledger(self._file, SCOPE).balance()

@@ -13,7 +13,7 @@ from sktensor_dp.cli.officer import large_delta, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition
-from sktensor_dp.privacy.ledger import Ledger, scopes_of
+from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.opendp_registry import registry_entry
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
@@ -40,19 +40,12 @@ def show_budget(options: argparse.Namespace) -> int:
     path = path / LEDGER if path.is_dir() else path
     if not path.exists():
         raise LedgerError(f"{path} does not exist: no run has spent anything there")
-    scopes = scopes_of(path)
-    if options.scope is not None:
-        if options.scope not in scopes:
-            listed = ", ".join(map(repr, scopes))
-            raise ValueError(f"--scope: the ledger has no {options.scope!r}; it has {listed}")
-        scopes = (options.scope,)
-    for scope in scopes:
-        Ledger(path, scope).verify()
-    budgets = [BudgetAccountant(path=path, scope=scope) for scope in scopes]
+    budget = BudgetAccountant(path=path)
+    Ledger(path, budget.scope).verify()
     if options.json:
-        print(json.dumps([budget.to_dict() for budget in budgets], indent=2))
+        print(budget.to_json())
     else:
-        print("\n\n".join([f"ledger {printable(str(path.resolve()))}", *map(str, budgets)]))
+        print(f"ledger {printable(str(path.resolve()))}\n\n{budget}")
     return 0
 
 

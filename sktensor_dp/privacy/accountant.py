@@ -120,17 +120,18 @@ class BudgetAccountant(TableDisplay):
     Parameters
     ----------
     epsilon : float or None, default=None
-        Budget, > 0. Infinity only records. None takes the budget that the scope of
-        an existing file has; without a file, infinity.
+        Budget, > 0. Infinity only records. None takes the budget that an existing file has;
+        without a file, infinity.
     delta : float or None, default=None
-        The delta at which the total is stated, in [0, 1). None takes that of an
-        existing scope, otherwise 1e-6.
+        The delta at which the total is stated, in [0, 1). None takes that of an existing
+        file, otherwise 1e-6.
     path : str or path-like, optional
         An SQLite file to keep the ledger in, made if it does not exist. Threads, processes
         and later sessions that name the file share the budget. Without a path the ledger ends
         with the process.
-    scope : str, default="default"
-        Name of the data set. Every scope of a file has a budget and a ledger of its own.
+    scope : str or None, default=None
+        Name of the data set, which the file keeps: it has one, and refuses another. None takes
+        that of an existing file, otherwise ``"default"``.
     units : {"one", "any"}, default="one"
         ``"one"`` refuses a fit whose unit of privacy or `neighbours` are of another kind than
         those charged before. ``"any"`` adds costs up whatever they protect: the total is for
@@ -150,7 +151,8 @@ class BudgetAccountant(TableDisplay):
     LedgerError
         If the file cannot be used; a :class:`BudgetError`, like all refusals.
     ValueError
-        If epsilon or delta is outside its range, or differs from that of an existing scope.
+        If epsilon or delta is outside its range, or if one of them, or the scope, differs from
+        that of an existing file.
 
     Notes
     -----
@@ -184,7 +186,7 @@ class BudgetAccountant(TableDisplay):
         epsilon: float | None = None,
         delta: float | None = None,
         path: str | os.PathLike[str] | None = None,
-        scope: str = "default",
+        scope: str | None = None,
         units: str = "one",
     ) -> None:
         if epsilon is not None:
@@ -192,7 +194,7 @@ class BudgetAccountant(TableDisplay):
         if delta is not None:
             rule = "lie in [0, 1), and be a number"
             delta = _checked("delta", delta, rule, lambda x: 0 <= x < 1)
-        if not isinstance(scope, str):
+        if not isinstance(scope, str | None):
             raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
         if units not in ("one", "any"):
             raise ValueError(f"units must be 'one' or 'any', got {units!r}.")
@@ -200,9 +202,9 @@ class BudgetAccountant(TableDisplay):
         from sktensor_dp.privacy.ledger import Ledger
 
         self._ledger = Ledger(path, scope)
-        self.delta = self._ledger.open(epsilon, delta)
+        self.scope, self.delta = self._ledger.open(epsilon, delta)
         self.path: str | None = None if path is None else str(self._ledger.file)
-        self.scope, self.units = scope, units
+        self.units = units
 
     @property
     def epsilon(self) -> float:

@@ -34,16 +34,17 @@ PATIENCE, PAUSE = 60.0, 0.001
 
 # Exact sums are stored as text: SQLite's integers have too few digits.
 SCHEMA = (
-    """CREATE TABLE scopes (
-        name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL,
+    # One row: a second budget in the file would be opened by one mistyped letter.
+    """CREATE TABLE balance (
+        scope TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL,
         spent_mu_squared TEXT NOT NULL, spent_epsilon TEXT NOT NULL,
         spent_delta TEXT NOT NULL, spent_pure_rho TEXT NOT NULL, unbounded INTEGER NOT NULL,
         units TEXT NOT NULL, n_changes INTEGER NOT NULL)""",
     """CREATE TABLE budgets (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL REFERENCES scopes(name),
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
         changed TEXT NOT NULL, old REAL NOT NULL, new REAL NOT NULL)""",
     """CREATE TABLE charges (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL REFERENCES scopes(name),
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
         committed TEXT NOT NULL, ticket TEXT NOT NULL)""",
     """CREATE TABLE releases (
         charge INTEGER NOT NULL REFERENCES charges(id), position INTEGER NOT NULL,
@@ -144,16 +145,6 @@ def _prepare(file: Path | None, connection: sqlite3.Connection, create: bool) ->
         )
 
 
-def scopes_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Names of the scopes (data sets with a budget of their own) in a ledger file, sorted."""
-    with Ledger(path, "").transaction() as connection:
-        (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
-        if verdict != "ok":
-            raise sqlite3.DatabaseError(verdict)
-        rows = connection.execute("SELECT name FROM scopes ORDER BY name").fetchall()
-    return tuple(name for (name,) in rows)
-
-
 def _check_encodes(name: str, text: Any, encode: Callable[[Any], bytes]) -> None:
     try:
         encode(text)
@@ -164,10 +155,11 @@ def _check_encodes(name: str, text: Any, encode: Callable[[Any], bytes]) -> None
 
 
 class Ledger:
-    """Ledger of one scope (data set) in an SQLite database; each method is one transaction."""
+    """Ledger of one data set, its scope, in an SQLite database; each method is one transaction."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, scope: str) -> None:
-        _check_encodes("scope", scope, str.encode)
+    def __init__(self, path: str | os.PathLike[str] | None, scope: str | None = None) -> None:
+        if scope is not None:
+            _check_encodes("scope", scope, str.encode)
         if path is not None:
             _check_encodes("path", path, os.fsencode)
         # Resolve links, so that the path names the same file from every folder.
@@ -182,36 +174,34 @@ class Ledger:
             )
             weakref.finalize(self, self._in_memory.close)
 
-    def open(self, epsilon: float | None, delta: float | None) -> float:
-        """Find the scope or create it, and return its delta; None takes the stored value."""
+    def open(self, epsilon: float | None, delta: float | None) -> tuple[str, float]:
+        """Find the budget or create it; return its scope and delta. None takes what is stored."""
         if self.file is None and epsilon is None:
             epsilon = math.inf
         mode = "rw" if epsilon is None else "rwc"
         with self.transaction("BEGIN IMMEDIATE", mode) as connection:
-            found = connection.execute(
-                "SELECT epsilon, delta FROM scopes WHERE name = ?", (self.scope,)
-            ).fetchone()
+            kept = "SELECT scope, epsilon, delta FROM balance"
+            found = connection.execute(kept).fetchone()
             if found is None:
                 if epsilon is None:
-                    raise ValueError(
-                        f"epsilon must be given: the ledger has no scope {self.scope!r} yet."
-                    )
-                found = (float(epsilon), 1e-6 if delta is None else float(delta))
+                    raise sqlite3.DatabaseError("it holds no budget")
+                new = self.scope or "default", float(epsilon), 1e-6 if delta is None else delta
                 connection.execute(
-                    "INSERT INTO scopes VALUES (?, ?, ?, '0', '0', '0', '0', 0, '[]', 0)",
-                    (self.scope, *found),
+                    "INSERT INTO balance VALUES (?, ?, ?, '0', '0', '0', '0', 0, '[]', 0)", new
                 )
-            for name, given, kept in zip(
-                ("epsilon", "delta"), (epsilon, delta), found, strict=True
+                found = connection.execute(kept).fetchone()
+            for name, given, stored in zip(
+                ("scope", "epsilon", "delta"), (self.scope, epsilon, delta), found, strict=True
             ):
-                if given is not None and given != kept:
+                if given is not None and given != stored:
                     raise ValueError(
-                        f"{name} is {given!r}, but scope {self.scope!r} of the ledger has the "
-                        f"budget {name}={kept!r}. Leave {name} out to use that, or name "
-                        "another scope."
+                        f"{name} is {given!r}, but the ledger {str(self.file)!r} holds one budget, "
+                        f"with {name}={stored!r}. Leave {name} out to use it, or name another file "
+                        "for data of other people."
                     )
+            self.scope = str(found[0])
             self._balance(connection)
-        return float(found[1])
+        return self.scope, float(found[2])
 
     def change_budget(self, old: float, new: float) -> None:
         """Change the budget's epsilon, unless it is no longer `old`; charges stay."""
@@ -223,16 +213,16 @@ class Ledger:
                     "Nothing was changed or charged."
                 )
             connection.execute(
-                "INSERT INTO budgets (scope, changed, old, new) VALUES (?, ?, ?, ?)",
-                (self.scope, datetime.now(UTC).isoformat(), found, float(new)),
+                "INSERT INTO budgets (changed, old, new) VALUES (?, ?, ?)",
+                (datetime.now(UTC).isoformat(), found, float(new)),
             )
-            change = "UPDATE scopes SET epsilon = ?, n_changes = n_changes + 1 WHERE name = ?"
-            connection.execute(change, (float(new), self.scope))
+            change = "UPDATE balance SET epsilon = ?, n_changes = n_changes + 1"
+            connection.execute(change, (float(new),))
             n_changes = self._seen + 1
         self._seen = max(self._seen, n_changes)
 
     def balance(self) -> Balance:
-        """Budget of the scope, and exact sums of everything charged to it."""
+        """Budget, and exact sums of everything charged to it."""
         with self.transaction() as connection:
             return self._balance(connection)
 
@@ -244,7 +234,11 @@ class Ledger:
             )  # fmt: skip
 
     def verify(self) -> None:
-        """Raise LedgerError unless sums and budget are those of the charges and changes."""
+        """Raise LedgerError if the file is damaged, or its sums are not those of its charges."""
+        with self.transaction() as connection:
+            (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
+            if verdict != "ok":
+                raise sqlite3.DatabaseError(verdict)
         balance, entries, changes = self.contents()
         budgets = [one.new for one in changes]
         if balance.spent != Spending().plus(entries):
@@ -273,10 +267,9 @@ class Ledger:
             sums = after.mu_squared, after.epsilon, after.delta, after.pure_rho
             units = json.dumps(sorted(after.units))
             connection.execute(
-                "UPDATE scopes SET spent_mu_squared = ?, spent_epsilon = ?, spent_delta = ?, "
-                "spent_pure_rho = ?, unbounded = ?, units = ?, n_changes = n_changes + 1 "
-                "WHERE name = ?",
-                (*map(str, sums), int(after.unbounded), units, self.scope),
+                "UPDATE balance SET spent_mu_squared = ?, spent_epsilon = ?, spent_delta = ?, "
+                "spent_pure_rho = ?, unbounded = ?, units = ?, n_changes = n_changes + 1",
+                (*map(str, sums), int(after.unbounded), units),
             )
             n_changes = self._seen + 1
         self._seen = max(self._seen, n_changes)
@@ -286,11 +279,11 @@ class Ledger:
         """Replace a valid `ticket` by `later`; return False if it is unknown or was used."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._current_row(connection)
-            known = "UPDATE charges SET ticket = ? WHERE scope = ? AND ticket = ?"
-            found = connection.execute(known, (later, self.scope, ticket)).rowcount
+            known = "UPDATE charges SET ticket = ? WHERE ticket = ?"
+            found = connection.execute(known, (later, ticket)).rowcount
             # Count the change: an older copy of the file would accept the ticket again.
-            step = "UPDATE scopes SET n_changes = n_changes + ? WHERE name = ?"
-            connection.execute(step, (found, self.scope))
+            step = "UPDATE balance SET n_changes = n_changes + ?"
+            connection.execute(step, (found,))
             n_changes = self._seen + found
         self._seen = max(self._seen, n_changes)
         return found > 0
@@ -299,8 +292,8 @@ class Ledger:
         """Store sensitivity and sigma of a charged release once it is made."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._current_row(connection)
-            known = "SELECT COUNT(*) FROM charges WHERE id = ? AND scope = ?"
-            if connection.execute(known, (fit, self.scope)).fetchone() != (1,):
+            known = "SELECT COUNT(*) FROM charges WHERE id = ?"
+            if connection.execute(known, (fit,)).fetchone() != (1,):
                 raise sqlite3.DatabaseError("it does not hold the charge of this release")
             # Sensitivity and sigma are NaN without noise, and stored as NULL.
             connection.execute(
@@ -340,13 +333,12 @@ class Ledger:
         """Return budget and sums; raise an error if the file is an older copy of the ledger."""
         row = connection.execute(
             "SELECT epsilon, delta, spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, "
-            "unbounded, units, n_changes FROM scopes WHERE name = ?",
-            (self.scope,),
+            "unbounded, units, scope, n_changes FROM balance"
         ).fetchone()
-        if row is None or row[-1] < self._seen:
+        if row is None or self.scope not in (None, row[-2]) or row[-1] < self._seen:
             raise sqlite3.DatabaseError("it was replaced by a file with fewer charges")
         self._seen = row[-1]
-        return tuple(row[:-1])
+        return tuple(row[:-2])
 
     def _balance(self, connection: sqlite3.Connection) -> Balance:
         """Stored budget and sums as a `Balance`."""
@@ -362,9 +354,7 @@ class Ledger:
 
     def _changes(self, connection: sqlite3.Connection) -> tuple[BudgetChange, ...]:
         """Stored changes of the budget, in order."""
-        rows = connection.execute(
-            "SELECT changed, old, new FROM budgets WHERE scope = ? ORDER BY id", (self.scope,)
-        )
+        rows = connection.execute("SELECT changed, old, new FROM budgets ORDER BY id")
         try:
             return tuple(
                 BudgetChange(datetime.fromisoformat(when), float(old), float(new))
@@ -374,12 +364,10 @@ class Ledger:
             raise sqlite3.DatabaseError("a change of the budget in it is not readable") from None
 
     def _entries(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
-        """Stored charges of the scope, in order."""
+        """Stored charges, in order."""
         rows = connection.execute(
             "SELECT committed, id, spender, name, uses, unit, mu, epsilon, delta, sensitivity, "
-            "sigma FROM charges JOIN releases ON charge = id WHERE scope = ? "
-            "ORDER BY id, position",
-            (self.scope,),
+            "sigma FROM charges JOIN releases ON charge = id ORDER BY id, position"
         )
         try:
             return tuple(_entry(*row) for row in rows)
@@ -391,8 +379,8 @@ class Ledger:
     ) -> int:
         """Store charges in one transaction and return their number."""
         cursor = connection.execute(
-            "INSERT INTO charges (scope, committed, ticket) VALUES (?, ?, ?)",
-            (self.scope, datetime.now(UTC).isoformat(), ticket),
+            "INSERT INTO charges (committed, ticket) VALUES (?, ?)",
+            (datetime.now(UTC).isoformat(), ticket),
         )
         fit = cursor.lastrowid
         assert fit is not None

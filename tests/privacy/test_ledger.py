@@ -28,7 +28,7 @@ import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.accountant import LedgerEntry
-from sktensor_dp.privacy.ledger import Ledger, scopes_of
+from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.spending import UNIT, Spending
 
@@ -67,31 +67,35 @@ def test_the_budget_outlives_accountants(path):
     assert first.total() == later.total()
 
 
-def test_scopes_do_not_share_budgets_and_infinite_costs_are_kept(path):
-    one = BudgetAccountant(1.0, 0.0, path=path, scope="one").spend(1.0, 0)
-    two = BudgetAccountant(math.inf, 1e-6, path=path, scope="two")
+def test_infinite_costs_are_refused_by_a_limit_and_else_kept(path):
+    one = BudgetAccountant(1.0, 0.0, path=path).spend(1.0, 0)
+    two = BudgetAccountant(math.inf, 1e-6, path=f"{path}2")
     fast(accountant=two, epsilon=math.inf).fit(X0, Y0)
     for epsilon in (0.1, math.inf):
         with pytest.raises(BudgetError, match="Nothing was charged"):
             fast(accountant=one, epsilon=epsilon).fit(X0, Y0)
-    again = BudgetAccountant(path=path, scope="two")
+    again = BudgetAccountant(path=two.path)
     assert (one.total(), again.total()) == ((1.0, 0.0), (math.inf, 1e-6))
     assert (len(one.entries), again.entries) == (1, two.entries)
 
 
-def test_the_budget_of_a_scope_stands(path):
+def test_a_file_has_one_budget_which_stands(path):
+    """A forgotten or misspelt scope takes it or is refused, with and without an epsilon."""
     with pytest.raises(BudgetError, match="does not exist"):
         BudgetAccountant(path=path)
     with pytest.raises(ValueError, match="epsilon"):
         BudgetAccountant(-1.0, path=path)
     assert not Path(path).exists()
-    BudgetAccountant(2.0, 1e-7, path=path)
-    stored = BudgetAccountant(path=path)
-    assert (stored.epsilon, stored.delta) == (2.0, 1e-7)
+    BudgetAccountant(2.0, 1e-7, path=path, scope="ratings").spend(0.5, 0)
+    for again in ({}, {"epsilon": 2.0}, {"scope": "ratings"}):
+        stored = BudgetAccountant(**again, path=path)
+        assert (stored.scope, stored.epsilon, stored.delta) == ("ratings", 2.0, 1e-7)
+        assert stored.total()[0] == 0.5
     for wrong, message in (
-        ({"epsilon": 3.0}, "epsilon is .*budget epsilon="),
-        ({"epsilon": 2.0, "delta": 1e-6}, "delta is .*budget delta="),
-        ({"scope": "new"}, "epsilon must be given.*'new'"),
+        ({"epsilon": 3.0}, "epsilon is 3.*epsilon=2"),
+        ({"epsilon": 2.0, "delta": 1e-6}, "delta is .*delta=1e-07"),
+        ({"scope": "rating"}, "scope is 'rating'.*scope='ratings'"),
+        ({"epsilon": 2.0, "scope": "default"}, "scope is 'default'.*scope='ratings'"),
     ):
         with pytest.raises(ValueError, match=message):
             BudgetAccountant(**wrong, path=path)
@@ -100,11 +104,10 @@ def test_the_budget_of_a_scope_stands(path):
             BudgetAccountant(1.0, **odd)
     with pytest.raises(TypeError, match="scope must be a str, got int"):
         BudgetAccountant(1.0, path=path, scope=1)  # type: ignore[arg-type]
-    assert scopes_of(path) == ("default",)
 
 
 def test_a_change_of_the_budget_is_on_record_and_holds_for_every_object(path):
-    first, kept = BudgetAccountant(10.0, path=path), Ledger(path, "default")
+    first, kept = BudgetAccountant(10.0, path=path), Ledger(path)
     first.spend(4.0, 0)
     kept.change_budget(10.0, 1.0)
     with pytest.raises(BudgetError, match="the budget is 1, of which 4 is spent"):
@@ -142,7 +145,7 @@ def test_the_path_is_that_of_the_first_moment(tmp_path):
 def test_names_of_files_are_taken_literally(name, tmp_path):
     BudgetAccountant(1.0, path=tmp_path / name).spend(0.5, 0)
     assert (tmp_path / name).is_file()
-    assert BudgetAccountant(path=tmp_path / name, scope="default").total()[0] == 0.5
+    assert BudgetAccountant(path=tmp_path / name).total()[0] == 0.5
 
 
 # What was released, and when

@@ -62,9 +62,9 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "gone": (lambda path: path.unlink(), "does not exist"),
     "newer": (lambda path: alter(path, "PRAGMA user_version = 2"), "newer version"),
     "foreign": (lambda path: alter(path, "PRAGMA application_id = 7"), "not a ledger"),
-    "scope gone": (lambda path: alter(path, "DELETE FROM scopes"), "fewer charges"),
+    "balance gone": (lambda path: alter(path, "DELETE FROM balance"), "fewer charges"),
     "sum": (
-        lambda path: alter(path, "UPDATE scopes SET spent_epsilon = 'none'"),
+        lambda path: alter(path, "UPDATE balance SET spent_epsilon = 'none'"),
         "sum in it is not readable",
     ),
     "table": (lambda path: alter(path, "DROP TABLE charges"), "no such table"),
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_used_stops_the_fit(fault, path, drawn):
 FOREIGN = (lambda path: (path.unlink(), alter(path, "CREATE TABLE mine (x)")), "not a ledger")
 SPOILT = {
     name: FAULTS[name]
-    for name in FAULTS.keys() - {"gone", "empty", "scope gone", "table", "no release"}
+    for name in FAULTS.keys() - {"gone", "empty", "balance gone", "table", "no release"}
 }
 
 
@@ -189,7 +189,7 @@ def test_a_lock_that_is_never_given_up_ends_in_an_error(path, drawn, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "event", [None, "INSERT ON charges", "INSERT ON releases", "UPDATE ON scopes"]
+    "event", [None, "INSERT ON charges", "INSERT ON releases", "UPDATE ON balance"]
 )
 def test_a_charge_that_fails_half_way_leaves_nothing(event, path):
     budget = BudgetAccountant(5.0, path=path)
@@ -209,7 +209,7 @@ def test_the_balance_is_read_under_the_lock_for_writing(path):
         budget.spend(0.8, 0)
     locked = said.index("BEGIN IMMEDIATE")
     charged = next(n for n, one in enumerate(said) if one.startswith("INSERT INTO charges"))
-    balances = [n for n, one in enumerate(said) if "FROM scopes" in one]
+    balances = [n for n, one in enumerate(said) if "FROM balance" in one]
     assert [n for n in balances if locked < n < charged]
     assert not {"COMMIT", "ROLLBACK"} & set(said[locked:charged])
 
@@ -226,11 +226,11 @@ def test_commits_wait_for_the_disk(path):
 )
 def test_sums_and_budgets_that_do_not_follow_are_found(change, told, path):
     BudgetAccountant(5.0, path=path).spend(0.5, 0)
-    kept = ledger.Ledger(path, "default")
+    kept = ledger.Ledger(path)
     for old, new in ((5.0, 6.0), (6.0, 2.0)):
         kept.change_budget(old, new)
     kept.verify()
-    alter(path, f"UPDATE scopes SET {change}")
+    alter(path, f"UPDATE balance SET {change}")
     with pytest.raises(LedgerError, match=told):
         kept.verify()
 

@@ -145,7 +145,7 @@ folder.cleanup()
 #
 # - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
 #   pictures.
-# - :doc:`/budget`: files, scopes, and what can go wrong.
+# - :doc:`/budget`: files, and what can go wrong.
 # - :doc:`/guarantee`: how costs compose.
 # - :class:`~sktensor_dp.BudgetAccountant`: ``remaining``, ``split``,
 #   ``spend`` and ``total``.
